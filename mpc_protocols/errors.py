@@ -1,0 +1,77 @@
+"""Failures a user can meet, each with the exit code of the command line's contract (DESIGN section 8).
+
+The text of a failure is one sentence: what happened, where, what to do. It may be shown to the user, written to the log
+and sent to the other parties: it must never hold a private value (a record, a count, a share).
+"""
+
+from __future__ import annotations
+
+
+class CosynthError(Exception):
+    """A failure with a sentence for the user and an exit code for the shell."""
+
+    exit_code = 1
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+
+
+class UsageError(CosynthError):
+    """The command line itself is wrong."""
+
+    exit_code = 2
+
+
+class StudyInvalid(CosynthError):
+    """The study file does not describe a study that can be run."""
+
+    exit_code = 10
+
+
+class PeerUnreachable(CosynthError):
+    """A party did not come before the deadline, or a port is in use."""
+
+    exit_code = 20
+
+
+class PeerIdentity(CosynthError):
+    """A certificate is missing, foreign, expired, or belongs to another party."""
+
+    exit_code = 21
+
+
+class StudiesDiffer(CosynthError):
+    """The parties do not hold the same study, software version or role."""
+
+    exit_code = 22
+
+
+class DataRefused(CosynthError):
+    """This party's own data does not fit the study; refused before anything was sent."""
+
+    exit_code = 30
+
+
+class ProtocolAborted(CosynthError):
+    """A peer sent something that the protocol does not allow, or stopped for a stated reason."""
+
+    exit_code = 40
+
+
+class PeerLost(CosynthError):
+    """A peer's connection ended or fell silent."""
+
+    exit_code = 41
+
+
+class BudgetRefused(CosynthError):
+    """A release would exceed the study's budget or a custodian's cap."""
+
+    exit_code = 50
+
+
+class Interrupted(CosynthError):
+    """The user pressed Ctrl-C (or sent SIGTERM)."""
+
+    exit_code = 130
