@@ -17,7 +17,7 @@ See `mechanisms/` for the laws and their proofs (`mechanisms.md` 1-5).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 Clique = tuple[str, ...]
 Handle = int
+LocalCounts = Callable[[Sequence[Clique]], "list[NDArray[np.int64]]"]
+"""One custodian's own marginals, cells in row-major order of each clique's columns; never leaves its process unmasked."""
 Adjacency = Literal["add-remove", "replace"]
 
 
