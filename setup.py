@@ -1,0 +1,44 @@
+"""Packaging of Cosynth: four packages, never the tests."""
+
+from setuptools import find_packages, setup
+
+setup(
+    name="cosynth",
+    version="0.1.0",
+    description="One differentially private synthetic table from the separate data of organisations that do not trust each other",
+    long_description=open("README.md", encoding="utf-8").read(),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    license_files=["LICENSE"],
+    python_requires=">=3.11",
+    packages=find_packages(include=[f"{top}{rest}" for top in ("mpc_protocols", "synth", "parties", "runner") for rest in ("", ".*")]),
+    package_data={"runner.report": ["*.j2", "*.css", "templates/*"]},
+    install_requires=[
+        "cryptography>=44",
+        "ibis-framework[duckdb]>=10",
+        "jinja2>=3.1",
+        "mpmath>=1.3",
+        "mpyc>=0.11,<0.12",
+        "networkx>=3.2",
+        "numpy>=2.0",
+        "pandas>=2.2",
+        "pyarrow>=16",
+        "rich>=13",
+    ],
+    extras_require={
+        "demo": ["statsmodels>=0.14"],
+        "test": [
+            "dp-accounting>=0.4.4",
+            "hypothesis>=6.100",
+            "mbi>=2.0,<3",
+            "mypy>=1.11",
+            "pytest>=8",
+            "pytest-timeout>=2.3",
+            "ruff>=0.6",
+            "scipy>=1.13",
+            "statsmodels>=0.14",
+            "trustme>=1.2",
+        ],
+    },
+    entry_points={"console_scripts": ["cosynth=runner.__main__:main"]},
+)
