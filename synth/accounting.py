@@ -1,0 +1,180 @@
+"""Privacy accounting: zCDP inside a run, (epsilon, delta) outside it, and the guard that refuses to go over.
+
+Every mechanism of a run is charged in zero-concentrated DP (Bun-Steinke 2016): rho adds up, also when the mechanisms are
+chosen adaptively from public outputs, as long as each step is checked against the cap before it is opened (a zCDP filter:
+`mechanisms.md` 4, Feldman-Zrnic 2021, Whitehouse et al. 2023). The study's (epsilon, delta) becomes the cap by the exact
+conversion of Canonne-Kamath-Steinke 2020 (`notes.md` 1): rho-zCDP implies (epsilon, delta)-DP for every a > 1 with
+
+    delta = exp((a - 1)(a rho - epsilon)) / (a - 1) * (1 - 1/a)^a.
+
+Any a gives a valid bound, so nothing rests on how well the best a is searched for; the bound itself is evaluated with 60
+decimal digits and rounded in the safe direction. All of it is decimal arithmetic, which every machine rounds alike: the
+parties must find the same cap (`math.log` may differ in the last digit between C libraries).
+
+Samplers of finite precision: if a run's samplers are within total variation beta of the ideal ones and the ideal run is
+(epsilon, delta')-DP, the run is (epsilon, delta' + (1 + e^epsilon) beta)-DP (`mechanisms.md` 1.1 L3). The cap is therefore
+solved for delta - (1 + e^epsilon) beta_cap, and beta is filtered like rho. PRG security (AES-CTR) stands beside this.
+
+Adjacency does not appear here: it changes sensitivities, hence the events' rho, where the mechanisms are planned.
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
+from fractions import Fraction
+
+from mpc_protocols.errors import BudgetRefused, StudyInvalid
+from mpc_protocols.functionality import Event
+
+_DIGITS = 60
+_SEARCHED = 40  # digits while the best order is searched for
+_KEPT = 17  # significant decimal digits of a converted number, after rounding to the safe side
+
+
+def rho_of(epsilon: float | Fraction, delta: float | Fraction) -> Fraction:
+    """The largest rho (rounded down) for which rho-zCDP implies (epsilon, delta)-DP. Raises `StudyInvalid`."""
+    _check(epsilon, delta)
+    with localcontext(prec=_SEARCHED):
+        eps, log_delta = _decimal(epsilon), _decimal(delta).ln()
+        a = _best(lambda a: (_penalty(a, log_delta) - eps) / a)
+    with localcontext(prec=_DIGITS):
+        rho = (_decimal(epsilon) - _penalty(a, _decimal(delta).ln())) / a
+    return Fraction(max(_rounded(rho, ROUND_FLOOR), Decimal(0)))
+
+
+def epsilon_of(rho: float | Fraction, delta: float | Fraction) -> float:
+    """The least epsilon (rounded up) that rho-zCDP gives at this delta; 0 if rho is 0. Raises `StudyInvalid`."""
+    if not rho >= 0 or rho == math.inf:
+        raise StudyInvalid(f"rho must be a finite number of at least 0, got {rho!r}.")
+    _check(1.0, delta)
+    if rho == 0:
+        return 0.0
+    with localcontext(prec=_SEARCHED):
+        exact, log_delta = _decimal(rho), _decimal(delta).ln()
+        a = _best(lambda a: a * exact + _penalty(a, log_delta))
+    with localcontext(prec=_DIGITS):
+        epsilon = a * _decimal(rho) + _penalty(a, _decimal(delta).ln())
+    return math.nextafter(float(max(_rounded(epsilon, ROUND_CEILING), Decimal(0))), math.inf)
+
+
+def _check(epsilon: float | Fraction, delta: float | Fraction) -> None:
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
+            raise StudyInvalid(f"[privacy] {name} must be a number, got {value!r}.")
+    if not 0 < epsilon < math.inf:
+        raise StudyInvalid(f"[privacy] epsilon must be a finite number above 0, got {epsilon}.")
+    if not 0 < delta < 1:
+        raise StudyInvalid(f"[privacy] delta must lie strictly between 0 and 1, got {delta}.")
+
+
+def _best(cost: Callable[[Decimal], Decimal]) -> Decimal:
+    """The order a > 1 that about minimises the cost: golden section on ln(a - 1), between e^-40 and e^60."""
+    low, high, golden = Decimal(-40), Decimal(60), (Decimal(5).sqrt() - 1) / 2
+    left, right = high - golden * (high - low), low + golden * (high - low)
+    at_left, at_right = cost(1 + left.exp()), cost(1 + right.exp())
+    for _ in range(70):  # to 2e-13 of ln(a - 1), which the cost feels squared
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - golden * (high - low)
+            at_left = cost(1 + left.exp())
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + golden * (high - low)
+            at_right = cost(1 + right.exp())
+    return 1 + ((low + high) / 2).exp()
+
+
+def _penalty(a: Decimal, log_delta: Decimal) -> Decimal:
+    """(ln(1/delta) - ln(a - 1) + a ln(1 - 1/a)) / (a - 1): what epsilon exceeds a rho by."""
+    return (a * ((a - 1) / a).ln() - (a - 1).ln() - log_delta) / (a - 1)
+
+
+def _decimal(x: float | Fraction) -> Decimal:
+    exact = Fraction(x)
+    return Decimal(exact.numerator) / Decimal(exact.denominator)
+
+
+def _rounded(x: Decimal, rounding: str) -> Decimal:
+    """To `_KEPT` digits on the safe side; the 60-digit arithmetic before it errs far below the last of them."""
+    safety = x.copy_abs().scaleb(-30)
+    with localcontext(prec=_DIGITS):
+        x = x - safety if rounding == ROUND_FLOOR else x + safety
+    return Context(prec=_KEPT, rounding=rounding).plus(x)
+
+
+def significant(x: Fraction, bits: int, *, up: bool) -> Fraction:
+    """x > 0 rounded to this many significant bits: a rational short enough to travel, on the side that is asked for."""
+    shift = bits - (x.numerator.bit_length() - x.denominator.bit_length())
+    scaled = x * Fraction(2) ** shift
+    return Fraction(math.ceil(scaled) if up else math.floor(scaled)) / Fraction(2) ** shift
+
+
+def root(x: Fraction, bits: int = 40) -> Fraction:
+    """The square root of x > 0, rounded down to about this many significant bits."""
+    shift = max(bits - (x.numerator.bit_length() - x.denominator.bit_length()) // 2, 0)
+    return Fraction(math.isqrt(math.floor(x * 4**shift)), 2**shift)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A study's promise and the caps that keep it: sum of rho <= rho_cap and sum of beta <= beta_cap."""
+
+    epsilon: float
+    delta: float
+    rho_cap: Fraction
+    beta_cap: Fraction
+
+    @classmethod
+    def of(cls, epsilon: float, delta: float, beta_cap: Fraction) -> Budget:
+        """Calibrate rho_cap to (epsilon, delta - (1 + e^epsilon) beta_cap). Raises `StudyInvalid`.
+
+        beta_cap: the most statistical distance all samplers of the run can add up to, known before it; more than delta/100
+        is refused. Where (1 + e^epsilon) beta_cap would take more than half of delta, the run is calibrated to the smaller
+        epsilon at which it takes half: more epsilon would buy no accuracy that finite precision lets us account for.
+        """
+        _check(epsilon, delta)
+        if beta_cap < 0 or beta_cap > Fraction(delta) / 100:
+            raise StudyInvalid(f"[privacy] delta = {delta} is too small for this many releases: their samplers' distance from "
+                               f"the exact law may reach {float(beta_cap):.2g}, and at most a hundredth of delta is allowed.")
+        with localcontext(prec=_DIGITS):
+            spent = _decimal(epsilon)
+            if beta_cap > 0:
+                spent = min(spent, _rounded((_decimal(delta) / _decimal(beta_cap) / 2 - 1).ln(), ROUND_FLOOR))
+            loss = Fraction(_rounded((1 + spent.exp()) * _decimal(beta_cap), ROUND_CEILING))
+        return cls(epsilon, delta, rho_of(Fraction(spent), Fraction(delta) - loss), beta_cap)
+
+
+@dataclass
+class Accountant:
+    """A party's guard: authorises an event if the budget holds, and has it recorded before the release may be opened.
+
+    Every call is charged, also one with the same event and inputs: whoever repeats a recorded release after a crash (same
+    release id, same inputs, hence the same noise: `mechanisms.md` 4) must read it from the journal and not ask again.
+
+    record: writes the event where it survives a crash, before `authorise` returns (the journal; the custodian's ledger).
+    """
+
+    budget: Budget
+    record: Callable[[Event, bytes], None] | None = None
+    events: list[Event] = field(default_factory=list)
+    rho: Fraction = Fraction(0)
+    beta: Fraction = Fraction(0)
+
+    def authorise(self, event: Event, inputs: bytes) -> None:
+        """Charge one release. Raises `BudgetRefused`, and then charges and records nothing."""
+        if event.rho < 0 or event.beta < 0:
+            raise BudgetRefused(f"The release '{event.what}' claims a negative cost; nothing is released.")
+        for name, spent, asked, cap in (("rho", self.rho, event.rho, self.budget.rho_cap),
+                                        ("the samplers' distance", self.beta, event.beta, self.budget.beta_cap)):
+            if spent + asked > cap:
+                raise BudgetRefused(f"The release '{event.what}' would spend {float(asked):.6g} of {name}, with {float(spent):.6g} "
+                                    f"of {float(cap):.6g} spent already: the study's budget does not allow it.")
+        if self.record is not None:
+            self.record(event, inputs)
+        self.events.append(event)
+        self.rho += event.rho
+        self.beta += event.beta
