@@ -1,0 +1,184 @@
+"""The exponential mechanism by dithered discrete Gumbel noise, "G64": parameters, charge and integer reference.
+
+Problem: pick the candidate with the worst approximation, with a law that is charged exactly as implemented
+(`mechanisms.md` 1.2, 1.3, 2, 5). With g = 2^a score units per grid step, gamma = 1/64:
+
+    key_q = u_q + g K_q + V_q,   u_q = w'_q L1(M_q - c_q) - bias_q,   K from the table G64, V uniform on {0 .. g-1}
+    selected: the largest key, the lowest position among equal ones
+
+epsilon enters through public integers only: eps = Delta_int / (32 g), where Delta_int is the sensitivity of the score u.
+
+Statement. One selection is (eps'^2 / 8)-zCDP up to total variation n 2^-70, eps' = eps (1 + inflation). Proof. Write
+u + V = g A + z: z is uniform on {0 .. g-1} whatever u is, so z may be given away, and the rest is discrete Gumbel noise on the
+integers A with ties in a fixed order; its probabilities are (1/gamma) ln(C_q / C_{q-1}), partial sums of exp(gamma A).
+  Theorem 1: if Delta_int <= m g, the log ratio of two neighbours' laws spans at most 2 gamma m (1 + tanh(gamma / 4)).
+  Theorem 2: for any Delta_int it spans at most eps (1 + 2 kappa), kappa = (A + B) / (1 - A), h = gamma (1 + 1/g),
+    A = gamma^2 e^{4h} (1/3 + 2/g) + 2 gamma/g,   B = gamma^2 e^{6h} (3/2 + 9/g) + 4 gamma/g.
+A log ratio within an interval of length e gives e^2/8-zCDP (bounded range; Dong, Durfee, Rogers 2020). The finite table adds
+2^-70 per candidate (`gumbel`). The closed form itself is exact up to 1e-272, which the outward rounding of the inflation to
+2^-64 covers. The full proofs are in `mechanisms.md` 1.2; the implemented law is computed exactly in
+`tests/mpc_protocols/mechanisms/test_selection_law.py`.
+
+Public pruning (2.2): the noise is bounded, so a candidate whose greatest key is below another's least can never win. It is
+dropped before anything is computed; the output is the same.
+
+Threat model: all of a plan is public. Secret: M, K, V, the keys, their order and margins; opened: the position alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Final
+
+from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.functionality import Event
+from mpc_protocols.mechanisms import gumbel
+from mpc_protocols.mechanisms.bounds import sign_bits
+from mpc_protocols.mechanisms.interval import enclose, exp_minus, exp_plus, round_up
+
+MOST_SENSITIVE: Final = 4096
+"""Finer integer weights would bring nothing."""
+COARSEST: Final = 64
+"""Weights up to 64 round to within 1.6 %; with fewer levels in 32-bit keys, 64-bit keys are taken."""
+RINGS: Final = (32, 64)
+_PLACES: Final = 64
+_WORKING_BITS: Final = 192
+
+
+@dataclass(frozen=True)
+class SelectionPlan:
+    """Public integers of one selection, the same at every party.
+
+    a: lg of the grid step, bits of V. sensitivity: Delta_int. weights, biases: w' and bias of every candidate offered (also of
+    those not kept). kept: positions of the candidates that can win, ascending; only these are scored and get noise.
+    ring_bits: the ring of the keys, in which all differences of keys are read with their sign. sign_bits: planes k of a cell's
+    difference. row_bound: n', to which answers are clipped. event: what is charged.
+    """
+
+    a: int
+    sensitivity: int
+    weights: tuple[int, ...]
+    biases: tuple[int, ...]
+    kept: tuple[int, ...]
+    ring_bits: int
+    sign_bits: int
+    row_bound: int
+    event: Event
+
+
+@cache
+def tie_inflation() -> Fraction:
+    """Theorem 1: an upper bound of tanh(gamma / 4)."""
+    e = Fraction(exp_minus(enclose(gumbel.GAMMA / 2, _WORKING_BITS), _WORKING_BITS)[0], 1 << _WORKING_BITS)
+    return round_up((1 - e) / (1 + e), _PLACES)
+
+
+@cache
+def dither_inflation(a: int) -> Fraction:
+    """Theorem 2: an upper bound of 2 kappa for a grid of 2^a score units."""
+    gamma, per_unit = gumbel.GAMMA, Fraction(1, 1 << a)
+    h = gamma * (1 + per_unit)
+
+    def exp_above(x: Fraction) -> Fraction:
+        return Fraction(exp_plus(enclose(x, _WORKING_BITS), _WORKING_BITS)[1], 1 << _WORKING_BITS)
+
+    first = gamma**2 * exp_above(4 * h) * (Fraction(1, 3) + 2 * per_unit) + 2 * gamma * per_unit
+    second = gamma**2 * exp_above(6 * h) * (Fraction(3, 2) + 9 * per_unit) + 4 * gamma * per_unit
+    return round_up(2 * (first + second) / (1 - first), _PLACES)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Grid and sensitivity of a selection, and the bounded range `epsilon` (eps') that it really has."""
+
+    a: int
+    sensitivity: int
+    epsilon: Fraction
+
+
+def _scale(epsilon: Fraction, most_sensitive: int) -> Scale | None:
+    """The largest sensitivity on the finest grid with eps' <= epsilon; None if epsilon is too large for this cap."""
+    cells_per_step = most_sensitive / (32 * epsilon)
+    if cells_per_step < 1:
+        return None
+    a = (cells_per_step.numerator // cells_per_step.denominator).bit_length() - 1
+    grid, tie, dither = 1 << a, tie_inflation(), dither_inflation(a)
+    by_dither = int(32 * grid * epsilon / (1 + dither))
+    by_grid = grid * int(32 * epsilon / (1 + tie))
+    sensitivity, inflation = (by_grid, tie) if by_grid >= by_dither else (by_dither, dither)
+    return Scale(a, sensitivity, Fraction(sensitivity, 32 * grid) * (1 + inflation))
+
+
+def _choose_ring(epsilon: Fraction, widest: int, factor: int) -> tuple[int, Scale]:
+    """The smallest ring whose keys cannot overflow; `widest` bounds both the rows and the sum of an answer."""
+    for ring in RINGS:
+        weight_cap = min(MOST_SENSITIVE, ((1 << ring - 4) - 1) // widest)
+        most_sensitive = min(factor * weight_cap, int((1 << ring - 3) * epsilon / 108))
+        if most_sensitive < (COARSEST if ring < RINGS[-1] else 1) * factor:
+            continue
+        scale = _scale(epsilon, most_sensitive)
+        if scale is not None and scale.sensitivity >= factor:
+            return ring, scale
+    raise StudyInvalid(
+        f"a selection with epsilon {float(epsilon):.3g} over at most {widest} rows with a sensitivity factor of {factor} does "
+        "not fit the integer keys; spend less on selecting, lower max_rows, or bound the rows of a unit more tightly"
+    )
+
+
+def plan_selection(
+    weights: Sequence[Fraction],
+    penalties: Sequence[Fraction],
+    epsilon: Fraction,
+    answer_sums: Sequence[int],
+    row_bound: int,
+    factor: int,
+) -> SelectionPlan:
+    """Integers of one selection among n candidates (`mechanisms.md` 1.3, 2.2, 5).
+
+    weights: positive rationals. penalties: in counts, taken off the L1 distance. epsilon: what may be charged at most,
+    epsilon^2 / 8. answer_sums: at least the sum of each candidate's rounded answer. row_bound: n'. factor: how many counts one
+    privacy unit moves a candidate's L1 distance (add-remove: unit_rows; replace: 2 unit_rows).
+    Raises `StudyInvalid` if no ring holds the keys, `ValueError` for arguments outside their ranges.
+    """
+    n = len(weights)
+    if not n or len(penalties) != n or len(answer_sums) != n:
+        raise ValueError(f"{n} weights, {len(penalties)} penalties and {len(answer_sums)} sums of answers do not belong together")
+    if min(weights) <= 0 or epsilon <= 0 or min(answer_sums) < 0 or row_bound < 1 or factor < 1:
+        raise ValueError("weights, epsilon, row bound and factor must be positive and sums of answers must not be negative")
+    ring, scale = _choose_ring(epsilon, max(row_bound, *answer_sums), factor)
+    largest, heaviest = scale.sensitivity // factor, max(weights)
+    integers = tuple(int(w * largest / heaviest) for w in weights)
+    biases = tuple(round(w * penalty) for w, penalty in zip(integers, penalties, strict=True))
+    lowest = [(gumbel.LOW << scale.a) - bias for bias in biases]
+    highest = [
+        w * (row_bound + total) - bias + (gumbel.HIGH + 1 << scale.a) - 1
+        for w, bias, total in zip(integers, biases, answer_sums, strict=True)
+    ]
+    floor = max(low for low, w in zip(lowest, integers, strict=True) if w)
+    kept = tuple(q for q in range(n) if integers[q] and highest[q] >= floor)
+    spread = max(highest[q] for q in kept) - min(lowest[q] for q in kept)
+    if spread >= 1 << ring - 1:
+        raise StudyInvalid(f"keys of a selection would spread over {spread}, more than a ring of {ring} bits tells apart")
+    event = Event(
+        "select",
+        rho=scale.epsilon**2 / 8,
+        beta=n * gumbel.BETA,
+        detail={"epsilon": float(scale.epsilon), "a": scale.a, "sensitivity": scale.sensitivity, "candidates": n},
+    )
+    planes = sign_bits(row_bound)
+    return SelectionPlan(scale.a, scale.sensitivity, integers, biases, kept, ring, planes, row_bound, event)
+
+
+def reference(scores: Sequence[int], uniforms: Sequence[int], dithers: Sequence[int], a: int) -> int:
+    """Position of the selected score given the random bits: per candidate 80 bits U and a bits V.
+
+    The secure protocol must equal it bit for bit.
+    """
+    keys = [
+        score + (gumbel.invert(uniform) << a) + dither
+        for score, uniform, dither in zip(scores, uniforms, dithers, strict=True)
+    ]
+    return max(range(len(keys)), key=lambda q: (keys[q], -q))
