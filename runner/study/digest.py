@@ -1,0 +1,37 @@
+"""The study's digest: what the parties compare before anything private moves (DESIGN sections 3 and 7; exit 22 if it differs).
+
+It covers every public byte that changes the meaning of a run: the parsed study without `data` (comments and spacing do not
+count), the domain in its column order with the content of its file, the software's version, and whom each party will
+accept: its pinned certificate, else the session's CA.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from runner.study.model import Study
+from runner.version import VERSION
+
+FORMAT = "cosynth-study-1"
+
+
+def canonical(value: object) -> bytes:
+    """Canonical JSON: sorted keys, no spaces, UTF-8, shortest decimal form of floats; NaN and infinity are refused."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8")
+
+
+def digest(study: Study, ca_fingerprint: str) -> bytes:
+    """32 bytes. `ca_fingerprint`: SHA-256 of the session CA's certificate in hex, "" with `tls = "insecure-loopback"`."""
+    tree: dict[str, Any] = dict(study.tree)
+    tree["party"] = [{key: value for key, value in entry.items() if key != "data"} for entry in study.tree["party"]]
+    # the order of columns decides which marginals a seed chooses, and JSON objects have none: the domain goes as a list
+    tree["domain"] = {"file": study.tree["domain"].get("file"), **study.domain.to_spec()}
+    ca = ca_fingerprint.replace(":", "").lower()
+    return hashlib.sha256(canonical({
+        "format": FORMAT,
+        "version": VERSION,
+        "study": tree,
+        "certificates": {party.name: party.fingerprint or f"ca:{ca}" for party in study.parties},
+    })).digest()

@@ -1,0 +1,191 @@
+"""A study as every party holds it: the frozen form of the public TOML file (DESIGN section 7).
+
+Everything here is public except `Party.data`, which says where one custodian's own table lies; `data` is part of neither the
+digest nor `Study.public()`. Values are valid once a Study exists: `runner.study.read` is the only place that builds one.
+Standard library only: the launcher imports this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from mpc_protocols.functionality import Adjacency
+
+if TYPE_CHECKING:
+    from synth.domain import Domain
+    from synth.workload import Workload
+
+ADAPTIVE: Literal["adaptive"] = "adaptive"
+
+
+@dataclass(frozen=True)
+class DataLocation:
+    """Where a custodian's table is: a .csv or .parquet file (absolute path), or a table of a database."""
+
+    path: Path | None = None
+    url: str | None = None
+    table: str | None = None
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The privacy unit: one row (`id` is None), or an identifier with bounds on its rows and custodians."""
+
+    id: str | None = None
+    max_rows: int = 1
+    max_custodians: int = 1
+
+    @property
+    def rows(self) -> int:
+        """The most rows of one unit over all custodians: the `s` of DESIGN section 5."""
+        return self.max_rows * self.max_custodians
+
+    @property
+    def words(self) -> str:
+        """The unit in words, as reports state it."""
+        if self.id is None:
+            return "one row"
+        return (f"everybody who shares one {self.id}: at most {self.max_rows} rows per custodian, "
+                f"at most {self.max_custodians} custodians")
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """[privacy]: exact rationals of the decimal numbers in the file."""
+
+    epsilon: Fraction
+    delta: Fraction
+    adjacency: Adjacency
+    max_rows: int
+    unit: Unit
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The chosen algorithm's table; algorithms without a setting leave its default."""
+
+    rounds: int | Literal["adaptive"] = 10
+    max_model_mb: float = 4.0
+    select_share: float = 0.1
+    prune: bool = True
+    synthetic_rows: int | None = None
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """[alignment], vertical partitions only (`psu.md` 3-5)."""
+
+    method: Literal["psu", "row-order"]
+    via: Literal["auto", "florist", "dh2", "merge3", "helper"]
+    id: tuple[str, ...]
+    population: Literal["intersection", "union"]
+    duplicates: Literal["refuse", "first"]
+    normalise: tuple[str, ...]
+    security: Literal["semi-honest", "proofs"]
+    min_size: int
+    size_epsilon: float | None
+    size_delta: float | None
+    pad_to: int | Mapping[str, int] | None
+
+
+@dataclass(frozen=True)
+class Session:
+    """[session]: deadlines in seconds; `tls` off is for loopback addresses only."""
+
+    connect_s: float = 120.0
+    silence_s: float = 10.0
+    tls: Literal["mutual", "insecure-loopback"] = "mutual"
+
+
+@dataclass(frozen=True)
+class Party:
+    """One [[party]]. `fingerprint` is the SHA-256 of its certificate in lower-case hex; `data` stays at this party."""
+
+    name: str
+    host: str
+    port: int
+    compute: bool
+    data: DataLocation | None = None
+    fingerprint: str | None = None
+    columns: tuple[str, ...] | None = None
+
+    @property
+    def address(self) -> str:
+        """host:port, with brackets round an IPv6 address."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Study:
+    """A valid study. `tree` is the parsed TOML, as the digest sees it."""
+
+    path: Path
+    name: str
+    algorithm: str
+    backend: str
+    partition: str
+    privacy: Privacy
+    workload_spec: Mapping[str, Any]
+    settings: Settings
+    domain: Domain
+    alignment: Alignment | None
+    session: Session
+    parties: tuple[Party, ...]
+    tree: Mapping[str, Any] = field(repr=False)
+
+    @cached_property
+    def workload(self) -> Workload:
+        """The workload's cliques (a random subset of a degree needs NumPy)."""
+        from synth.workload import Workload
+
+        return Workload.from_spec(self.workload_spec, self.domain)
+
+    @cached_property
+    def computing(self) -> tuple[Party, ...]:
+        """The computing parties in the study's order: P0, P1, P2."""
+        return tuple(party for party in self.parties if party.compute)
+
+    @cached_property
+    def contributing(self) -> tuple[Party, ...]:
+        """The parties that do not compute, in the study's order."""
+        return tuple(party for party in self.parties if not party.compute)
+
+    @cached_property
+    def numbered(self) -> tuple[Party, ...]:
+        """All parties by wire number: computing ones first, contributors after them."""
+        return self.computing + self.contributing
+
+    @property
+    def leader(self) -> Party:
+        """The party that runs the synthesizer: the second computing one (DESIGN section 3)."""
+        return self.computing[min(1, len(self.computing) - 1)]
+
+    def party(self, name: str) -> Party:
+        """The party of this name. Raises KeyError."""
+        for party in self.parties:
+            if party.name == name:
+                return party
+        raise KeyError(name)
+
+    def public(self) -> dict[str, Any]:
+        """JSON-able form with every default filled in and the domain's columns in order; holds no `data`. For run.json."""
+        unit = self.privacy.unit
+        return {
+            "study": {"name": self.name, "algorithm": self.algorithm, "backend": self.backend, "partition": self.partition},
+            "privacy": {
+                "epsilon": float(self.privacy.epsilon), "delta": float(self.privacy.delta),
+                "adjacency": self.privacy.adjacency, "max_rows": self.privacy.max_rows,
+                "unit": "row" if unit.id is None else {"id": unit.id, "max_rows": unit.max_rows,
+                                                       "max_custodians": unit.max_custodians},
+            },
+            "workload": dict(self.workload_spec),
+            self.algorithm: {key: value for key, value in vars(self.settings).items() if value is not None},
+            "domain": self.domain.to_spec(),
+            "session": dict(vars(self.session)),
+            "party": [{"name": party.name, "address": party.address, "compute": party.compute} for party in self.parties],
+        }

@@ -1,0 +1,152 @@
+"""The [[party]] tables of a study: who takes part, where they listen, who computes (DESIGN sections 3 and 7)."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runner.study.model import DataLocation, Party
+from runner.study.table import Table, nearest, shown
+
+if TYPE_CHECKING:
+    from synth.domain import Domain
+
+COMPUTING = 3
+"""The parties of the replicated engine."""
+MOST_PARTIES = 19
+"""Three parties that only compute and sixteen custodians."""
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?")
+FORMATS = (".csv", ".parquet")
+SCHEMES = ("postgres", "postgresql", "duckdb")
+
+
+def read_parties(raw: object, path: Path, problems: list[str], backend: str, partition: str, tls: str,
+                 domain: Domain | None) -> tuple[Party, ...]:
+    """All parties in order; notes every problem, each under the party's name."""
+    if not isinstance(raw, list) or not raw or not all(isinstance(entry, dict) for entry in raw):
+        problems.append(f"{path}: party must be a list of tables: begin each with [[party]].")
+        return ()
+    tables = [Table(entry, str(path), f"[[party]] {entry.get('name', number)}",
+                    ("name", "address", "data", "compute", "fingerprint", "columns"), problems)
+              for number, entry in enumerate(raw, 1)]
+    roles = _roles(tables, backend)
+    parties = tuple(_party(table, compute, path, partition, domain) for table, compute in zip(tables, roles, strict=True))
+    _distinct(tables, parties)
+    file = Table({}, str(path), "", (), problems)
+    if len(parties) > MOST_PARTIES:
+        file.problem(f"lists {len(parties)} parties; at most {MOST_PARTIES} can take part")
+    if backend == "replicated":
+        _three(file, parties)
+    if tls == "insecure-loopback":
+        for table, party in zip(tables, parties, strict=True):
+            if not is_loopback(party.host):
+                table.problem(f'= {shown(party.address)} is not a loopback address, and [session] tls = "insecure-loopback" '
+                              'is for those only; use tls = "mutual"', "address")
+    return parties
+
+
+def _roles(tables: list[Table], backend: str) -> list[bool]:
+    """Who computes: those that say so, else the first three that do not decline."""
+    flags = [table.flag("compute", False) if "compute" in table else None for table in tables]
+    if backend != "ideal" and any(flags):
+        return [flag is True for flag in flags]
+    willing = [number for number, flag in enumerate(flags) if flag is not False][:COMPUTING]
+    return [number in willing for number in range(len(flags))]
+
+
+def _three(file: Table, parties: tuple[Party, ...]) -> None:
+    computing = [party.name for party in parties if party.compute]
+    if len(computing) == COMPUTING:
+        return
+    names = f" ({', '.join(computing)})" if computing else ""
+    if len(computing) > COMPUTING:
+        file.problem(f'has {len(computing)} computing parties{names}, and backend = "replicated" takes exactly three; '
+                     "remove compute = true from the others")
+        return
+    number = ("no computing party", "one computing party", "two computing parties")[len(computing)]
+    file.problem(f'has {number} only{names}, and backend = "replicated" needs exactly three; add a [[party]], '
+                 "which needs no data of its own, or let another one compute")
+
+
+def _party(table: Table, compute: bool, path: Path, partition: str, domain: Domain | None) -> Party:
+    name = table.text("name")
+    if "name" in table and (not NAME.fullmatch(name) or name.casefold() == "ca"):
+        table.problem('must be letters, digits, "-", "_" or ".", begin with a letter or digit, and not be "ca" '
+                      f"(files are named after it), got {shown(name)}", "name")
+    host, port = read_address(table, "address")
+    fingerprint = None
+    if "fingerprint" in table:
+        fingerprint = table.text("fingerprint").replace(":", "").lower()
+        if not re.fullmatch(r"[0-9a-f]{64}", fingerprint):
+            table.problem("must be the SHA-256 of the party's certificate, 64 hexadecimal digits, as "
+                          f"`python -m runner certs show` prints it, got {shown(table.raw['fingerprint'])}", "fingerprint")
+    columns = None
+    if "columns" in table:
+        if partition == "horizontal":
+            table.problem('has no meaning with partition = "horizontal": every custodian has all columns; remove it', "columns")
+        else:
+            columns = table.texts("columns")
+            for column in columns:
+                if domain is not None and column not in domain:
+                    table.problem(f'names "{column}", which the domain does not have{nearest(column, domain.names)}', "columns")
+    return Party(name, host, port, compute, read_location(table, path), fingerprint, columns)
+
+
+def read_address(table: Table, key: str) -> tuple[str, int]:
+    """The (host, port) of "host:port"; ("?", 0) after noting a problem."""
+    text = table.text(key, expected='"host:port"')
+    host, _, port = text.rpartition(":")
+    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if _is_host(host) and port.isascii() and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= 65535:
+        return host, int(port)
+    if text != "?":
+        table.problem(f'must be "host:port" with a port from 1 to 65535, got {shown(text)}', key)
+    return "?", 0
+
+
+def _is_host(host: str) -> bool:
+    try:
+        return bool(ipaddress.ip_address(host))
+    except ValueError:
+        return HOST.fullmatch(host) is not None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether this host is the machine itself, whatever its names resolve to."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.casefold() == "localhost"
+
+
+def read_location(table: Table, path: Path) -> DataLocation | None:
+    """`data` of a party or of a private file, relative to the file that names it; None if it is not there."""
+    given = table.raw.get("data")
+    if given is None:
+        return None
+    if isinstance(given, dict):
+        inner = Table(given, table.file, f"{table.where} data".strip(), ("url", "table"), table.problems)
+        url, name = inner.text("url"), inner.text("table")
+        if "url" in inner and url.partition("://")[0] not in SCHEMES:
+            # the address may hold a password: never echo it
+            inner.problem("must begin with " + ", ".join(f"{scheme}://" for scheme in SCHEMES), "url")
+        return DataLocation(url=url, table=name)
+    if isinstance(given, str) and Path(given).suffix.lower() in FORMATS:
+        return DataLocation(path=(path.parent / given).resolve())
+    # a database's address may hold a password
+    echo = "an address" if isinstance(given, str) and "://" in given else shown(given)
+    table.problem(f'must name a .csv or .parquet file, or be {{ url = "...", table = "..." }}, got {echo}', "data")
+    return None
+
+
+def _distinct(tables: list[Table], parties: tuple[Party, ...]) -> None:
+    names: dict[str, str] = {}
+    addresses: dict[tuple[str, int], str] = {}
+    for table, party in zip(tables, parties, strict=True):
+        if "name" in table and (first := names.setdefault(party.name.casefold(), party.name)) is not party.name:
+            table.problem(f'is named like an earlier party ("{first}"); names must differ by more than case', "name")
+        if party.port and (other := addresses.setdefault((party.host.casefold(), party.port), party.name)) is not party.name:
+            table.problem(f"= {shown(party.address)} is the address of {other} too; give each party a port of its own", "address")

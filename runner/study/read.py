@@ -1,0 +1,245 @@
+"""From a study file to a `Study`: parse, validate everything, name every problem (DESIGN section 7).
+
+`load` is what every command uses: a valid Study, or `StudyInvalid` (exit 10) with the first problem. `problems` is for
+`check`: all of them at once. Words that the contract knows and this version cannot run yet are refused as such; other words
+are typos and get the choices. Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, cast
+
+from mpc_protocols.errors import StudyInvalid
+from runner.study.model import ADAPTIVE, Privacy, Session, Settings, Study, Unit
+from runner.study.parties import read_parties
+from runner.study.table import Table, nearest, read_toml, shown
+from runner.study.vertical import read_alignment
+from synth.domain import Column, Domain, column_from_spec
+from synth.workload import MOST_CANDIDATES, Workload
+
+ALGORITHMS = {
+    "aim": ("rounds", "max_model_mb", "select_share", "prune", "synthetic_rows"),
+    "mwem": ("rounds", "max_model_mb", "prune", "synthetic_rows"),
+    "mst": ("max_model_mb", "synthetic_rows"),
+}
+"""The algorithms of the contract, each with the keys of its table."""
+BACKENDS = ("replicated", "shamir", "additive", "paillier", "ideal")
+PARTITIONS = ("horizontal", "vertical")
+AVAILABLE = {"algorithm": ("aim",), "backend": ("replicated", "ideal"), "partition": ("horizontal",)}
+"""What this version runs."""
+WORKLOAD = ("cliques", "degree", "count", "seed")
+SECTIONS = ("study", "privacy", "workload", *ALGORITHMS, "domain", "alignment", "session", "party")
+DEFAULT_MAX_ROWS = 1 << 22
+MOST_CELLS = 1 << 24
+"""The largest marginal that can be shared (DESIGN section 8)."""
+
+
+def load(path: Path | str) -> Study:
+    """The study at `path`. Raises `StudyInvalid` with the first problem."""
+    study, found = _read(Path(path))
+    if study is None:
+        raise StudyInvalid(found[0])
+    return study
+
+
+def problems(path: Path | str) -> list[str]:
+    """All problems of the study at `path`, one sentence each; an empty list means that `load` succeeds."""
+    try:
+        return _read(Path(path))[1]
+    except StudyInvalid as error:
+        return [error.sentence]
+
+
+def _read(path: Path) -> tuple[Study | None, list[str]]:
+    tree = read_toml(path)
+    found: list[str] = []
+    root = Table(tree, str(path), "", SECTIONS, found)
+    for name in ("study", "privacy", "workload", "domain", "party"):
+        if name not in root:
+            header = "[[party]]" if name == "party" else f"[{name}]"
+            root.problem(f"has no {header} table; `python -m runner init DIR` writes an example")
+
+    def section(name: str, known: tuple[str, ...]) -> Table:
+        return Table(tree.get(name, {}), str(path), f"[{name}]", known, found)
+
+    head = section("study", ("name", "algorithm", "backend", "partition"))
+    name = algorithm = backend = partition = "?"
+    if "study" in root:
+        name = head.text("name")
+        algorithm = _available(head, "algorithm", tuple(ALGORITHMS))
+        backend = _available(head, "backend", BACKENDS)
+        partition = _available(head, "partition", PARTITIONS)
+    privacy = _privacy(section("privacy", ("epsilon", "delta", "adjacency", "max_rows", "unit")), "privacy" in root)
+    domain = _domain(section("domain", ("file", "columns")), path) if "domain" in root else None
+    method = section(algorithm, ALGORITHMS.get(algorithm, ()))
+    settings = _settings(root, method, algorithm)
+    if domain is not None:
+        _columns_fit(domain, settings, method)
+    workload = section("workload", WORKLOAD)
+    if domain is not None and "workload" in root:
+        _workload(workload, domain)
+    alignment = None
+    if partition == "vertical" and "alignment" in root:
+        alignment = read_alignment(tree["alignment"], str(path), found, privacy.adjacency)
+    elif "alignment" in root:
+        root.problem('[alignment] has no meaning with partition = "horizontal"; remove it')
+    session = _session(section("session", ("connect_s", "silence_s", "tls")))
+    parties = read_parties(tree["party"], path, found, backend, partition, session.tls, domain) if "party" in root else ()
+    if found or domain is None:
+        return None, found
+    return Study(path, name, algorithm, backend, partition, privacy, workload.raw, settings, domain, alignment, session,
+                 parties, tree), []
+
+
+def _available(table: Table, key: str, choices: tuple[str, ...]) -> str:
+    value = table.choice(key, choices)
+    if value in choices and value == table.raw.get(key) and value not in AVAILABLE[key]:
+        words = " and ".join(f'"{word}"' for word in AVAILABLE[key])
+        table.problem(f'= "{value}" cannot be run by this version yet; available: {words}', key)
+    return value
+
+
+def _privacy(table: Table, present: bool) -> Privacy:
+    if not present:
+        return Privacy(Fraction(1), Fraction(1, 2), "add-remove", 1, Unit())
+    epsilon = table.number("epsilon")
+    delta = table.number("delta", below=1.0)
+    adjacency = table.choice("adjacency", ("add-remove", "replace"))
+    max_rows = table.integer("max_rows", DEFAULT_MAX_ROWS, low=1, high=1 << 40)
+    unit = Unit()
+    given = table.raw.get("unit", "row")
+    if isinstance(given, dict):
+        inner = Table(given, table.file, "[privacy] unit", ("id", "max_rows", "max_custodians"), table.problems)
+        unit = Unit(inner.text("id", expected="the name of the identifier's column"),
+                    inner.integer("max_rows", low=1, high=1 << 31), inner.integer("max_custodians", low=1, high=1 << 10))
+    elif given != "row":
+        table.problem(f'must be "row" or {{ id = "person", max_rows = 3, max_custodians = 1 }}, got {shown(given)}', "unit")
+    return Privacy(Fraction(str(epsilon)), Fraction(str(delta)), cast(Any, adjacency), max_rows, unit)
+
+
+def _settings(root: Table, table: Table, algorithm: str) -> Settings:
+    """The chosen algorithm's table. Only the keys it knows are read; the rest keep their defaults and have no effect."""
+    for other in ALGORITHMS:
+        if other in root and other != algorithm and algorithm != "?":
+            root.problem(f'[{other}] has no meaning with algorithm = "{algorithm}"; remove it')
+    known = ALGORITHMS.get(algorithm, ())
+    read: dict[str, Any] = {}
+    if "rounds" in known:
+        given = table.raw.get("rounds")
+        if algorithm == "aim" and isinstance(given, str):
+            read["rounds"] = given
+            if given != ADAPTIVE:
+                hint = nearest(given, [ADAPTIVE])
+                table.problem(f'must be a whole number of at least 1 or "adaptive", got {shown(given)}{hint}', "rounds")
+        else:
+            read["rounds"] = table.integer("rounds", 10, low=1, high=1 << 16)
+    if "max_model_mb" in known:
+        read["max_model_mb"] = float(table.number("max_model_mb", Settings.max_model_mb, below=1 << 20))
+    if "select_share" in known:
+        read["select_share"] = float(table.number("select_share", Settings.select_share, below=1.0))
+    if "prune" in known:
+        read["prune"] = table.flag("prune", Settings.prune)
+    if "synthetic_rows" in table:
+        read["synthetic_rows"] = table.integer("synthetic_rows", low=1, high=1 << 32)
+    return Settings(**read)
+
+
+def _session(table: Table) -> Session:
+    return Session(float(table.number("connect_s", Session.connect_s, below=1e6)),
+                   # heartbeats leave every second: less silence than two of them would end healthy runs
+                   float(table.number("silence_s", Session.silence_s, above=1.999, below=1e6)),
+                   cast(Any, table.choice("tls", ("mutual", "insecure-loopback"), "mutual")))
+
+
+def _domain(table: Table, path: Path) -> Domain | None:
+    """The domain, from the table's columns or the file it names; every bad column is a problem of its own."""
+    if ("file" in table) == ("columns" in table):
+        table.problem("needs either file or columns, and only one of them")
+        return None
+    given, prefix = table.raw.get("columns"), "[domain.columns]"
+    if "file" in table:
+        file = path.parent / table.text("file", expected="the name of a JSON file")
+        given, prefix = _read_json(table, file), str(file)
+    if given is None:
+        return None
+    if not isinstance(given, dict) or not given:
+        key = "file" if "file" in table else "columns"
+        table.problem(f"must map every column to its size or to a table, got {shown(given)}", key)
+        return None
+    columns: dict[str, Column] = {}
+    for name, spec in given.items():
+        try:
+            columns[name] = column_from_spec(spec, f"{prefix} {name}")
+        except StudyInvalid as error:
+            table.problems.append(f"{table.file}: {error.sentence}")
+    if len(columns) != len(given):
+        return None
+    try:
+        return Domain(tuple(columns), tuple(columns.values()))
+    except StudyInvalid as error:
+        table.problems.append(f"{table.file}: {error.sentence}")
+        return None
+
+
+def _read_json(table: Table, file: Path) -> object:
+    def no_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        repeated = [key for key, times in Counter(key for key, _ in pairs).items() if times > 1]
+        if repeated:
+            raise ValueError(f'"{repeated[0]}" stands there twice')
+        return dict(pairs)
+
+    try:
+        return cast(object, json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=no_repeats))
+    except OSError as error:
+        table.problem(f"names {file}, which cannot be read ({(error.strerror or 'error').lower()})", "file")
+    except json.JSONDecodeError as error:
+        table.problem(f"names {file}, which is not JSON: {error.msg} at line {error.lineno}, column {error.colno}", "file")
+    except UnicodeDecodeError:
+        table.problem(f"names {file}, which is not UTF-8", "file")
+    except ValueError as error:
+        table.problem(f"names {file}: {error}", "file")
+    except RecursionError:
+        table.problem(f"names {file}, which is nested too deeply", "file")
+    return None
+
+
+def _workload(table: Table, domain: Domain) -> None:
+    """Check the workload without drawing a random subset of its sets, which needs NumPy, unless their sizes are in doubt."""
+    before = len(table.problems)
+    cliques = table.raw.get("cliques")
+    if isinstance(cliques, list):
+        for name in dict.fromkeys(name for clique in cliques if isinstance(clique, list) for name in clique
+                                  if isinstance(name, str) and name not in domain):
+            table.problem(f'names the column "{name}", which the domain does not have{nearest(name, domain.names)}', "cliques")
+    elif "degree" in table:
+        degree = table.integer("degree", low=1, high=len(domain))
+        count = table.integer("count", 1, low=1)
+        table.integer("seed", 0, low=0)
+        largest = math.prod(sorted(domain.sizes.values())[-degree:])
+        if "count" in table and count <= MOST_CANDIDATES and largest <= MOST_CELLS:
+            return
+    if len(table.problems) > before:
+        return
+    try:
+        workload = Workload.from_spec({key: table.raw[key] for key in WORKLOAD if key in table}, domain)
+    except StudyInvalid as error:
+        table.problems.append(f"{table.file}: {error.sentence}")
+        return
+    for clique in workload.cliques:
+        if (cells := domain.cells(clique)) > MOST_CELLS:
+            table.problem(f"holds the clique {', '.join(clique)} of {cells:,} cells; more than {MOST_CELLS:,} cannot be shared: "
+                          "use fewer bins or a smaller clique")
+            return
+
+
+def _columns_fit(domain: Domain, settings: Settings, table: Table) -> None:
+    """A single column that exceeds the model's limit cannot be modelled; larger cliques merely never become candidates."""
+    for name, size in domain.sizes.items():
+        if size * 8 > settings.max_model_mb * 2**20:
+            table.problem(f'= {settings.max_model_mb:g} MiB is too small for the column "{name}" alone '
+                          f"({size:,} values of 8 bytes); raise it or give the column fewer bins", "max_model_mb")

@@ -1,0 +1,139 @@
+"""Reading one TOML table with all its problems: every value is checked where it is read, nothing stops at the first.
+
+A reader method returns a usable value even when it noted a problem (the default, or one that is valid), so that the rest of
+the file is still looked at; the caller throws everything away as soon as one problem is on the list. The sentences echo what
+the file holds: study files are public, private files are the reader's own.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mpc_protocols.errors import StudyInvalid
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Parse a TOML file. Raises `StudyInvalid` naming the file, and line and column of a syntax error."""
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        message = str(error)
+        what, _, place = message.rpartition(" (at ")
+        raise StudyInvalid(f"{path}, {place.rstrip(')') or 'end of file'}: {what or message}; "
+                           "correct the TOML syntax there.") from None
+    except UnicodeDecodeError as error:
+        raise StudyInvalid(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8.") from None
+    except OSError as error:
+        raise StudyInvalid(f"{path}: cannot be read ({(error.strerror or 'error').lower()}); check the path.") from None
+    except RecursionError:
+        raise StudyInvalid(f"{path}: nested too deeply; `python -m runner init` writes an example.") from None
+
+
+def nearest(word: str, choices: Iterable[str]) -> str:
+    """`; did you mean "x"?`-style ending for a mistyped word, or an empty string."""
+    close = difflib.get_close_matches(word, list(choices), 1, 0.6)
+    return f' (did you mean "{close[0]}"?)' if close else ""
+
+
+def listed(words: Iterable[str]) -> str:
+    """Words as a sentence lists them."""
+    quoted = [f'"{word}"' for word in words]
+    return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + " or " + quoted[-1]
+
+
+def shown(value: object) -> str:
+    """A value of the file, short enough for a sentence."""
+    if isinstance(value, bool):
+        text = "true" if value else "false"
+    elif isinstance(value, str):
+        text = f'"{value}"'
+    else:
+        text = str(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+class Table:
+    """One table of a file and the list of problems it shares with the file's other tables."""
+
+    def __init__(self, raw: object, file: str, where: str, known: Sequence[str], problems: list[str]) -> None:
+        self.file, self.where, self.problems = file, where, problems
+        self.raw: Mapping[str, Any] = {}
+        if isinstance(raw, dict):
+            self.raw = raw
+        else:
+            self.problem(f"must be a table, got {shown(raw)}")
+        for key in self.raw:
+            if key not in known:
+                self.problem(f'unknown key "{key}"{nearest(key, known)}; known here: {", ".join(known)}')
+
+    def problem(self, sentence: str, key: str | None = None) -> None:
+        """Note a problem with this table, or with one of its keys."""
+        place = " ".join(part for part in (self.where, key) if part)
+        self.problems.append(f"{self.file}: {place}{' ' if place else ''}{sentence}.")
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.raw
+
+    def _bad(self, key: str, expected: str) -> None:
+        if key in self.raw:
+            self.problem(f"must be {expected}, got {shown(self.raw[key])}", key)
+        else:
+            self.problem(f"is missing: it must be {expected}", key)
+
+    def text(self, key: str, default: str | None = None, *, expected: str = "a non-empty text") -> str:
+        """A non-empty string; without a default it must be there."""
+        value = self.raw.get(key, default)
+        if isinstance(value, str) and value.strip():
+            return value
+        self._bad(key, expected)
+        return default or "?"
+
+    def choice(self, key: str, choices: Sequence[str], default: str | None = None) -> str:
+        """One of the words of the contract; a typo is answered with the choices."""
+        value = self.raw.get(key, default)
+        if isinstance(value, str) and value in choices:
+            return value
+        if isinstance(value, str):
+            self.problem(f'must be {listed(choices)}, got "{value}"{nearest(value, choices)}', key)
+        else:
+            self._bad(key, listed(choices))
+        return default or choices[0]
+
+    def integer(self, key: str, default: int | None = None, *, low: int, high: int = 2**63 - 1) -> int:
+        """A whole number in low..high; without a default it must be there."""
+        value = self.raw.get(key, default)
+        if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
+            return value
+        self._bad(key, f"a whole number of at least {low}" + (f" and at most {high}" if high < 2**63 - 1 else ""))
+        return default if default is not None else low
+
+    def number(self, key: str, default: float | None = None, *, above: float = 0.0, below: float = math.inf) -> float | int:
+        """A finite number strictly between the bounds; without a default it must be there."""
+        value = self.raw.get(key, default)
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and above < value < below:
+            return value
+        upper = f" and less than {below:g}" if below < math.inf else ""
+        self._bad(key, f"a number greater than {above:g}{upper}")
+        return default if default is not None else (above + min(below, above + 2)) / 2
+
+    def flag(self, key: str, default: bool) -> bool:
+        """true or false."""
+        value = self.raw.get(key, default)
+        if isinstance(value, bool):
+            return value
+        self._bad(key, "true or false")
+        return default
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A non-empty list of different non-empty strings."""
+        value = self.raw.get(key)
+        if (isinstance(value, list) and value and all(isinstance(item, str) and item for item in value)
+                and len(set(value)) == len(value)):
+            return tuple(value)
+        self._bad(key, "a list of different names")
+        return ()
