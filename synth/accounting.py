@@ -106,19 +106,6 @@ def _rounded(x: Decimal, rounding: str) -> Decimal:
     return Context(prec=_KEPT, rounding=rounding).plus(x)
 
 
-def significant(x: Fraction, bits: int, *, up: bool) -> Fraction:
-    """x > 0 rounded to this many significant bits: a rational short enough to travel, on the side that is asked for."""
-    shift = bits - (x.numerator.bit_length() - x.denominator.bit_length())
-    scaled = x * Fraction(2) ** shift
-    return Fraction(math.ceil(scaled) if up else math.floor(scaled)) / Fraction(2) ** shift
-
-
-def root(x: Fraction, bits: int = 40) -> Fraction:
-    """The square root of x > 0, rounded down to about this many significant bits."""
-    shift = max(bits - (x.numerator.bit_length() - x.denominator.bit_length()) // 2, 0)
-    return Fraction(math.isqrt(math.floor(x * 4**shift)), 2**shift)
-
-
 @dataclass(frozen=True)
 class Budget:
     """A study's promise and the caps that keep it: sum of rho <= rho_cap and sum of beta <= beta_cap."""
@@ -171,8 +158,8 @@ class Accountant:
         for name, spent, asked, cap in (("rho", self.rho, event.rho, self.budget.rho_cap),
                                         ("the samplers' distance", self.beta, event.beta, self.budget.beta_cap)):
             if spent + asked > cap:
-                raise BudgetRefused(f"The release '{event.what}' would spend {float(asked):.6g} of {name}, with {float(spent):.6g} "
-                                    f"of {float(cap):.6g} spent already: the study's budget does not allow it.")
+                raise BudgetRefused(f"The release '{event.what}' would spend {float(asked):.6g} of {name}; {float(spent):.6g} is "
+                                    f"spent already and the study's budget allows {float(cap):.6g}.")
         if self.record is not None:
             self.record(event, inputs)
         self.events.append(event)
