@@ -1,0 +1,75 @@
+"""Factors: tables in log space over named columns, the vocabulary of the model's algebra.
+
+A factor is an array with one axis per column. Products are sums of broadcast arrays; sums are logsumexp with the maximum
+taken out first, so that weights of any magnitude (and -inf) neither overflow nor turn into NaN. This is the plain, readable form:
+it assembles potentials and calibrates once per fit, while `propagation.py` holds the loop that must be fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synth.mrf.junction_tree import Clique
+
+Array = NDArray[np.float64]
+
+
+def aligned(values: Array, columns: Clique, target: Clique) -> Array:
+    """A view of `values` (axes `columns`) with the axes of `target`, length 1 where `columns` lacks one."""
+    order = sorted(range(len(columns)), key=lambda axis: target.index(columns[axis]))
+    shape = tuple(values.shape[columns.index(name)] if name in columns else 1 for name in target)
+    return values.transpose(order).reshape(shape)
+
+
+def logsumexp(values: Array, axes: tuple[int, ...]) -> Array:
+    """log(sum(exp(values))) over `axes`; -inf where all terms are -inf."""
+    top = values.max(axis=axes, keepdims=True)
+    safe = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        result = np.log(np.exp(values - safe).sum(axis=axes)) + safe.squeeze(axis=axes)
+    return np.asarray(result, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Factor:
+    """`values[i, j, ...]`: natural logarithm of the weight of one cell; axis k belongs to `columns[k]`."""
+
+    columns: Clique
+    values: Array
+
+    def __post_init__(self) -> None:
+        if len(set(self.columns)) != len(self.columns) or self.values.ndim != len(self.columns):
+            raise ValueError(f"a factor over {self.columns} needs {len(self.columns)} axes, got {self.values.ndim}")
+
+    @staticmethod
+    def ones(columns: Clique, sizes: Mapping[str, int]) -> Factor:
+        """The factor of weight 1 everywhere."""
+        return Factor(columns, np.zeros(tuple(sizes[name] for name in columns)))
+
+    def __mul__(self, other: Factor) -> Factor:
+        """Product of weights, over the columns of both (this factor's first)."""
+        columns = self.columns + tuple(name for name in other.columns if name not in self.columns)
+        return Factor(columns, aligned(self.values, self.columns, columns) + aligned(other.values, other.columns, columns))
+
+    def absorb(self, others: Iterable[Factor]) -> Factor:
+        """Product with factors over subsets of this one's columns: one new array, whatever their number."""
+        values = self.values.copy()
+        for other in others:
+            values += aligned(other.values, other.columns, self.columns)
+        return Factor(self.columns, values)
+
+    def sum_out(self, columns: Collection[str]) -> Factor:
+        """Marginal weight once `columns` are summed over."""
+        axes = tuple(axis for axis, name in enumerate(self.columns) if name in columns)
+        if not axes:
+            return self
+        return Factor(tuple(name for name in self.columns if name not in columns), logsumexp(self.values, axes))
+
+    def project(self, columns: Clique) -> Factor:
+        """Marginal weight over `columns`, in that order."""
+        rest = self.sum_out(set(self.columns) - set(columns))
+        return Factor(columns, rest.values.transpose([rest.columns.index(name) for name in columns]))

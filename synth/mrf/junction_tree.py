@@ -1,0 +1,178 @@
+"""Junction trees by greedy elimination on bitmasks, and the size of the tree a set of cliques would need.
+
+Problem: exact inference in a Markov random field costs as much as the maximal cliques of a triangulation of its graph.
+AIM asks, for each of about 160 candidates in each round, how large that triangulation becomes if the candidate is added
+(papers/notes.md section 4, step 1); utility.md section 5 found this filter to be half of a run when done with networkx.
+Columns are bits of a Python integer, so a neighbourhood is one word and a union one instruction.
+
+The heuristic: eliminate the column whose neighbourhood has the fewest cells (ties: the earlier column). The estimate and the tree
+come from the same function, so a candidate that is said to fit does fit. Public inputs only; deterministic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+Clique = tuple[str, ...]
+
+MIB = 2.0**20
+CELL_BYTES = 8
+
+
+class ColumnSet:
+    """The columns of a domain as bits, with the number of cells of a set of columns (memoised)."""
+
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        if not sizes:
+            raise ValueError("a model needs at least one column, got none")
+        self.names: Clique = tuple(sizes)
+        self.sizes: tuple[int, ...] = tuple(int(sizes[name]) for name in self.names)
+        for name, size in zip(self.names, self.sizes, strict=True):
+            if size < 1:
+                raise ValueError(f"column {name!r} must have at least one value, got size {size}")
+        self._bit = {name: 1 << index for index, name in enumerate(self.names)}
+        self._cells: dict[int, int] = {0: 1}
+
+    def mask(self, clique: Iterable[str]) -> int:
+        """The bits of `clique`; ValueError for a column outside the domain."""
+        mask = 0
+        for name in clique:
+            bit = self._bit.get(name)
+            if bit is None:
+                raise ValueError(f"column {name!r} is not in the domain ({', '.join(self.names)})")
+            mask |= bit
+        return mask
+
+    def members(self, mask: int) -> Clique:
+        """The columns of `mask` in the domain's order."""
+        return tuple(name for index, name in enumerate(self.names) if mask >> index & 1)
+
+    def cells(self, mask: int) -> int:
+        """Product of the sizes of the columns of `mask`."""
+        known = self._cells.get(mask)
+        if known is None:
+            low = mask & -mask
+            known = self._cells[mask] = self.cells(mask ^ low) * self.sizes[low.bit_length() - 1]
+        return known
+
+
+def _graph(columns: ColumnSet, masks: Iterable[int]) -> list[int]:
+    """Neighbourhood of each column (itself included) in the graph that has every clique of `masks` as a clique."""
+    near = [1 << index for index in range(len(columns.names))]
+    for mask in masks:
+        rest = mask
+        while rest:
+            low = rest & -rest
+            near[low.bit_length() - 1] |= mask
+            rest ^= low
+    return near
+
+
+def _triangulate(columns: ColumnSet, near: list[int]) -> list[int]:
+    """Maximal cliques (bitmasks) of the graph `near` after greedy elimination. `near` is consumed."""
+    cells = columns.cells
+    left = dict(enumerate(map(cells, near)))
+    uneliminated = (1 << len(near)) - 1
+    found: list[int] = []
+    while left:
+        column = min(left, key=left.__getitem__)
+        clique = near[column]
+        if not any(clique & other == clique for other in found):
+            found.append(clique)
+        if clique == uneliminated:
+            break
+        del left[column]
+        bit = 1 << column
+        uneliminated ^= bit
+        rest = remaining = clique ^ bit
+        while remaining:
+            low = remaining & -remaining
+            neighbour = low.bit_length() - 1
+            joined = (near[neighbour] | rest) & ~bit
+            near[neighbour] = joined
+            left[neighbour] = cells(joined)
+            remaining ^= low
+    return found
+
+
+class SizeEstimator:
+    """Size of the junction tree of `cliques`, and of the tree with one more clique, for many candidates.
+
+    `mb` is the size in MiB at 8 bytes a cell, summed over the maximal cliques (a column in no clique is a clique of its own).
+    `with_clique(q)` is the size once `q` is added; candidates that add the same edges share one elimination.
+    """
+
+    def __init__(self, sizes: Mapping[str, int], cliques: Iterable[Clique]) -> None:
+        self._columns = ColumnSet(sizes)
+        self._near = _graph(self._columns, map(self._columns.mask, cliques))
+        self._maximal = _triangulate(self._columns, list(self._near))
+        self.mb: float = self._size(self._maximal)
+        self._known: dict[tuple[int, ...], float] = {}
+
+    def _size(self, maximal: Iterable[int]) -> float:
+        return sum(map(self._columns.cells, maximal)) * CELL_BYTES / MIB
+
+    def with_clique(self, clique: Clique) -> float:
+        """MiB of the junction tree of the cliques together with `clique`."""
+        mask = self._columns.mask(clique)
+        near = list(self._near)
+        added = []
+        for index in range(len(near)):
+            if mask >> index & 1 and near[index] | mask != near[index]:
+                added.append(index)
+                added.append(mask & ~near[index])
+                near[index] |= mask
+        if not added:
+            return self.mb
+        key = tuple(added)
+        size = self._known.get(key)
+        if size is None:
+            size = self._known[key] = self._size(_triangulate(self._columns, near))
+        return size
+
+
+def model_size_mb(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> float:
+    """MiB (8 bytes a cell) of the maximal cliques of the junction tree that a model of `cliques` over `sizes` uses."""
+    return SizeEstimator(sizes, cliques).mb
+
+
+@dataclass(frozen=True)
+class JunctionTree:
+    """A rooted junction tree over the whole domain; parts that share no column are joined by an empty separator.
+
+    `nodes[i]`: columns of maximal clique i; nodes stand in an order in which every parent precedes its children.
+    `parents[i]`: index of the parent (-1 for the root, node 0). `separators[i]`: columns shared with the parent.
+    A node's columns start with its separator; within each part small columns come first, so that inner loops are long.
+    """
+
+    nodes: tuple[Clique, ...]
+    parents: tuple[int, ...]
+    separators: tuple[Clique, ...]
+
+
+def junction_tree(sizes: Mapping[str, int], cliques: Sequence[Clique]) -> JunctionTree:
+    """The junction tree whose size `model_size_mb(sizes, cliques)` reports, rooted at its largest clique."""
+    columns = ColumnSet(sizes)
+    maximal = _triangulate(columns, _graph(columns, map(columns.mask, cliques)))
+    maximal.sort(key=lambda mask: (-columns.cells(mask), mask))
+    # Prim's maximum spanning tree on separator sizes: for maximal cliques of a chordal graph exactly the trees
+    # that have the running intersection property.
+    order, parents = [maximal[0]], [-1]
+    best = {mask: (mask & maximal[0], 0) for mask in maximal[1:]}
+    while best:
+        mask = max(best, key=lambda m: (best[m][0].bit_count(), columns.cells(m), -m))
+        parents.append(best.pop(mask)[1])
+        for other, (separator, _) in best.items():
+            if (other & mask).bit_count() > separator.bit_count():
+                best[other] = (other & mask, len(order))
+        order.append(mask)
+
+    def arranged(mask: int) -> Clique:
+        return tuple(sorted(columns.members(mask), key=lambda name: (sizes[name], columns.mask((name,)))))
+
+    separators = tuple(arranged(mask & order[parent]) if parent >= 0 else () for mask, parent in zip(order, parents, strict=True))
+    nodes = tuple(
+        separator + arranged(mask & ~columns.mask(separator)) for mask, separator in zip(order, separators, strict=True)
+    )
+    return JunctionTree(nodes, tuple(parents), separators)
