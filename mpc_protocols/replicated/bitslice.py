@@ -1,0 +1,102 @@
+"""Bit planes: 64 cells to a word, so that one machine instruction evaluates 64 gates.
+
+A batch of n cells is padded to a multiple of 64. Plane j holds bit j of every cell in `n/64` words of 64 bits. Which bit
+of a plane belongs to which cell is free as long as all parties agree; the order here makes the transposition of integers
+to planes pure vector work without a single strided byte: read a plane as W = n/32 words of 32 bits, then
+
+    bit t of 32-bit word w  =  cell t*W + w.
+
+The 32 rows of W cells are transposed in place by five rounds of masked swaps (Hacker's Delight 7-3), in pieces that stay
+in cache, about 2 ns a cell. No loop runs over cells. Assumes a little-endian machine, as the wire's integers do.
+
+Nothing here knows what is secret: the running time depends on sizes only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint64]
+Elements = NDArray[np.unsignedinteger[Any]]
+
+_LANES = 32
+_PIECE = 4096  # 32-bit words of a row transposed at a time: 32 rows x 16 kB stay in the second-level cache
+_SWAPS = ((16, 0x0000FFFF), (8, 0x00FF00FF), (4, 0x0F0F0F0F), (2, 0x33333333), (1, 0x55555555))
+_SHIFTS = np.arange(_LANES, dtype=np.uint32).reshape(-1, 1)
+
+
+def words_for(cells: int) -> int:
+    """64-bit words of one plane of `cells` cells."""
+    return -(-cells // 64)
+
+
+def to_planes(values: Elements, planes: int) -> Words:
+    """The low `planes` bit planes of uint32 or uint64 values of shape (n,): shape (planes, words_for(n)); padding is 0."""
+    if values.dtype == np.uint64 and planes > _LANES:
+        low = to_planes(values.astype(np.uint32), _LANES)
+        high = to_planes((values >> np.uint64(_LANES)).astype(np.uint32), planes - _LANES)
+        return np.concatenate((low, high))
+    if planes > _LANES:
+        raise ValueError(f"32-bit values have no {planes} bit planes")
+    count = len(values)
+    row = 2 * words_for(count)
+    if values.dtype != np.uint32 or row * _LANES != count:
+        padded = np.zeros(row * _LANES, np.uint32)
+        padded[:count] = values  # uint64 values are cut to their low 32 bits, which hold all the planes asked for
+        values = padded
+    rows = values.reshape(_LANES, row)
+    out = np.empty((planes, row), np.uint32)
+    for start in range(0, row, _PIECE):
+        piece = slice(start, min(start + _PIECE, row))
+        block = np.array(rows[:, piece])
+        _transpose(block)
+        out[:, piece] = block[:planes]
+    return out.view(np.uint64)
+
+
+def _transpose(block: NDArray[np.uint32]) -> None:
+    """Transpose in place: afterwards row j holds, at bit t, bit j of what row t held."""
+    width = block.shape[1]
+    scratch = np.empty((_LANES // 2, width), np.uint32)
+    for step, mask in _SWAPS:
+        pairs = block.reshape(_LANES // (2 * step), 2, step, width)
+        low, high = pairs[:, 0], pairs[:, 1]
+        moved = scratch.reshape(_LANES // (2 * step), step, width)
+        np.right_shift(low, np.uint32(step), out=moved)
+        moved ^= high
+        moved &= np.uint32(mask)
+        high ^= moved
+        moved <<= np.uint32(step)
+        low ^= moved
+
+
+def to_bits(plane: Words, cells: int, dtype: type[np.unsignedinteger[Any]] = np.uint32) -> Elements:
+    """The 0/1 values of one plane (or several: leading axes are kept), one element per cell: shape (..., cells)."""
+    lanes = plane.view(np.uint32)[..., np.newaxis, :] >> _SHIFTS
+    lanes &= np.uint32(1)
+    bits: Elements = lanes.reshape(*plane.shape[:-1], -1)[..., :cells]
+    return bits if dtype is np.uint32 else bits.astype(dtype)
+
+
+def from_bits(bits: NDArray[Any]) -> Words:
+    """Inverse of `to_bits`: 0/1 (or bool) values of shape (..., n) to planes (..., words_for(n)); padding is 0."""
+    cells = bits.shape[-1]
+    row = 2 * words_for(cells)
+    lanes = np.zeros((*bits.shape[:-1], row * _LANES), np.uint32)
+    lanes[..., :cells] = bits
+    lanes = lanes.reshape(*bits.shape[:-1], _LANES, row)
+    lanes <<= _SHIFTS
+    plane: Words = np.bitwise_or.reduce(lanes, axis=-2).view(np.uint64)
+    return plane
+
+
+def to_values(planes: Words, cells: int) -> NDArray[Any]:
+    """Inverse of `to_planes` for up to 64 planes: uint64 values of shape (cells,); for small batches and tests."""
+    bits = to_bits(planes, cells, np.uint64)
+    values = np.zeros(cells, np.uint64)
+    for j in range(len(planes)):
+        values |= bits[j] << np.uint64(j)
+    return values

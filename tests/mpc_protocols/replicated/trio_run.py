@@ -1,0 +1,73 @@
+"""Helpers of the replicated tests: deal random sharings, run three parties in threads, put components together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.replicated.bitslice import from_bits
+from mpc_protocols.replicated.boolean import BitShare
+from mpc_protocols.replicated.ring import RingShare
+from mpc_protocols.replicated.trio import Trio
+from mpc_protocols.wire import Traffic, Wire
+
+T = TypeVar("T")
+
+
+def deal_ring(values: NDArray[Any], rng: np.random.Generator) -> list[RingShare]:
+    """The three parties' shares of unsigned `values`, all three components random."""
+    top = int(np.iinfo(values.dtype).max)
+    first = rng.integers(0, top, values.shape, dtype=values.dtype, endpoint=True)
+    second = rng.integers(0, top, values.shape, dtype=values.dtype, endpoint=True)
+    components = [first, second, values - first - second]
+    return [RingShare(components[i], components[(i + 1) % 3]) for i in range(3)]
+
+
+def deal_bits(words: NDArray[np.uint64], rng: np.random.Generator) -> list[BitShare]:
+    """The three parties' XOR shares of words, all three components random."""
+    first, second = rng.integers(0, 2**64 - 1, (2, *words.shape), dtype=np.uint64, endpoint=True)
+    components = [first, second, words ^ first ^ second]
+    return [BitShare(components[i], components[(i + 1) % 3]) for i in range(3)]
+
+
+def deal_flags(bits: NDArray[Any], rng: np.random.Generator) -> list[BitShare]:
+    """Shares of 0/1 values (..., n) as planes."""
+    return deal_bits(from_bits(bits), rng)
+
+
+def run_trio(body: Callable[[Trio], T], tap: Callable[[Frame], None] | None = None,
+             network: MemoryNetwork | None = None) -> tuple[list[T], list[Traffic]]:
+    """Run `body` at the three parties; their results and traffic."""
+    network = network or MemoryNetwork(3, tap=tap)
+
+    def party(wire: Wire) -> T:
+        return body(Trio(wire))
+
+    results = network.run([party] * 3)
+    return results, [network.traffic(i) for i in range(3)]
+
+
+def total(shares: list[RingShare]) -> NDArray[Any]:
+    """The shared value; every component must be held alike by its two holders."""
+    for i in range(3):
+        np.testing.assert_array_equal(shares[i].next, shares[(i + 1) % 3].own)
+    return shares[0].own + shares[1].own + shares[2].own
+
+
+def parity(shares: list[BitShare]) -> NDArray[np.uint64]:
+    """The shared words; every component must be held alike by its two holders."""
+    for i in range(3):
+        np.testing.assert_array_equal(shares[i].next, shares[(i + 1) % 3].own)
+    return shares[0].own ^ shares[1].own ^ shares[2].own
+
+
+def spread(count: int, largest: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """`count` integers in [-largest, largest], the extremes and 0, 1, -1 first."""
+    values = rng.integers(-largest, largest, count, endpoint=True)
+    extremes = np.array([largest, -largest, 0, 1, -1])[:count]
+    values[: len(extremes)] = np.clip(extremes, -largest, largest)
+    return values

@@ -1,0 +1,158 @@
+"""The in-memory wire keeps the promises of `wire.py`: order, sizes, clocks, ends, no link between contributors."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpc_protocols.errors import PeerLost, ProtocolAborted
+from mpc_protocols.memory_wire import Frame, MemoryNetwork, run_parties
+from mpc_protocols.wire import Wire
+
+
+def test_messages_arrive_in_order_per_stream() -> None:
+    def party(wire: Wire) -> list[bytes]:
+        side = wire.fork("side")
+        if wire.me == 0:
+            for n in range(3):
+                wire.send(1, bytes([n]))
+                side.send(1, bytes([100 + n]))
+            return []
+        if wire.me == 1:
+            late = [bytes(side.receive(0, 1)) for _ in range(3)]
+            return late + [bytes(wire.receive_up_to(0, 5)) for _ in range(3)]
+        return []
+
+    assert run_parties([party] * 3)[1] == [b"d", b"e", b"f", b"\0", b"\1", b"\2"]
+
+
+def test_payload_is_copied() -> None:
+    def sender(wire: Wire) -> bytes:
+        payload = bytearray(b"before")
+        wire.send(1, payload)
+        payload[:] = b"after!"
+        return b""
+
+    def receiver(wire: Wire) -> bytes:
+        return bytes(wire.receive(0, 6))
+
+    assert run_parties([sender, receiver], computing=2)[1] == b"before"
+
+
+def test_rounds_are_the_longest_chain() -> None:
+    """0 -> 1 -> 2 -> 0 is three rounds at party 0; messages of one step are one round however many there are."""
+    network = MemoryNetwork(3)
+
+    def party(wire: Wire) -> int:
+        for peer in range(3):
+            if peer != wire.me:
+                wire.send(peer, b"step")
+        for peer in range(3):
+            if peer != wire.me:
+                wire.receive(peer, 4)
+        after_step = wire.traffic().rounds
+        if wire.me:
+            wire.receive(wire.me - 1, 1)
+        wire.send((wire.me + 1) % 3, b"x")
+        if not wire.me:
+            wire.receive(2, 1)
+        return after_step
+
+    assert network.run([party] * 3) == [1, 1, 1]
+    assert [network.traffic(i).rounds for i in range(3)] == [4, 2, 3]
+    assert [network.traffic(i).bytes_sent for i in range(3)] == [9, 9, 9]
+    assert [network.traffic(i).bytes_received for i in range(3)] == [9, 9, 9]
+    assert network.traffic(0).messages_sent == 3
+
+
+@pytest.mark.parametrize("sent", [b"", b"1234", b"123456"])
+def test_wrong_sizes_abort(sent: bytes) -> None:
+    def sender(wire: Wire) -> None:
+        wire.send(1, sent)
+
+    def exact(wire: Wire) -> None:
+        wire.receive(0, 5)
+
+    def limited(wire: Wire) -> None:
+        wire.receive_up_to(0, 5)
+
+    with pytest.raises(ProtocolAborted, match="Party 0"):
+        run_parties([sender, exact], computing=2)
+    if len(sent) > 5:
+        with pytest.raises(ProtocolAborted, match="at most 5"):
+            run_parties([sender, limited], computing=2)
+    else:
+        run_parties([sender, limited], computing=2)
+
+
+def test_first_failure_reaches_the_caller_and_stops_everybody() -> None:
+    class Culprit(Exception):
+        pass
+
+    seen: list[type[BaseException]] = []
+
+    def fails(wire: Wire) -> None:
+        raise Culprit
+
+    def waits(wire: Wire) -> None:
+        for _ in range(2):  # every receive raises, not only the first
+            try:
+                wire.receive(0, 1)
+            except ProtocolAborted as error:
+                seen.append(type(error))
+        wire.fork("opened later").receive(0, 1)
+
+    with pytest.raises(Culprit):
+        run_parties([fails, waits, waits])
+    assert seen == [ProtocolAborted] * 4
+
+
+def test_a_party_that_ended_is_lost_after_its_last_message() -> None:
+    def leaves(wire: Wire) -> None:
+        wire.send(1, b"bye")
+
+    def waits(wire: Wire) -> None:
+        assert bytes(wire.receive(0, 3)) == b"bye"
+        wire.receive(0, 1)
+
+    with pytest.raises(PeerLost, match="Party 0 has ended"):
+        run_parties([leaves, waits], computing=2)
+
+
+def test_silence_ends_by_itself() -> None:
+    def waits(wire: Wire) -> None:
+        wire.receive(1 - wire.me, 1)
+
+    with pytest.raises(ProtocolAborted, match="sent nothing"):
+        run_parties([waits, waits], computing=2, patience_s=0.05)
+
+
+def test_contributors_have_no_key_and_no_link_to_one_another() -> None:
+    def computing(wire: Wire) -> bytes:
+        assert list(wire.contributors) == [3, 4]
+        assert wire.key((wire.me + 1) % 3) != wire.key((wire.me + 2) % 3)
+        with pytest.raises(ValueError, match="no key"):
+            wire.key(3)
+        return wire.key((wire.me + 1) % 3)
+
+    def contributor(wire: Wire) -> bytes:
+        with pytest.raises(ValueError, match="no key"):
+            wire.key(0)
+        with pytest.raises(ValueError, match="no link"):
+            wire.send(7 - wire.me, b"x")
+        return b""
+
+    keys = run_parties([computing] * 3 + [contributor] * 2)
+    assert len(set(keys[:3])) == 3
+
+
+def test_tap_sees_every_frame_and_session_is_common() -> None:
+    frames: list[Frame] = []
+
+    def party(wire: Wire) -> bytes:
+        wire.send(1 - wire.me, bytes([wire.me]) * 4)
+        wire.receive(1 - wire.me, 4)
+        return wire.session_id
+
+    ids = run_parties([party, party], computing=2, tap=frames.append)
+    assert ids[0] == ids[1] and len(ids[0]) == 32
+    assert sorted((f.sender, f.receiver, f.clock, f.payload) for f in frames) == [(0, 1, 1, b"\0" * 4), (1, 0, 1, b"\1" * 4)]
