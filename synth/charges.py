@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Adjacency
-from mpc_protocols.mechanisms.gaussian import MIN_SIGMA2
+from mpc_protocols.mechanisms.gaussian import MIN_SIGMA2, WIDEST_TABLE
 
 MOST_EPSILON = Fraction(2)
 """The most one selection is given: its noise is then about one unit's change of a score, and more would buy nothing."""
@@ -64,15 +64,20 @@ class Charges:
         return min(root(8 * rho), MOST_EPSILON)
 
     def distance(self, sigma2: Fraction) -> Fraction:
-        """Bound of the beta of one released marginal at noise sigma2 or less: the table's distance in every cell that moves.
+        """Bound of what one marginal released at noise sigma2 or less adds to beta: its sampler's distance in the cells moved."""
+        return self.cells_moved * cell_distance(sigma2)
 
-        A half table of B thresholds is within (B + 2) 2^-65 of the exact law and has B <= 9.2 sigma + 3; the sum of two that
-        serves above sigma = 100 has B <= 25 sqrt(sigma) + 6 in all and adds at most 2^-70 (`mechanisms.md` 3.1, 3.3).
-        """
-        sigma = root(sigma2) + 1
-        one = 10 * min(sigma, Fraction(101)) + 8
-        two = 25 * (root(sigma) + 1) + 8 if sigma2 > 100**2 else Fraction(0)
-        return self.cells_moved * (max(one, two) / 2**65 + Fraction(1, 2**70))
+
+def cell_distance(sigma2: Fraction) -> Fraction:
+    """Bound of the total variation between one cell's noise and the exact law, for every noise up to sigma2.
+
+    A half table of B thresholds is within (B + 2) 2^-65 of the exact law and has B <= 9.2 sigma + 3; the sum of two that
+    serves above sigma = 100 has B <= 25 sqrt(sigma) + 6 in all and adds at most 2^-70 (`mechanisms.md` 3.1, 3.3).
+    """
+    sigma = root(sigma2) + 1
+    one = 10 * min(sigma, Fraction(101)) + 8
+    two = 25 * (root(sigma) + 1) + 8 if sigma2 > WIDEST_TABLE else Fraction(0)
+    return max(one, two) / 2**65 + Fraction(1, 2**70)
 
 
 def mean_noise(sigma2: Fraction) -> Fraction:
