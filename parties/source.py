@@ -1,0 +1,294 @@
+"""A custodian's table where it lives, opened read-only and streamed in blocks.
+
+Through ibis, so that a file and a database look alike: CSV and Parquet files and DuckDB databases are read by DuckDB inside
+this process, PostgreSQL through a server-side cursor. A source is streamed in bounded Arrow record batches; nothing holds
+more than a few blocks, whatever the number of rows (a GROUP BY on the unit's identifier may spill to a private temporary
+folder, which `close` removes).
+
+Types are never guessed. A CSV file is read as text, by RFC 4180 with a comma, a header line and UTF-8, whatever its first
+thousand lines look like: "007", "1.0" and "true" mean what the study's domain says (`coding.py`), not what a sniffer
+thinks. An empty field is a missing value.
+
+Threat model: the custodian trusts its own machine, and nobody else may learn a record from it, not even through an error
+message. Libraries quote the offending record (DuckDB), the connection string (database drivers) or both. Their errors are
+therefore never forwarded nor chained: what leaves this file is a `DataRefused` that names the file, the line and the column
+(DESIGN 5), raised outside the handler so that no `__context__` holds the original. URLs are shown without user, password
+and query. A header is read as names only after at least one of the study's columns was recognised in it (`counting.py`): a
+file without a header line would otherwise show its first record.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from mpc_protocols.errors import DataRefused, StudyInvalid
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BLOCK_ROWS = 1 << 16
+"""Rows of a record batch by default: a column of int64 codes is then 512 KiB and stays in a second-level cache."""
+
+_LONGEST_LINE = 1 << 20  # characters read of a header before it is refused
+# DuckDB must not fetch code from the network, and must leave room for the counts in 2 GiB
+_ENGINE: Mapping[str, Any] = {"memory_limit": "1GB", "autoinstall_known_extensions": False, "autoload_known_extensions": False}
+_CSV_FAULTS = {
+    "Expected Number of Columns": "does not have as many fields as the header line",
+    "unterminated quote": "has a quotation mark that is not closed, or text beside a quoted field",
+    "not utf-8": "is not UTF-8 text",
+    "invalid unicode": "is not UTF-8 text",
+    "Maximum line size": "is longer than 2 MB",
+}
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where a table is. `label` may be shown; `url` may hold a password and is not even in the `repr`.
+
+    dataset: the ledger's name for the data when the custodian gives none: the file's absolute path without symbolic links,
+    or the database's address and table. It names a place: a copy under another name starts a new account, so a custodian
+    who sets a cap should also set `[ledger] dataset` to the name of the population.
+    """
+
+    kind: Literal["csv", "parquet", "duckdb", "postgres"]
+    label: str
+    dataset: str
+    path: Path | None = None
+    url: str = field(default="", repr=False)
+    table: str = ""
+
+
+def locate(data: str | os.PathLike[str] | Mapping[str, object], base: Path | None = None) -> Location:
+    """The place that a `data` key names: a path, relative to `base`, or `{url = ..., table = ...}`. Opens nothing.
+
+    Raises `StudyInvalid` for a value of another form, `DataRefused` for a kind of file or database that cannot be read.
+    """
+    base = Path.cwd() if base is None else base
+    if not isinstance(data, Mapping):
+        if not isinstance(data, str | os.PathLike) or not os.fspath(data):
+            raise StudyInvalid('data must be the path of a .csv or .parquet file, or a table { url = "...", table = "..." }.')
+        path = base / data
+        kind = path.suffix.lower()
+        if kind not in (".csv", ".parquet"):
+            raise DataRefused(f"{data} is not a file that can be read: its name must end in .csv or .parquet.")
+        return Location("csv" if kind == ".csv" else "parquet", str(data), os.path.realpath(path), path)
+    if foreign := sorted(str(key) for key in data.keys() - {"url", "table"}):
+        raise StudyInvalid(f"data has an unknown key {foreign[0]}; it knows url and table.")
+    url, table = data.get("url"), data.get("table")
+    if not isinstance(url, str) or not isinstance(table, str) or not url or not table:
+        raise StudyInvalid("data needs both url and table, and both must be text.")
+    scheme = url.partition("://")[0]
+    if scheme == "duckdb":
+        path = base / unquote(url.removeprefix("duckdb://").partition("?")[0])
+        return Location("duckdb", f"{path} table {table}", f"{os.path.realpath(path)}#{table}", path, url, table)
+    if scheme in ("postgres", "postgresql"):
+        server = _shown(url)
+        return Location("postgres", f"{server} table {table}", f"{server}#{table}", None, url, table)
+    raise StudyInvalid("data.url must start with postgres:// or duckdb://; other tables can be exported to a .parquet file.")
+
+
+def _shown(url: str) -> str:
+    """A server's address without user, password and query."""
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        return f"postgres://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
+    raise StudyInvalid("data.url is not a valid address; it must look like postgres://user@host:5432/database.")
+
+
+def open_source(location: Location) -> Source:
+    """Open a table read-only and learn its column names; reads no row. Raises `DataRefused`."""
+    path = location.path
+    if path is not None:
+        if not path.exists():
+            raise DataRefused(f"{path} does not exist; correct data, which is relative to the file it stands in.")
+        if not path.is_file() or not os.access(path, os.R_OK):
+            raise DataRefused(f"{path} is not a file that this user may read.")
+    return Source(location)
+
+
+def _attempt(call: Callable[[], T], explain: Callable[[Exception], str]) -> T:
+    """The call's result; a failure becomes a `DataRefused` that holds no trace of the library's error."""
+    try:
+        return call()
+    except Exception as error:  # every library has its own, and all may quote records
+        sentence = explain(error)
+    raise DataRefused(sentence)  # outside the handler: no __context__
+
+
+class Source:
+    """An open table: its column names, and its rows in blocks. Use as a context manager, or `close` it.
+
+    columns: the names as the data has them, in order. One query runs at a time.
+    """
+
+    def __init__(self, location: Location) -> None:
+        self.location = location
+        self.label = location.label
+        self._stamp = self._stat()
+        self._spill = tempfile.mkdtemp(prefix="cosynth-")  # 0700
+        self._connection: Any = None
+        try:
+            header = _header(location) if location.kind == "csv" else None
+            self._table: Any = _attempt(lambda: self._connect(header), self._unopened)
+        except BaseException:
+            self.close()
+            raise
+        # a CSV's fields go by position: DuckDB's names ignore case, and a header may repeat a name
+        self._fields: tuple[str, ...] = tuple(self._table.columns)
+        self.columns: tuple[str, ...] = header or self._fields
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the connection and whatever a query has spilled."""
+        if self._connection is not None:
+            with suppress(Exception):  # nothing was written: there is nothing to lose
+                self._connection.disconnect()
+            self._connection = None
+        shutil.rmtree(self._spill, ignore_errors=True)
+
+    def _connect(self, header: tuple[str, ...] | None) -> Any:
+        import ibis
+
+        location, engine = self.location, {**_ENGINE, "temp_directory": self._spill}
+        if location.kind == "postgres":
+            # the server itself refuses to write in this connection
+            self._connection = ibis.connect(location.url, options="-c default_transaction_read_only=on")
+        elif location.kind == "duckdb":
+            self._connection = ibis.duckdb.connect(location.path, read_only=True, **engine)
+        else:
+            self._connection = ibis.duckdb.connect(**engine)
+            # the file of exactly this name, though it holds characters that DuckDB reads as a pattern
+            name = re.sub(r"([*?\[])", r"[\1]", str(location.path))
+            if location.kind == "parquet":
+                return self._connection.read_parquet(name)
+            return self._connection.read_csv(name, columns={f"c{i}": "VARCHAR" for i in range(len(header or ()))},
+                                             header=True, delim=",", quote='"', escape='"', nullstr="")
+        database, _, name = location.table.rpartition(".")
+        return self._connection.table(name, database=database or None)
+
+    def _unopened(self, error: Exception) -> str:
+        location = self.location
+        if isinstance(error, ModuleNotFoundError):
+            return (f"{self.label} cannot be read without its driver; install it with "
+                    "python -m pip install 'ibis-framework[postgres]'.")
+        if type(error).__name__ == "TableNotFound":
+            return f"{self.label} does not exist in this database (a table of another schema is written schema.table)."
+        if location.kind == "postgres":
+            return f"{self.label} cannot be opened; check the address, the user and its right to read, and that the server runs."
+        if location.kind == "duckdb":
+            return f"{self.label} cannot be opened: not a DuckDB database, or another process has it open for writing."
+        return self._unread(error)
+
+    def _unread(self, error: Exception) -> str:
+        """What went wrong while reading, in our own words: of the library's text only the line's number is kept."""
+        if type(error).__name__ == "OutOfMemoryException":
+            return f"{self.label} cannot be read in the memory and the space for temporary files that this machine has."
+        if self.location.kind == "parquet":
+            return f"{self.label} is not a whole Parquet file, or it is encrypted or damaged."
+        if self.location.kind != "csv":
+            return f"{self.label} could not be read to its end; check the database and this user's right to read."
+        text = str(error)
+        fault = next((ours for theirs, ours in _CSV_FAULTS.items() if theirs.lower() in text.lower()), "is not well-formed CSV")
+        line = re.search(r"CSV Error on Line: (\d+)", text)
+        where = f"line {line.group(1)}" if line else "a line"
+        return f"{self.label}: {where} {fault}; expected are UTF-8, commas, and quotation marks as in RFC 4180."
+
+    def _stat(self) -> tuple[int, ...] | None:
+        if self.location.path is None:
+            return None
+        stat = self.location.path.stat()
+        return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+    def batches(self, names: Sequence[str], rows: int = BLOCK_ROWS) -> Iterator[pa.RecordBatch]:
+        """The named columns of all rows, in the table's order and in batches of at most `rows` rows.
+
+        names: columns that exist, each once; batches have them in this order, a CSV's as text. Raises `DataRefused` when a
+        row cannot be read, or the file changed meanwhile.
+        """
+        import pyarrow as pa
+
+        schema: pa.Schema | None = None
+        reader: Any = _attempt(lambda: self._reader(self._table.select(*map(self._field, names)), rows), self._unread)
+        while (batch := _attempt(lambda: next(reader, None), self._unread)) is not None:
+            schema = schema or pa.schema([(name, kind) for name, kind in zip(names, batch.schema.types, strict=True)])
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+        if self._stat() != self._stamp:
+            raise DataRefused(f"{self.label} changed while it was read; run again when nobody writes to it.")
+
+    def _reader(self, expression: Any, rows: int) -> Any:
+        if self._connection.name != "duckdb":
+            return expression.to_pyarrow_batches(chunk_size=rows)
+        # ibis executes a statement, which materialises all rows; a relation is streamed
+        return self._connection.con.sql(self._connection.compile(expression)).to_arrow_reader(rows)
+
+    def _field(self, name: str) -> str:
+        return self._fields[self.columns.index(name)]
+
+    def units(self, name: str, bound: int) -> tuple[bool, bool]:
+        """Whether some value of the column has more than `bound` rows, and whether some row has none. One pass, pushed down."""
+        column = self._table[self._field(name)]
+        if column.type().is_string():
+            column = column.nullif("")
+        groups = self._table.select(unit=column).group_by("unit").aggregate(size=lambda table: table.count())
+        answer = groups.aggregate(above=((groups.size > bound) & groups.unit.notnull()).any(), absent=groups.unit.isnull().any())
+        (row,) = _attempt(lambda: self._reader(answer, 1).read_all().to_pylist(), self._unread)
+        return bool(row["above"]), bool(row["absent"])  # NULL over no rows
+
+    def places(self, rows: Collection[int]) -> dict[int, str]:
+        """Where a person finds these rows (numbered from 0): "line 17" of a CSV, "row 16" of anything else."""
+        if self.location.kind != "csv" or self.location.path is None or not rows:
+            return {row: f"row {row + 1}" for row in rows}
+        with _text(self.location.path) as file:
+            places = _lines(csv.reader(file), set(rows), len(self.columns) == 1)
+        return {row: places.get(row, f"record {row + 1}") for row in rows}
+
+
+def _text(path: Path) -> Any:
+    return path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
+
+
+def _header(location: Location) -> tuple[str, ...]:
+    """The names in a CSV's first line. Raises `DataRefused`."""
+    assert location.path is not None
+    sentence = f"{location.label}: line 1 must be a header line of column names in UTF-8, separated by commas."
+    with _text(location.path) as file:
+        lines = iter(lambda: file.readline(_LONGEST_LINE), "")
+        names: list[str] = _attempt(lambda: next(csv.reader(lines, strict=True), []), lambda _: sentence)
+    if not names or any(not name.isprintable() for name in names):
+        raise DataRefused(sentence)
+    return tuple(names)
+
+
+def _lines(reader: Any, wanted: set[int], single: bool) -> dict[int, str]:
+    """The first physical line of each wanted record. Blank lines are no records, except in a table of one column."""
+    found: dict[int, str] = {}
+    record, start = -1, 1  # record -1 is the header
+    try:
+        for fields in reader:
+            if fields or single:
+                if record in wanted:
+                    found[record] = f"line {start}"
+                    if len(found) == len(wanted):
+                        break
+                record += 1
+            start = reader.line_num + 1
+    except csv.Error:  # Python and DuckDB disagree about the file: the record's number must do
+        pass
+    return found
