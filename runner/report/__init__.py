@@ -1,0 +1,27 @@
+"""The report of a finished run: one self-contained HTML file (DESIGN section 8), made from the run's public files only.
+
+It loads nothing, runs no script and holds nothing that is not a function of the released outputs and of public facts
+(traffic, times). The imports are inside `render`, so that the launcher can name this package without paying for numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def render(directory: Path, *, comparison: Mapping[str, Any] | None = None) -> Path:
+    """Write `directory`/report.html from the files beside it and return its path; the same files give the same bytes.
+
+    Reads run.json, measurements.json, events.jsonl, model.npz and synthetic.csv. Replaces the report atomically.
+
+    comparison: for `demo` only, which knows the real rows; adds a section that says so. Keys, all optional:
+    `metrics` maps a name to (value, baseline or None, explanation); `counts` maps a column to its real counts, one per
+    code, unreleased by any mechanism.
+
+    Raises `UsageError` if the directory does not hold a finished run.
+    """
+    from runner.report.page import write
+
+    return write(directory, comparison)

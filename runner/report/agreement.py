@@ -1,0 +1,121 @@
+"""Figures of the report: how the synthetic rows compare with the noisy measurements, and what the model ties together.
+
+Everything is computed from released values: noisy counts, synthetic rows and the model fitted to the former. Distances are
+between shares (counts over their own total), L1, from 0 to 2; the scale beside them is the L1 distance that the noise
+alone is expected to put into a marginal of n cells, sqrt(2/pi) sigma n / N (`notes.md` 4, AIM's penalty).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from runner.report.files import Clique, Measurement, Run
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """One measured marginal against the synthetic rows; distance and noise as L1 of shares."""
+
+    clique: Clique
+    round: int
+    cells: int
+    sigma: float
+    distance: float
+    noise: float
+
+
+@dataclass(frozen=True)
+class OneWay:
+    """One column's shares per code: of the synthetic rows and, with standard error `spread`, as measured (None: never)."""
+
+    name: str
+    synthetic: NDArray[np.float64]
+    measured: NDArray[np.float64] | None
+    spread: float
+    source: Clique | None
+
+
+def synthetic_counts(run: Run, clique: Clique) -> NDArray[np.int64]:
+    """Counts of the synthetic rows, row-major in the clique's columns."""
+    sizes = [run.domain.sizes[name] for name in clique]
+    index = np.zeros(len(run.codes), dtype=np.int64)
+    for name, size in zip(clique, sizes, strict=True):
+        index = index * size + run.codes[:, run.domain.names.index(name)]
+    return np.bincount(index, minlength=math.prod(sizes))
+
+
+def agreements(run: Run) -> list[Agreement]:
+    """Every measurement in the order it was taken."""
+    total, rows = max(run.noisy_total, 1.0), max(len(run.codes), 1)
+    found = []
+    for measurement in run.measurements:
+        cells, sigma = len(measurement.values), math.sqrt(measurement.sigma2)
+        shares = synthetic_counts(run, measurement.clique) / rows
+        distance = float(np.abs(measurement.values / total - shares).sum())
+        noise = math.sqrt(2 / math.pi) * sigma * cells / total
+        found.append(Agreement(measurement.clique, measurement.round, cells, sigma, distance, noise))
+    return found
+
+
+def one_way(run: Run) -> list[OneWay]:
+    """Each column of the domain: measured by itself, else summed out of the measurement with the least noise per value."""
+    total, rows = max(run.noisy_total, 1.0), max(len(run.codes), 1)
+    found = []
+    for name in run.domain.names:
+        shares = synthetic_counts(run, (name,)) / rows
+        alone = [m for m in run.measurements if m.clique == (name,)]
+        wider = [m for m in run.measurements if name in m.clique]
+        if alone:
+            weights = np.array([1 / m.sigma2 for m in alone])
+            mean = np.asarray(weights @ np.stack([m.values for m in alone])) / weights.sum()
+            found.append(OneWay(name, shares, mean / total, float(weights.sum() ** -0.5) / total, (name,)))
+        elif wider:
+            best = min(wider, key=lambda m: _variance_of_sum(run, m, name))
+            spread = math.sqrt(_variance_of_sum(run, best, name)) / total
+            found.append(OneWay(name, shares, _summed(run, best, name) / total, spread, best.clique))
+        else:
+            found.append(OneWay(name, shares, None, 0.0, None))
+    return found
+
+
+def _variance_of_sum(run: Run, measurement: Measurement, name: str) -> float:
+    return measurement.sigma2 * len(measurement.values) / run.domain.sizes[name]
+
+
+def _summed(run: Run, measurement: Measurement, name: str) -> NDArray[np.float64]:
+    table = measurement.values.reshape([run.domain.sizes[column] for column in measurement.clique])
+    kept = measurement.clique.index(name)
+    return np.asarray(table.sum(axis=tuple(axis for axis in range(table.ndim) if axis != kept)), dtype=np.float64)
+
+
+def cramers_v(counts: NDArray[np.float64]) -> float:
+    """Cramer's V of a table of two columns' counts, 0 (independent) to 1 (one decides the other); empty lines do not count."""
+    joint = np.clip(counts, 0.0, None)
+    least = 1e-12 * joint.sum()  # below it a product of two line sums could vanish in double precision
+    joint = joint[joint.sum(axis=1) > least][:, joint.sum(axis=0) > least]
+    if min(joint.shape) < 2:
+        return 0.0
+    joint = joint / joint.sum()
+    expected = np.outer(joint.sum(axis=1), joint.sum(axis=0))
+    squared = float(((joint - expected) ** 2 / expected).sum())
+    return min(1.0, math.sqrt(squared / (min(joint.shape) - 1)))
+
+
+def associations(run: Run, names: Sequence[str]) -> NDArray[np.float64]:
+    """Symmetric matrix of Cramer's V of the model, one row per name, ones on the diagonal."""
+    strength = np.eye(len(names))
+    pairs = list(combinations(range(len(names)), 2))
+    marginals = run.model.marginals([(names[i], names[j]) for i, j in pairs])
+    for (i, j), counts in zip(pairs, marginals, strict=True):
+        shape = run.domain.sizes[names[i]], run.domain.sizes[names[j]]
+        strength[i, j] = strength[j, i] = cramers_v(np.asarray(counts, dtype=np.float64).reshape(shape))
+    return strength

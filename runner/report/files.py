@@ -1,0 +1,189 @@
+"""A finished run as its public files tell it: run.json, measurements.json, events.jsonl, model.npz, synthetic.csv.
+
+Reading is strict about what the report needs and blind to everything else, so that a newer run still renders. Every value
+here has been released or was public from the start; the custodians' own files are never opened. A file that is missing or
+damaged is a `UsageError` that names it: the cure is to name the directory of a finished run.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mpc_protocols.errors import StudyInvalid, UsageError
+from synth.domain import Categorical, Column, Domain, Numeric
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from synth.mrf import Model
+
+Clique = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A noisy marginal as released: int64 counts in row-major order, discrete Gaussian noise of variance `sigma2`."""
+
+    clique: Clique
+    sigma2: float
+    round: int
+    values: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Release:
+    """One entry of the ledger of events; `detail` holds the public facts beside what and rho."""
+
+    what: str
+    rho: float
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One line of events.jsonl: seconds, party, phase, event."""
+
+    t: float
+    party: str
+    phase: str
+    event: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """Everything the report is made from. `facts` is run.json; codes: int32 (rows, columns) of synthetic.csv, recoded."""
+
+    facts: Mapping[str, Any]
+    domain: Domain
+    noisy_total: float
+    measurements: tuple[Measurement, ...]
+    events: tuple[Release, ...]
+    moments: tuple[Moment, ...]
+    selected: tuple[Clique, ...]
+    codes: NDArray[np.int32]
+    model: Model
+
+
+def load(directory: Path) -> Run:
+    """Read a finished run. Raises `UsageError` naming the file that is missing or does not hold what it should."""
+    facts = _read(directory, "run.json", lambda path: _object(path.read_text(encoding="utf-8")))
+    domain = _read(directory, "run.json", lambda _: _domain(facts["columns"]))
+    events, selected = _read(directory, "run.json", lambda _: (tuple(map(_release, facts["privacy"]["events"])),
+                                                               tuple(tuple(clique) for clique in facts["selected"])))
+    total, measurements = _read(directory, "measurements.json", lambda path: _measurements(path, domain.sizes))
+    moments = _read(directory, "events.jsonl", _moments)
+    codes = _read(directory, "synthetic.csv", lambda path: _rows(path, domain))
+    model = _read(directory, "model.npz", _model)
+    return Run(facts, domain, total, measurements, events, moments, selected, codes, model)
+
+
+def _read(directory: Path, name: str, parse: Any) -> Any:
+    try:
+        return parse(directory / name)
+    except FileNotFoundError:
+        raise UsageError(f"{directory} does not hold a finished run: {name} is missing; name the directory that was given "
+                         "to run --out.") from None
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, ZeroDivisionError,
+            StudyInvalid):
+        raise UsageError(f"{directory / name} is damaged or belongs to another version; a report needs the files of one "
+                         "finished run as they were written.") from None
+
+
+def _object(text: str) -> dict[str, Any]:
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError("not an object")
+    return value
+
+
+def _domain(forms: Sequence[Mapping[str, Any]]) -> Domain:
+    """run.json states every column's size beside its table; the domain derives it again."""
+    kept = {"codes": {"size"}, "numeric": {"low", "high", "bins", "integral", "missing"}, "categorical": {"values", "missing"}}
+    specs = [{key: value for key, value in form.items() if key in kept[form["kind"]] | {"name", "kind"}} for form in forms]
+    return Domain.from_spec({"columns": specs})
+
+
+def _release(form: Mapping[str, Any]) -> Release:
+    detail = {key: value for key, value in form.items() if key not in ("what", "rho")}
+    return Release(str(form["what"]), float(form["rho"]), detail)
+
+
+def _measurements(path: Path, sizes: Mapping[str, int]) -> tuple[float, tuple[Measurement, ...]]:
+    form = _object(path.read_text(encoding="utf-8"))
+    found = []
+    for entry in form["measurements"]:
+        clique = tuple(entry["clique"])
+        values = np.asarray(entry["values"], dtype=np.int64)
+        if len(values) != math.prod(sizes[name] for name in clique):
+            raise ValueError("number of cells")
+        found.append(Measurement(clique, float(Fraction(entry["sigma2"])), int(entry["round"]), values))
+    return float(form["noisy_total"]), tuple(found)
+
+
+def _moments(path: Path) -> tuple[Moment, ...]:
+    with path.open(encoding="utf-8") as lines:
+        forms = [json.loads(line) for line in lines if line.strip()]
+    return tuple(Moment(float(form["t"]), str(form.get("party", "")), str(form["phase"]), str(form["event"])) for form in forms)
+
+
+def _model(path: Path) -> Model:
+    from synth.mrf import Model
+
+    if not path.exists():
+        raise FileNotFoundError(path)
+    return Model.load(path)
+
+
+def _rows(path: Path, domain: Domain) -> NDArray[np.int32]:
+    """The synthetic table as codes, (rows, columns) in domain order: the inverse of decoding."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    kinds = {"categorical": pa.dictionary(pa.int32(), pa.string()), "numeric": pa.float64(), "codes": pa.int64()}
+    types = {name: kinds[column.kind] for name, column in zip(domain.names, domain.columns, strict=True)}
+    with path.open("rb") as file:
+        table = csv.read_csv(file, convert_options=csv.ConvertOptions(
+            column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=True))
+    codes = np.empty((table.num_rows, len(domain)), dtype=np.int32, order="F")
+    for j, (name, column) in enumerate(zip(domain.names, domain.columns, strict=True)):
+        codes[:, j] = _codes(table.column(name), column)
+    return codes
+
+
+def _codes(array: Any, column: Column) -> NDArray[np.int64]:
+    """Codes 0..size-1 of one column of synthetic.csv (a pyarrow ChunkedArray); an empty field is the missing code."""
+    if array.null_count and not column.missing:
+        raise ValueError("an empty field where the study declares none")
+    empty = column.size - 1
+    if isinstance(column, Categorical):
+        array = array.unify_dictionaries()
+        texts = array.chunk(0).dictionary.to_pylist() if array.num_chunks else []
+        place = np.array([_place(text, column) for text in texts] + [empty])
+        indices = [chunk.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False) for chunk in array.chunks]
+        return np.asarray(place[np.concatenate(indices)] if indices else [], dtype=np.int64)
+    numbers = array.to_numpy()
+    if isinstance(column, Numeric):
+        bins = np.searchsorted(np.asarray(column.edges()[1:-1]), numbers, side="right")
+        return np.where(np.isnan(numbers), empty, bins)
+    if len(numbers) and not 0 <= numbers.min() <= numbers.max() < column.size:
+        raise ValueError("a code outside the domain")
+    return np.asarray(numbers, dtype=np.int64)
+
+
+def _place(text: str, column: Categorical) -> int:
+    """The code of a value as the table spells it; numbers may be spelled 1 or 1.0, truth values true or True."""
+    for code, value in enumerate(column.values):
+        if text == str(value) or (isinstance(value, bool) and text == str(value).lower()):
+            return code
+    for code, value in enumerate(column.values):
+        if isinstance(value, int | float) and not isinstance(value, bool) and float(text) == value:
+            return code
+    raise ValueError("a value outside the domain")

@@ -1,0 +1,232 @@
+"""The measured marginals as a picture: a name per column, a shaded area per clique of three or more, a band per pair.
+
+Columns measured together are drawn close: stress majorisation (Gansner, Koren, North 2004, SMACOF) of graph distances,
+started from classical scaling, so there is no random start and the same cliques give the same picture. Names are then
+pushed apart until no two overlap. Two shapes are drawn, for wide pages and for phones; CSS shows one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import networkx as nx
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from runner.report.files import Clique
+from runner.report.svg import drawing, group, label, path, tag
+from runner.report.words import clipped
+
+CHARACTER, PILL, HUES = 7.1, 26.0, 6
+LONGEST = 18
+BADGES = 40
+
+
+def picture(columns: Sequence[str], cliques: Mapping[Clique, Sequence[int]], *, width: float, height: float, class_: str) -> Markup:
+    """`cliques`: every measured clique of two or more columns with its places in the order of selection (may be empty)."""
+    linked = [name for name in columns if any(name in clique for clique in cliques)]
+    apart = [name for name in columns if name not in linked]
+    shown = {name: clipped(name, LONGEST) for name in columns}
+    rows = _lines([name for name in apart], shown, width)
+    room = height if linked else PILL
+    places = _place(linked, list(cliques), {name: _pill(shown[name]) for name in linked}, width, room)
+    for i, row in enumerate(rows):
+        across = sum(_pill(shown[name]) + 10 for name in row) - 10
+        x = (width - across) / 2
+        for name in row:
+            places[name] = (x + _pill(shown[name]) / 2, room + 34 + 34 * i)
+            x += _pill(shown[name]) + 10
+    marks = [*_areas(cliques, places), *_threads(cliques, places)]
+    for name in columns:
+        x, y = places[name]
+        wide = _pill(shown[name])
+        lone = " lone" if name in apart else ""
+        marks.append(group((tag("title", name), tag("rect", x=x - wide / 2, y=y - PILL / 2, width=wide, height=PILL, rx=PILL / 2,
+                                                    class_=f"pill{lone}"),
+                            label(x, y + 4.3, shown[name], class_="node", anchor="middle"))))
+    if sum(len(orders) for orders in cliques.values()) <= BADGES:
+        marks.extend(_badges(cliques, places, shown))
+    total = room + (34 * len(rows) + 20 if rows else 0)
+    described = "; ".join(" × ".join(clique) for clique in cliques) or "no two columns were measured together"
+    return drawing(width, total, marks, title="Columns that were measured together", description=described, class_=class_)
+
+
+def _pill(text: str) -> float:
+    return CHARACTER * len(text) + 20
+
+
+def _lines(names: Sequence[str], shown: Mapping[str, str], width: float) -> list[list[str]]:
+    """The names as centred rows no wider than the picture."""
+    rows: list[list[str]] = []
+    used = width
+    for name in names:
+        wide = _pill(shown[name]) + 10
+        if used + wide > width:
+            rows.append([])
+            used = 0.0
+        rows[-1].append(name)
+        used += wide
+    return rows
+
+
+def _areas(cliques: Mapping[Clique, Sequence[int]], places: Mapping[str, tuple[float, float]]) -> list[Markup]:
+    """A translucent shape around each clique; larger cliques first, so that smaller ones stay visible."""
+    order = sorted(enumerate(cliques), key=lambda item: -len(item[1]))
+    shapes = []
+    for i, clique in order:
+        outline = _hull([places[name] for name in clique])
+        shape = tag("path", tag("title", " × ".join(clique)), d=path(outline, close=len(outline) > 2))
+        shapes.append(group((shape,), class_=f"area hue{i % HUES}"))
+    return shapes
+
+
+def _threads(cliques: Mapping[Clique, Sequence[int]], places: Mapping[str, tuple[float, float]]) -> list[Markup]:
+    """A thin line for every two columns of a common clique, heavier the more cliques they share."""
+    shared: dict[tuple[str, str], int] = {}
+    for clique in cliques:
+        for one, two in combinations(sorted(clique), 2):
+            shared[one, two] = shared.get((one, two), 0) + 1
+    return [tag("line", x1=places[one][0], y1=places[one][1], x2=places[two][0], y2=places[two][1], class_="thread",
+                stroke_width=min(0.8 + 0.7 * count, 5.0)) for (one, two), count in shared.items()]
+
+
+def _badges(cliques: Mapping[Clique, Sequence[int]], places: Mapping[str, tuple[float, float]],
+            shown: Mapping[str, str]) -> list[Markup]:
+    """The order of selection in each clique's middle, moved off the names and off one another."""
+    taken = [(*places[name], _pill(shown[name]) / 2 + 9, PILL / 2 + 9) for name in places]
+    marks = []
+    for i, (clique, orders) in enumerate(cliques.items()):
+        if not orders:
+            continue
+        text = ", ".join(map(str, orders))
+        middle = np.mean([places[name] for name in clique], axis=0)
+        spots = [(float(middle[0] + r * np.cos(a)), float(middle[1] + r * np.sin(a)))
+                 for r in range(0, 90, 6) for a in np.arange(12) * np.pi / 6]
+        x, y = next((spot for spot in spots if all(abs(spot[0] - cx) > w or abs(spot[1] - cy) > h for cx, cy, w, h in taken)), spots[0])
+        wide = 6.2 * len(text) + 9
+        taken.append((x, y, wide / 2 + 10, 19.0))
+        marks.append(group((tag("rect", x=x - wide / 2, y=y - 8, width=wide, height=16, rx=8, class_=f"badge hue{i % HUES}"),
+                            label(x, y + 3.6, text, class_="order", anchor="middle"))))
+    return marks
+
+
+def _hull(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Convex hull, counter-clockwise (Andrew's monotone chain)."""
+    ordered = sorted(set(points))
+    if len(ordered) < 3:
+        return ordered
+
+    def chain(sequence: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+        kept: list[tuple[float, float]] = []
+        for x, y in sequence:
+            while len(kept) > 1 and ((kept[-1][0] - kept[-2][0]) * (y - kept[-2][1])
+                                     - (kept[-1][1] - kept[-2][1]) * (x - kept[-2][0])) <= 0:
+                kept.pop()
+            kept.append((x, y))
+        return kept[:-1]
+
+    return chain(ordered) + chain(ordered[::-1])
+
+
+def _place(names: Sequence[str], cliques: Sequence[Clique], pills: Mapping[str, float], width: float,
+           height: float) -> dict[str, tuple[float, float]]:
+    """Coordinates within the box, no two pills overlapping if there is room for that."""
+    if not names:
+        return {}
+    if len(names) == 1:
+        return {names[0]: (width / 2, height / 2)}
+    graph = nx.Graph()
+    graph.add_nodes_from(names)
+    for clique in cliques:
+        graph.add_edges_from(combinations(clique, 2))
+    parts = sorted((sorted(part, key=names.index) for part in nx.connected_components(graph)), key=lambda part: (-len(part), names.index(part[0])))
+    half = np.array([pills[name] / 2 for name in names])
+    at = np.empty((len(names), 2))
+    for part, (x, y, w, h) in zip(parts, _boxes([len(part) for part in parts], (0.0, 0.0, width, height)), strict=True):
+        index = [names.index(name) for name in part]
+        at[index] = _fit(_spread(_stress(_distances(graph, part)), w, h), half[index], w, h) + (x, y)
+    at = _part(at, half, width, height)
+    return {name: (round(float(x), 1), round(float(y), 1)) for name, (x, y) in zip(names, at, strict=True)}
+
+
+def _boxes(weights: Sequence[int], box: tuple[float, float, float, float]) -> list[tuple[float, float, float, float]]:
+    """The box (x, y, width, height) cut into one for each weight, in proportion, again and again across its longer side."""
+    if len(weights) == 1:
+        return [box]
+    x, y, width, height = box
+    cut = min(range(1, len(weights)), key=lambda at: abs(sum(weights[:at]) - sum(weights[at:])))
+    share = sum(weights[:cut]) / sum(weights)
+    if width > 1.5 * height:
+        first, second = (x, y, share * width, height), (x + share * width, y, (1 - share) * width, height)
+    else:
+        first, second = (x, y, width, share * height), (x, y + share * height, width, (1 - share) * height)
+    return _boxes(weights[:cut], first) + _boxes(weights[cut:], second)
+
+
+def _distances(graph: nx.Graph, names: Sequence[str]) -> NDArray[np.float64]:
+    """Steps between columns of one connected part; a step leads to any column of a common clique."""
+    steps = np.zeros((len(names), len(names)))
+    for i, source in enumerate(names):
+        lengths = nx.single_source_shortest_path_length(graph, source)
+        steps[i] = [lengths[name] for name in names]
+    return steps
+
+
+def _stress(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Points whose distances come close to these, errors weighted by 1/d^2."""
+    count = len(distances)
+    centre = np.eye(count) - 1.0 / count
+    _, vectors = np.linalg.eigh(-0.5 * centre @ distances**2 @ centre)
+    at = vectors[:, [-1, -2]] * np.sqrt(count)
+    at *= np.where(at[np.abs(at).argmax(axis=0), [0, 1]] < 0, -1.0, 1.0)
+    turn = np.arange(count) * 2.399963  # the golden angle: ties of the spectrum (columns with the same cliques) come apart
+    at = at + 0.05 * np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    weights = np.where(distances > 0, 1.0 / np.maximum(distances, 1e-9) ** 2, 0.0)
+    laplacian = np.diag(weights.sum(axis=1)) - weights
+    inverse = np.linalg.pinv(laplacian)
+    for _ in range(150):
+        gaps = np.linalg.norm(at[:, None] - at[None], axis=2)
+        ratio = np.where(gaps > 1e-9, -weights * distances / np.maximum(gaps, 1e-9), 0.0)
+        np.fill_diagonal(ratio, 0.0)
+        np.fill_diagonal(ratio, -ratio.sum(axis=1))
+        at = inverse @ (ratio @ at)
+    return at
+
+
+def _spread(at: NDArray[np.float64], width: float, height: float) -> NDArray[np.float64]:
+    """Turned so that the longest direction lies along the longer side."""
+    at = at - at.mean(axis=0)
+    _, vectors = np.linalg.eigh(at.T @ at)
+    axes = vectors[:, ::-1] if width >= height else vectors
+    axes = axes * np.where(axes[np.abs(axes).argmax(axis=0), [0, 1]] < 0, -1.0, 1.0)
+    return np.asarray(at @ axes)
+
+
+def _fit(at: NDArray[np.float64], half: NDArray[np.float64], width: float, height: float) -> NDArray[np.float64]:
+    """Scaled to the box, leaving room for the names at its edges."""
+    low, high = at.min(axis=0), at.max(axis=0)
+    margin = np.array([half.max() + 8, PILL / 2 + 12])
+    room = np.maximum(np.array([width, height]) - 2 * margin, 0.0)
+    share = np.where(high - low > 1e-6, (at - low) / np.maximum(high - low, 1e-6), 0.5)
+    return np.asarray(np.array([width, height]) / 2 + room * (share - 0.5))
+
+
+def _part(at: NDArray[np.float64], half: NDArray[np.float64], width: float, height: float) -> NDArray[np.float64]:
+    """Names that overlap are pushed apart along the direction that needs the smaller move, within the box."""
+    for _ in range(300):
+        moved = False
+        for i, j in combinations(range(len(at)), 2):
+            gap = at[j] - at[i]
+            need = np.array([half[i] + half[j] + 12, PILL + 14]) - np.abs(gap)
+            if (need > 0).all():
+                axis = int(need[1] < need[0])
+                push = np.zeros(2)
+                push[axis] = (need[axis] / 2 + 0.01) * (1.0 if gap[axis] >= 0 else -1.0)
+                at[i], at[j], moved = at[i] - push, at[j] + push, True
+        at[:, 0] = np.clip(at[:, 0], half + 4, width - half - 4)
+        at[:, 1] = np.clip(at[:, 1], PILL / 2 + 8, height - PILL / 2 - 8)
+        if not moved:
+            break
+    return at

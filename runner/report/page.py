@@ -1,0 +1,256 @@
+"""Puts the report together: figures (`agreement.py`), drawings (`charts.py`, `graph.py`), words (`statement.py`), template.
+
+The page is one file that loads nothing and runs nothing; a content security policy inside it says so to the browser too.
+Autoescaping is on for every value, whatever its source: names of columns, values, parties and studies are text, never markup.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+import tempfile
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+from markupsafe import Markup
+
+from mpc_protocols.errors import UsageError
+from runner.report import charts, graph, words
+from runner.report.agreement import OneWay, agreements, associations, one_way
+from runner.report.files import Clique, Release, Run, load
+from runner.report.statement import headline, statement
+from synth.domain import Column, Numeric
+
+FEW = 12
+MOST_GROUPS = 160
+MOST_DOTS = 56
+MOST_ASSOCIATED = 40
+
+_PHASES = {
+    "connect": "parties meet, prove who they are", "agree": "same study, same version, same roles", "input": "counts become shares",
+    "align": "records are matched without naming them", "select": "which marginal is worst?", "measure": "noisy counts are opened",
+    "fit": "the model follows the measurements", "sample": "rows are drawn from the model", "report": "files are written",
+}
+_ALGORITHMS = {"aim": "AIM", "mwem": "MWEM+PGM", "mst": "MST"}
+_EVENTS = {"select": "Selected", "measure": "Measured", "total": "Counted rows"}
+
+
+def write(directory: Path, comparison: Mapping[str, Any] | None) -> Path:
+    """Render and put report.html in place in one step. Raises `UsageError` (`files.load`)."""
+    run = load(directory)
+    try:
+        text = page(run, comparison)
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        raise UsageError(f"The files in {directory} do not belong together or come from another version; a report needs the "
+                         "files of one finished run as they were written.") from problem
+    target = directory / "report.html"
+    handle, name = tempfile.mkstemp(prefix=".report-", suffix=".html", dir=directory)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as file:
+            file.write(text)
+        os.chmod(name, 0o644)
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return target
+
+
+def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
+    """The whole HTML text."""
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+                                     loader=jinja2.FunctionLoader(_source))
+    environment.filters.update(whole=words.whole, plain=words.plain, percent=words.percent, size=words.size,
+                               duration=words.duration, moment=words.moment, spelled=words.spelled)
+    facts = run.facts
+    columns = one_way(run)
+    return environment.get_template("report.html.j2").render(
+        style=Markup(_source("report.css")), facts=facts, privacy=facts["privacy"], statement=statement(facts),
+        headline=headline(facts), algorithm=_algorithm(facts), ledger=_ledger(run), map=_map(run), marginals=_marginals(run),
+        columns=[_column(run, one) for one in columns], noisy_total=run.noisy_total, one_sigma=_one_sigma(run), reserved=(1 + math.exp(min(facts["privacy"]["epsilon"], 700.0))) * facts["privacy"]["beta"],
+        heat=_heat(run), phases=_phases(run), timeline=_timeline(run), parties=_parties(facts), demo=_demo(run, columns, comparison),
+        example=" ".join(shlex.quote(name) for name in run.domain.names[:2]))
+
+
+def _source(name: str) -> str:
+    return resources.files("runner.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _algorithm(facts: Mapping[str, Any]) -> str:
+    name = _ALGORITHMS.get(facts["algorithm"], facts["algorithm"])
+    rounds = (facts.get("public_study") or {}).get(facts["algorithm"], {}).get("rounds")
+    if isinstance(rounds, int):
+        return f"{name}, {words.spelled(rounds)} rounds"
+    return f"{name}, adaptive" if rounds == "adaptive" else name
+
+
+def _ledger(run: Run) -> dict[str, Any]:
+    """The events with their running sum, and the same as slices of one bar."""
+    cap, spent, rows, slices = float(run.facts["privacy"]["rho"]), 0.0, [], []
+    for i, event in enumerate(run.events, 1):
+        spent += event.rho
+        what, clique, note = _told(event)
+        rows.append({"number": i, "kind": event.what, "what": what, "clique": clique, "note": note, "rho": event.rho, "spent": spent,
+                     "share": event.rho / cap})
+        slices.append((event.what if event.what in _EVENTS else "other", f"{i}. {what} {clique}: rho {words.plain(event.rho)}", event.rho))
+    kinds = dict.fromkeys(event.what for event in run.events)
+    shares = [(kind, sum(event.rho for event in run.events if event.what == kind) / cap) for kind in kinds]
+    return {"rows": rows, "bar": charts.budget(slices, cap), "kinds": shares, "left": max(0.0, 1 - spent / cap), "spent": spent}
+
+
+def _told(event: Release) -> tuple[str, str, str]:
+    """An event as (verb, cliques, figures); unknown events keep their own name."""
+    detail = event.detail
+    cliques = detail.get("cliques") or ([detail["clique"]] if detail.get("clique") else [])
+    names = " · ".join(_joined(clique) for clique in cliques) if len(cliques) <= 3 else f"{words.spelled(len(cliques))} marginals"
+    notes = []
+    if "candidates" in detail:
+        candidates = detail["candidates"]
+        count = candidates if isinstance(candidates, int) else len(candidates)
+        notes.append(f"among {words.whole(count)} candidate{'s' * (count != 1)}")
+    if "sigma2" in detail:
+        notes.append(f"noise σ = {words.plain(math.sqrt(Fraction(detail['sigma2'])))} rows")
+    if "epsilon" in detail:
+        notes.append(f"step ε = {words.plain(float(Fraction(detail['epsilon'])))}")
+    if not cliques and event.what == "select":
+        names = "the worst approximated candidate"
+    return _EVENTS.get(event.what, event.what), names, ", ".join(notes)
+
+
+def _joined(clique: Sequence[str]) -> str:
+    return " × ".join(clique) if not isinstance(clique, str) else clique
+
+
+def _map(run: Run) -> dict[str, Any]:
+    """The picture of measured cliques, in two shapes, and the same as a list."""
+    order: dict[Clique, list[int]] = {m.clique: [] for m in run.measurements if len(m.clique) > 1}
+    for i, clique in enumerate(run.selected, 1):
+        if tuple(clique) in order:
+            order[tuple(clique)].append(i)
+    names = run.domain.names
+    tall = max(460.0, 34.0 * len(names))
+    return {
+        "wide": graph.picture(names, order, width=760, height=max(440.0, 18.0 * len(names)), class_="graph wide"),
+        "narrow": graph.picture(names, order, width=370, height=tall, class_="graph narrow"),
+        "selected": [_joined(clique) for clique in run.selected],
+        "several": len(order),
+        "single": len({m.clique for m in run.measurements if len(m.clique) == 1}),
+    }
+
+
+def _marginals(run: Run) -> list[dict[str, Any]]:
+    found = agreements(run)
+    ratios = [a.distance / a.noise for a in found]
+    most = max([2.0, *ratios])
+    return [{"clique": _joined(a.clique), "round": a.round, "cells": a.cells, "sigma": a.sigma, "distance": a.distance, "noise": a.noise,
+             "ratio": ratio, "meter": charts.meter(ratio, most, 1.0, "synthetic")} for a, ratio in zip(found, ratios, strict=True)]
+
+
+def _one_sigma(run: Run) -> float | None:
+    alone = [m.sigma2 for m in run.measurements if len(m.clique) == 1]
+    return math.sqrt(min(alone)) if alone else None
+
+
+def _column(run: Run, one: OneWay) -> dict[str, Any]:
+    """A small chart of one column with the sentence below it."""
+    column = run.domain[one.name]
+    dots = None
+    if one.measured is not None:
+        dots = charts.Dots(one.measured.tolist(), [one.spread] * column.size, "measured", "measured")
+    chart, note = _chart(f"{one.name}: synthetic rows and noisy measurement", column, one.synthetic.tolist(), dots)
+    if one.source is None:
+        note.append("Not measured: the model filled this column in.")
+    elif len(one.source) > 1:
+        note.append(f"Measured as part of {_joined(one.source)}.")
+    return {"name": one.name, "kind": column.kind, "size": column.size, "chart": chart, "notes": note}
+
+
+def _chart(title: str, column: Column, shares: list[float], dots: charts.Dots | None) -> tuple[Markup, list[str]]:
+    """Bars for few values, the largest of many categories with the rest summed, a stepped area for numbers and long codes."""
+    count, notes = column.size, []
+    if column.kind == "categorical" or (column.kind == "codes" and count <= FEW):
+        groups = [[code] for code in range(count)]
+        names = [column.label(code) for code in range(count)]
+        if count > FEW:
+            ranked = sorted(range(count), key=lambda code: (-shares[code], code))
+            rest = sorted(ranked[FEW - 1:])
+            groups = [[code] for code in ranked[:FEW - 1]] + [rest]
+            names = [column.label(code) for code in ranked[:FEW - 1]] + [f"{len(rest)} others"]
+        return charts.bars(title, names, _sums(shares, groups), _grouped(dots, groups)), notes
+    if column.missing:
+        count -= 1
+        said = f"Missing: {words.percent(shares[count])} of the synthetic rows"
+        notes.append(said + (f", {words.percent(dots.shares[count])} {dots.name}." if dots else "."))
+    edges = list(column.edges()) if isinstance(column, Numeric) else [code - 0.5 for code in range(count + 1)]
+    per = -(-count // MOST_GROUPS)
+    groups = [list(range(at, min(at + per, count))) for at in range(0, count, per)]
+    borders = [edges[group[0]] for group in groups] + [edges[count]]
+    if per > 1:
+        notes.append(f"Drawn with {per} neighbouring values summed.")
+    return charts.steps(title, borders, _sums(shares, groups), _grouped(dots, groups), dotted=len(groups) <= MOST_DOTS), notes
+
+
+def _sums(shares: Sequence[float], groups: Sequence[Sequence[int]]) -> list[float]:
+    return [math.fsum(shares[code] for code in group) for group in groups]
+
+
+def _grouped(dots: charts.Dots | None, groups: Sequence[Sequence[int]]) -> charts.Dots | None:
+    if dots is None:
+        return None
+    spread = [math.sqrt(math.fsum(dots.spread[code] ** 2 for code in group)) for group in groups]
+    return charts.Dots(_sums(dots.shares, groups), spread, dots.name, dots.class_)
+
+
+def _heat(run: Run) -> dict[str, Any] | None:
+    """At most MOST_ASSOCIATED columns: those measured most often with others, in domain order."""
+    together = {name: sum(len(m.clique) > 1 and name in m.clique for m in run.measurements) for name in run.domain.names}
+    kept = set(sorted(run.domain.names, key=lambda name: -together[name])[:MOST_ASSOCIATED])
+    names = [name for name in run.domain.names if name in kept]
+    if len(names) < 2:
+        return None
+    return {"map": charts.heat_map(names, associations(run, names)), "left_out": len(run.domain) - len(names)}
+
+
+def _phases(run: Run) -> list[dict[str, Any]]:
+    phases = run.facts["phases"]
+    most = max((phase["wall_s"] for phase in phases), default=0.0)
+    return [{**phase, "says": _PHASES.get(phase["name"], ""), "meter": charts.meter(phase["wall_s"], most, None, "stretch")}
+            for phase in phases]
+
+
+def _timeline(run: Run) -> list[Markup]:
+    """In two shapes, like the map; nothing if there are no events to draw."""
+    phases = [phase["name"] for phase in run.facts["phases"]]
+    shapes = ((720.0, "wide"), (370.0, "narrow")) if len(run.moments) > 1 else ()
+    return [charts.timeline(run.moments, phases, width=width, class_=class_) for width, class_ in shapes]
+
+
+def _parties(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Traffic per party; what its processor and memory did is a function of private sizes, so only of a one-machine run."""
+    local = facts["deployment"] == "one-machine"
+    return {"rows": facts["parties"],
+            "cpu": local and any("cpu_s" in party for party in facts["parties"]),
+            "memory": local and any("peak_rss_mb" in party for party in facts["parties"])}
+
+
+def _demo(run: Run, columns: Sequence[OneWay], comparison: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """What only somebody with the real rows can compute; None unless the caller is such."""
+    if comparison is None:
+        return None
+    drawn, counts = [], comparison.get("counts") or {}
+    for one in columns:
+        if one.name in counts:
+            real = np.asarray(counts[one.name], dtype=np.float64)
+            shares = real / max(real.sum(), 1.0)
+            dots = charts.Dots(shares.tolist(), [0.0] * len(shares), "of the real rows", "real")
+            chart, notes = _chart(f"{one.name}: synthetic and real rows", run.domain[one.name], one.synthetic.tolist(), dots)
+            drawn.append({"name": one.name, "chart": chart, "notes": notes})
+    metrics = [{"name": name, "value": value, "baseline": baseline, "explanation": explanation}
+               for name, (value, baseline, explanation) in (comparison.get("metrics") or {}).items()]
+    return {"metrics": metrics, "columns": drawn}
