@@ -72,7 +72,8 @@ class PublicState:
         self._register = CliqueRegister(setting)
         self._bound: RowBound | None = None
         self._current: Step | None = None
-        self._plan: SelectionPlan | MeasurePlan | None = None
+        self._plan: MeasurePlan | None = None
+        self._planned: tuple[object, SelectionPlan] | None = None  # a selection's inputs and plan: asked for again at once
         self._number = 0
         self._ended = False
         self._transcript = hashlib.sha256(
@@ -139,13 +140,12 @@ class PublicState:
         agreed = step.to_bytes()
         if len(agreed) > MAX_BYTES:
             raise StudyInvalid(f"a step would take {len(agreed)} bytes, at most {MAX_BYTES} are allowed; ask for fewer marginals")
-        plan: SelectionPlan | MeasurePlan | None = None
+        plan: MeasurePlan | None = None
         if isinstance(step, SelectStep | MeasureStep | TotalStep):
             if step.number != self._number:
                 raise ProtocolAborted(f"step {step.number} came where step {self._number} was due; stop the run")
             if isinstance(step, SelectStep):
-                plan = self.plan_select(step)
-                agreed += _canonical(_plan_integers(plan))
+                agreed += _canonical(_plan_integers(self.plan_select(step)))
             else:
                 plan = self.plan_measure(step) if isinstance(step, MeasureStep) else self.plan_total(step)
                 agreed += plan.sampler.digest
@@ -173,8 +173,6 @@ class PublicState:
 
     def plan_select(self, step: SelectStep) -> SelectionPlan:
         """Integers and event of a selection. Raises `StudyInvalid` (ring), `ProtocolAborted` (unknown handle)."""
-        if step is self._current and isinstance(self._plan, SelectionPlan):
-            return self._plan
         self._known(step.handles)
         return self._plan_selection(step.weights, step.penalties, step.epsilon, step.answer_sums)
 
@@ -269,8 +267,11 @@ class PublicState:
     def _plan_selection(
         self, weights: Sequence[Fraction], penalties: Sequence[Fraction], epsilon: Fraction, sums: Sequence[int]
     ) -> SelectionPlan:
-        factor = self.setting.unit_rows * (2 if self.setting.adjacency == "replace" else 1)
-        return plan_selection(weights, penalties, epsilon, sums, self.row_bound, factor)
+        inputs = (tuple(weights), tuple(penalties), epsilon, tuple(sums), self.row_bound)
+        if self._planned is None or self._planned[0] != inputs:
+            factor = self.setting.unit_rows * (2 if self.setting.adjacency == "replace" else 1)
+            self._planned = inputs, plan_selection(*inputs, factor)
+        return self._planned[1]
 
     def _known(self, handles: Sequence[Handle]) -> None:
         for handle in handles:
