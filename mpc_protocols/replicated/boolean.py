@@ -60,11 +60,10 @@ def concatenate(shares: list[BitShare]) -> BitShare:
 
 def xor_public(trio: Trio, x: BitShare, public: Words) -> BitShare:
     """x XOR public words (broadcast): they go into component 0, which P0 and P2 hold."""
-    if trio.me == 0:
-        return BitShare(x.own ^ public, x.next)
-    if trio.me == 2:
-        return BitShare(x.own, x.next ^ public)
-    return x
+    shape = np.broadcast_shapes(x.shape, public.shape)
+    own = x.own ^ public if trio.me == 0 else np.broadcast_to(x.own, shape)
+    following = x.next ^ public if trio.me == 2 else np.broadcast_to(x.next, shape)
+    return BitShare(own, following)
 
 
 def and_public(x: BitShare, public: Words) -> BitShare:
