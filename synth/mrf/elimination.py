@@ -16,7 +16,7 @@ import numpy as np
 
 from synth.mrf.factor import Array, aligned
 from synth.mrf.junction_tree import Clique, JunctionTree
-from synth.mrf.propagation import subscripts
+from synth.mrf.schedule import subscripts
 
 SMALL_PRODUCT = 64  # below this many multiplications per matrix of a batch, einsum beats matmul
 

@@ -143,7 +143,8 @@ class JunctionTree:
 
     `nodes[i]`: columns of maximal clique i; nodes stand in an order in which every parent precedes its children.
     `parents[i]`: index of the parent (-1 for the root, node 0). `separators[i]`: columns shared with the parent.
-    A node's columns start with its separator; within each part small columns come first, so that inner loops are long.
+    Columns stand in one order everywhere, by size and then as in the domain: the last axis of an array is its longest, which
+    is what the inner loops of NumPy want, and no two arrays ever need a transposition to meet.
     """
 
     nodes: tuple[Clique, ...]
@@ -168,11 +169,10 @@ def junction_tree(sizes: Mapping[str, int], cliques: Sequence[Clique]) -> Juncti
                 best[other] = (other & mask, len(order))
         order.append(mask)
 
-    def arranged(mask: int) -> Clique:
-        return tuple(sorted(columns.members(mask), key=lambda name: (sizes[name], columns.mask((name,)))))
+    position = {name: (sizes[name], index) for index, name in enumerate(sizes)}
 
-    separators = tuple(arranged(mask & order[parent]) if parent >= 0 else () for mask, parent in zip(order, parents, strict=True))
-    nodes = tuple(
-        separator + arranged(mask & ~columns.mask(separator)) for mask, separator in zip(order, separators, strict=True)
-    )
-    return JunctionTree(nodes, tuple(parents), separators)
+    def arranged(mask: int) -> Clique:
+        return tuple(sorted(columns.members(mask), key=position.__getitem__))
+
+    separators = [arranged(mask & order[parent]) if parent >= 0 else () for mask, parent in zip(order, parents, strict=True)]
+    return JunctionTree(tuple(map(arranged, order)), tuple(parents), tuple(separators))

@@ -1,35 +1,43 @@
-"""Belief propagation on a junction tree: the loop of the fit, in arrays allocated once.
+"""Belief propagation on a junction tree: the loop of the fit, in arrays that are allocated once.
 
-Problem: the fit needs, a thousand times, the marginals of the measured cliques after a change of their potentials. Private-PGM
+Problem: the fit needs, hundreds of times, the marginals of the measured cliques after a change of their potentials. Private-PGM
 (McKenna et al. 2019; papers/notes.md section 4) recalibrates from the potentials in log space every time. Here the calibrated
-tree itself is the state: each clique keeps its conditional distribution given its separator, and a step multiplies
+tree is itself the state: a step multiplies every clique's belief and sends the messages that make the tree agree again,
 
-    trial(clique) = conditional(clique) * prod exp(step of the measured cliques it holds) * prod messages of its children.
+    trial(C) = belief(C) / belief(S) * prod exp(step of the measured cliques in C) * prod messages of C's children   (leaves first)
+    message(S) = sum of trial(C) down to the separator S;   new belief(C) = trial(C) * new belief(S) / message(S)    (root first)
 
-Summing out gives the message to the parent, dividing by it the new conditional. Since conditionals add up to one, a message lies between the
-smallest and the largest product of the steps alone: nothing can overflow or vanish however long the fit runs, as long as one step
-is bounded (`Propagation.bound`), and no logarithm or exponential is taken over a whole clique, only over the measured ones.
-A tree is started from arbitrary potentials in log space (`start`), through `factor.Factor`.
+belief(C) / belief(S) is a conditional distribution, so a message lies between the smallest and the largest product of the step's
+factors: nothing overflows or vanishes however long the fit runs, as long as one step is bounded (`Propagation.bound`), and no
+logarithm or exponential is ever taken over a whole clique, only over the measured ones. A slice with less than `EMPTY` rows is
+treated as if it had that many, which only makes it smaller still (the final model is rebuilt from the potentials, in log space, where
+nothing is lost). `schedule.py` decides how a clique's factors and marginals share passes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from string import ascii_letters
+from itertools import accumulate, pairwise
+from math import prod
 
 import numpy as np
 
 from synth.mrf.factor import Array, Factor, aligned
 from synth.mrf.junction_tree import Clique, JunctionTree
+from synth.mrf.schedule import Product, Scope, Sum, merge, subscripts
 
-LOG_RANGE = 500.0  # a product of all factors of one step stays within exp(+-LOG_RANGE), far from the ends of float64
+LOG_RANGE = 200.0  # all factors of one step together stay within exp(+-LOG_RANGE); float64 ends near exp(+-700)
+EMPTY = 1e-150  # rows; 1 / EMPTY times a step's factors still fits a float64
+TINY = 1e-300  # keeps 0 / 0 at 0 and changes no message that is not 0
 
 
-def subscripts(columns: Clique, kept: Clique) -> str:
-    """The einsum expression that sums an array over `columns` down to `kept`."""
-    letter = dict(zip(columns, ascii_letters, strict=False))
-    return "".join(letter[name] for name in columns) + "->" + "".join(letter[name] for name in kept)
+def home(tree: JunctionTree, sizes: Mapping[str, int], clique: Clique) -> int:
+    """Index of the smallest node that contains `clique`; ValueError if none does."""
+    wanted = set(clique)
+    fitting = [index for index, node in enumerate(tree.nodes) if wanted <= set(node)]
+    if not fitting:
+        raise ValueError(f"no clique of the model contains ({', '.join(clique)})")
+    return min(fitting, key=lambda index: (prod(sizes[name] for name in tree.nodes[index]), index))
 
 
 def log_conditionals(tree: JunctionTree, sizes: Mapping[str, int], potentials: Sequence[Factor]) -> list[Factor]:
@@ -50,136 +58,117 @@ def log_conditionals(tree: JunctionTree, sizes: Mapping[str, int], potentials: S
     return result[::-1]
 
 
-def home(tree: JunctionTree, sizes: Mapping[str, int], clique: Clique) -> int:
-    """Index of the smallest node that contains `clique`."""
-    wanted = set(clique)
-    fitting = [index for index, node in enumerate(tree.nodes) if wanted <= set(node)]
-    if not fitting:
-        raise ValueError(f"no clique of the model contains ({', '.join(clique)})")
-    return min(fitting, key=lambda index: (int(np.prod([sizes[name] for name in tree.nodes[index]], dtype=object)), index))
-
-
-@dataclass
-class _Node:
-    """One maximal clique: its current conditional, its trial and its trial belief (counts), all of the same shape."""
-
-    conditional: Array
-    trial: Array
-    belief: Array
-    factors: list[Array]  # exp(step) of measured cliques, broadcast to this node
-    messages: list[Array]  # of the children, broadcast to this node
-    message: Array  # to the parent, over the separator
-    divisor: Array  # the same, broadcast to this node
-    to_message: str
-    parent: int
-    separator: Array  # the parent's trial belief over the separator
-    multiplier: Array  # the same, broadcast to this node
-    to_separator: str
+def _slices(shapes: Sequence[tuple[int, ...]]) -> list[slice]:
+    """Where arrays of these shapes lie when they are laid out one after the other in a flat array."""
+    ends = list(accumulate((prod(shape) for shape in shapes), initial=0))
+    return [slice(start, end) for start, end in pairwise(ends)]
 
 
 class Propagation:
-    """Marginals of `cliques` under steps of their potentials, in flat arrays: clique k has the cells `offsets[k]:offsets[k + 1]`.
+    """Marginals of `cliques` under steps of their potentials, in flat arrays: clique k has the cells `parts[k]` (a slice).
 
-    `layouts[k]` are the columns of clique k in the order in which its cells are stored (row-major).
-    `marginals` (float64, counts that add up to `total` per clique) is overwritten by each `evaluate`.
+    `layouts[k]` are the columns of clique k in the order in which its cells are stored (row-major), which is the tree's.
+    `marginals` (float64, rows; each clique's add up to `total`) is overwritten by each `evaluate`.
+    `bound`: largest absolute value that an entry of a step may have.
     """
 
-    def __init__(self, tree: JunctionTree, sizes: Mapping[str, int], cliques: Sequence[Clique]) -> None:
-        self._tree, self._sizes = tree, sizes
+    def __init__(self, tree: JunctionTree, sizes: Mapping[str, int], cliques: Sequence[Clique], total: float) -> None:
+        self._tree, self._sizes, self._total = tree, sizes, total
         homes = [home(tree, sizes, clique) for clique in cliques]
         self.layouts = [tuple(n for n in tree.nodes[at] if n in clique) for at, clique in zip(homes, cliques, strict=True)]
-        shapes = [tuple(sizes[name] for name in layout) for layout in self.layouts]
-        self.offsets = np.concatenate(([0], np.cumsum([int(np.prod(shape)) for shape in shapes], dtype=np.int64)))
-        self.marginals = np.zeros(int(self.offsets[-1]))
+        self._shapes = [self._shape(layout) for layout in self.layouts]
+        self.parts = _slices(self._shapes)
+        self.marginals = np.zeros(self.parts[-1].stop if self.parts else 0)
         self._factors = np.ones_like(self.marginals)
         self.bound = LOG_RANGE / max(1, len(cliques))
-        margins, factors = self.views(self.marginals), self.views(self._factors)
 
-        self._nodes: list[_Node] = []
-        whole = {layout: index for index, layout in enumerate(self.layouts)}
-        for index, (node, separator) in enumerate(zip(tree.nodes, tree.separators, strict=True)):
-            shape = tuple(sizes[name] for name in node)
-            conditional, trial = np.empty(shape), np.empty(shape)
-            # The belief of a node that was measured as a whole is that clique's marginal: no copy, no sum.
-            belief = margins[whole[node]] if node in whole else np.empty(shape)
-            message, outer = np.empty(shape[: len(separator)]), np.empty(shape[: len(separator)])
-            parent = tree.parents[index]
-            self._nodes.append(
-                _Node(
-                    conditional,
-                    trial,
-                    belief,
-                    [],
-                    [],
-                    message,
-                    aligned(message, separator, node),
-                    subscripts(node, separator),
-                    parent,
-                    outer,
-                    aligned(outer, separator, node),
-                    subscripts(tree.nodes[parent], separator) if parent >= 0 else "",
-                )
-            )
-            if parent >= 0:
-                self._nodes[parent].messages.append(aligned(message, separator, tree.nodes[parent]))
+        self._beliefs = [np.empty(self._shape(node)) for node in tree.nodes]
+        self._trials = [np.empty(self._shape(node)) for node in tree.nodes]
+        # Per separator: the upward message, the trial's mass, the inverse of the current mass, trial mass / message. Parts of the
+        # tree without a common column need no messages; each is scaled to the total by itself.
+        outer = [self._shape(separator) for separator in tree.separators]
+        parts = _slices(outer)
+        self._flat_messages, self._flat_masses, self._flat_inverses, flat_ratios = (np.zeros(parts[-1].stop) for _ in range(4))
+        self._messages, self._masses, self._inverses, self._ratios = (
+            [flat[part].reshape(shape) for part, shape in zip(parts, outer, strict=True)]
+            for flat in (self._flat_messages, self._flat_masses, self._flat_inverses, flat_ratios)
+        )
+        self._linked = [bool(separator) for separator in tree.separators]
+        scopes: list[list[Scope]] = [[] for _ in tree.nodes]
+        for k, (factor, margin) in enumerate(zip(self.views(self._factors), self.views(self.marginals), strict=True)):
+            scopes[homes[k]].append(Scope(self.layouts[k], factor, margin))
+        for index, (parent, separator) in enumerate(zip(tree.parents, tree.separators, strict=True)):
+            if separator:
+                scopes[index].append(Scope(separator, self._inverses[index], None, read_only=True))
+                scopes[parent].append(Scope(separator, self._messages[index], self._masses[index], read_only=True))
+        tops = [merge(held, sizes, node) for held, node in zip(scopes, tree.nodes, strict=True)]
+        self._small: list[list[Product]] = [[step for top in held for step in top.products()] for held in tops]
+        self._large = [
+            [aligned(top.factor, top.columns, node) for top in held] for held, node in zip(tops, tree.nodes, strict=True)
+        ]
+        self._down: list[list[tuple[str, Array]]] = [
+            [(subscripts(node, top.columns), top.margin) for top in held if top.margin is not None]
+            for held, node in zip(tops, tree.nodes, strict=True)
+        ]
+        self._sums: list[list[Sum]] = [[step for top in held for step in top.sums()] for held in tops]
+        self._to_separator = [subscripts(node, sep) for node, sep in zip(tree.nodes, tree.separators, strict=True)]
+        self._ratio_views = [
+            aligned(ratio, sep, node) for ratio, sep, node in zip(self._ratios, tree.separators, tree.nodes, strict=True)
+        ]
 
-        # Measured cliques inside a measured clique are summed from it, and multiplied into it, at its smaller size.
-        self._sums: list[tuple[str, Array, Array]] = []
-        self._products: list[tuple[Array, Array]] = []
-        order = sorted(range(len(cliques)), key=lambda k: -margins[k].size)
-        for rank, k in enumerate(order):
-            inside = [j for j in order[:rank] if set(self.layouts[k]) <= set(self.layouts[j])]
-            node = tree.nodes[homes[k]]
-            if inside:
-                source = self.layouts[inside[-1]]
-                permutation = tuple(name for name in source if name in self.layouts[k])
-                self._sums.append((subscripts(source, self.layouts[k]), margins[inside[-1]], margins[k]))
-                self._products.append((factors[inside[-1]], aligned(factors[k], self.layouts[k], source)))
-                assert set(permutation) == set(self.layouts[k])
-            else:
-                self._nodes[homes[k]].factors.append(aligned(factors[k], self.layouts[k], node))
-                if self.layouts[k] != node:
-                    self._sums.append((subscripts(node, self.layouts[k]), self._nodes[homes[k]].belief, margins[k]))
-        self._products.reverse()
+    def _shape(self, columns: Clique) -> tuple[int, ...]:
+        return tuple(self._sizes[name] for name in columns)
 
     def views(self, flat: Array) -> list[Array]:
-        """Each clique's part of a flat array as a view of its shape."""
-        shapes = [tuple(self._sizes[name] for name in layout) for layout in self.layouts]
-        return [flat[a:b].reshape(s) for a, b, s in zip(self.offsets, self.offsets[1:], shapes, strict=False)]
+        """Each clique's part of a flat array, as a view of its shape."""
+        return [flat[part].reshape(shape) for part, shape in zip(self.parts, self._shapes, strict=True)]
 
     def start(self, potentials: Sequence[Factor]) -> None:
         """Make the distribution proportional to the product of `potentials` (log space) the current one."""
-        for node, factor in zip(self._nodes, log_conditionals(self._tree, self._sizes, potentials), strict=True):
-            np.exp(factor.values, out=node.conditional)
+        tree = self._tree
+        for index, factor in enumerate(log_conditionals(tree, self._sizes, potentials)):
+            belief = self._beliefs[index]
+            np.exp(factor.values, out=belief)
+            if not self._linked[index]:
+                belief *= self._total
+                continue
+            parent = tree.parents[index]
+            np.einsum(subscripts(tree.nodes[parent], tree.separators[index]), self._beliefs[parent], out=self._masses[index])
+            belief *= aligned(self._masses[index], tree.separators[index], tree.nodes[index])
+        self._invert()
 
-    def evaluate(self, step: Array, total: float) -> None:
-        """Set `marginals` to those after the potentials change by `step` (flat, each within `bound`). `accept` makes it current."""
+    def _invert(self) -> None:
+        np.maximum(self._flat_masses, EMPTY, out=self._flat_inverses)
+        np.reciprocal(self._flat_inverses, out=self._flat_inverses)
+
+    def evaluate(self, step: Array) -> None:
+        """Set `marginals` to those after the potentials change by `step` (flat, each entry within `bound`)."""
         np.exp(step, out=self._factors)
-        for larger, smaller in self._products:
-            larger *= smaller
-        for node in reversed(self._nodes):
-            source, trial = node.conditional, node.trial
-            for part in node.factors:
-                np.multiply(source, part, out=trial)
-                source = trial
-            for part in node.messages:
-                np.multiply(source, part, out=trial)
+        trials, linked, messages, einsum, multiply = self._trials, self._linked, self._messages, np.einsum, np.multiply
+        for index in range(len(trials) - 1, -1, -1):
+            for left, right, out in self._small[index]:
+                multiply(left, right, out=out)
+            source, trial = self._beliefs[index], trials[index]
+            for factor in self._large[index]:
+                multiply(source, factor, out=trial)
                 source = trial
             if source is not trial:
                 np.copyto(trial, source)
-            if node.parent >= 0:
-                np.einsum(node.to_message, trial, out=node.message)
-                trial /= node.divisor
-        root = self._nodes[0]
-        root.trial *= total / root.trial.sum()
-        np.copyto(root.belief, root.trial)
-        for node in self._nodes[1:]:
-            np.einsum(node.to_separator, self._nodes[node.parent].belief, out=node.separator)
-            np.multiply(node.trial, node.multiplier, out=node.belief)
-        for expression, array, margin in self._sums:
-            np.einsum(expression, array, out=margin)
+            if linked[index]:
+                einsum(self._to_separator[index], trial, out=messages[index])
+        self._flat_messages += TINY
+        for index, trial in enumerate(trials):
+            if linked[index]:
+                np.divide(self._masses[index], messages[index], out=self._ratios[index])
+                trial *= self._ratio_views[index]
+            else:
+                trial *= self._total / trial.sum()
+            for expression, margin in self._down[index]:
+                einsum(expression, trial, out=margin)
+            for expression, larger, margin in self._sums[index]:
+                einsum(expression, larger, out=margin)
 
     def accept(self) -> None:
         """Make the distribution last evaluated the current one."""
-        for node in self._nodes:
-            node.conditional, node.trial = node.trial, node.conditional
+        self._beliefs, self._trials = self._trials, self._beliefs
+        self._invert()

@@ -19,7 +19,8 @@ def sample_rows(tree: JunctionTree, sizes: Mapping[str, int], conditionals: Sequ
         given = np.zeros(rows, dtype=np.int64)
         for name in separator:
             given = given * sizes[name] + out[:, column[name]]
-        rest = node[len(separator) :]
+        rest = tuple(n for n in node if n not in separator)
+        conditional = conditional.transpose([node.index(n) for n in separator + rest])
         table = conditional.reshape(int(np.prod([sizes[n] for n in separator])), -1)
         order = np.argsort(given + rng.random(rows), kind="stable")
         sorted_given = given[order]
