@@ -26,6 +26,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mpc_protocols.errors import StudyInvalid
@@ -120,6 +121,10 @@ class Numeric:
 
     def edges(self) -> tuple[float, ...]:
         """The bins + 1 edges, float64; the interior ones decide a number's bin."""
+        return self._edges
+
+    @cached_property
+    def _edges(self) -> tuple[float, ...]:
         low, width = Fraction(self.low), Fraction(self.high) - Fraction(self.low)
         return tuple(float(low + width * i / self.bins) for i in range(self.bins + 1))
 
