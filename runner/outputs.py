@@ -8,7 +8,6 @@ of public facts; what only this party knows (clamped values, missing counts, its
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -16,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from runner import outdir
 from runner.release import Release
 
 if TYPE_CHECKING:
-    from synth.domain import Domain
+    from numpy.typing import NDArray
 
-TABLE = "synthetic.csv"
-FILES = (TABLE, "measurements.json", "model.npz", "run.json", "report.html")
+    from synth.domain import Domain
 
 
 def write_outputs(directory: Path, release: Release, domain: Domain, run: dict[str, Any]) -> None:
@@ -31,7 +30,7 @@ def write_outputs(directory: Path, release: Release, domain: Domain, run: dict[s
 
     with tempfile.TemporaryDirectory(prefix=".partial-", dir=directory) as name:
         staging = Path(name)
-        write_table(staging / TABLE, release, domain)
+        write_table(staging / "synthetic.csv", release, domain)
         (staging / "measurements.json").write_text(json.dumps({
             "columns": dict(domain.sizes),
             "noisy_total": release.noisy_total,
@@ -39,17 +38,12 @@ def write_outputs(directory: Path, release: Release, domain: Domain, run: dict[s
                               "round": m.round, "values": m.values.tolist()} for m in release.measurements],
         }) + "\n", encoding="utf-8")
         (staging / "model.npz").write_bytes(release.model)
-        (staging / "run.json").write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
-        shutil.copyfile(directory / "events.jsonl", staging / "events.jsonl")
+        (staging / outdir.RUN).write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
+        # the report tells the events so far; the live file itself stays where it is
+        shutil.copyfile(directory / outdir.EVENTS, staging / outdir.EVENTS)
         render(staging)
-        for file in FILES:
-            os.replace(staging / file, directory / file)
-
-
-def remove_outputs(directory: Path) -> None:
-    """Take an earlier run's files away before a new run starts, so that what is there always belongs to one run."""
-    for file in FILES:
-        (directory / file).unlink(missing_ok=True)
+        (staging / outdir.EVENTS).unlink()
+        outdir.install(staging, directory, run)
 
 
 def write_table(path: Path, release: Release, domain: Domain) -> None:
@@ -58,6 +52,16 @@ def write_table(path: Path, release: Release, domain: Domain) -> None:
     from pyarrow import csv
 
     rng = np.random.default_rng(release.decode_seed)
-    arrays = [pa.array(column.decode(release.codes[:, j], rng)) for j, column in enumerate(domain.columns)]
+    arrays = [_as_arrow(column.decode(release.codes[:, j], rng)) for j, column in enumerate(domain.columns)]
     with path.open("wb") as file:
         csv.write_csv(pa.table(arrays, names=list(domain.names)), file, csv.WriteOptions(quoting_style="needed"))
+
+
+def _as_arrow(values: NDArray[Any]) -> Any:
+    """An Arrow array of decoded values; a column of several types is written as text."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([None if value is None else str(value) for value in values.tolist()])

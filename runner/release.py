@@ -19,6 +19,7 @@ import numpy as np
 
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Clique, Event
+from synth.aim.loop import Measured
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,16 +28,6 @@ if TYPE_CHECKING:
 
 HEADER_LIMIT = 8 << 20
 MODEL_LIMIT = 1 << 30
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One noisy marginal: int64 counts in row-major order of the clique's columns, discrete Gaussian noise of `sigma2`."""
-
-    clique: Clique
-    sigma2: Fraction
-    round: int
-    values: NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,100 @@
+"""One party's own side of a run: its table, counted beside the connecting; its journal and its ledger entry.
+
+Nothing here is sent. What only the custodian may know (its row count, clamped and missing values) goes to its own log.
+"""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpc_protocols.errors import BudgetRefused
+from mpc_protocols.functionality import Event, LocalCounts
+from runner.private import Private
+from runner.study import DataLocation, Study
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mpc_protocols.functionality import Clique
+    from parties.counting import LocalTable
+    from parties.ledger import OpenRun
+    from synth.aim import AimPlan
+
+log = logging.getLogger("cosynth.custodian")
+
+
+class Custodian:
+    """A party's data and its account. A party without data has neither."""
+
+    def __init__(self, study: Study, name: str, private: Private, data: DataLocation | None) -> None:
+        self._study, self._name, self._private, self._data = study, name, private, data
+        self._table: LocalTable | None = None
+        self._counted: Future[None] = Future()
+        self._run: OpenRun | None = None
+
+    @property
+    def has_data(self) -> bool:
+        """Whether this party is a custodian."""
+        return self._data is not None
+
+    def count(self, cliques: Sequence[Clique]) -> None:
+        """Read the table and count the cliques; takes its time. Raises `DataRefused` before anything has been sent."""
+        try:
+            self._count(cliques)
+        except BaseException as error:
+            self._counted.set_exception(error)
+            raise
+        self._counted.set_result(None)
+
+    def _count(self, cliques: Sequence[Clique]) -> None:
+        if self._data is not None:
+            from parties.counting import count
+            from parties.source import open_source
+
+            unit = self._study.privacy.unit
+            with open_source(self._data.locate()) as source:
+                self._table = count(source, self._study.domain, cliques, max_rows=self._study.privacy.max_rows,
+                                    unit=None if unit.id is None else (unit.id, unit.max_rows),
+                                    allow_empty=self._private.allow_empty)
+            log.info("own data: %d rows; clamped %s; missing %s; columns left out %s", self._table.rows,
+                     dict(self._table.clamped), dict(self._table.absent), list(self._table.ignored))
+
+    def counts(self) -> LocalCounts | None:
+        """The counted marginals, once `count` is done in its thread; None if this party only computes."""
+        self._counted.result()
+        return None if self._table is None else self._table.counts
+
+    def reserve(self, plan: AimPlan, session: bytes, digest: bytes, computes: bool) -> None:
+        """Charge the study's whole budget to the ledger, before the first share leaves. Raises `BudgetRefused`."""
+        if self._data is None:
+            return
+        from parties.ledger import Cap, Ledger, Reservation
+
+        own, privacy = self._private.ledger, self._study.privacy
+        self._run = Ledger(own.file).reserve(
+            Reservation(own.dataset or self._data.locate().dataset, session.hex(), self._study.name, digest.hex(),
+                        float(privacy.epsilon), float(privacy.delta), privacy.adjacency, privacy.unit.words,
+                        plan.budget.rho_cap, plan.budget.beta_cap,
+                        tuple(party.name for party in self._study.parties if party.name != self._name), computes),
+            Cap(own.cap_epsilon, own.cap_delta, own.max_alignments))
+
+    def begin(self, event: Event) -> None:
+        """Record an event in the ledger, before anything of its release is opened."""
+        if self._run is not None:
+            self._run.begin(event)
+        elif self._data is not None:
+            raise BudgetRefused("A release was asked for before the ledger had reserved the run's budget; nothing is released.")
+
+    def settle(self) -> None:
+        """The run ended normally: charge what was begun instead of the reservation."""
+        if self._run is not None:
+            self._run.settle()
+            self._run = None
+
+
+def override(path: Path) -> DataLocation:
+    """A file that replaces the study's `data` of one party (the Python API writes it)."""
+    return DataLocation(str(path.resolve()), path.parent)

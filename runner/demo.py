@@ -1,0 +1,185 @@
+"""`python -m runner demo`: the main job on real data that ships with a dependency, no questions asked.
+
+The data: R. Fair's survey of 6,366 married women (statsmodels' `fair`, public domain), answers people would not have given
+by name; one row, one person. The rows are dealt at random to three custodians, each of which gets a file of its own and a
+process of its own; from there on everything is as in any run on one machine. Only a demo can compare the result with the
+real rows, since only here somebody holds them all: the comparison is marked so in the report.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CUSTODIANS = ("north", "south", "west")
+SPLIT_SEED = 1974  # the year of the survey; a demo is to be the same everywhere
+
+RATING = ("very poor", "poor", "fair", "good", "very good")
+RELIGIOUS = ("not", "mildly", "fairly", "strongly")
+EDUCATION = {9: "grade school", 12: "high school", 14: "some college", 16: "college graduate", 17: "some graduate school",
+             20: "advanced degree"}
+OCCUPATION = ("student", "farming or unskilled", "white-collar", "teacher, nurse, artist, skilled", "managerial", "professional")
+
+STUDY = """\
+# The study of `python -m runner demo`: every party holds this same file. `python -m runner init DIR` writes one with comments.
+
+[study]
+name = "fair-survey-demo"
+algorithm = "aim"
+backend = "replicated"
+partition = "horizontal"
+
+[privacy]
+epsilon = 1.0
+delta = 1e-6
+adjacency = "add-remove"
+max_rows = 10000
+unit = "row"
+
+[workload]
+degree = 2
+
+[aim]
+rounds = 12
+
+[domain.columns]
+marriage = {{ kind = "categorical", values = {rating} }}
+age = {{ kind = "numeric", low = 15, high = 45, bins = 6, integral = true }}
+years_married = {{ kind = "numeric", low = 0, high = 24, bins = 8 }}
+children = {{ kind = "categorical", values = ["0", "1", "2", "3", "4", "5 or more"] }}
+religious = {{ kind = "categorical", values = {religious} }}
+education = {{ kind = "categorical", values = {education} }}
+occupation = {{ kind = "categorical", values = {occupation} }}
+husband_occupation = {{ kind = "categorical", values = {occupation} }}
+affair = {{ kind = "categorical", values = ["no", "yes"] }}
+
+[session]
+connect_s = 60
+silence_s = 10
+"""
+
+PARTY = """
+[[party]]
+name = "{name}"
+address = "127.0.0.1:{port}"
+data = "{name}.csv"
+"""
+
+
+def survey() -> pd.DataFrame:
+    """The survey, one row a person, in the words of the study's domain."""
+    import pandas as pd
+    from statsmodels.datasets import fair
+
+    raw = fair.load_pandas().data
+    return pd.DataFrame({
+        "marriage": [RATING[int(v) - 1] for v in raw["rate_marriage"]],
+        "age": raw["age"],
+        "years_married": raw["yrs_married"],
+        "children": ["5 or more" if v > 5 else str(int(v)) for v in raw["children"]],
+        "religious": [RELIGIOUS[int(v) - 1] for v in raw["religious"]],
+        "education": [EDUCATION[int(v)] for v in raw["educ"]],
+        "occupation": [OCCUPATION[int(v) - 1] for v in raw["occupation"]],
+        "husband_occupation": [OCCUPATION[int(v) - 1] for v in raw["occupation_husb"]],
+        "affair": ["yes" if v > 0 else "no" for v in raw["affairs"]],
+    })
+
+
+def prepare(directory: Path, ports: tuple[int, int, int]) -> Path:
+    """Write the study and the three custodians' files into `directory`; returns the study's path."""
+    import numpy as np
+
+    rows = survey()
+    owner = np.random.default_rng(SPLIT_SEED).integers(len(CUSTODIANS), size=len(rows))
+    directory.mkdir(parents=True, exist_ok=True)
+    for number, name in enumerate(CUSTODIANS):
+        rows[owner == number].to_csv(directory / f"{name}.csv", index=False)
+    study = directory / "study.toml"
+    study.write_text(
+        STUDY.format(rating=json.dumps(RATING), religious=json.dumps(RELIGIOUS), education=json.dumps(list(EDUCATION.values())),
+                     occupation=json.dumps(OCCUPATION))
+        + "".join(PARTY.format(name=name, port=port) for name, port in zip(CUSTODIANS, ports, strict=True)), encoding="utf-8")
+    return study
+
+
+def compare(directory: Path) -> dict[str, Any]:
+    """What only a demo can say: the synthetic table in `directory` against the real rows, for the report's `comparison`."""
+    import numpy as np
+    import pandas as pd
+
+    from runner.study import load
+    from synth.metrics import workload_error
+
+    study = load(directory / "data" / "study.toml")
+    domain = study.domain
+    real = _codes(survey(), domain)
+    synthetic = _codes(pd.read_csv(directory / "synthetic.csv", dtype={"children": str}), domain)
+    rng = np.random.default_rng(0)
+    shuffled = np.column_stack([rng.permutation(column) for column in real.T])
+    cliques = study.workload.cliques
+    affair, marriage = domain.names.index("affair"), domain.names.index("marriage")
+
+    def share(codes: Any, rating: str) -> float:
+        return float(codes[codes[:, marriage] == RATING.index(rating), affair].mean())
+
+    return {
+        "metrics": {
+            "error of all pairs of columns": (
+                workload_error(real, synthetic, domain, cliques), workload_error(real, shuffled, domain, cliques),
+                "mean L1 distance between the real and the synthetic two-way marginals, from 0 (equal) to 2 (disjoint); "
+                "beside it the error of a table with perfect single columns and no relation between them"),
+            **{f"women with an affair, marriage rated {rating}": (
+                share(synthetic, rating), share(real, rating), "share in the synthetic table; beside it that in the real one")
+               for rating in ("poor", "very good")},
+        },
+        "counts": {name: np.bincount(real[:, j], minlength=domain.sizes[name]).tolist() for j, name in enumerate(domain.names)},
+    }
+
+
+def _codes(table: pd.DataFrame, domain: Any) -> Any:
+    """Codes of a table in the study's words, (rows, columns) in the domain's order."""
+    import numpy as np
+
+    from synth.domain import Categorical
+
+    coded = []
+    for name, column in zip(domain.names, domain.columns, strict=True):
+        if isinstance(column, Categorical):
+            code = {value: number for number, value in enumerate(column.values)}
+            coded.append([code[value] for value in table[name]])
+        else:
+            coded.append([column.bin_of(value) for value in table[name]])
+    return np.array(coded, dtype=np.int64).T
+
+
+def demo(out: Path) -> None:
+    """Run the demo into `out` and say where its report is. Raises `CosynthError`."""
+    import os
+
+    from runner.launch import launch
+    from runner.outdir import claim
+    from runner.report import render
+
+    with claim(out):
+        study = prepare(out / "data", free_ports())
+        # a demo's data is public: it has an account of its own, not one in the user's ledger
+        os.environ.setdefault("COSYNTH_LEDGER", str((out / "data" / "ledger.db").resolve()))
+    run = launch(study, out)
+    report = render(out, comparison=compare(out))
+    print(f"done: {run['rows']:,} synthetic rows in {out / 'synthetic.csv'}\n"
+          f"the study that was run: {study}\nopen the report in a browser: {report.resolve().as_uri()}")
+
+
+def free_ports() -> tuple[int, int, int]:
+    """Three loopback ports that nobody holds at this moment."""
+    import socket
+
+    with socket.socket() as a, socket.socket() as b, socket.socket() as c:
+        for holder in (a, b, c):
+            holder.bind(("127.0.0.1", 0))
+        first, second, third = (holder.getsockname()[1] for holder in (a, b, c))
+    return first, second, third

@@ -1,0 +1,77 @@
+"""What happens in a run, as it happens: `events.jsonl` at every party, and where the time, bytes and rounds went.
+
+An event is a function of public facts (DESIGN section 8): phase, event, and fields such as the clique selected or the parties
+waited for. Lines are flushed one by one, so a run that ends early leaves its story. `Meter` attributes the wire's counters
+to the phase that was entered last; bytes and rounds depend on public sizes only.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TextIO
+
+from mpc_protocols.wire import Traffic
+
+PHASES = ("connect", "agree", "input", "align", "select", "measure", "fit", "sample", "report")
+
+
+class EventLog:
+    """Appends lines {"t", "party", "phase", "event", ...} to events.jsonl, and copies them to `echo`. Thread-safe.
+
+    t: seconds since the log was opened.
+    """
+
+    def __init__(self, directory: Path, party: str, echo: TextIO | None = None) -> None:
+        self._party = party
+        self._echo = echo
+        self._file = (directory / "events.jsonl").open("w", encoding="utf-8")
+        self._start = time.monotonic()
+        self._lock = threading.Lock()
+
+    def __call__(self, phase: str, event: str, **fields: Any) -> None:
+        """Write one event; fields are public and JSON-able."""
+        line = json.dumps({"t": round(time.monotonic() - self._start, 4), "party": self._party, "phase": phase, "event": event,
+                           **fields})
+        with self._lock:
+            for stream in (self._file, self._echo):
+                if stream is not None and not stream.closed:
+                    stream.write(line + "\n")
+                    stream.flush()
+
+    def close(self) -> None:
+        """Close events.jsonl."""
+        with self._lock:
+            self._file.close()
+
+
+class Meter:
+    """Wall time, rounds and bytes sent per phase of one party.
+
+    A phase may be entered many times; its shares add up. `traffic` reads the party's counters, once it has any.
+    """
+
+    def __init__(self, phase: str) -> None:
+        self._shares: dict[str, list[float]] = {}
+        self._phase = phase
+        self._since = time.monotonic()
+        self._seen = Traffic()
+        self.traffic: Callable[[], Traffic] = Traffic
+
+    def enter(self, phase: str) -> None:
+        """What follows belongs to `phase`, until the next call."""
+        now, traffic = time.monotonic(), self.traffic()
+        share = self._shares.setdefault(self._phase, [0.0, 0, 0])
+        share[0] += now - self._since
+        share[1] += traffic.rounds - self._seen.rounds
+        share[2] += traffic.bytes_sent - self._seen.bytes_sent
+        self._phase, self._since, self._seen = phase, now, traffic
+
+    def phases(self) -> list[dict[str, Any]]:
+        """run.json's `phases`, in the order of PHASES."""
+        self.enter(self._phase)
+        return [{"name": name, "wall_s": round(share[0], 4), "rounds": int(share[1]), "bytes_sent": int(share[2])}
+                for name in PHASES if (share := self._shares.get(name))]

@@ -1,0 +1,363 @@
+"""One party of a run, from the study file to the finished files (DESIGN sections 3 and 5).
+
+    connect   session with the others; this party's own table is counted beside it
+    agree     study, roles, session id; the budget is reserved in this custodian's ledger
+    input     shares of the counts leave, masked
+    select, measure, fit     the leader runs the synthesizer against the oracle; the others obey its steps
+    sample    the leader samples the table and hands the release to everybody
+    report    counters are exchanged, every party writes its own files
+
+Who learns what: computing parties see the opened index and noisy counts of each step, contributors the release; all of it is
+what the study's (epsilon, delta) covers. Each computing party keeps its own accountant and journal, and refuses a step that
+the budget does not allow. The release comes from the leader and is believed by nobody: see `runner.release`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from mpc_protocols.errors import CosynthError, ProtocolAborted, StudyInvalid, UsageError
+from runner import private as private_file
+from runner.custodian import Custodian, override
+from runner.events import PHASES, EventLog, Meter
+from runner.options import PartyOptions
+from runner.outdir import LOG
+from runner.progress import echo
+from runner.study import Study, digest, load
+from runner.version import VERSION
+
+if TYPE_CHECKING:
+    from mpc_protocols.functionality import Event
+    from parties.journal import Journal
+    from parties.session import SessionConfig, SessionWire
+    from runner.release import Release
+    from synth.accounting import Accountant
+    from synth.aim import AimPlan
+
+COUNTERS_LIMIT = 1 << 20
+
+
+def run_party(options: PartyOptions) -> None:
+    """Take part in a run as `options.party`; the files are in `options.out` afterwards. Raises `CosynthError`."""
+    study = load(options.study)
+    name = options.party
+    if name is None or name not in {party.name for party in study.parties}:
+        raise UsageError(f"--party {name}: the study's parties are {', '.join(party.name for party in study.parties)}.")
+    if study.backend == "ideal":
+        raise UsageError("the ideal backend protects nothing and runs in one process: it takes no --party.")
+    settings = private_file.load(options.private)
+    data = override(options.data[name]) if name in options.data else private_file.location(study, name, settings)
+    custodian = Custodian(study, name, settings, data)
+    with _records(options, study) as observe:
+        _Party(options, study, settings, custodian, observe).run()
+
+
+def run_ideal(options: PartyOptions) -> None:
+    """Run the whole study in this process, in the clear: it protects nothing. Raises `CosynthError`."""
+    study = load(options.study)
+    with _records(options, study) as observe:
+        _ideal(options, study, observe)
+
+
+@contextmanager
+def _records(options: PartyOptions, study: Study) -> Iterator[EventLog]:
+    """events.jsonl and the log of this process, for as long as it runs."""
+    handler = logging.FileHandler(options.out / LOG, mode="w", encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
+    logger = logging.getLogger("cosynth")
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    logger.addHandler(handler)
+    events = EventLog(options.out, options.party or study.leader.name, echo(options.progress, study, options.party))
+    try:
+        yield events
+    finally:
+        events.close()
+        logger.removeHandler(handler)
+        handler.close()
+
+
+class _Party:
+    """A run of one party: what the session's threads need to know of each other."""
+
+    def __init__(self, options: PartyOptions, study: Study, settings: private_file.Private, custodian: Custodian,
+                 observe: EventLog) -> None:
+        self._options, self._study, self._settings, self._custodian = options, study, settings, custodian
+        self._name = options.party or ""
+        self._events = observe
+        self._meter = Meter("connect")
+        self._started, self._clock = datetime.now(UTC), time.monotonic()
+        self._digest = digest(study, _ca_fingerprint(options))
+        self._plan: AimPlan | None = None
+        self._last = 0
+
+    def run(self) -> None:
+        """Connect, compute, write. Raises `CosynthError`."""
+        from parties.session import run_session
+
+        run_session(self._config(), self._body, self._observe, beside=self._count)
+
+    def _config(self) -> SessionConfig:
+        from parties.session import Peer, SessionConfig
+
+        study, certs = self._study, self._options.certs
+        return SessionConfig(
+            me=self._name,
+            parties=tuple(Peer(party.name, party.host, party.port, "compute" if party.compute else "contribute",
+                               party.fingerprint) for party in study.parties),
+            study_digest=self._digest, version=VERSION, listen=self._settings.listen,
+            cert=certs.cert if certs else None, key=certs.key if certs else None, ca=certs.ca if certs else None,
+            insecure_loopback=study.session.tls == "insecure-loopback", facts={"data": self._custodian.has_data},
+            connect_s=study.session.connect_s, silence_s=study.session.silence_s)
+
+    def _count(self) -> None:
+        """Beside the connecting: derive the plan, read and count this party's own table."""
+        from runner.synthesis import counted, plan_of
+
+        self._plan = plan_of(self._study)
+        self._custodian.count(counted(self._plan))
+
+    def _observe(self, phase: str, event: str, **fields: Any) -> None:
+        """An event of this run; what follows it belongs to its phase."""
+        if phase in PHASES and phase != "connect":
+            self._meter.enter(phase)
+        self._events(phase, event, **fields)
+
+    def _body(self, wire: SessionWire) -> None:
+        """Everything after the parties have agreed, in the session's worker thread."""
+        from runner.synthesis import row_limit, setting_of
+
+        self._meter.traffic = wire.traffic
+        self._meter.enter("agree")
+        custodians = [name for name, facts in wire.announcements.items() if facts.get("data") is True]
+        if not custodians:
+            raise StudyInvalid(f"{self._study.path}: no party has data; give a custodian a data file, in the study or in its "
+                               "private file.")
+        self._observe("agree", "agreed", parties=len(self._study.parties), custodians=len(custodians))
+        self._meter.enter("input")
+        counts = self._custodian.counts()
+        plan = self._plan
+        assert plan is not None
+        computes = wire.me < wire.computing
+        self._custodian.reserve(plan, wire.session_id, self._digest, computes)
+        setting = setting_of(self._study, len(custodians), wire.session_id)
+        self._observe("input", "begins", custodians=len(custodians))
+        limit = row_limit(self._study, len(custodians))
+        take_part = self._compute if computes else self._contribute
+        release = take_part(wire, setting, counts, plan, limit)
+        self._finish(wire, plan, release)
+
+    def _compute(self, wire: SessionWire, setting: Any, counts: Any, plan: AimPlan, limit: int) -> Release:
+        """A computing party's part: the leader runs the synthesizer, the others obey; returns the release."""
+        from mpc_protocols.replicated.oracle import ReplicatedOracle, follow
+        from parties.journal import Header, Journal
+        from runner.synthesis import synthesize
+        from synth.accounting import Accountant
+
+        journal = Journal(self._options.out / f"journal-{wire.session_id.hex()[:16]}.jsonl",
+                          Header(self._digest, wire.session_id, self._name, VERSION))
+        accountant = Accountant(plan.budget, record=self._recorder(journal))
+        if self._name == self._study.leader.name:
+            oracle = ReplicatedOracle(wire, setting, counts, accountant, self._observe)
+            release = synthesize(oracle, plan, self._observe, self._meter.enter, limit, accountant.events)
+            oracle.close()
+        else:
+            follow(wire, setting, counts, accountant, self._observe)
+            release = self._receive(wire, limit)
+            if list(release.events) != accountant.events:
+                raise ProtocolAborted(f"{self._study.leader.name} reports other releases than this party has authorised; "
+                                      "do not use its result.")
+        journal.opened(self._last)
+        journal.end(0)
+        return release
+
+    def _contribute(self, wire: SessionWire, setting: Any, counts: Any, plan: AimPlan, limit: int) -> Release:
+        """A contributor's part: masked counts go out, the release comes in."""
+        from mpc_protocols.replicated.oracle import contribute
+
+        if counts is None:
+            raise StudyInvalid(f"{self._study.path}: party {self._name} neither computes nor has data.")
+        contribute(wire, setting, counts)
+        release = self._receive(wire, limit)
+        for event in release.events:
+            self._custodian.begin(event)
+        return release
+
+    def _recorder(self, journal: Journal) -> Callable[[Event, bytes], None]:
+        """What the accountant does before a release: journal, then ledger. A new release means that the last one was opened."""
+        def record(event: Event, inputs: bytes) -> None:
+            if self._last:
+                journal.opened(self._last)
+            self._last = journal.event(event, inputs)
+            self._custodian.begin(event)
+
+        return record
+
+    def _receive(self, wire: SessionWire, limit: int) -> Release:
+        from runner.release import parse, size_limit
+
+        payload = wire.fork("release").receive_up_to(1, size_limit(self._study.domain, limit))
+        return parse(payload, self._study.domain, limit, self._study.leader.name)
+
+    def _finish(self, wire: SessionWire, plan: AimPlan, release: Release) -> None:
+        """Hand out the release (leader), exchange counters, write the files, settle the ledger."""
+        from runner.outputs import write_outputs
+
+        if wire.me == 1:
+            payload = release.to_bytes(self._study.domain)
+            stream = wire.fork("release")
+            for peer in range(len(self._study.parties)):
+                if peer != wire.me:
+                    stream.send(peer, payload)
+        self._meter.enter("report")
+        shared = self._counters(wire)
+        self._custodian.settle()
+        self._observe("report", "writes", rows=int(release.codes.shape[0]))
+        write_outputs(self._options.out, release, self._study.domain,
+                      describe(self._study, plan, release, shared, wire.session_id, self._digest,
+                               "one-machine" if self._options.one_machine else "distributed"))
+        self._events("report", "written", rows=int(release.codes.shape[0]))
+
+    def _counters(self, wire: SessionWire) -> dict[str, Any]:
+        """Everybody's counters, gathered and handed out by the leader: the same at all parties. Public sizes only."""
+        stream = wire.fork("counters")
+        own = {"phases": self._meter.phases(), **vars(wire.traffic())}
+        names = [party.name for party in self._study.numbered]
+        if wire.me != 1:
+            stream.send(1, json.dumps(own).encode())
+            return _json(stream.receive_up_to(1, COUNTERS_LIMIT), names[1])
+        parties = {}
+        for number, name in enumerate(names):
+            parties[name] = own if number == 1 else _counters_of(_json(stream.receive_up_to(number, COUNTERS_LIMIT), name), name)
+        sent: dict[str, int] = {}
+        for party in parties.values():
+            for phase in party["phases"]:
+                sent[phase["name"]] = sent.get(phase["name"], 0) + phase["bytes_sent"]
+        shared = {
+            "started": self._started.isoformat(timespec="seconds"), "wall_s": round(time.monotonic() - self._clock, 3),
+            "phases": [{**phase, "bytes_sent": sent[phase["name"]]} for phase in own["phases"]],
+            "parties": [{key: parties[party.name][key] for key in ("bytes_sent", "bytes_received", "rounds")}
+                        for party in self._study.parties],
+        }
+        payload = json.dumps(shared).encode()
+        for peer in range(len(names)):
+            if peer != 1:
+                stream.send(peer, payload)
+        return shared
+
+
+def describe(study: Study, plan: AimPlan, release: Release, shared: Mapping[str, Any], session: bytes, study_digest: bytes,
+             deployment: str) -> dict[str, Any]:
+    """The content of run.json (DESIGN section 8): a function of the study, the release and the traffic counters."""
+    privacy = study.privacy
+    columns = study.domain.to_spec()["columns"]
+    assert isinstance(columns, list)
+    try:
+        return {
+            "study": study.name, "algorithm": study.algorithm, "backend": study.backend, "partition": study.partition,
+            "deployment": deployment, "rows": int(release.codes.shape[0]), "wall_s": float(shared["wall_s"]),
+            "privacy": {
+                "epsilon": float(privacy.epsilon), "delta": float(privacy.delta), "rho": float(plan.budget.rho_cap),
+                "adjacency": privacy.adjacency, "unit": privacy.unit.words,
+                "events": [{"what": event.what, "rho": float(event.rho), **event.detail} for event in release.events],
+                "rho_spent": float(sum(event.rho for event in release.events)),
+                "beta": float(sum(event.beta for event in release.events)), "max_rows": privacy.max_rows,
+                "noisy_total": release.noisy_total,
+            },
+            "selected": [list(clique) for clique in release.selected],
+            "phases": [{"name": str(phase["name"]), "wall_s": float(phase["wall_s"]), "rounds": int(phase["rounds"]),
+                        "bytes_sent": int(phase["bytes_sent"])} for phase in shared["phases"]],
+            "parties": [{"name": party.name, "role": "compute" if party.compute else "contribute",
+                         **{key: int(counters[key]) for key in ("bytes_sent", "bytes_received", "rounds")}}
+                        for party, counters in zip(study.parties, shared["parties"], strict=True)],
+            "version": VERSION, "started": str(shared["started"]), "digest": study_digest.hex(), "session": session.hex(),
+            "columns": [{"size": column.size, **spec} for column, spec in zip(study.domain.columns, columns, strict=True)],
+            "public_study": study.public(),
+        }
+    except (KeyError, TypeError, ValueError):
+        raise ProtocolAborted(f"{study.leader.name} sent counters that do not fit the study; nothing was written.") from None
+
+
+def _json(payload: memoryview, sender: str) -> dict[str, Any]:
+    try:
+        content = json.loads(bytes(payload))
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise ProtocolAborted(f"{sender} sent counters that cannot be read; nothing was written.")
+    return content
+
+
+def _counters_of(content: dict[str, Any], sender: str) -> dict[str, Any]:
+    try:
+        return {"phases": [{"name": str(phase["name"]), "bytes_sent": int(phase["bytes_sent"])} for phase in content["phases"]],
+                **{key: int(content[key]) for key in ("bytes_sent", "bytes_received", "rounds")}}
+    except (KeyError, TypeError, ValueError):
+        raise ProtocolAborted(f"{sender} sent counters that do not fit the study; nothing was written.") from None
+
+
+def _ca_fingerprint(options: PartyOptions) -> str:
+    """Fingerprint of the session CA, which is part of the study's digest; "" without TLS."""
+    if options.certs is None:
+        return ""
+    from parties.certificates import file_fingerprint
+
+    return file_fingerprint(options.certs.ca)
+
+
+def _ideal(options: PartyOptions, study: Study, observe: EventLog) -> None:
+    """All custodians' tables in one process, added in the clear."""
+    import secrets
+
+    from mpc_protocols.ideal import IdealOracle
+    from runner.outputs import write_outputs
+    from runner.synthesis import counted, plan_of, row_limit, setting_of, synthesize
+    from synth.accounting import Accountant
+
+    started, clock, meter = datetime.now(UTC), time.monotonic(), Meter("input")
+    session, study_digest = secrets.token_bytes(32), digest(study, "")
+    plan = plan_of(study)
+    custodians = []
+    for party in study.parties:
+        data = override(options.data[party.name]) if party.name in options.data else party.data
+        if data is not None:
+            custodians.append(Custodian(study, party.name, private_file.Private(), data))
+    observe("input", "begins", custodians=len(custodians))
+    for custodian in custodians:
+        custodian.count(counted(plan))
+        custodian.reserve(plan, session, study_digest, computes=True)
+
+    def everybody(cliques: Any) -> Any:
+        parts = [counts(cliques) for custodian in custodians if (counts := custodian.counts()) is not None]
+        return [sum(cells[1:], cells[0].copy()) for cells in zip(*parts, strict=True)]
+
+    def record(event: Event, inputs: bytes) -> None:
+        for custodian in custodians:
+            custodian.begin(event)
+
+    def watch(phase: str, event: str, **fields: Any) -> None:
+        meter.enter(phase)
+        observe(phase, event, **fields)
+
+    accountant: Accountant = Accountant(plan.budget, record=record)
+    oracle = IdealOracle(setting_of(study, len(custodians), session), everybody, accountant)
+    meter.enter("fit")
+    release = synthesize(oracle, plan, watch, meter.enter, row_limit(study, len(custodians)), accountant.events)
+    meter.enter("report")
+    for custodian in custodians:
+        custodian.settle()
+    shared = {"started": started.isoformat(timespec="seconds"), "wall_s": round(time.monotonic() - clock, 3),
+              "phases": meter.phases(),
+              "parties": [{"bytes_sent": 0, "bytes_received": 0, "rounds": 0} for _ in study.parties]}
+    write_outputs(options.out, release, study.domain,
+                  describe(study, plan, release, shared, session, study_digest, "one-machine"))
+    observe("report", "written", rows=int(release.codes.shape[0]))
+
+
+__all__ = ["CosynthError", "describe", "run_ideal", "run_party"]

@@ -1,0 +1,91 @@
+"""The shape of the project: which package may know which, what never appears in it, what the wheel holds."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LAYERS = ("mpc_protocols", "synth", "parties", "runner")
+"""Each may import itself and those before it."""
+
+
+def sources(package: str) -> Iterator[Path]:
+    yield from sorted((ROOT / package).rglob("*.py"))
+
+
+def imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("package", LAYERS)
+def test_imports_point_one_way(package: str) -> None:
+    later = (*LAYERS[LAYERS.index(package) + 1:], "tests")
+    for path in sources(package):
+        for name in imported(path):
+            assert name.split(".")[0] not in later, f"{path} imports {name}"
+
+
+def test_synth_sees_oracles_only_through_their_interface() -> None:
+    for path in sources("synth"):
+        for name in imported(path):
+            if name.startswith("mpc_protocols."):
+                allowed = ("mpc_protocols.functionality", "mpc_protocols.errors", "mpc_protocols.mechanisms")
+                assert name.startswith(allowed), f"{path} imports {name}"
+
+
+def test_mpyc_runtime_is_imported_in_one_file() -> None:
+    """`import mpyc.runtime` parses sys.argv (DESIGN 3): it happens once, under a private argv."""
+    files = {path.relative_to(ROOT).as_posix() for package in LAYERS for path in sources(package)
+             if any(name.startswith("mpyc") for name in imported(path))}
+    assert files == {"parties/session/mpyc_runtime.py"}
+
+
+def test_nothing_is_unpickled_or_evaluated() -> None:
+    forbidden = re.compile(r"\bpickle\.loads?|Unpickler|marshal\.loads|(?<![.\w])(eval|exec)\(|yaml\.load\(|"
+                           r"allow_pickle\s*=\s*True")
+    for package in LAYERS:
+        for path in sources(package):
+            assert not forbidden.search(path.read_text(encoding="utf-8")), path
+
+
+def test_no_seeded_or_global_randomness() -> None:
+    """Secrets come from the operating system or keyed streams; public post-processing takes a Generator as argument."""
+    for package in LAYERS:
+        for path in sources(package):
+            assert not any(name == "random" or name.startswith("random.") for name in imported(path)), path
+            assert not re.search(r"\bnp\.random\.(seed|rand|randn|normal|choice|randint|laplace|shuffle)\b",
+                                 path.read_text(encoding="utf-8")), path
+
+
+def test_public_modules_say_what_they_are_for() -> None:
+    for package in LAYERS:
+        for path in sources(package):
+            text = path.read_text(encoding="utf-8")
+            assert not text.strip() or ast.get_docstring(ast.parse(text)), f"{path} has no module docstring"
+
+
+@pytest.mark.slow
+def test_wheel_holds_the_four_packages_and_no_tests(tmp_path: Path) -> None:
+    pytest.importorskip("pip")
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "--wheel-dir", str(tmp_path), str(ROOT)]
+    build = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    assert build.returncode == 0, build.stderr
+    (wheel,) = tmp_path.glob("cosynth-*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    tops = {name.split("/")[0] for name in names if not name.startswith("cosynth-")}
+    assert tops == set(LAYERS)
+    assert any(name.startswith("runner/report/") and not name.endswith(".py") for name in names), "no templates"
