@@ -86,7 +86,8 @@ def test_known_values() -> None:
 
 @pytest.mark.parametrize(("epsilon", "delta", "named"), [
     (0, 1e-9, "epsilon"), (-1.0, 1e-9, "epsilon"), (math.inf, 1e-9, "epsilon"), (math.nan, 1e-9, "epsilon"),
-    ("1", 1e-9, "epsilon"), (True, 1e-9, "epsilon"), (1.0, 0.0, "delta"), (1.0, 1.0, "delta"), (1.0, 1.5, "delta"), (1.0, -0.1, "delta"),
+    ("1", 1e-9, "epsilon"), (True, 1e-9, "epsilon"),
+    (1.0, 0.0, "delta"), (1.0, 1.0, "delta"), (1.0, 1.5, "delta"), (1.0, -0.1, "delta"),
     (1.0, math.nan, "delta"), (1.0, "small", "delta"),
 ])
 def test_parameters_without_a_meaning_are_refused(epsilon: float, delta: float, named: str) -> None:

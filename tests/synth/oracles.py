@@ -1,0 +1,94 @@
+"""Oracles and tables for AIM's tests."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.functionality import Adjacency, Clique, Event, Guard, Handle, LocalCounts, MarginalOracle, Setting
+from mpc_protocols.ideal import IdealOracle
+from synth.charges import Charges
+from synth.domain import Codes, Domain
+from synth.metrics import marginal
+
+
+def codes_domain(**sizes: int) -> Domain:
+    return Domain(tuple(sizes), tuple(Codes(size) for size in sizes.values()))
+
+
+def counts_of(codes: NDArray[np.int64], domain: Domain) -> LocalCounts:
+    return lambda cliques: [marginal(codes, domain, clique) for clique in cliques]
+
+
+def ideal(codes: NDArray[np.int64], domain: Domain, guard: Guard, adjacency: Adjacency = "add-remove",
+          unit_rows: int = 1) -> IdealOracle:
+    setting = Setting(domain.sizes, adjacency, unit_rows, 1 << 20, secrets.token_bytes(32))
+    return IdealOracle(setting, counts_of(codes, domain), guard)
+
+
+def chain(rows: int, rng: np.random.Generator) -> tuple[Domain, NDArray[np.int64]]:
+    """Four columns a - b - c - d: each is the one before it, redrawn in a tenth of the rows; and e, which is independent."""
+    domain = codes_domain(a=4, b=4, c=4, d=4, e=3)
+    columns = [rng.integers(0, 4, rows)]
+    for _ in range(3):
+        columns.append(np.where(rng.random(rows) < 0.1, rng.integers(0, 4, rows), columns[-1]))
+    columns.append(rng.integers(0, 3, rows))
+    return domain, np.stack(columns, axis=1).astype(np.int64)
+
+
+class ScriptedOracle(MarginalOracle):
+    """Answers as a script says, charges exactly what AIM plans, and keeps what it was asked.
+
+    Without noise it selects the largest score and measures the truth; with `rng` it selects anything and measures nonsense,
+    whose size varies wildly: the adversary of a test that a budget holds whatever the answers are.
+    """
+
+    def __init__(self, codes: NDArray[np.int64], domain: Domain, guard: Guard, charges: Charges,
+                 rng: np.random.Generator | None = None) -> None:
+        self.setting = Setting(domain.sizes, charges.adjacency, charges.unit_rows, 1 << 20, bytes(32))
+        self.guard, self.charges, self.rng = guard, charges, rng
+        self.counts = counts_of(codes, domain)
+        self.handles: list[Clique] = []
+        self.selections: list[tuple[list[Clique], list[Fraction], list[Fraction], Fraction]] = []
+        self.total_seen: float | None = None
+
+    @property
+    def row_bound(self) -> int:
+        return 1 << 20
+
+    @property
+    def noisy_total(self) -> float | None:
+        return self.total_seen
+
+    def prepare(self, cliques: Sequence[Clique]) -> list[Handle]:
+        self.handles += cliques
+        return list(range(len(self.handles) - len(cliques), len(self.handles)))
+
+    def select(self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], weights: Sequence[Fraction],
+               penalties: Sequence[Fraction], epsilon: Fraction) -> int:
+        self.guard.authorise(Event("select", self.charges.selecting(epsilon), len(handles) * Fraction(1, 2**70)), b"")
+        cliques = [self.handles[handle] for handle in handles]
+        self.selections.append((cliques, list(weights), list(penalties), epsilon))
+        if self.rng is not None:
+            return int(self.rng.integers(len(handles)))
+        scores = [float(w) * (np.abs(truth - answer).sum() - float(penalty)) for w, truth, answer, penalty
+                  in zip(weights, self.counts(cliques), answers, penalties, strict=True)]
+        return int(np.argmax(scores))
+
+    def measure(self, handles: Sequence[Handle], sigma2: Fraction) -> list[NDArray[np.int64]]:
+        beta = len(handles) * self.charges.distance(sigma2)
+        self.guard.authorise(Event("measure", len(handles) * self.charges.measuring(sigma2), beta), b"")
+        values = self.counts([self.handles[handle] for handle in handles])
+        if self.rng is not None:
+            scale = 10 ** self.rng.uniform(-1, 5)
+            values = [(v + self.rng.normal(0, scale, v.shape)).astype(np.int64) for v in values]
+        if self.total_seen is None:
+            self.total_seen = float(values[0].sum())
+        return values
+
+    def total(self, sigma2: Fraction) -> int:
+        raise AssertionError("AIM has no need of total(): the first marginals give it")
