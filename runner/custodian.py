@@ -97,4 +97,4 @@ class Custodian:
 
 def override(path: Path) -> DataLocation:
     """A file that replaces the study's `data` of one party (the Python API writes it)."""
-    return DataLocation(str(path.resolve()), path.parent)
+    return DataLocation(path=path.resolve())

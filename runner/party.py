@@ -306,9 +306,9 @@ def _ca_fingerprint(options: PartyOptions) -> str:
     """Fingerprint of the session CA, which is part of the study's digest; "" without TLS."""
     if options.certs is None:
         return ""
-    from parties.certificates import file_fingerprint
+    from parties.certificates import fingerprint
 
-    return file_fingerprint(options.certs.ca)
+    return fingerprint(options.certs.ca)
 
 
 def _ideal(options: PartyOptions, study: Study, observe: EventLog) -> None:
