@@ -1,0 +1,7 @@
+"""The session: how a party's process meets the others, agrees with them, and gets a wire (DESIGN 3)."""
+
+from parties.session.config import Peer, SessionConfig
+from parties.session.party import SessionWire
+from parties.session.session import leave, run_session
+
+__all__ = ["Peer", "SessionConfig", "SessionWire", "leave", "run_session"]

@@ -1,0 +1,186 @@
+"""The MPyC runtime of a computing party, made safe (DESIGN 3): the only file that imports MPyC.
+
+MPyC parses `sys.argv` when it is imported (`--out x` would end the process), configures logging and the event loop policy,
+opens unauthenticated connections in `start`, and unpickles what peers send. Here it is imported under a private argument list,
+with everything it changed put back; it sends and receives through the session's links on a stream of its own, encodes with
+`codec`, and its PRSS keys are drawn by it and exchanged by `agreement` inside TLS. A lost peer fails whatever waits.
+
+MPyC computes in the thread that calls `attach` (a protocol's, not the network's), on an event loop of its own.
+Threat model: MPyC's own, semi-honest, honest majority; plus what `link` says about hostile bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import struct
+import sys
+import threading
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from mpc_protocols.errors import CosynthError, ProtocolAborted
+from parties.session import codec
+
+if TYPE_CHECKING:
+    from parties.session.party import Party, SessionWire
+
+log = logging.getLogger("cosynth.session")
+
+_LABEL = struct.Struct("<q")
+_MAX_UNEXPECTED = 1 << 28
+"""Bytes of one peer that MPyC has not asked for yet."""
+
+
+def load(number: int, computing: int) -> Runtime:
+    """Import MPyC and build its runtime for this party; once per process. Safe in any thread."""
+    arguments = ["mpyc", *(["-P", "party"] * computing), "-I", str(number), "--no-log", "--no-uvloop"]
+    argv, root = sys.argv, logging.getLogger()
+    handlers, level, workers = root.handlers[:], root.level, os.environ.get("MPYC_MAXWORKERS")
+    sys.argv = arguments
+    try:
+        import mpyc.runtime
+    finally:
+        sys.argv = argv
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        if workers is None:
+            os.environ.pop("MPYC_MAXWORKERS", None)
+    mpyc.runtime.pickle = SimpleNamespace(dumps=codec.dumps, loads=codec.loads)
+    runtime = mpyc.runtime.mpc
+    if (runtime.pid, len(runtime.parties)) != (number, computing):
+        raise RuntimeError("MPyC was imported before this session started")
+    return Runtime(runtime)
+
+
+class Runtime:
+    """MPyC's runtime object and its place in the session."""
+
+    def __init__(self, runtime: Any) -> None:
+        self._mpc = runtime
+        self._exchangers: dict[int, _Exchanger] = {}
+
+    def prss_keys_to(self, peer: int) -> bytes:
+        """The PRSS keys this party drew for subsets that hold `peer`."""
+        return b"".join(self._mpc._prss_keys_to_peer(peer))
+
+    def prss_keys_from(self, peer: int, payload: bytes) -> None:
+        """Take the PRSS keys that `peer` drew."""
+        self._mpc._prss_keys_from_peer(peer, bytes(payload))
+
+    def attach(self, party: Party, wire: SessionWire) -> Any:
+        """MPyC's `mpc` for the calling thread: secure types, `input`, `output`, `mpc.run(...)`. One thread only."""
+        mpc = self._mpc
+        if self._exchangers:
+            return mpc
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        loop.set_exception_handler(_quiet)
+        mpc._loop = loop
+        for peer in range(party.computing):
+            if peer != party.me:
+                exchanger = _Exchanger(loop, party, wire, peer)
+                self._exchangers[peer] = mpc.parties[peer].protocol = exchanger
+                threading.Thread(target=exchanger.pump, daemon=True).start()
+
+        def run(work: Any) -> Any:
+            """As MPyC's `run`; raises the session's failure when that is why it ended."""
+            try:
+                with party.waits():
+                    return type(mpc).run(mpc, work)
+            except CosynthError:
+                raise
+            except Exception:
+                if party.failure is not None:
+                    party.raise_failure()
+                if self._bad is not None:
+                    raise self._bad from None
+                raise
+
+        async def nothing() -> None:
+            """The session connects and closes, not MPyC."""
+
+        mpc.run, mpc.start, mpc.shutdown = run, nothing, nothing
+        return mpc
+
+    @property
+    def _bad(self) -> CosynthError | None:
+        return next((e.bad for e in self._exchangers.values() if e.bad is not None), None)
+
+
+class _Exchanger:
+    """MPyC's connection to one peer, over a stream of the session: its program counter labels each message."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, party: Party, wire: SessionWire, peer: int) -> None:
+        self._loop, self._party, self._wire, self._peer = loop, party, wire, peer
+        self._messages: dict[int, bytes | asyncio.Future[bytes]] = {}
+        self._unexpected = 0
+        self.nbytes_sent = 0
+        self.bad: CosynthError | None = None
+
+    def send(self, label: int, payload: bytes) -> None:
+        """MPyC sends `payload` under this program counter."""
+        self._wire.send(self._peer, _LABEL.pack(label) + bytes(payload))
+        self.nbytes_sent += len(payload)
+
+    def receive(self, label: int) -> bytes | asyncio.Future[bytes]:
+        """The payload under this program counter, or a future for it."""
+        message = self._messages.pop(label, None)
+        if isinstance(message, bytes):
+            self._unexpected -= len(message)
+            return message
+        future: asyncio.Future[bytes] = asyncio.Future(loop=self._loop)
+        if self.bad is not None:
+            future.set_exception(self.bad)
+        else:
+            self._messages[label] = future
+        return future
+
+    def close_connection(self) -> None:
+        """The link belongs to the session and stays."""
+
+    def pump(self) -> None:
+        """Bring the peer's messages to MPyC's loop, until the session fails or the process ends."""
+        while True:
+            try:
+                message = bytes(self._wire.listen(self._peer))
+            except CosynthError as error:
+                self._call(self._fail, error)
+                return
+            self._call(self._deliver, message)
+
+    def _call(self, function: Any, argument: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(function, argument)
+
+    def _deliver(self, message: bytes) -> None:
+        if len(message) < _LABEL.size:
+            self._fail(ProtocolAborted(f"party '{self._party.names[self._peer]}' sent a message without MPyC's label."))
+            return
+        label, payload = _LABEL.unpack_from(message)[0], message[_LABEL.size:]
+        waiting = self._messages.pop(label, None)
+        if isinstance(waiting, asyncio.Future):
+            if not waiting.done():
+                waiting.set_result(payload)
+            return
+        self._unexpected += len(payload) + 64
+        if waiting is not None or self._unexpected > _MAX_UNEXPECTED:
+            self._fail(ProtocolAborted(f"party '{self._party.names[self._peer]}' sent what MPyC did not ask for."))
+            return
+        self._messages[label] = payload
+
+    def _fail(self, error: CosynthError) -> None:
+        self.bad = error
+        futures = [m for m in self._messages.values() if isinstance(m, asyncio.Future)]
+        self._messages.clear()
+        for future in futures:
+            if not future.done():
+                future.set_exception(error)
+
+
+def _quiet(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Tracebacks of MPyC's tasks hold values: log the kind of error only."""
+    log.debug("MPyC: %s", type(context.get("exception")).__name__)
+

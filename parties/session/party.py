@@ -1,0 +1,272 @@
+"""The state of a running party that its threads share, and the wire its protocols see (`mpc_protocols.wire`).
+
+Who learns what: nothing here leaves the process by itself. The tap, if any, sees this party's own messages whole, as they
+are sent and as they are received; it is for audits and tests, never on by default.
+
+Failure: the first cause wins and is kept; every pending and later `send` and `receive` of every thread raises it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from mpc_protocols.errors import CosynthError, ProtocolAborted
+from mpc_protocols.wire import Traffic
+from parties.session.frames import MAX_MESSAGE, UNOPENED, BadFrame
+from parties.session.inbox import Inbox, Message
+from parties.session.link import Link
+
+Tap = Callable[[str, int, str, int, bytes], None]
+"""(direction 'sent' or 'received', peer, stream name, message number, payload): called in the thread that sends or receives."""
+
+_COPIED = 1 << 16
+
+
+class Party:
+    """What the network thread and the protocols' threads share."""
+
+    def __init__(self, me: int, names: Sequence[str], computing: int, tap: Tap | None = None) -> None:
+        self.me, self.names, self.computing = me, tuple(names), computing
+        self.links: dict[int, Link] = {}
+        self.session_id = b""
+        self.secrets: dict[int, bytes] = {}
+        self.announcements: Mapping[str, Mapping[str, object]] = {}
+        self.mpyc: Any = None
+        self.mpyc_wire: SessionWire | None = None
+        self.failure: BaseException | None = None
+        self.tap = tap
+        self._lock = threading.Lock()
+        self._inboxes: dict[tuple[int, int], Inbox] = {}
+        self._unopened = dict.fromkeys(range(len(names)), 0)
+        self._waiting = 0
+        self._clock = self._rounds = self._sent = self._received = self._messages = 0
+
+    def fail(self, error: BaseException) -> bool:
+        """Record why the run ends, if nothing has been recorded yet, and wake everybody. True if this is the cause."""
+        with self._lock:
+            if self.failure is not None:
+                return False
+            self.failure = error
+            inboxes = list(self._inboxes.values())
+        for inbox in inboxes:
+            inbox.ready.put(None)
+        return True
+
+    def raise_failure(self) -> NoReturn:
+        """Raise the recorded cause, as an exception of this thread's own."""
+        error = self.failure
+        if isinstance(error, CosynthError):
+            raise type(error)(error.sentence)
+        raise ProtocolAborted("this party has stopped because of an internal error.")
+
+    def inbox(self, peer: int, stream: int, opening: bool = False) -> Inbox:
+        """The inbox of a stream, made when either side first speaks of it. Raises `BadFrame` past UNOPENED streams."""
+        with self._lock:
+            inbox = self._inboxes.get((peer, stream))
+            if inbox is None:
+                if not opening:
+                    if self._unopened[peer] >= UNOPENED:
+                        raise BadFrame(f"messages on more than {UNOPENED} streams that this party does not know")
+                    self._unopened[peer] += 1
+                inbox = self._inboxes[peer, stream] = Inbox()
+                if self.failure is not None:
+                    inbox.ready.put(None)
+            elif opening and not inbox.opened:
+                self._unopened[peer] -= 1
+            inbox.opened = inbox.opened or opening
+            return inbox
+
+    def waiting(self) -> bool:
+        """Whether some thread of this party waits for a peer."""
+        return self._waiting > 0
+
+    @contextmanager
+    def waits(self) -> Iterator[None]:
+        """Around anything that may block on a peer: while a thread waits, no peer is kept from sending (see `link`)."""
+        with self._lock:
+            self._waiting += 1
+        try:
+            for link in tuple(self.links.values()):
+                link.grant()
+            yield
+        finally:
+            with self._lock:
+                self._waiting -= 1
+
+    def sending(self, size: int) -> int:
+        """Count a message; the logical time it carries."""
+        with self._lock:
+            self._sent += size
+            self._messages += 1
+            depth = self._clock + 1
+            self._rounds = max(self._rounds, depth)
+            return depth
+
+    def receiving(self, message: Message) -> None:
+        """Count a message and advance the logical clock."""
+        with self._lock:
+            self._received += len(message.payload)
+            self._clock = max(self._clock, message.depth)
+            self._rounds = max(self._rounds, self._clock)
+
+    def traffic(self) -> Traffic:
+        """Counters of the whole party."""
+        with self._lock:
+            return Traffic(self._sent, self._received, self._messages, self._rounds)
+
+
+class SessionWire:
+    """A `Wire` over the session's links; see `mpc_protocols.wire` for the contract.
+
+    One stream belongs to one thread at a time. Beyond the contract: `announcements` (what each party said of itself at the
+    start), `names`, and `mpyc()`, the MPyC runtime of this process.
+    """
+
+    def __init__(self, party: Party, name: str = "", stream: int = 0) -> None:
+        self._party, self._name, self._stream = party, name, stream
+        self._sequence: dict[int, int] = {}
+        self._inboxes: dict[int, Inbox] = {}
+        self._forked: set[str] = set()
+
+    @property
+    def me(self) -> int:
+        """This party's number."""
+        return self._party.me
+
+    @property
+    def computing(self) -> int:
+        """The number of computing parties."""
+        return self._party.computing
+
+    @property
+    def contributors(self) -> Sequence[int]:
+        """Numbers of the parties that contribute but do not compute."""
+        return range(self._party.computing, len(self._party.names))
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of all parties, by number."""
+        return self._party.names
+
+    @property
+    def session_id(self) -> bytes:
+        """32 public bytes of this run."""
+        return self._party.session_id
+
+    @property
+    def announcements(self) -> Mapping[str, Mapping[str, object]]:
+        """What every party announced at the start, by name; the same at all parties."""
+        return self._party.announcements
+
+    def key(self, peer: int) -> bytes:
+        """32 secret bytes shared with one computing party (HKDF-SHA256 of the pair's PRSS key and the session id)."""
+        secret = self._party.secrets.get(peer)
+        if secret is None:
+            raise ValueError(f"party {self.me} shares no key with party {peer}: only two computing parties do")
+        return hkdf(secret, salt=self.session_id, info=b"cosynth wire key")
+
+    def send(self, peer: int, payload: bytes | bytearray | memoryview) -> None:
+        """Queue one message (see `Wire.send`); a payload above 64 KiB is not copied. At most 1 GiB."""
+        party = self._party
+        if party.failure is not None:
+            party.raise_failure()
+        link = self._link(peer)
+        view = memoryview(payload).cast("B")
+        if len(view) > MAX_MESSAGE:
+            raise ValueError(f"a message of {len(view)} bytes; at most {MAX_MESSAGE} are possible")
+        if not isinstance(payload, bytes) and len(view) <= _COPIED:
+            view = memoryview(bytes(view))
+        sequence = self._sequence.get(peer, 0)
+        self._sequence[peer] = sequence + 1
+        if party.tap is not None:
+            party.tap("sent", peer, self._name, sequence, bytes(view))
+        depth = party.sending(len(view))
+        if link.full():
+            with party.waits():
+                link.send(self._stream, sequence, depth, view)
+        else:
+            link.send(self._stream, sequence, depth, view)
+        if party.failure is not None:
+            party.raise_failure()
+
+    def receive(self, peer: int, size: int) -> memoryview:
+        """The next message of `peer`, of exactly `size` bytes (see `Wire.receive`)."""
+        payload = self._next(peer)
+        if len(payload) != size:
+            self._odd(peer, f"{len(payload)} bytes where {size} were due")
+        return payload
+
+    def receive_up_to(self, peer: int, limit: int) -> memoryview:
+        """The next message of `peer`, of at most `limit` bytes (see `Wire.receive_up_to`)."""
+        payload = self._next(peer)
+        if len(payload) > limit:
+            self._odd(peer, f"{len(payload)} bytes where at most {limit} were due")
+        return payload
+
+    def fork(self, name: str) -> SessionWire:
+        """A stream of its own (see `Wire.fork`); a name can be used once per stream."""
+        if name in self._forked:
+            raise ValueError(f"stream name {name!r} is in use already")
+        self._forked.add(name)
+        digest = hashlib.sha256(b"cosynth stream" + self._stream.to_bytes(8, "little") + name.encode()).digest()
+        return SessionWire(self._party, f"{self._name}/{name}", int.from_bytes(digest[:8], "little"))
+
+    def traffic(self) -> Traffic:
+        """Counters of the whole party since the start."""
+        return self._party.traffic()
+
+    def mpyc(self) -> Any:
+        """The MPyC runtime over these links, for the calling thread (computing parties only; see `mpyc_runtime`)."""
+        if self._party.mpyc is None:
+            raise ValueError("only computing parties have an MPyC runtime")
+        if self._party.mpyc_wire is None:
+            self._party.mpyc_wire = SessionWire(self._party).fork("mpyc")
+        return self._party.mpyc.attach(self._party, self._party.mpyc_wire)
+
+    def _link(self, peer: int) -> Link:
+        link = self._party.links.get(peer)
+        if link is None:
+            raise ValueError(f"party {self.me} has no link with party {peer}")
+        return link
+
+    def listen(self, peer: int) -> memoryview:
+        """The next message of `peer`, for a thread that only listens: this does not count as waiting (see `Party.waits`)."""
+        return self._next(peer, counted=False)
+
+    def _next(self, peer: int, counted: bool = True) -> memoryview:
+        party = self._party
+        link = self._link(peer)
+        inbox = self._inboxes.get(peer)
+        if inbox is None:
+            inbox = self._inboxes[peer] = party.inbox(peer, self._stream, opening=True)
+        if party.failure is not None:
+            party.raise_failure()
+        if counted and inbox.ready.empty():
+            with party.waits():
+                message = inbox.ready.get()
+        else:
+            message = inbox.ready.get()
+        if message is None:
+            inbox.ready.put(None)
+            party.raise_failure()
+        link.consumed(message)
+        party.receiving(message)
+        if party.tap is not None:
+            party.tap("received", peer, self._name, message.sequence, bytes(message.payload))
+        return message.payload
+
+    def _odd(self, peer: int, what: str) -> NoReturn:
+        error = ProtocolAborted(f"party '{self._party.names[peer]}' sent a message of {what}; the run was stopped.")
+        self._link(peer).refuse(error)
+        raise error
+
+
+def hkdf(secret: bytes, salt: bytes, info: bytes) -> bytes:
+    """HKDF-SHA256 (RFC 5869) with 32 bytes of output: one expansion block."""
+    extracted = hmac.digest(salt, secret, "sha256")
+    return hmac.digest(extracted, info + b"\x01", "sha256")

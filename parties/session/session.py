@@ -1,0 +1,380 @@
+"""A party's session from the first connection to the last goodbye (DESIGN 3).
+
+The main thread runs an asyncio loop that moves bytes, keeps heartbeats and watches for silence and signals; the party's
+work runs in a daemon thread and sees only the wire. Every end goes the same way: the first cause is recorded, all pending
+calls of all threads raise it, the peers are told (an exit code and a party's number, never a text), the links are closed so
+that the peers can still read that, and the cause is raised from `run_session`.
+
+Who learns what: peers learn that this party stopped, the class of the reason (for example: budget refused), and when.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import ssl
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Generic, NoReturn, TypeVar, cast
+
+from mpc_protocols.errors import (
+    CosynthError,
+    Interrupted,
+    PeerIdentity,
+    PeerLost,
+    PeerUnreachable,
+    ProtocolAborted,
+    StudiesDiffer,
+)
+from parties.session import frames, link
+from parties.session.agreement import Agreement
+from parties.session.channel import Channel
+from parties.session.config import SessionConfig
+from parties.session.connect import Connector, in_thread
+from parties.session.frames import BadFrame, Kind
+from parties.session.identity import own_identity, refused
+from parties.session.inbox import Inbox
+from parties.session.link import Link
+from parties.session.party import Party, SessionWire, Tap
+
+log = logging.getLogger("cosynth.session")
+
+T = TypeVar("T")
+Observe = Callable[..., None]
+
+HEARTBEAT_S = 1.0
+_FLUSH_S = 2.0
+_WORKER_S = 3.0
+_SWITCH_S = 0.001
+
+REASONS = {
+    1: "internal error", 2: "wrong usage", 10: "the study is invalid", 20: "a party is unreachable",
+    21: "a party's identity is in doubt", 22: "the studies differ", 30: "its data does not fit the study",
+    40: "the protocol was aborted", 41: "a party was lost", 50: "budget refused", 130: "it was interrupted",
+}
+"""What an exit code in an ABORT frame means, in words."""
+
+_SEEN: dict[int, tuple[type[CosynthError], str]] = {
+    20: (PeerUnreachable, "it waited in vain for"), 21: (PeerIdentity, "it does not accept the identity of"),
+    22: (StudiesDiffer, "its study, software or role differs from that of"),
+    40: (ProtocolAborted, "it could not accept what came from"), 41: (PeerLost, "it lost"),
+}
+"""Reasons one party sees in another: a third party ends with the same code and names the same culprit."""
+
+
+def run_session(config: SessionConfig, body: Callable[[SessionWire], T], observe: Observe, tap: Tap | None = None,
+                beside: Callable[[], None] | None = None) -> T:
+    """Connect, agree, run `body(wire)` in a worker thread, say goodbye; what `body` returned.
+
+    beside: local work that starts at once in a thread of its own, while the parties connect (reading this party's table);
+    what it raises ends the session at that moment, as if `body` had raised it.
+
+    Blocks; call it in the main thread. SIGINT and SIGTERM become `Interrupted` at any moment. Raises what `body` raised or
+    the first cause seen by any party: `PeerUnreachable`, `PeerIdentity`, `StudiesDiffer`, `ProtocolAborted`, `PeerLost`,
+    `Interrupted`. A `body` stuck in a long computation does not hold this up for more than a few seconds: it is left behind
+    in its daemon thread; then leave the process by `leave`.
+    """
+    interval = sys.getswitchinterval()
+    loop = asyncio.SelectorEventLoop()
+    try:
+        sys.setswitchinterval(_SWITCH_S)
+        return loop.run_until_complete(_Session(loop, config, body, observe, tap, beside).run())
+    finally:
+        sys.setswitchinterval(interval)
+        _cancel_all(loop)
+        loop.close()
+
+
+def leave(code: int) -> NoReturn:
+    """End the process now, whatever other threads compute; standard streams and logs are flushed first."""
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
+def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+
+
+class _Session(Generic[T]):
+    """One run. All methods belong to the loop's thread, except those of the `Party` it holds."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, config: SessionConfig, body: Callable[[SessionWire], T],
+                 observe: Observe, tap: Tap | None, beside: Callable[[], None] | None) -> None:
+        self._loop, self._config, self._body, self._observe = loop, config, body, observe
+        self._beside = beside
+        self._names = [peer.name for peer in config.numbered]
+        self._party = Party(config.number, self._names, len(config.computing), tap)
+        self._agreement = Agreement(config, lambda peer, kind, payload: self._party.links[peer].control(kind, payload))
+        self._over = asyncio.Event()
+        self._byes: set[int] = set()
+        self._bye_changed = asyncio.Event()
+        self._finished = False
+        self._last_words = frames.abort(1, config.number)
+        self._closing: list[asyncio.Task[None]] = []
+        self._connector: Connector | None = None
+        self._outcome: asyncio.Future[T] | None = None
+        loop.set_exception_handler(lambda _, context: log.debug("%s", type(context.get("exception")).__name__))
+
+    async def run(self) -> T:
+        with self._signals():
+            beat = asyncio.ensure_future(self._beat())
+            if self._beside is not None:
+                threading.Thread(target=self._run_beside, args=(self._beside,), name="cosynth-beside", daemon=True).start()
+            try:
+                await self._unless_over(self._connect())
+                outcome = await self._work()
+                await self._unless_over(self._say_goodbye())
+                self._end_links(None)
+                return outcome
+            except asyncio.CancelledError:
+                raise
+            except BaseException as error:
+                self._stop(error)
+                await self._await_worker()
+                raise (self._party.failure or error) from None
+            finally:
+                beat.cancel()
+                await asyncio.gather(*self._closing, *(self._connector.parting if self._connector else ()))
+
+    # Phases.
+
+    async def _connect(self) -> None:
+        identity = own_identity(self._config)
+        connector = Connector(identity, self._linked, self._stop)
+        self._connector = connector
+        mpyc = None
+        try:
+            async with asyncio.timeout(self._config.connect_s):
+                await connector.open()
+                if self._config.own.role == "compute":
+                    mpyc = asyncio.ensure_future(in_thread(self._load_mpyc))
+                watch = asyncio.ensure_future(self._report_waiting())
+                try:
+                    async def loaded() -> Any:
+                        return await mpyc if mpyc is not None else None
+
+                    secrets, self._party.mpyc = await self._agreement.run(loaded)
+                finally:
+                    watch.cancel()
+        except TimeoutError:
+            raise self._missing() from None
+        finally:
+            connector.close()
+        self._party.secrets = secrets
+        self._party.session_id = self._agreement.session_id
+        self._party.announcements = self._agreement.announcements
+        self._observe("agree", "agreed", session=self._party.session_id.hex(), parties=self._names)
+
+    def _load_mpyc(self) -> Any:
+        from parties.session import mpyc_runtime
+
+        return mpyc_runtime.load(self._config.number, len(self._config.computing))
+
+    def _missing(self) -> CosynthError:
+        missing = self._agreement.missing()
+        if not missing:
+            return PeerUnreachable(f"the parties did not agree within {self._config.connect_s:.0f} s; "
+                                   f"not all of them have met one another.")
+        first = self._config.numbered[missing[0]]
+        also = f" ({', '.join(self._names[p] for p in missing[1:])} neither)" if missing[1:] else ""
+        why = self._connector.reasons.get(missing[0], "") if self._connector else ""
+        return PeerUnreachable(f"party '{first.name}' at {first.address} did not come within {self._config.connect_s:.0f} s{also}"
+                               f"{': ' + why if why else ''}; start it, or check the address.")
+
+    async def _report_waiting(self) -> None:
+        told: list[int] | None = None
+        while True:
+            missing = self._agreement.missing()
+            if missing and missing != told:
+                self._observe("connect", "waiting", **{"for": [self._names[p] for p in missing]})
+            told = missing
+            await asyncio.sleep(0.5)
+
+    async def _work(self) -> T:
+        self._outcome = self._loop.create_future()
+        threading.Thread(target=self._run_body, name="cosynth-body", daemon=True).start()
+        return cast(T, await self._unless_over(self._outcome))
+
+    def _run_body(self) -> None:
+        value: T | None = None
+        error: BaseException | None = None
+        try:
+            value = self._body(SessionWire(self._party))
+        except BaseException as caught:  # re-raised by run_session
+            error = caught
+        with suppress(RuntimeError):  # the loop is closed: this thread was left behind
+            self._loop.call_soon_threadsafe(self._body_done, value, error)
+
+    def _run_beside(self, beside: Callable[[], None]) -> None:
+        try:
+            beside()
+        except BaseException as error:  # re-raised by run_session
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._stop, error)
+
+    def _body_done(self, value: T | None, error: BaseException | None) -> None:
+        if self._outcome is None or self._outcome.done():
+            return
+        if error is None:
+            self._outcome.set_result(value)  # type: ignore[arg-type]
+        else:
+            self._outcome.set_exception(error)
+
+    async def _await_worker(self) -> None:
+        """Give the body a moment to notice (it may write its last lines); it is a daemon and can be left behind."""
+        outcome = self._outcome
+        if outcome is not None:
+            patience = 1.0 if isinstance(self._party.failure, Interrupted) else _WORKER_S
+            await asyncio.wait([outcome], timeout=patience)
+            if outcome.done() and not outcome.cancelled():
+                outcome.exception()  # seen
+
+    async def _say_goodbye(self) -> None:
+        self._finished = True
+        for peer in self._config.peers:
+            self._party.links[peer].control(Kind.BYE)
+        try:
+            async with asyncio.timeout(self._config.closing_s):
+                while len(self._byes) < len(self._config.peers):
+                    self._bye_changed.clear()
+                    await self._bye_changed.wait()
+        except TimeoutError:
+            late = ", ".join(f"'{self._names[p]}'" for p in self._config.peers if p not in self._byes)
+            raise PeerLost(f"party {late} did not finish within {self._config.closing_s:.0f} s of this one.") from None
+
+    async def _unless_over(self, work: Any) -> Any:
+        """The work's result, or the recorded failure as soon as there is one."""
+        task, over = asyncio.ensure_future(work), asyncio.ensure_future(self._over.wait())
+        try:
+            await asyncio.wait([task, over], return_when=asyncio.FIRST_COMPLETED)
+            if task.done() and not (self._over.is_set() and task.exception()):
+                return task.result()
+            assert self._party.failure is not None
+            raise self._party.failure
+        finally:
+            over.cancel()
+            if task is not self._outcome:
+                task.cancel()
+
+    # Ends.
+
+    def _stop(self, error: BaseException, code: int | None = None, culprit: int | None = None) -> None:
+        """Record the cause, wake everybody, tell the peers: `code` (by default the error's) and who caused it (this party)."""
+        if self._party.fail(error):
+            own = error.exit_code if isinstance(error, CosynthError) else 1
+            self._last_words = frames.abort(own if code is None else code, self._config.number if culprit is None else culprit)
+            self._over.set()
+        self._end_links(self._last_words)
+
+    def _end_links(self, last: bytes | None) -> None:
+        for each in self._party.links.values():
+            if not each.ended:
+                each.end(last)
+                self._closing.append(asyncio.ensure_future(each.close(_FLUSH_S)))
+
+    def _signals(self) -> Any:
+        return _Signals(self._loop, self._config.me, self._stop)
+
+    # Links (Hub).
+
+    def _linked(self, number: int, channel: Channel) -> None:
+        if self._over.is_set():
+            channel.sock.close()
+            return
+        made = Link(self._loop, channel, number, self._names[number], self)
+        self._party.links[number] = made
+        made.start()
+        self._observe("connect", "connected", peer=self._names[number])
+        self._agreement.greet(number)
+
+    def inbox(self, peer: int, stream: int) -> Inbox:
+        if not self._agreement.ready(peer) or peer in self._byes:
+            raise BadFrame("a message out of turn")
+        return self._party.inbox(peer, stream)
+
+    def waiting(self) -> bool:
+        return self._party.waiting()
+
+    def heard(self, source: Link, kind: Kind, payload: bytes) -> None:
+        if kind is Kind.ABORT:
+            code, culprit = frames.parse_abort(payload)
+            self._stop(self._told(source, code, culprit), code, culprit)
+        elif kind is Kind.BYE:
+            if not self._agreement.ready(source.number):
+                raise BadFrame("a BYE frame out of turn")
+            self._byes.add(source.number)
+            self._bye_changed.set()
+        else:
+            self._agreement.heard(source.number, kind, payload)
+
+    def lost(self, source: Link, error: CosynthError | ssl.SSLError | None) -> None:
+        if source.ended:
+            return
+        if error is None and self._finished and source.number in self._byes:
+            return
+        if isinstance(error, ssl.SSLError):
+            error = refused(self._config, source.name) if "ALERT" in (error.reason or "") else ProtocolAborted(
+                f"party '{source.name}' broke the TLS connection ({error.reason or 'no reason given'}).")
+        self._stop(error or link.gone(source.name), culprit=source.number)
+
+    def _told(self, source: Link, code: int, culprit: int) -> CosynthError:
+        """The sentence for another party's reason to stop."""
+        if culprit >= len(self._names) or code not in REASONS:
+            raise BadFrame("an ABORT frame with numbers out of range")
+        name, about = source.name, self._names[culprit]
+        if code == PeerIdentity.exit_code and culprit == self._config.number:
+            return refused(self._config, name)
+        if culprit == source.number or code not in _SEEN:
+            return ProtocolAborted(f"party '{about}' stopped: {REASONS[code]} (exit {code}).")
+        kind, what = _SEEN[code]
+        return kind(f"party '{name}' stopped: {what} party '{about}'.")
+
+    async def _beat(self) -> None:
+        """Heartbeats, and the limit on silence. A pause of this very process is not held against the peers."""
+        limit = self._config.silence_s
+        pause = min(HEARTBEAT_S, limit / 3)
+        last = self._loop.time()
+        while True:
+            await asyncio.sleep(pause)
+            now = self._loop.time()
+            stalled = now - last - pause
+            last = now
+            for each in tuple(self._party.links.values()):
+                if each.ended:
+                    continue
+                if stalled > pause:
+                    each.heard_at += stalled
+                if now - each.heard_at > limit:
+                    self._stop(link.silent(each.name, limit), culprit=each.number)
+                    return
+                each.ping()
+
+
+class _Signals:
+    """SIGINT and SIGTERM become the session's failure while it runs."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, me: str, stop: Callable[[BaseException], None]) -> None:
+        self._loop, self._me, self._stop = loop, me, stop
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> None:
+        for number, what in ((signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")):
+            self._before[number] = signal.getsignal(number)
+            self._loop.add_signal_handler(number, self._stop, Interrupted(f"party '{self._me}' was interrupted ({what})."))
+
+    def __exit__(self, *exception: object) -> None:
+        for number, handler in self._before.items():
+            self._loop.remove_signal_handler(number)
+            if handler is not None:
+                signal.signal(number, handler)
