@@ -26,7 +26,6 @@ class Agreement:
     """One measured marginal against the synthetic rows; distance and noise as L1 of shares."""
 
     clique: Clique
-    round: int
     cells: int
     sigma: float
     distance: float
@@ -62,7 +61,7 @@ def agreements(run: Run) -> list[Agreement]:
         shares = synthetic_counts(run, measurement.clique) / rows
         distance = float(np.abs(measurement.values / total - shares).sum())
         noise = math.sqrt(2 / math.pi) * sigma * cells / total
-        found.append(Agreement(measurement.clique, measurement.round, cells, sigma, distance, noise))
+        found.append(Agreement(measurement.clique, cells, sigma, distance, noise))
     return found
 
 

@@ -97,8 +97,8 @@ def steps(title: str, edges: Sequence[float], shares: Sequence[float], dots: Dot
     marks.append(tag("line", x1=left, x2=right, y1=bottom, y2=bottom, class_="axis"))
     for value in ticks(edges[0], edges[-1], 5):
         marks.append(tag("line", x1=across(value), x2=across(value), y1=bottom, y2=bottom + 4, class_="axis"))
-        edge = across(value) > right - 12
-        marks.append(label(WIDTH if edge else across(value), bottom + 16, plain(value, 6), class_="figure", anchor="end" if edge else "middle"))
+        x, anchor = (WIDTH, "end") if across(value) > right - 12 else (across(value), "middle")
+        marks.append(label(x, bottom + 16, plain(value, 6), class_="figure", anchor=anchor))
     return drawing(WIDTH, height, marks, title=title)
 
 
@@ -115,8 +115,8 @@ def heat_map(names: Sequence[str], strength: NDArray[np.float64]) -> Markup:
                              class_="cell", fill_opacity=0.05 + 0.95 * value))
         marks.append(label(i * cell + 3, i * cell + cell * 0.62, row, most=16))
     side = len(names) * cell
-    strongest = sorted(((float(strength[i, j]), names[j], names[i]) for i in range(len(names)) for j in range(i)), reverse=True)[:5]
-    said = "; ".join(f"{one} and {two} {value:.2f}" for value, one, two in strongest)
+    pairs = [(float(strength[i, j]), names[j], names[i]) for i in range(len(names)) for j in range(i)]
+    said = "; ".join(f"{one} and {two} {value:.2f}" for value, one, two in sorted(pairs, reverse=True)[:5])
     return drawing(side + 7.2 * longest, side, marks, title="Association of every two columns in the model",
                    description=f"Strongest: {said}." if said else "", class_="heat")
 
@@ -151,7 +151,8 @@ def timeline(moments: Sequence[Moment], phases: Sequence[str], *, width: float, 
         marks.append(label(left - 12, y + 4, phase, anchor="end", most=12))
         places = sorted({round(left + reach * (moment.t - start), 1) for moment in moments if moment.phase == phase})
         if places:
-            marks.append(tag("rect", x=places[0], y=y - 6, width=max(places[-1] - places[0], 2), height=12, rx=2, class_="stretch"))
+            marks.append(tag("rect", x=places[0], y=y - 6, width=max(places[-1] - places[0], 2), height=12, rx=2,
+                             class_="stretch"))
             strokes = "".join(f"M{x:g} {y - 6:g}v12" for x in places)
             marks.append(tag("path", d=strokes, class_="strokes"))
     return drawing(width, lane * len(order) + 26, marks, title="When each phase was at work", class_=f"timeline {class_}")

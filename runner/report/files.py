@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -92,7 +93,7 @@ def _read(directory: Path, name: str, parse: Any) -> Any:
         raise UsageError(f"{directory} does not hold a finished run: {name} is missing; name the directory that was given "
                          "to run --out.") from None
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, ZeroDivisionError,
-            StudyInvalid):
+            EOFError, zipfile.BadZipFile, StudyInvalid):
         raise UsageError(f"{directory / name} is damaged or belongs to another version; a report needs the files of one "
                          "finished run as they were written.") from None
 
@@ -139,7 +140,8 @@ def _model(path: Path) -> Model:
 
     if not path.exists():
         raise FileNotFoundError(path)
-    return Model.load(path)
+    model: Model = Model.load(path)
+    return model
 
 
 def _rows(path: Path, domain: Domain) -> NDArray[np.int32]:

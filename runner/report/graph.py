@@ -4,6 +4,7 @@ Columns measured together are drawn close: stress majorisation (Gansner, Koren, 
 started from classical scaling, so there is no random start and the same cliques give the same picture. Names are then
 pushed apart until no two overlap. Two shapes are drawn, for wide pages and for phones; CSS shows one.
 """
+# ruff: noqa: RUF001 - the multiplication sign is meant
 
 from __future__ import annotations
 
@@ -21,15 +22,17 @@ from runner.report.words import clipped
 
 CHARACTER, PILL, HUES = 7.1, 26.0, 6
 LONGEST = 18
+STEP = 170.0
 BADGES = 40
 
 
-def picture(columns: Sequence[str], cliques: Mapping[Clique, Sequence[int]], *, width: float, height: float, class_: str) -> Markup:
+def picture(columns: Sequence[str], cliques: Mapping[Clique, Sequence[int]], *, width: float, height: float,
+            class_: str) -> Markup:
     """`cliques`: every measured clique of two or more columns with its places in the order of selection (may be empty)."""
     linked = [name for name in columns if any(name in clique for clique in cliques)]
     apart = [name for name in columns if name not in linked]
     shown = {name: clipped(name, LONGEST) for name in columns}
-    rows = _lines([name for name in apart], shown, width)
+    rows = _lines(apart, shown, width)
     room = height if linked else PILL
     places = _place(linked, list(cliques), {name: _pill(shown[name]) for name in linked}, width, room)
     for i, row in enumerate(rows):
@@ -104,7 +107,8 @@ def _badges(cliques: Mapping[Clique, Sequence[int]], places: Mapping[str, tuple[
         middle = np.mean([places[name] for name in clique], axis=0)
         spots = [(float(middle[0] + r * np.cos(a)), float(middle[1] + r * np.sin(a)))
                  for r in range(0, 90, 6) for a in np.arange(12) * np.pi / 6]
-        x, y = next((spot for spot in spots if all(abs(spot[0] - cx) > w or abs(spot[1] - cy) > h for cx, cy, w, h in taken)), spots[0])
+        free = (spot for spot in spots if all(abs(spot[0] - x) > w or abs(spot[1] - y) > h for x, y, w, h in taken))
+        x, y = next(free, spots[0])
         wide = 6.2 * len(text) + 9
         taken.append((x, y, wide / 2 + 10, 19.0))
         marks.append(group((tag("rect", x=x - wide / 2, y=y - 8, width=wide, height=16, rx=8, class_=f"badge hue{i % HUES}"),
@@ -141,12 +145,13 @@ def _place(names: Sequence[str], cliques: Sequence[Clique], pills: Mapping[str, 
     graph.add_nodes_from(names)
     for clique in cliques:
         graph.add_edges_from(combinations(clique, 2))
-    parts = sorted((sorted(part, key=names.index) for part in nx.connected_components(graph)), key=lambda part: (-len(part), names.index(part[0])))
+    found = (sorted(part, key=names.index) for part in nx.connected_components(graph))
+    parts = sorted(found, key=lambda part: (-len(part), names.index(part[0])))
     half = np.array([pills[name] / 2 for name in names])
     at = np.empty((len(names), 2))
     for part, (x, y, w, h) in zip(parts, _boxes([len(part) for part in parts], (0.0, 0.0, width, height)), strict=True):
         index = [names.index(name) for name in part]
-        at[index] = _fit(_spread(_stress(_distances(graph, part)), w, h), half[index], w, h) + (x, y)
+        at[index] = np.array([x, y]) + _fit(_spread(_stress(_distances(graph, part)), w, h), half[index], w, h)
     at = _part(at, half, width, height)
     return {name: (round(float(x), 1), round(float(y), 1)) for name, (x, y) in zip(names, at, strict=True)}
 
@@ -192,7 +197,7 @@ def _stress(distances: NDArray[np.float64]) -> NDArray[np.float64]:
         np.fill_diagonal(ratio, 0.0)
         np.fill_diagonal(ratio, -ratio.sum(axis=1))
         at = inverse @ (ratio @ at)
-    return at
+    return np.asarray(at)
 
 
 def _spread(at: NDArray[np.float64], width: float, height: float) -> NDArray[np.float64]:
@@ -205,10 +210,10 @@ def _spread(at: NDArray[np.float64], width: float, height: float) -> NDArray[np.
 
 
 def _fit(at: NDArray[np.float64], half: NDArray[np.float64], width: float, height: float) -> NDArray[np.float64]:
-    """Scaled to the box, leaving room for the names at its edges."""
+    """Scaled to the box, leaving room for the names at its edges; a step is never longer than STEP."""
     low, high = at.min(axis=0), at.max(axis=0)
     margin = np.array([half.max() + 8, PILL / 2 + 12])
-    room = np.maximum(np.array([width, height]) - 2 * margin, 0.0)
+    room = np.clip(np.array([width, height]) - 2 * margin, 0.0, STEP * np.maximum(high - low, 0.0))
     share = np.where(high - low > 1e-6, (at - low) / np.maximum(high - low, 1e-6), 0.5)
     return np.asarray(np.array([width, height]) / 2 + room * (share - 0.5))
 

@@ -3,6 +3,7 @@
 The page is one file that loads nothing and runs nothing; a content security policy inside it says so to the browser too.
 Autoescaping is on for every value, whatever its source: names of columns, values, parties and studies are text, never markup.
 """
+# ruff: noqa: RUF001 - Greek letters and the multiplication sign are meant
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from mpc_protocols.errors import UsageError
 from runner.report import charts, graph, words
 from runner.report.agreement import OneWay, agreements, associations, one_way
 from runner.report.files import Clique, Release, Run, load
-from runner.report.statement import headline, statement
+from runner.report.statement import statement
 from synth.domain import Column, Numeric
 
 FEW = 12
@@ -33,9 +34,10 @@ MOST_DOTS = 56
 MOST_ASSOCIATED = 40
 
 _PHASES = {
-    "connect": "parties meet, prove who they are", "agree": "same study, same version, same roles", "input": "counts become shares",
-    "align": "records are matched without naming them", "select": "which marginal is worst?", "measure": "noisy counts are opened",
-    "fit": "the model follows the measurements", "sample": "rows are drawn from the model", "report": "files are written",
+    "connect": "parties meet, prove who they are", "agree": "same study, same version, same roles",
+    "input": "counts become shares", "align": "records are matched without naming them", "select": "which marginal is worst?",
+    "measure": "noisy counts are opened", "fit": "the model follows the measurements",
+    "sample": "rows are drawn from the model", "report": "files are written",
 }
 _ALGORITHMS = {"aim": "AIM", "mwem": "MWEM+PGM", "mst": "MST"}
 _EVENTS = {"select": "Selected", "measure": "Measured", "total": "Counted rows"}
@@ -72,10 +74,10 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
     columns = one_way(run)
     return environment.get_template("report.html.j2").render(
         style=Markup(_source("report.css")), facts=facts, privacy=facts["privacy"], statement=statement(facts),
-        headline=headline(facts), algorithm=_algorithm(facts), ledger=_ledger(run), map=_map(run), marginals=_marginals(run),
-        columns=[_column(run, one) for one in columns], noisy_total=run.noisy_total, one_sigma=_one_sigma(run), reserved=(1 + math.exp(min(facts["privacy"]["epsilon"], 700.0))) * facts["privacy"]["beta"],
-        heat=_heat(run), phases=_phases(run), timeline=_timeline(run), parties=_parties(facts), demo=_demo(run, columns, comparison),
-        example=" ".join(shlex.quote(name) for name in run.domain.names[:2]))
+        algorithm=_algorithm(facts), ledger=_ledger(run), reserved=_reserved(facts["privacy"]), map=_map(run),
+        marginals=_marginals(run), columns=[_column(run, one) for one in columns], noisy_total=run.noisy_total,
+        one_sigma=_one_sigma(run), heat=_heat(run), phases=_phases(run), timeline=_timeline(run), parties=_parties(facts),
+        demo=_demo(run, columns, comparison), example=" ".join(shlex.quote(name) for name in run.domain.names[:2]))
 
 
 def _source(name: str) -> str:
@@ -93,21 +95,28 @@ def _algorithm(facts: Mapping[str, Any]) -> str:
 def _ledger(run: Run) -> dict[str, Any]:
     """The events with their running sum, and the same as slices of one bar."""
     cap, spent, rows, slices = float(run.facts["privacy"]["rho"]), 0.0, [], []
+    winners = iter(run.selected if len(run.selected) == sum(event.what == "select" for event in run.events) else ())
     for i, event in enumerate(run.events, 1):
         spent += event.rho
-        what, clique, note = _told(event)
-        rows.append({"number": i, "kind": event.what, "what": what, "clique": clique, "note": note, "rho": event.rho, "spent": spent,
+        what, clique, note = _told(event, next(winners, None) if event.what == "select" else None)
+        rows.append({"number": i, "what": what, "clique": clique, "note": note, "rho": event.rho, "spent": spent,
                      "share": event.rho / cap})
-        slices.append((event.what if event.what in _EVENTS else "other", f"{i}. {what} {clique}: rho {words.plain(event.rho)}", event.rho))
-    kinds = dict.fromkeys(event.what for event in run.events)
-    shares = [(kind, sum(event.rho for event in run.events if event.what == kind) / cap) for kind in kinds]
+        kind = event.what if event.what in _EVENTS else "other"
+        slices.append((kind, f"{i}. {what} {clique}: rho {words.plain(event.rho)}", event.rho))
+    kinds = dict.fromkeys(kind for kind, _, _ in slices)
+    shares = [(kind, sum(rho for one, _, rho in slices if one == kind) / cap) for kind in kinds]
     return {"rows": rows, "bar": charts.budget(slices, cap), "kinds": shares, "left": max(0.0, 1 - spent / cap), "spent": spent}
 
 
-def _told(event: Release) -> tuple[str, str, str]:
-    """An event as (verb, cliques, figures); unknown events keep their own name."""
+def _reserved(privacy: Mapping[str, Any]) -> float:
+    """What the samplers' distances take off delta (DESIGN 5)."""
+    return (1 + math.exp(min(float(privacy["epsilon"]), 700.0))) * float(privacy["beta"])
+
+
+def _told(event: Release, winner: Clique | None) -> tuple[str, str, str]:
+    """An event as (verb, cliques, figures); a selection's own record leaves out who won. Unknown events keep their name."""
     detail = event.detail
-    cliques = detail.get("cliques") or ([detail["clique"]] if detail.get("clique") else [])
+    cliques = detail.get("cliques") or ([detail["clique"]] if detail.get("clique") else [winner] if winner else [])
     names = " · ".join(_joined(clique) for clique in cliques) if len(cliques) <= 3 else f"{words.spelled(len(cliques))} marginals"
     notes = []
     if "candidates" in detail:
@@ -118,8 +127,6 @@ def _told(event: Release) -> tuple[str, str, str]:
         notes.append(f"noise σ = {words.plain(math.sqrt(Fraction(detail['sigma2'])))} rows")
     if "epsilon" in detail:
         notes.append(f"step ε = {words.plain(float(Fraction(detail['epsilon'])))}")
-    if not cliques and event.what == "select":
-        names = "the worst approximated candidate"
     return _EVENTS.get(event.what, event.what), names, ", ".join(notes)
 
 
@@ -148,8 +155,9 @@ def _marginals(run: Run) -> list[dict[str, Any]]:
     found = agreements(run)
     ratios = [a.distance / a.noise for a in found]
     most = max([2.0, *ratios])
-    return [{"clique": _joined(a.clique), "round": a.round, "cells": a.cells, "sigma": a.sigma, "distance": a.distance, "noise": a.noise,
-             "ratio": ratio, "meter": charts.meter(ratio, most, 1.0, "synthetic")} for a, ratio in zip(found, ratios, strict=True)]
+    return [{"clique": _joined(a.clique), "cells": a.cells, "sigma": a.sigma, "distance": a.distance, "noise": a.noise,
+             "ratio": ratio, "meter": charts.meter(ratio, most, 1.0, "synthetic")}
+            for a, ratio in zip(found, ratios, strict=True)]
 
 
 def _one_sigma(run: Run) -> float | None:
@@ -173,7 +181,8 @@ def _column(run: Run, one: OneWay) -> dict[str, Any]:
 
 def _chart(title: str, column: Column, shares: list[float], dots: charts.Dots | None) -> tuple[Markup, list[str]]:
     """Bars for few values, the largest of many categories with the rest summed, a stepped area for numbers and long codes."""
-    count, notes = column.size, []
+    count = column.size
+    notes: list[str] = []
     if column.kind == "categorical" or (column.kind == "codes" and count <= FEW):
         groups = [[code] for code in range(count)]
         names = [column.label(code) for code in range(count)]

@@ -43,7 +43,7 @@ def group(children: Iterable[Markup], **attributes: str | float | None) -> Marku
 
 def drawing(width: float, height: float, children: Iterable[Markup], *, title: str, description: str = "", class_: str = "",
             stretched: bool = False) -> Markup:
-    """An <svg> that scales to its container (`stretched`: in each direction on its own) and is one named image to a screen reader."""
+    """An <svg> as wide as its container (`stretched`: and as high), which is one named image to a screen reader."""
     inside = [tag("title", title)]
     if description:
         inside.append(tag("desc", description))
@@ -67,7 +67,7 @@ def path(points: Iterable[tuple[float, float]], *, close: bool = False) -> str:
     return "M" + "L".join(steps) + ("Z" if close else "")
 
 
-def ticks(low: float, high: float, about: int) -> list[float]:
+def ticks(low: float, high: float, about: float) -> list[float]:
     """Round numbers (1, 2 or 5 times a power of ten apart) within low..high, roughly `about` of them."""
     if not high > low:
         return [low]

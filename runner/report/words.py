@@ -1,4 +1,8 @@
-"""Numbers and lists as people write them; every figure in the report's text and tables passes through here."""
+"""Numbers and lists as people write them; every figure in the report's text and tables passes through here.
+
+A number and its unit are joined by a no-break space.
+"""
+# ruff: noqa: RUF001 - the multiplication sign and superscripts are meant
 
 from __future__ import annotations
 
@@ -37,7 +41,7 @@ def plain(value: float, digits: int = 3) -> str:
         mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
         mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
         power = "10" + str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-        return power if mantissa == "1" else f"{mantissa} × {power}"
+        return power if mantissa == "1" else f"{mantissa}\u00a0×\u00a0{power}"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     text = f"{value:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
@@ -46,25 +50,25 @@ def plain(value: float, digits: int = 3) -> str:
 def percent(share: float, decimals: int = 1) -> str:
     """A share as a percentage."""
     text = f"{100 * share:.{decimals}f}"
-    return (text.rstrip("0").rstrip(".") if "." in text else text) + " %"
+    return (text.rstrip("0").rstrip(".") if "." in text else text) + "\u00a0%"
 
 
 def size(count: float) -> str:
     """A number of bytes in decimal units."""
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= scale:
-            return f"{plain(count / scale)} {unit}"
-    return f"{whole(count)} B"
+            return f"{plain(count / scale)}\u00a0{unit}"
+    return f"{whole(count)}\u00a0B"
 
 
 def duration(seconds: float) -> str:
     """Seconds, or minutes and hours once they are many."""
     if seconds < 0.9995:
-        return f"{round(1000 * seconds)} ms"
+        return f"{round(1000 * seconds)}\u00a0ms"
     if seconds < 120:
-        return f"{plain(seconds)} s"
+        return f"{plain(seconds)}\u00a0s"
     minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes}\u00a0min" if minutes < 120 else f"{minutes // 60}\u00a0h {minutes % 60}\u00a0min"
 
 
 def moment(text: str) -> str:

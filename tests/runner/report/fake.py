@@ -62,11 +62,12 @@ def write_run(directory: Path, *, domain: Domain = PEOPLE, codes: NDArray[np.int
     rows = max(1, round(model.total))
     drawn = model.sample(rows, rng)
     arrays = [pa.array(_spelled(column.decode(drawn[:, j], rng))) for j, column in enumerate(domain.columns)]
-    csv.write_csv(pa.table(arrays, names=list(domain.names)), directory / "synthetic.csv", csv.WriteOptions(quoting_style="needed"))
+    table = pa.table(arrays, names=list(domain.names))
+    csv.write_csv(table, directory / "synthetic.csv", csv.WriteOptions(quoting_style="needed"))
     (directory / "measurements.json").write_text(json.dumps({
         "columns": domain.sizes, "noisy_total": float(model.total),
-        "measurements": [{"clique": list(clique), "sigma2": f"{round(scale**2 * 100)}/100", "round": number, "values": values.tolist()}
-                         for clique, scale, number, values in taken]}))
+        "measurements": [{"clique": list(clique), "sigma2": f"{round(scale**2 * 100)}/100", "round": number,
+                          "values": values.tolist()} for clique, scale, number, values in taken]}))
     facts = _facts(domain, groups, rows, sigma, parties)
     for key, value in changes.items():
         facts[key] = {**facts[key], **value} if isinstance(value, Mapping) else value
@@ -100,23 +101,29 @@ def _facts(domain: Domain, groups: Sequence[tuple[str, ...]], rows: int, sigma: 
     for name, column in zip(domain.names, domain.columns, strict=True):
         columns.append({"name": name, **column.to_spec(), "size": column.size})
     first = len(domain.names) / (2 * sigma**2)
-    events: list[dict[str, Any]] = [{"what": "measure", "rho": first, "cliques": [[name] for name in domain.names], "sigma2": str(round(sigma**2))}]
+    events: list[dict[str, Any]] = [{"what": "measure", "rho": first, "cliques": [[name] for name in domain.names],
+                                     "sigma2": str(round(sigma**2))}]
     for group in groups:
-        events.append({"what": "select", "rho": first / 60, "candidates": 61, "epsilon": "1/9", "cliques": [list(group)]})
-        events.append({"what": "measure", "rho": 1 / (2 * (0.8 * sigma) ** 2), "cliques": [list(group)], "sigma2": f"{round(64 * sigma**2)}/100"})
+        events.append({"what": "select", "rho": first / 60, "epsilon": 0.111, "a": 3, "sensitivity": 64, "candidates": 61})
+        events.append({"what": "measure", "rho": 1 / (2 * (0.8 * sigma) ** 2), "cliques": [list(group)],
+                       "sigma2": f"{round(64 * sigma**2)}/100"})
     spent = sum(event["rho"] for event in events)
     names = ("north", "south", "west", "coast", "hills", "lakes")[:parties]
+    walls = {"connect": (0.36, 0, 9_120), "agree": (0.06, 2, 4_210), "input": (0.31, 1, 1_890_112),
+             "select": (1.21, 190, 14_301_200), "measure": (0.84, 121, 6_120_044), "fit": (3.31, 0, 0),
+             "sample": (0.74, 1, 912_300), "report": (0.41, 0, 0)}
+    computing = {"role": "compute", "bytes_sent": 23_100_000, "bytes_received": 22_800_000, "rounds": 315, "cpu_s": 5.2}
+    contributing = {"role": "contribute", "bytes_sent": 1_204_000, "bytes_received": 940_000, "rounds": 2, "cpu_s": 0.6}
     return {
-        "study": "people-joint", "algorithm": "aim", "backend": "replicated", "partition": "horizontal", "deployment": "one-machine",
-        "rows": rows, "wall_s": 7.42, "version": "0.1.0", "started": "2025-11-04T09:31:07+00:00", "digest": "5e" * 32, "session": "a7" * 32,
-        "columns": columns, "selected": [list(group) for group in groups],
-        "public_study": {"privacy": {"unit": "row"}, "aim": {"rounds": len(groups)}},
-        "privacy": {"epsilon": 1.0, "delta": 1e-5, "rho": spent * 1.002, "rho_spent": spent, "adjacency": "add-remove", "unit": "row",
-                    "beta": 2.3e-15, "delta_for_zcdp": 9.999999991e-06, "max_rows": 4194304, "noisy_total": float(rows), "events": events},
-        "phases": [{"name": name, "wall_s": wall, "rounds": chain, "bytes_sent": sent} for name, wall, chain, sent in (
-            ("connect", 0.36, 0, 9_120), ("agree", 0.06, 2, 4_210), ("input", 0.31, 1, 1_890_112), ("select", 1.21, 190, 14_301_200),
-            ("measure", 0.84, 121, 6_120_044), ("fit", 3.31, 0, 0), ("sample", 0.74, 1, 912_300), ("report", 0.41, 0, 0))],
-        "parties": [{"name": name, "role": "compute" if i < 3 else "contribute", "bytes_sent": 23_100_000 - 910_000 * i if i < 3 else 1_204_000,
-                     "bytes_received": 22_800_000 + 404_000 * i if i < 3 else 940_000, "rounds": 315 if i < 3 else 2,
-                     "cpu_s": 5.2 - 1.4 * i if i < 3 else 0.6, "peak_rss_mb": 241.0 - 9 * i} for i, name in enumerate(names)],
+        "study": "people-joint", "algorithm": "aim", "backend": "replicated", "partition": "horizontal",
+        "deployment": "one-machine", "rows": rows, "wall_s": 7.42, "version": "0.1.0", "started": "2025-11-04T09:31:07+00:00",
+        "digest": "5e" * 32, "session": "a7" * 32, "columns": columns, "selected": [list(group) for group in groups],
+        "public_study": {"privacy": {"unit": "row"}, "aim": {"rounds": len(groups)}, "session": {"tls": "mutual"}},
+        "privacy": {"epsilon": 1.0, "delta": 1e-5, "rho": spent * 1.002, "rho_spent": spent, "adjacency": "add-remove",
+                    "unit": "row", "beta": 2.3e-15, "delta_for_zcdp": 9.999999991e-06, "max_rows": 4194304,
+                    "noisy_total": float(rows), "events": events},
+        "phases": [{"name": name, "wall_s": wall, "rounds": chain, "bytes_sent": sent}
+                   for name, (wall, chain, sent) in walls.items()],
+        "parties": [{"name": name, **(computing if i < 3 else contributing), "peak_rss_mb": 241.0 - 9 * i}
+                    for i, name in enumerate(names)],
     }

@@ -1,0 +1,170 @@
+"""The numbers behind the drawings, against brute force; and the drawings' geometry."""
+# ruff: noqa: RUF001 - the multiplication sign is meant
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats.contingency import association
+
+from runner.report import charts, graph
+from runner.report.agreement import agreements, associations, cramers_v, one_way, synthetic_counts
+from runner.report.files import load
+from runner.report.svg import number, ticks
+from runner.report.words import duration, listed, moment, percent, plain, size
+from synth.domain import Categorical, Codes, Domain, Numeric
+from tests.runner.report.fake import GROUPS, PEOPLE, people, write_run
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("figures")
+    write_run(path)
+    return path
+
+
+def test_the_table_is_read_back_as_codes(tmp_path: Path) -> None:
+    """Decoding then reading is the identity, for every kind of column, missing values and odd spellings included."""
+    domain = Domain(("i", "f", "t", "n", "c", "k"), (
+        Numeric(-3, 40, 9, integral=True, missing=True), Numeric(0.1, 0.7, 7, missing=True),
+        Categorical(("yes, \"no\"", " padded ", "NA", "null", "nan"), missing=True), Categorical((1, 2, 30)),
+        Categorical((True, False)), Codes(5)))
+    codes = people(domain, 2000)
+    write_run(tmp_path, domain=domain, codes=codes, groups=(("i", "f"),))
+    run = load(tmp_path)
+    with (tmp_path / "synthetic.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(run.codes)
+    for j, (name, column) in enumerate(zip(domain.names, domain.columns, strict=True)):
+        assert set(np.unique(run.codes[:, j])) <= set(range(column.size))
+        for row, code in zip(rows, run.codes[:, j].tolist(), strict=True):
+            text = row[name]
+            if text == "":
+                assert column.missing and code == column.size - 1
+            elif isinstance(column, Numeric):
+                assert column.bin_of(float(text)) == code
+            elif isinstance(column, Categorical):
+                assert text.lower() == str(column.values[code]).lower()
+            else:
+                assert int(text) == code
+
+
+def test_agreement_is_the_definition(directory: Path) -> None:
+    run = load(directory)
+    found = agreements(run)
+    assert [a.clique for a in found] == [*((name,) for name in PEOPLE.names), *GROUPS]
+    for a, measurement in zip(found, run.measurements, strict=True):
+        counts: dict[tuple[int, ...], int] = {}
+        columns = [run.domain.names.index(name) for name in a.clique]
+        for row in run.codes[:, columns].tolist():
+            counts[tuple(row)] = counts.get(tuple(row), 0) + 1
+        cells = np.ndindex(*(run.domain.sizes[name] for name in a.clique))
+        expected = sum(abs(value / run.noisy_total - counts.get(cell, 0) / len(run.codes))
+                       for cell, value in zip(cells, measurement.values.tolist(), strict=True))
+        assert a.distance == pytest.approx(expected, rel=1e-9)
+        assert a.noise == pytest.approx(math.sqrt(2 / math.pi) * math.sqrt(measurement.sigma2) * a.cells / run.noisy_total)
+        assert int(synthetic_counts(run, a.clique).sum()) == len(run.codes)
+
+
+def test_a_column_never_measured_alone_is_summed_from_the_best_group(directory: Path) -> None:
+    run = load(directory)
+    wide = next(m for m in run.measurements if m.clique == ("age", "married"))
+    object.__setattr__(run, "measurements", tuple(m for m in run.measurements if m.clique not in (("age",), ("region",))))
+    found = {one.name: one for one in one_way(run)}
+    assert found["region"].measured is None
+    age = found["age"]
+    assert age.source == ("age", "married") and age.measured is not None
+    np.testing.assert_allclose(age.measured * run.noisy_total, wide.values.reshape(24, 2).sum(axis=1))
+    assert age.spread * run.noisy_total == pytest.approx(math.sqrt(2 * wide.sigma2))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 6), st.integers(2, 6), st.integers(0, 2**32 - 1))
+def test_cramers_v_equals_scipy(rows: int, columns: int, seed: int) -> None:
+    counts = np.random.default_rng(seed).integers(1, 50, size=(rows, columns))
+    assert cramers_v(counts.astype(float)) == pytest.approx(association(counts, method="cramer", correction=False), abs=1e-12)
+
+
+def test_cramers_v_at_its_ends() -> None:
+    assert cramers_v(np.eye(4)) == pytest.approx(1.0)
+    assert cramers_v(np.ones((3, 5))) == pytest.approx(0.0, abs=1e-12)
+    assert cramers_v(np.array([[3.0, 0.0], [0.0, 4.0], [0.0, 0.0]])) == pytest.approx(1.0)
+    assert cramers_v(np.array([[1.0, 2.0]])) == 0.0 and cramers_v(np.zeros((2, 2))) == 0.0
+
+
+def test_associations_come_from_the_model(directory: Path) -> None:
+    run = load(directory)
+    strength = associations(run, ("age", "married", "region"))
+    assert np.array_equal(strength, strength.T) and np.array_equal(np.diag(strength), np.ones(3))
+    table = run.model.marginal(("age", "region")).reshape(24, 30)
+    assert strength[0, 2] == pytest.approx(cramers_v(table))
+    assert strength[0, 1] > 0.3  # measured together and strongly dependent by construction
+
+
+def places(markup: str) -> dict[str, tuple[float, float, float]]:
+    """Name -> (centre x, centre y, width) of the pills of a drawn graph."""
+    found = re.findall(r'<g><title>([^<]*)</title><rect x="([-\d.]+)" y="([-\d.]+)" width="([\d.]+)" height="26"', markup)
+    return {name: (float(x) + float(w) / 2, float(y) + 13, float(w)) for name, x, y, w in found}
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(2, 14), st.data())
+def test_names_in_the_graph_never_overlap(count: int, data: st.DataObject) -> None:
+    names = [f"column {i}" for i in range(count)]
+    group = st.lists(st.sampled_from(names), min_size=2, max_size=3, unique=True)
+    cliques = data.draw(st.lists(group.map(sorted).map(tuple), max_size=12, unique=True))
+    for width, height in ((760.0, 440.0), (370.0, max(460.0, 34.0 * count))):
+        order = {clique: [i] for i, clique in enumerate(cliques)}
+        markup = graph.picture(names, order, width=width, height=height, class_="graph")
+        at = places(markup)
+        assert set(at) == set(names)
+        for (x1, y1, w1), (x2, y2, w2) in combinations(at.values(), 2):
+            assert abs(x1 - x2) >= (w1 + w2) / 2 - 0.5 or abs(y1 - y2) >= 25.5
+        total = float(re.search(r'viewBox="0 0 [\d.]+ ([\d.]+)"', markup).group(1))  # type: ignore[union-attr]
+        assert all(w / 2 <= x <= width - w / 2 and 13 <= y <= total - 13 for x, y, w in at.values())
+
+
+def test_columns_measured_together_stand_closer() -> None:
+    names = [f"c{i}" for i in range(8)]
+    chain = {(names[i], names[i + 1]): [i + 1] for i in range(7)}
+    at = places(graph.picture(names, chain, width=760, height=440, class_="graph"))
+    near = max(math.dist(at[a][:2], at[b][:2]) for a, b in chain)
+    assert math.dist(at["c0"][:2], at["c7"][:2]) > 3 * near
+
+
+def test_a_budget_bar_is_to_scale() -> None:
+    markup = charts.budget([("select", "one", 0.1), ("measure", "two", 0.3)], 0.8)
+    x = [float(value) for value in re.findall(r'<rect x="([\d.]+)" y="0"', markup)]
+    widths = [float(value) for value in re.findall(r'y="0" width="([\d.]+)"', markup)]
+    assert x == [0, 125] and widths == pytest.approx([125, 375], abs=1.5)
+
+
+@given(st.floats(-1e9, 1e9), st.floats(1e-6, 1e9), st.integers(1, 9))
+def test_ticks_are_round_and_inside(low: float, span: float, about: int) -> None:
+    found = ticks(low, low + span, about)
+    slack = 1e-6 * span + 1e-9 * abs(low)
+    assert all(low - slack <= value <= low + span + slack for value in found)
+    assert len(found) <= about + 1
+
+
+@given(st.floats(-1e6, 1e6))
+def test_coordinates_keep_two_decimals(value: float) -> None:
+    assert abs(float(number(value)) - value) <= 0.0051 and number(value) != "-0"
+
+
+def test_numbers_as_people_write_them() -> None:
+    written = {plain(0.0123456): "0.0123", plain(0): "0", plain(1234.6): "1,235", plain(1e-5): "10⁻⁵",
+               plain(2.5e-15): "2.5 × 10⁻¹⁵", plain(3e9): "3 × 10⁹", percent(0.5): "50 %", percent(0.12346, 2): "12.35 %", percent(1): "100 %", size(12): "12 B",
+               size(4210): "4.21 kB", size(23_100_000): "23.1 MB", size(5e9): "5 GB", duration(0.25): "250 ms",
+               duration(7.42): "7.42 s", duration(600): "10 min", duration(9000): "2 h 30 min"}
+    assert {text.replace("\u00a0", " "): expected for text, expected in written.items()} == {v: v for v in written.values()}
+    assert [listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
+    assert moment("2025-11-04T09:31:07+00:00") == "4 November 2025, 09:31 UTC" and moment("yesterday") == "yesterday"

@@ -1,0 +1,265 @@
+"""The page as a whole: self-contained, inert, deterministic, honest about the run, quick, and strict about its inputs."""
+# ruff: noqa: RUF001 - the multiplication sign and Greek letters are meant
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import time
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from mpc_protocols.errors import UsageError
+from runner.report import render
+from synth.domain import Categorical, Codes, Domain, Numeric
+from tests.runner.report.fake import PEOPLE, marginal, people, write_run
+
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+HOSTILE = "<script>alert('x')</script><img src=x onerror=\"alert(1)\">\u202e&amp;"
+
+
+class Page(HTMLParser):
+    """Elements with attributes, and the text of each element; complains about unbalanced markup."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[tuple[str, str]] = []
+        self._open: list[tuple[str, list[str]]] = []
+        self.feed(text)
+        self.close()
+        assert not self._open, self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self._open.append((tag, []))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        name, parts = self._open.pop()
+        assert name == tag, f"</{tag}> closes <{name}>"
+        text = "".join(parts)
+        self.texts.append((tag, " ".join(text.split())))
+        if self._open:
+            self._open[-1][1].append(text)
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self._open[-1][1].append(data)
+
+    def first(self, tag: str) -> str:
+        return next(text for name, text in self.texts if name == tag)
+
+    @property
+    def text(self) -> str:
+        return self.first("body")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("run")
+    write_run(directory)
+    render(directory)
+    return directory
+
+
+def page_of(directory: Path, **comparison: object) -> Page:
+    return Page(render(directory, **comparison).read_text(encoding="utf-8"))  # type: ignore[arg-type]
+
+
+def changed(finished: Path, target: Path, **changes: object) -> Path:
+    """A copy of the run with entries of run.json replaced (mappings are merged)."""
+    target.mkdir(exist_ok=True)
+    for name in ("measurements.json", "events.jsonl", "model.npz", "synthetic.csv"):
+        (target / name).write_bytes((finished / name).read_bytes())
+    facts = json.loads((finished / "run.json").read_text())
+    for key, value in changes.items():
+        facts[key] = {**facts[key], **value} if isinstance(value, dict) else value
+    (target / "run.json").write_text(json.dumps(facts))
+    return target
+
+
+def test_loads_nothing_and_runs_nothing(finished: Path) -> None:
+    text = (finished / "report.html").read_text(encoding="utf-8")
+    page = Page(text)
+    policy = next(a["content"] for tag, a in page.elements if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None and "default-src 'none'" in policy and "script" not in policy
+    forbidden = {"script", "iframe", "object", "embed", "form", "img", "use", "image", "foreignobject"}
+    assert not forbidden & {tag for tag, _ in page.elements}
+    for tag, attributes in page.elements:
+        assert not any(name.startswith("on") or name in ("src", "style", "srcset") for name in attributes), (tag, attributes)
+        target = attributes.get("href")
+        assert target is None or target.startswith("#") or target == "data:,", target
+    assert not re.search(r"https?:|url\(|@import", text)
+    anchors = {a["href"][1:] for tag, a in page.elements if tag == "a" and a.get("href")}  # type: ignore[index]
+    assert anchors <= {a.get("id") for _, a in page.elements}
+
+
+def test_same_files_same_bytes(finished: Path, tmp_path: Path) -> None:
+    other = changed(finished, tmp_path / "elsewhere")
+    assert render(other).read_bytes() == (finished / "report.html").read_bytes()
+    assert sorted(p.name for p in other.iterdir()) == ["events.jsonl", "measurements.json", "model.npz", "report.html",
+                                                       "run.json", "synthetic.csv"]
+
+
+def test_first_paragraph_on_one_machine(finished: Path) -> None:
+    assert "a run on one machine protects nobody from that machine" in page_of(finished).first("p")
+
+
+def test_distributed_run_makes_no_such_remark_and_shows_no_processor_or_memory(finished: Path, tmp_path: Path) -> None:
+    text = page_of(changed(finished, tmp_path, deployment="distributed")).text
+    assert "one machine" not in text and "Processor" not in text and "241 MB" not in text
+    assert "Processor" in page_of(finished).text and "241 MB" in page_of(finished).text.replace("\u00a0", " ")
+
+
+def test_ideal_says_that_it_protected_nothing(finished: Path, tmp_path: Path) -> None:
+    page = page_of(changed(finished, tmp_path, backend="ideal"))
+    paragraphs = [text for tag, text in page.texts if tag == "p"][:2]
+    assert "protects nobody from that machine" in paragraphs[0] and paragraphs[1].startswith("This run protected nothing.")
+    assert "nobody gathered the data" not in page.text and "computed together" not in page.text
+    assert "at every computing party" not in page.text
+
+
+def test_unencrypted_links_are_not_called_encrypted(finished: Path, tmp_path: Path) -> None:
+    claim = "connections are encrypted and both ends prove who they are"
+    assert claim in page_of(finished).text
+    page = page_of(changed(finished, tmp_path, public_study={"session": {"tls": "insecure-loopback"}}))
+    assert claim not in page.text and "were not encrypted" in page.text
+
+
+def test_statement_follows_adjacency_unit_and_roles(finished: Path, tmp_path: Path) -> None:
+    text = page_of(finished).text
+    assert "left out or added" in text and "How many rows each party holds is protected too" in text
+    assert "Each contributor" not in text
+    facts = json.loads((finished / "run.json").read_text())
+    parties = [*facts["parties"], {"name": "coast", "role": "contribute", "bytes_sent": 1, "bytes_received": 2, "rounds": 2}]
+    text = page_of(changed(finished, tmp_path, parties=parties, privacy={"adjacency": "replace", "epsilon": 2.0},
+                           public_study={"privacy": {"unit": {"id": "person_no", "max_rows": 3, "max_custodians": 2}}})).text
+    assert "had held other values" in text and "is not protected" in text and "Each contributor" in text
+    assert "person_no" in text and "at most three rows" in text and "most two custodians" in text
+    assert "88.1" in text  # e^2 / (1 + e^2) = 0.88080, rounded up
+    assert "7.39" in text  # e^2
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.05, 20.0, 1e5])
+def test_extreme_budgets_render(finished: Path, tmp_path: Path, epsilon: float) -> None:
+    text = page_of(changed(finished, tmp_path, privacy={"epsilon": epsilon, "delta": 1e-300})).text
+    assert "nan" not in text.lower().split() and "inf" not in text.lower().split()
+
+
+def test_every_text_is_inert(tmp_path: Path) -> None:
+    columns = Categorical((HOSTILE, "b")), Categorical(("c", HOSTILE), missing=True)
+    domain = Domain((HOSTILE.replace("\u202e", ""), "plain"), columns)
+    codes = people(domain, 400)
+    plain = ("study", "algorithm", "backend", "version", "digest", "session", "started", "partition", "deployment")
+    facts = write_run(tmp_path, domain=domain, codes=codes, groups=(domain.names,), **dict.fromkeys(plain, HOSTILE))
+    facts["privacy"]["events"].append({"what": HOSTILE, "rho": 1e-9, "cliques": [[HOSTILE]]})
+    facts["privacy"] |= {"unit": HOSTILE, "adjacency": HOSTILE}
+    facts["public_study"] = {"privacy": {"unit": {"id": HOSTILE}}, HOSTILE: {"rounds": 3}}
+    facts["parties"][0] |= {"name": HOSTILE, "role": HOSTILE}
+    facts["phases"][0]["name"] = HOSTILE
+    (tmp_path / "run.json").write_text(json.dumps(facts))
+    with (tmp_path / "events.jsonl").open("a") as lines:
+        lines.write(json.dumps({"t": 9.0, "party": HOSTILE, "phase": HOSTILE, "event": HOSTILE}) + "\n")
+    comparison = {"metrics": {HOSTILE: (0.1, None, HOSTILE)}, "counts": {"plain": marginal(codes, domain, ("plain",))}}
+    text = render(tmp_path, comparison=comparison).read_text(encoding="utf-8")
+    page = Page(text)
+    assert not {"script", "img"} & {tag for tag, _ in page.elements}
+    assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
+    assert text.count(html.escape("<script>alert(", quote=False)) > 20
+    assert page.first("h1") == " ".join(HOSTILE.split())
+
+
+def test_a_lone_surrogate_does_not_stop_the_report(finished: Path, tmp_path: Path) -> None:
+    assert render(changed(finished, tmp_path, study="caf\ud800")).read_bytes().decode("utf-8")
+
+
+def test_figures_of_the_run_are_on_the_page(finished: Path) -> None:
+    facts = json.loads((finished / "run.json").read_text())
+    text = page_of(finished).text.replace("\u00a0", " ")
+    for expected in (facts["study"], f"{facts['rows']:,}", "north, south and west", "AIM, three rounds",
+                     "4 November 2025, 09:31 UTC", "7.42 s", facts["digest"], facts["session"], "age × work × income", "23.1 MB",
+                     "python -m runner query DIR age work", "Selected schooling × income among 61 candidates",
+                     "noise σ = 12 rows"):
+        assert expected in text, expected
+
+
+def test_comparison_is_framed_and_absent_otherwise(finished: Path) -> None:
+    assert "Only possible in a demo" not in page_of(finished).text
+    counts = {name: marginal(people(PEOPLE, 3000), PEOPLE, (name,)) for name in ("age", "region")}
+    page = page_of(finished, comparison={"metrics": {"Workload error": (0.1234, 0.5, "mean L1")}, "counts": counts})
+    section = next(text for tag, text in page.texts if tag == "section" and "Only possible in a demo" in text)
+    assert "0.123" in section and "0.5" in section and "mean L1" in section and "real rows" in section
+    render(finished)
+
+
+def test_every_drawing_has_a_name_and_every_table_headers(finished: Path) -> None:
+    page = Page((finished / "report.html").read_text(encoding="utf-8"))
+    for tag, attributes in page.elements:
+        if tag == "svg":
+            assert attributes.get("aria-hidden") == "true" or (attributes.get("role") == "img" and attributes.get("aria-label"))
+        if tag == "th":
+            assert attributes.get("scope") in ("row", "col")
+    assert sum(tag == "table" for tag, _ in page.elements) == sum(tag == "caption" for tag, _ in page.elements) >= 5
+    levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1 and levels.count(1) == 1 and all(b <= a + 1 for a, b in pairwise(levels))
+
+
+@pytest.mark.parametrize("missing", ["run.json", "measurements.json", "events.jsonl", "model.npz", "synthetic.csv"])
+def test_a_missing_or_damaged_file_is_named(finished: Path, tmp_path: Path, missing: str) -> None:
+    directory = changed(finished, tmp_path)
+    (directory / "report.html").write_text("earlier")
+    for damage in (b"", b"{}", b"[1, 2", b"\xff\xfe\x00", None):
+        if damage is None:
+            (directory / missing).unlink()
+        else:
+            (directory / missing).write_bytes(damage)
+        if missing == "events.jsonl" and damage == b"":
+            continue
+        with pytest.raises(UsageError) as caught:
+            render(directory)
+        assert missing in caught.value.sentence and caught.value.sentence.endswith(".")
+        assert (directory / "report.html").read_text() == "earlier"
+
+
+def test_files_of_two_runs_are_refused(finished: Path, tmp_path: Path) -> None:
+    directory = changed(finished, tmp_path)
+    lines = (directory / "synthetic.csv").read_text().splitlines()
+    (directory / "synthetic.csv").write_text("\n".join([lines[0].replace("work", "job"), *lines[1:]]))
+    with pytest.raises(UsageError, match=r"synthetic\.csv"):
+        render(directory)
+
+
+def test_odd_shapes_render(tmp_path: Path) -> None:
+    """One column; no groups; constant columns; many columns in many parts."""
+    write_run(tmp_path / "one", domain=Domain(("only",), (Codes(1),)), groups=())
+    assert "measured one at a time" in page_of(tmp_path / "one").text
+    names = tuple(f"a rather long name of column {i}" for i in range(45))
+    wide = Domain(names, tuple(Numeric(0, 1, 3) if i % 3 else Codes(2) for i in range(45)))
+    groups = (*((names[i], names[i + 1]) for i in range(0, 30, 3)), names[33:36], names[35:38])
+    write_run(tmp_path / "wide", domain=wide, groups=groups, parties=6)
+    assert "5 columns with fewer joint measurements left out" in page_of(tmp_path / "wide").text
+
+
+@pytest.mark.slow
+def test_adult_sized_run_is_quick(tmp_path: Path) -> None:
+    """48,842 rows, 14 columns, 24 measurements of up to 10^4 cells: the issue allows 1.5 s, imports excluded here."""
+    sizes = (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2)
+    names = tuple(f"c{i}" for i in range(14))
+    domain = Domain(names, tuple(Codes(size) for size in sizes))
+    groups = tuple((names[i], names[(i + 3) % 14]) for i in range(10))
+    write_run(tmp_path, domain=domain, codes=people(domain, 48842), groups=groups, rounds=25, sigma=30.0)
+    render(tmp_path)
+    spent = []
+    for _ in range(3):
+        start = time.process_time()
+        render(tmp_path)
+        spent.append(time.process_time() - start)
+    assert min(spent) < 1.5, spent
