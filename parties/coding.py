@@ -152,7 +152,7 @@ def _plain(values: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     kind = values.type
-    if pa.types.is_string_view(kind) or pa.types.is_temporal(kind):
+    if pa.types.is_string_view(kind) or pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind):
         values = pc.cast(values, pa.string())
     if _text(values.type):
         return pc.if_else(pc.equal(values, ""), pa.scalar(None, values.type), values)

@@ -137,6 +137,7 @@ class Source:
         self.location = location
         self.label = location.label
         self._stamp = self._stat()
+        self._changed = f"{self.label} changed while it was read; run again when nobody writes to it."
         self._spill = tempfile.mkdtemp(prefix="cosynth-")  # 0700
         self._connection: Any = None
         try:
@@ -174,6 +175,9 @@ class Source:
             self._connection = ibis.duckdb.connect(location.path, read_only=True, **engine)
         else:
             self._connection = ibis.duckdb.connect(**engine)
+        if location.kind != "postgres":
+            self._connection.raw_sql("SET enable_progress_bar = false")  # stdout belongs to the runner
+        if location.kind in ("csv", "parquet"):
             # the file of exactly this name, though it holds characters that DuckDB reads as a pattern
             name = re.sub(r"([*?\[])", r"[\1]", str(location.path))
             if location.kind == "parquet":
@@ -185,7 +189,7 @@ class Source:
 
     def _unopened(self, error: Exception) -> str:
         location = self.location
-        if isinstance(error, ModuleNotFoundError):
+        if isinstance(error, ImportError):
             return (f"{self.label} cannot be read without its driver; install it with "
                     "python -m pip install 'ibis-framework[postgres]'.")
         if type(error).__name__ == "TableNotFound":
@@ -198,6 +202,8 @@ class Source:
 
     def _unread(self, error: Exception) -> str:
         """What went wrong while reading, in our own words: of the library's text only the line's number is kept."""
+        if self._stat() != self._stamp:
+            return self._changed
         if type(error).__name__ == "OutOfMemoryException":
             return f"{self.label} cannot be read in the memory and the space for temporary files that this machine has."
         if self.location.kind == "parquet":
@@ -213,7 +219,10 @@ class Source:
     def _stat(self) -> tuple[int, ...] | None:
         if self.location.path is None:
             return None
-        stat = self.location.path.stat()
+        try:
+            stat = self.location.path.stat()
+        except OSError:  # it is gone
+            return ()
         return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
     def batches(self, names: Sequence[str], rows: int = BLOCK_ROWS) -> Iterator[pa.RecordBatch]:
@@ -230,7 +239,7 @@ class Source:
             schema = schema or pa.schema([(name, kind) for name, kind in zip(names, batch.schema.types, strict=True)])
             yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
         if self._stat() != self._stamp:
-            raise DataRefused(f"{self.label} changed while it was read; run again when nobody writes to it.")
+            raise DataRefused(self._changed)
 
     def _reader(self, expression: Any, rows: int) -> Any:
         if self._connection.name != "duckdb":

@@ -1,0 +1,266 @@
+"""The ledger: what a dataset has spent is right after any end of a run, with any number of runs at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from mpc_protocols.errors import BudgetRefused, StudyInvalid
+from mpc_protocols.functionality import Event
+from parties.ledger import Cap, Ledger, Reservation, default_path, spent_epsilon
+from synth.accounting import epsilon_of, rho_of
+
+RHO = rho_of(1.0, 1e-9)
+RUN = Reservation("patients", "run-1", "adult-joint", "ab" * 32, 1.0, 1e-9, "add-remove", "row", RHO, Fraction(1, 10**15),
+                  ("south", "west"))
+EVENT = Event("measure", RHO / 4, Fraction(1, 10**16), {"clique": ["age", "sex"], "sigma2": "81"})
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(tmp_path / "data" / "ledger.db")
+
+
+def spent(ledger: Ledger, dataset: str = "patients") -> Fraction:
+    return sum((entry.spent_rho for entry in ledger.entries(dataset)), Fraction(0))
+
+
+def another(number: int, **changes: object) -> Reservation:
+    return replace(RUN, run=f"run-{number}", **changes)  # type: ignore[arg-type]
+
+
+def test_a_run_is_charged_in_full_until_it_is_settled_to_its_events(ledger: Ledger) -> None:
+    assert ledger.entries() == [] and not ledger.path.exists()
+    run = ledger.reserve(RUN)
+    assert spent(ledger) == RHO
+    run.begin(EVENT)
+    run.begin(replace(EVENT, rho=RHO / 2))
+    assert spent(ledger) == RHO
+    run.settle()
+    (entry,) = Ledger(ledger.path).entries("patients")
+    assert (entry.reservation, entry.state, entry.spent_rho) == (RUN, "settled", RHO * 3 / 4)
+    assert entry.spent_beta == 2 * EVENT.beta
+    assert [begun.event for begun in entry.events] == [EVENT, replace(EVENT, rho=RHO / 2)]
+    assert ledger.entries("others") == [] and len(ledger.entries()) == 1
+
+
+def test_files_are_private(ledger: Ledger) -> None:
+    old = os.umask(0)
+    try:
+        run = ledger.reserve(RUN)
+    finally:
+        os.umask(old)
+    folder = ledger.path.parent
+    modes = {path.relative_to(folder).as_posix(): path.stat().st_mode & 0o777 for path in folder.rglob("*")}
+    assert modes == {"ledger.db": 0o600, "ledger.db.locks": 0o700, "ledger.db.locks/1": 0o600}
+    assert ledger.path.parent.stat().st_mode & 0o777 == 0o700
+    run.settle()
+    assert not list(ledger.path.parent.glob("*.locks/*"))
+
+
+def test_a_cap_admits_what_fits_exactly_and_nothing_more(ledger: Ledger) -> None:
+    cap = Cap(1.0, 1e-9)
+    run = ledger.reserve(RUN, cap)  # a study of epsilon 1 under a cap of epsilon 1
+    with pytest.raises(BudgetRefused) as caught:
+        ledger.reserve(another(2, rho=Fraction(1, 10**9)), cap)
+    assert "raise cap_epsilon" in caught.value.sentence
+    with pytest.raises(BudgetRefused) as caught:
+        ledger.reserve(another(2), cap)
+    asked = f"{epsilon_of(2 * RHO, 1e-9):.6g}"
+    for part in ("patients", "spent epsilon 1,", f"would make it {asked},", "the cap is 1 ", "1e-09", str(ledger.path)):
+        assert part in caught.value.sentence
+    assert caught.value.exit_code == 50 and len(ledger.entries()) == 1
+    run.begin(EVENT)
+    run.settle()
+    with pytest.raises(BudgetRefused):
+        ledger.reserve(another(3), cap)
+    ledger.reserve(another(4, rho=RHO * 3 / 4), cap).settle()
+    ledger.reserve(another(5, dataset="others"), cap).settle()  # another population
+    ledger.reserve(another(6, rho=100 * RHO)).settle()  # no cap: it only counts
+
+
+def test_open_reservations_count_against_the_cap(ledger: Ledger) -> None:
+    cap = Cap(epsilon_of(2 * RHO, 1e-9), 1e-9)
+    runs = [ledger.reserve(another(i), cap) for i in (1, 2)]
+    with pytest.raises(BudgetRefused):
+        ledger.reserve(another(3), cap)
+    runs[0].settle()  # failed before its first event
+    ledger.reserve(another(3), cap)
+
+
+def test_the_samplers_distance_may_take_a_hundredth_of_the_caps_delta(ledger: Ledger) -> None:
+    ledger.reserve(another(1, rho=Fraction(0), beta=Fraction(6, 10**12)), Cap(1.0, 1e-9))
+    with pytest.raises(BudgetRefused, match="raise cap_delta"):
+        ledger.reserve(another(2, rho=Fraction(0), beta=Fraction(6, 10**12)), Cap(1.0, 1e-9))
+
+
+def test_events_never_exceed_the_reservation(ledger: Ledger) -> None:
+    run = ledger.reserve(RUN)
+    run.begin(replace(EVENT, rho=RHO))
+    with pytest.raises(BudgetRefused, match="exceed what this run reserved"):
+        run.begin(replace(EVENT, rho=Fraction(1, 10**30)))
+    run.begin(replace(EVENT, rho=Fraction(0)))
+    run.settle()
+    assert spent(ledger) == RHO
+
+
+def test_epsilon_of_all_runs(ledger: Ledger) -> None:
+    for i in range(3):
+        run = ledger.reserve(another(i))
+        run.begin(EVENT)
+        run.settle()
+    assert spent_epsilon(ledger.entries(), 1e-6) == epsilon_of(3 * EVENT.rho, 1e-6)
+
+
+def test_alignments_with_one_counterparty_are_limited(ledger: Ledger) -> None:
+    cap = Cap(max_alignments=2)
+    ledger.reserve(another(0), cap).settle()  # a run without an alignment does not count
+    for i in (1, 2):
+        ledger.reserve(another(i, aligns=True), cap).settle()
+    assert (ledger.alignments("patients", "south"), ledger.alignments("patients", "east")) == (2, 0)
+    with pytest.raises(BudgetRefused, match="aligned 2 times with west"):
+        ledger.reserve(another(3, aligns=True, counterparties=("east", "west")), cap)
+    ledger.reserve(another(4, aligns=True, counterparties=("east",)), cap).settle()
+    ledger.reserve(another(5), cap).settle()
+
+
+def test_what_a_cap_may_be() -> None:
+    for epsilon, delta, most in ((1.0, None, None), (None, 1e-9, None), (0.0, 1e-9, None), (float("inf"), 1e-9, None),
+                                 (float("nan"), 1e-9, None), (1.0, 0.0, None), (1.0, 1.0, None), (None, None, -1)):
+        with pytest.raises(StudyInvalid, match=r"\[ledger\]"):
+            Cap(epsilon, delta, most)
+    with pytest.raises(StudyInvalid):
+        another(1, rho=Fraction(-1))
+
+
+CHILD = """
+import sys, time
+from dataclasses import replace
+from parties.ledger import *
+from tests.parties.test_ledger import EVENT, RUN
+run = Ledger(sys.argv[1]).reserve(replace(RUN, computes=sys.argv[2] == "computes"))
+run.begin(EVENT)
+print("begun", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def child(ledger: Ledger, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen([sys.executable, "-c", CHILD, str(ledger.path), request.param], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stdout.readline() == "begun\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+@pytest.mark.parametrize("child", ["computes"], indirect=True)
+def test_a_computing_partys_run_that_dies_keeps_its_events(ledger: Ledger, child: subprocess.Popen[str]) -> None:
+    assert spent(ledger) == RHO
+    with pytest.raises(BudgetRefused, match="already under way"):
+        ledger.reserve(RUN)
+    child.send_signal(signal.SIGSTOP)  # stopped is not dead
+    assert spent(ledger) == RHO
+    child.kill()
+    child.wait()
+    assert spent(ledger) == EVENT.rho
+    run = ledger.reserve(RUN)  # resumed under the same id: reserved again, its events kept
+    assert spent(ledger) == RHO and len(ledger.entries()) == 1
+    run.begin(EVENT)
+    run.settle()
+    assert spent(ledger) == 2 * EVENT.rho
+
+
+@pytest.mark.parametrize("child", ["contributes"], indirect=True)
+def test_a_contributors_run_that_dies_keeps_its_reservation(ledger: Ledger, child: subprocess.Popen[str]) -> None:
+    child.kill()
+    child.wait()
+    assert spent(ledger) == RHO == spent(ledger)
+    with pytest.raises(BudgetRefused):
+        ledger.reserve(another(2), Cap(1.0, 1e-9))
+
+
+def test_without_its_lock_file_a_run_is_not_known_to_be_dead(ledger: Ledger) -> None:
+    ledger.reserve(RUN).close()
+    (lock,) = ledger.path.parent.glob("*.locks/*")
+    lock.unlink()
+    assert spent(ledger) == RHO
+
+
+RACE = """
+import sys
+from dataclasses import replace
+from parties.ledger import *
+from tests.parties.test_ledger import EVENT, RHO, RUN
+ledger, me, done = Ledger(sys.argv[1]), sys.argv[2], 0
+for i in range(8):
+    try:
+        run = ledger.reserve(replace(RUN, run=f"{me}-{i}", rho=RHO / 10), Cap(1.0, 1e-9))
+    except BudgetRefused:
+        continue
+    run.begin(replace(EVENT, rho=RHO / 10))
+    run.settle()
+    done += 1
+print(done)
+"""
+
+
+def test_concurrent_runs_together_stay_within_the_cap(ledger: Ledger) -> None:
+    """Four processes ask for eight tenths of the cap each: exactly ten runs in all are admitted, whoever comes first."""
+    racers = [subprocess.Popen([sys.executable, "-c", RACE, str(ledger.path), str(i)], stdout=subprocess.PIPE, text=True)
+              for i in range(4)]
+    admitted = [int(racer.communicate(timeout=60)[0]) for racer in racers]
+    assert sum(admitted) == 10 and spent(ledger) == RHO
+    assert all(entry.state == "settled" and len(entry.events) == 1 for entry in ledger.entries())
+
+
+KILLED = """
+import os, signal, sys
+from parties.ledger import *
+from tests.parties.test_ledger import EVENT, RUN
+ledger = Ledger(sys.argv[1])
+with ledger._transaction() as database:  # killed between the first statement and the commit
+    ledger._insert(database, RUN)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_reservation_that_was_not_committed_leaves_no_trace(ledger: Ledger) -> None:
+    ledger.reserve(another(1)).settle()
+    assert subprocess.run([sys.executable, "-c", KILLED, str(ledger.path)]).returncode == -9
+    assert [entry.reservation.run for entry in ledger.entries()] == ["run-1"]
+    ledger.reserve(RUN).settle()
+
+
+def test_a_ledger_that_cannot_be_used_refuses_the_run(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("not a database" * 100)
+    (tmp_path / "folder").mkdir()
+    newer = sqlite3.connect(tmp_path / "newer")
+    newer.execute("PRAGMA user_version = 2")
+    newer.close()
+    for name in ("text", "folder", "newer", "text/below"):
+        with pytest.raises(BudgetRefused) as caught:
+            Ledger(tmp_path / name).reserve(RUN)
+        assert str(tmp_path / name) in caught.value.sentence and caught.value.sentence.endswith(".")
+
+
+def test_where_the_ledger_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "mine.db"))
+    assert default_path() == tmp_path / "mine.db" == Ledger().path
+    monkeypatch.delenv("COSYNTH_LEDGER")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert default_path() == tmp_path / "cosynth" / "ledger.db"
+    for unset in ("", "relative"):  # the XDG specification: ignore what is not absolute
+        monkeypatch.setenv("XDG_DATA_HOME", unset)
+        monkeypatch.setenv("HOME", str(tmp_path))
+        assert default_path() == tmp_path / ".local" / "share" / "cosynth" / "ledger.db"

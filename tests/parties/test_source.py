@@ -1,0 +1,201 @@
+"""Sources: the same rows from every format, types never guessed, and errors that hold nothing of the data."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mpc_protocols.errors import DataRefused, StudyInvalid
+from parties.source import Source, locate, open_source
+from tests.parties.tables import CANARY, assert_says, everything_in, write_csv, write_duckdb, write_parquet
+
+
+def rows_of(source: Source, names: list[str], rows: int = 1000) -> list[tuple[object, ...]]:
+    return [row for batch in source.batches(names, rows) for row in zip(*batch.to_pydict().values(), strict=True)]
+
+
+def refused(path: Path, content: str | bytes, names: list[str]) -> DataRefused:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises(DataRefused) as caught, open_source(locate(path)) as source:
+        rows_of(source, names)
+    return caught.value
+
+
+def test_importing_the_parties_modules_loads_nothing_heavy() -> None:
+    code = ("import sys; import parties.source, parties.coding, parties.counting, parties.ledger, parties.journal; "
+            "print([m for m in ('ibis', 'duckdb', 'pyarrow', 'pandas', 'numpy') if m in sys.modules])")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_format_streams_the_same_rows_in_order(tmp_path: Path) -> None:
+    columns = {"a": [f"{i}" for i in range(5000)], "b b": [None if i % 7 == 0 else f"x{i % 3}" for i in range(5000)]}
+    expected = list(zip(columns["b b"], columns["a"], strict=True))
+    for location in (write_csv(tmp_path / "t.csv", columns), write_parquet(tmp_path / "t.parquet", columns),
+                     write_duckdb(tmp_path / "t.duckdb", columns)):
+        with open_source(location) as source:
+            assert source.columns == ("a", "b b")
+            assert rows_of(source, ["b b", "a"]) == expected
+            assert max(batch.num_rows for batch in source.batches(["a"], 300)) <= 300
+
+
+def test_csv_is_text_whatever_it_looks_like(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('\ufeffid,Id,v,v\r\n007,1.0,true,2020-01-01\r\n,"a ""b"", c","x\r\ny",NULL\r\n"",\t, z ,#\r\n', newline="")
+    with open_source(locate(path)) as source:
+        assert source.columns == ("id", "Id", "v", "v")  # case matters; the first of two equal names is taken
+        assert rows_of(source, ["id", "Id", "v"]) == [("007", "1.0", "true"), (None, 'a "b", c', "x\r\ny"), (None, "\t", " z ")]
+
+
+def test_names_that_look_like_patterns_are_read_literally(tmp_path: Path) -> None:
+    (tmp_path / "x1.csv").write_text("a\nwrong\n")
+    for name in ("x[1].csv", "x*.csv", "x?.csv", "it's.csv"):
+        (tmp_path / name).write_text(f"a\n{name}\n")
+    for name in ("x[1].csv", "x*.csv", "x?.csv", "it's.csv"):
+        with open_source(locate(name, tmp_path)) as source:
+            assert rows_of(source, ["a"]) == [(name,)]
+
+
+@pytest.mark.parametrize(("content", "where", "what"), [
+    (f"a,b\n1,2\n3,{CANARY},5\n", "line 3", "as many fields"),
+    (f"a,b\n1,2\n{CANARY}\n", "line 3", "as many fields"),
+    (f'a,b\n1,2\n"{CANARY},5\n6,7\n', "line 3", "quotation mark"),
+    (f'a,b\n1,"2" {CANARY}\n', "line 2", "quotation mark"),
+    (f"a,b\n1,2\n3,4\n5,{CANARY}".encode() + b"\xff\xfe\n", "line 4", "not UTF-8"),
+    (f"a,b\n1,2\r\n3,{CANARY}\r5,6\n", "a line", "not well-formed"),
+])
+def test_a_malformed_csv_is_refused_without_quoting_it(tmp_path: Path, content: str | bytes, where: str, what: str) -> None:
+    error = refused(tmp_path / "t.csv", content, ["a", "b"])
+    assert_says(error, "t.csv", where, what)
+    assert error.__context__ is None and error.__cause__ is None
+
+
+@pytest.mark.parametrize("content", ["", "\n1,2\n", f"a,\"{CANARY}\n", b"a,\xff\n", "x" * (1 << 21)])
+def test_a_csv_without_a_header_line_is_refused(tmp_path: Path, content: str | bytes) -> None:
+    assert_says(refused(tmp_path / "t.csv", content, ["a"]), "t.csv", "header line")
+
+
+def test_damaged_files_are_refused(tmp_path: Path) -> None:
+    location = write_parquet(tmp_path / "t.parquet", {"a": [CANARY] * 5000})
+    assert location.path is not None
+    whole = location.path.read_bytes()
+    assert_says(refused(location.path, whole[:-10], ["a"]), "t.parquet", "Parquet")
+    assert_says(refused(location.path, whole[:20] + b"\xff" * 30 + whole[50:], ["a"]), "t.parquet", "Parquet")
+    (tmp_path / "t.duckdb").write_text(CANARY * 2000)
+    with pytest.raises(DataRefused) as caught:
+        open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": "people"}))
+    assert_says(caught.value, "t.duckdb", "not a DuckDB database")
+
+
+def test_missing_and_unreadable_files_are_named(tmp_path: Path) -> None:
+    for given in ("nowhere.csv", "nowhere.parquet", {"url": "duckdb://nowhere.duckdb", "table": "t"}):
+        with pytest.raises(DataRefused) as caught:
+            open_source(locate(given, tmp_path))
+        assert_says(caught.value, str(tmp_path / "nowhere"), "does not exist")
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(DataRefused) as caught:
+        open_source(locate("folder.csv", tmp_path))
+    assert_says(caught.value, "folder.csv", "not a file")
+
+
+def test_a_database_is_opened_read_only(tmp_path: Path) -> None:
+    location = write_duckdb(tmp_path / "t.duckdb", {"a": [1, 2]})
+    with open_source(location) as source, pytest.raises(Exception, match="read-only"):
+        source._connection.con.sql("CREATE TABLE stolen AS SELECT 1")
+    with pytest.raises(DataRefused) as caught:
+        open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": "absent"}))
+    assert_says(caught.value, "table absent does not exist")
+
+
+def test_what_data_may_be() -> None:
+    for bad in ("", 5, {"url": "duckdb://x"}, {"url": "", "table": "t"}, {"url": "duckdb://x", "table": "t", "key": CANARY},
+                {"url": f"mysql://u:{CANARY}@h/db", "table": "t"}, {"url": f"postgres://u:{CANARY}@h:port/db", "table": "t"}):
+        with pytest.raises(StudyInvalid) as caught:
+            locate(bad)  # type: ignore[arg-type]
+        assert CANARY not in everything_in(caught.value)
+    with pytest.raises(DataRefused, match=r"\.csv or \.parquet"):
+        locate("people.xlsx")
+
+
+def test_credentials_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"postgres://me:{CANARY}@db.example:5433/health?sslpassword={CANARY}"
+    location = locate({"url": url, "table": "people"})
+    assert (location.label, location.dataset) == ("postgres://db.example:5433/health table people",
+                                                  "postgres://db.example:5433/health#people")
+    assert CANARY not in repr(location)
+    asked: dict[str, object] = {}
+
+    def refuse(url: str, **options: object) -> None:
+        asked.update(url=url, **options)
+        raise OSError(f"connection to {url} failed")
+
+    monkeypatch.setattr("ibis.connect", refuse)
+    with pytest.raises(DataRefused) as caught:
+        open_source(location)
+    assert_says(caught.value, "db.example:5433/health", "cannot be opened")
+    assert asked == {"url": url, "options": "-c default_transaction_read_only=on"}
+
+
+def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    monkeypatch.delitem(sys.modules, "ibis.backends.postgres", raising=False)
+    with pytest.raises(DataRefused) as caught:
+        open_source(locate({"url": f"postgres://me:{CANARY}@localhost/db", "table": "people"}))
+    assert_says(caught.value, "ibis-framework[postgres]")
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    location = write_csv(tmp_path / "t.csv", {"a": [CANARY] * 10})
+    with open_source(location) as source, pytest.raises(DataRefused) as caught:
+        with (tmp_path / "t.csv").open("a") as file:
+            file.write("more\n")
+        rows_of(source, ["a"])
+    assert_says(caught.value, "changed while it was read")
+
+
+def test_places_are_physical_lines(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('a,b\n1,2\n\n\n"3\n3",4\n5,6\n\n7,8\n')
+    with open_source(locate(path)) as source:
+        assert rows_of(source, ["a"]) == [("1",), ("3\n3",), ("5",), ("7",)]
+        assert source.places([0, 1, 2, 3]) == {0: "line 2", 1: "line 5", 2: "line 7", 3: "line 9"}
+    path.write_text("a\n1\n\n3\n")  # in a single column a blank line is a missing value
+    with open_source(locate(path)) as source:
+        assert rows_of(source, ["a"]) == [("1",), (None,), ("3",)]
+        assert source.places([1, 2]) == {1: "line 3", 2: "line 4"}
+    with open_source(write_parquet(tmp_path / "t.parquet", {"a": [1, 2]})) as source:
+        assert source.places([1]) == {1: "row 2"}
+
+
+def test_units_over_their_bound_and_without_a_name(tmp_path: Path) -> None:
+    cases: list[tuple[list[object], int, tuple[bool, bool]]] = [
+        (["p", "q", "p"], 2, (False, False)), (["p", "q", "p"], 1, (True, False)), (["p", None, None], 1, (False, True)),
+        (["p", "", "p"], 1, (True, True)), (["01", "1"], 1, (False, False)), ([], 1, (False, False))]
+    for values, bound, expected in cases:
+        import pyarrow as pa
+        columns = {"id": values, "v": [0] * len(values)}
+        schema = pa.schema([("id", pa.string()), ("v", pa.int64())])
+        for location in (write_csv(tmp_path / "t.csv", columns), write_parquet(tmp_path / "t.parquet", columns, schema)):
+            with open_source(location) as source:
+                assert source.units("id", bound) == expected, (values, bound, location.kind)
+
+
+def test_closing_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    location = write_csv(tmp_path / "t.csv", {"a": [1]})
+    spill = tmp_path / "spill"
+    spill.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(spill))
+    source = open_source(location)
+    (folder,) = spill.iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    source.close()
+    source.close()
+    (tmp_path / "t.csv").write_text("")
+    with pytest.raises(DataRefused):
+        open_source(location)
+    assert not os.listdir(spill)
