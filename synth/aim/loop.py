@@ -87,8 +87,9 @@ def run(oracle: MarginalOracle, plan: AimPlan, observe: Observe) -> Synthesis:
         if plan.config.rounds is None and not moved:
             sigma2, epsilon = sigma2 / 4, epsilon * 2
     rows = plan.config.synthetic_rows
-    return Synthesis(loop.model, tuple(loop.measurements), tuple(loop.selected), loop.noisy_total,
-                     max(0, round(loop.noisy_total)) if rows is None else rows)
+    if rows is None:
+        rows = min(max(0, round(loop.noisy_total)), oracle.row_bound)  # wide noise must not ask for more than could be there
+    return Synthesis(loop.model, tuple(loop.measurements), tuple(loop.selected), loop.noisy_total, rows)
 
 
 class _Loop:

@@ -27,6 +27,7 @@ from fractions import Fraction
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Adjacency, Clique
+from mpc_protocols.mechanisms.gaussian import MAX_SIGMA2
 from synth.accounting import Budget
 from synth.charges import Charges, cell_distance, mean_noise
 from synth.domain import MOST_VALUES, Domain
@@ -168,6 +169,9 @@ def plan(domain: Domain, workload: Workload, config: AimConfig, *, epsilon: floa
         presumed = 2 * noise(budget.rho_cap)[0]
         budget = Budget.of(epsilon, delta, distance(presumed))
         sigma2, first_epsilon = noise(budget.rho_cap)
+    if sigma2 > MAX_SIGMA2:
+        raise StudyInvalid(f"[privacy] epsilon = {epsilon} is too little for {columns} columns and {most_rounds} rounds: the "
+                           f"noise would have a standard deviation of {math.sqrt(sigma2):.3g}.")
     left = budget.rho_cap - columns * charges.measuring(sigma2)
     draft = AimPlan(domain, workload, config, charges, budget, sigma2, first_epsilon, sigma2, (most_rounds, most_rounds),
                     candidates, oversized)
