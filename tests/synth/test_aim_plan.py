@@ -70,7 +70,7 @@ def test_extremes_of_epsilon_still_have_a_plan() -> None:
     assert adult(AimConfig(rounds=1, select_share=0.5), 1000.0).epsilon == MOST_EPSILON
     assert adult(AimConfig(), 0.01).sigma2 > 10**6
     with pytest.raises(StudyInvalid, match="epsilon"):
-        adult(AimConfig(), 1e-5)
+        adult(AimConfig(), 1e-5, 1e-9)
     assert 1 <= adult(AimConfig(), 1000.0).rounds[0] <= adult(AimConfig(), 1000.0).rounds[1] <= 112
 
 
