@@ -65,7 +65,7 @@ def bars(title: str, labels: Sequence[str], shares: Sequence[float], dots: Dots 
 def steps(title: str, edges: Sequence[float], shares: Sequence[float], dots: Dots | None, *, dotted: bool) -> Markup:
     """A histogram over a numeric axis as one stepped area; measurements as dots, or as a thin line when there are many."""
     left, right, top, bottom, height = 34.0, WIDTH - 6.0, 10.0, 132.0, 156.0
-    tops = [share + spread for share, spread in zip(dots.shares, dots.spread, strict=True)] if dots else []
+    tops = [share + 2 * spread for share, spread in zip(dots.shares, dots.spread, strict=True)] if dots else []
     most = max([*shares, *tops, 1e-9])
     span = edges[-1] - edges[0] or 1.0
 
@@ -118,7 +118,7 @@ def heat_map(names: Sequence[str], strength: NDArray[np.float64]) -> Markup:
     pairs = [(float(strength[i, j]), names[j], names[i]) for i in range(len(names)) for j in range(i)]
     said = "; ".join(f"{one} and {two} {value:.2f}" for value, one, two in sorted(pairs, reverse=True)[:5])
     return drawing(side + 7.2 * longest, side, marks, title="Association of every two columns in the model",
-                   description=f"Strongest: {said}." if said else "", class_="heat")
+                   description=f"Strongest: {said}." if said else "", class_="heat", scale=1.25)
 
 
 def budget(spends: Sequence[tuple[str, str, float]], cap: float) -> Markup:

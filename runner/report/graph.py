@@ -35,11 +35,15 @@ def picture(columns: Sequence[str], cliques: Mapping[Clique, Sequence[int]], *, 
     rows = _lines(apart, shown, width)
     room = height if linked else PILL
     places = _place(linked, list(cliques), {name: _pill(shown[name]) for name in linked}, width, room)
+    if linked:  # the picture is as high as what it shows
+        top = min(y for _, y in places.values()) - PILL
+        places = {name: (x, round(y - top, 1)) for name, (x, y) in places.items()}
+        room = max(y for _, y in places.values()) + PILL
     for i, row in enumerate(rows):
         across = sum(_pill(shown[name]) + 10 for name in row) - 10
         x = (width - across) / 2
         for name in row:
-            places[name] = (x + _pill(shown[name]) / 2, room + 34 + 34 * i)
+            places[name] = (x + _pill(shown[name]) / 2, room + 12 + 34 * i)
             x += _pill(shown[name]) + 10
     marks = [*_areas(cliques, places), *_threads(cliques, places)]
     for name in columns:
@@ -51,7 +55,7 @@ def picture(columns: Sequence[str], cliques: Mapping[Clique, Sequence[int]], *, 
                             label(x, y + 4.3, shown[name], class_="node", anchor="middle"))))
     if sum(len(orders) for orders in cliques.values()) <= BADGES:
         marks.extend(_badges(cliques, places, shown))
-    total = room + (34 * len(rows) + 20 if rows else 0)
+    total = room + 34 * len(rows)
     described = "; ".join(" × ".join(clique) for clique in cliques) or "no two columns were measured together"
     return drawing(width, total, marks, title="Columns that were measured together", description=described, class_=class_)
 

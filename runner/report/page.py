@@ -76,7 +76,7 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
         style=Markup(_source("report.css")), facts=facts, privacy=facts["privacy"], statement=statement(facts),
         algorithm=_algorithm(facts), ledger=_ledger(run), reserved=_reserved(facts["privacy"]), map=_map(run),
         marginals=_marginals(run), columns=[_column(run, one) for one in columns], noisy_total=run.noisy_total,
-        one_sigma=_one_sigma(run), heat=_heat(run), phases=_phases(run), timeline=_timeline(run), parties=_parties(facts),
+        sigmas=_sigmas(run), heat=_heat(run), phases=_phases(run), timeline=_timeline(run), parties=_parties(facts),
         demo=_demo(run, columns, comparison), example=" ".join(shlex.quote(name) for name in run.domain.names[:2]))
 
 
@@ -124,9 +124,9 @@ def _told(event: Release, winner: Clique | None) -> tuple[str, str, str]:
         count = candidates if isinstance(candidates, int) else len(candidates)
         notes.append(f"among {words.whole(count)} candidate{'s' * (count != 1)}")
     if "sigma2" in detail:
-        notes.append(f"noise σ = {words.plain(math.sqrt(Fraction(detail['sigma2'])))} rows")
+        notes.append(f"noise σ\u00a0=\u00a0{words.plain(math.sqrt(Fraction(detail['sigma2'])))} rows")
     if "epsilon" in detail:
-        notes.append(f"step ε = {words.plain(float(Fraction(detail['epsilon'])))}")
+        notes.append(f"step ε\u00a0=\u00a0{words.plain(float(Fraction(detail['epsilon'])))}")
     return _EVENTS.get(event.what, event.what), names, ", ".join(notes)
 
 
@@ -160,9 +160,10 @@ def _marginals(run: Run) -> list[dict[str, Any]]:
             for a, ratio in zip(found, ratios, strict=True)]
 
 
-def _one_sigma(run: Run) -> float | None:
-    alone = [m.sigma2 for m in run.measurements if len(m.clique) == 1]
-    return math.sqrt(min(alone)) if alone else None
+def _sigmas(run: Run) -> list[str]:
+    """The least and the largest noise of a count, as written; one if they are written alike; none without measurements."""
+    found = [math.sqrt(m.sigma2) for m in run.measurements]
+    return list(dict.fromkeys(words.plain(sigma) for sigma in (min(found), max(found)))) if found else []
 
 
 def _column(run: Run, one: OneWay) -> dict[str, Any]:
@@ -176,26 +177,26 @@ def _column(run: Run, one: OneWay) -> dict[str, Any]:
         note.append("Not measured: the model filled this column in.")
     elif len(one.source) > 1:
         note.append(f"Measured as part of {_joined(one.source)}.")
-    return {"name": one.name, "kind": column.kind, "size": column.size, "chart": chart, "notes": note}
+    unit = {"numeric": "bin", "codes": "code"}.get(column.kind, "value")
+    count = column.size - column.missing
+    kind = f"{words.whole(count)} {unit}{'s' * (count != 1)}{' or missing' * column.missing}"
+    return {"name": one.name, "kind": kind, "chart": chart, "notes": note}
 
 
 def _chart(title: str, column: Column, shares: list[float], dots: charts.Dots | None) -> tuple[Markup, list[str]]:
-    """Bars for few values, the largest of many categories with the rest summed, a stepped area for numbers and long codes."""
+    """Bars for few values and for the largest of many categories, a stepped area for numbers and long codes; and notes."""
     count = column.size
     notes: list[str] = []
     if column.kind == "categorical" or (column.kind == "codes" and count <= FEW):
-        groups = [[code] for code in range(count)]
-        names = [column.label(code) for code in range(count)]
-        if count > FEW:
-            ranked = sorted(range(count), key=lambda code: (-shares[code], code))
-            rest = sorted(ranked[FEW - 1:])
-            groups = [[code] for code in ranked[:FEW - 1]] + [rest]
-            names = [column.label(code) for code in ranked[:FEW - 1]] + [f"{len(rest)} others"]
+        ranked = sorted(range(count), key=lambda code: (-shares[code], code)) if count > FEW else list(range(count))
+        groups, rest = [[code] for code in ranked[:FEW]], ranked[FEW:]
+        if rest:
+            notes.append(_amount(f"{words.spelled(len(rest))} more values".capitalize(), shares, dots, rest))
+        names = [column.label(code) for code in ranked[:FEW]]
         return charts.bars(title, names, _sums(shares, groups), _grouped(dots, groups)), notes
     if column.missing:
         count -= 1
-        said = f"Missing: {words.percent(shares[count])} of the synthetic rows"
-        notes.append(said + (f", {words.percent(dots.shares[count])} {dots.name}." if dots else "."))
+        notes.append(_amount("Missing", shares, dots, [count]))
     edges = list(column.edges()) if isinstance(column, Numeric) else [code - 0.5 for code in range(count + 1)]
     per = -(-count // MOST_GROUPS)
     groups = [list(range(at, min(at + per, count))) for at in range(0, count, per)]
@@ -203,6 +204,12 @@ def _chart(title: str, column: Column, shares: list[float], dots: charts.Dots | 
     if per > 1:
         notes.append(f"Drawn with {per} neighbouring values summed.")
     return charts.steps(title, borders, _sums(shares, groups), _grouped(dots, groups), dotted=len(groups) <= MOST_DOTS), notes
+
+
+def _amount(what: str, shares: Sequence[float], dots: charts.Dots | None, codes: Sequence[int]) -> str:
+    """Shares that stand below the chart."""
+    said = f"{what}: {words.percent(_sums(shares, [codes])[0])} of the synthetic rows"
+    return said + (f", {words.percent(_sums(dots.shares, [codes])[0])} {dots.name}." if dots else ".")
 
 
 def _sums(shares: Sequence[float], groups: Sequence[Sequence[int]]) -> list[float]:

@@ -42,15 +42,18 @@ def group(children: Iterable[Markup], **attributes: str | float | None) -> Marku
 
 
 def drawing(width: float, height: float, children: Iterable[Markup], *, title: str, description: str = "", class_: str = "",
-            stretched: bool = False) -> Markup:
-    """An <svg> as wide as its container (`stretched`: and as high), which is one named image to a screen reader."""
+            stretched: bool = False, scale: float | None = None) -> Markup:
+    """An <svg> as wide as its container, which is one named image to a screen reader.
+
+    stretched: fills its container's height too. scale: not wider than so many pixels a unit.
+    """
     inside = [tag("title", title)]
     if description:
         inside.append(tag("desc", description))
     inside.extend(children)
     return tag("svg", Markup("").join(inside), viewBox=f"0 0 {number(width)} {number(height)}", role="img",
                aria_label=f"{title}. {description}" if description else title, class_=class_ or None,
-               preserveAspectRatio="none" if stretched else None)
+               preserveAspectRatio="none" if stretched else None, width=None if scale is None else width * scale)
 
 
 def label(x: float, y: float, content: str, *, class_: str = "label", anchor: str | None = None, most: int = 0,

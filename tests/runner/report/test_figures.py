@@ -161,10 +161,11 @@ def test_coordinates_keep_two_decimals(value: float) -> None:
 
 
 def test_numbers_as_people_write_them() -> None:
-    written = {plain(0.0123456): "0.0123", plain(0): "0", plain(1234.6): "1,235", plain(1e-5): "10⁻⁵",
-               plain(2.5e-15): "2.5 × 10⁻¹⁵", plain(3e9): "3 × 10⁹", percent(0.5): "50 %", percent(0.12346, 2): "12.35 %", percent(1): "100 %", size(12): "12 B",
-               size(4210): "4.21 kB", size(23_100_000): "23.1 MB", size(5e9): "5 GB", duration(0.25): "250 ms",
-               duration(7.42): "7.42 s", duration(600): "10 min", duration(9000): "2 h 30 min"}
+    written = {
+        plain(0.0123456): "0.0123", plain(0): "0", plain(1234.6): "1,235", plain(1e-5): "10⁻⁵", plain(2.5e-15): "2.5 × 10⁻¹⁵",
+        plain(3e9): "3 × 10⁹", percent(0.5): "50 %", percent(0.12346, 2): "12.35 %", percent(1): "100 %", size(12): "12 B",
+        size(4210): "4.21 kB", size(23_100_000): "23.1 MB", size(5e9): "5 GB", duration(0.25): "250 ms",
+        duration(7.42): "7.42 s", duration(600): "10 min", duration(9000): "2 h 30 min"}
     assert {text.replace("\u00a0", " "): expected for text, expected in written.items()} == {v: v for v in written.values()}
     assert [listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
     assert moment("2025-11-04T09:31:07+00:00") == "4 November 2025, 09:31 UTC" and moment("yesterday") == "yesterday"

@@ -212,6 +212,33 @@ def test_every_drawing_has_a_name_and_every_table_headers(finished: Path) -> Non
     assert levels[0] == 1 and levels.count(1) == 1 and all(b <= a + 1 for a, b in pairwise(levels))
 
 
+def luminance(colour: str) -> float:
+    """Relative luminance of WCAG 2.2."""
+    parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)] if len(colour) == 7 else [int(c, 16) / 15 for c in colour[1:]]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark", "print"])
+def test_contrast(finished: Path, theme: str) -> None:
+    """Texts have a contrast of 4.5 with the page, marks of 3 (WCAG 2.2 AA), in every theme."""
+    text = (finished / "report.html").read_text(encoding="utf-8")
+    themes = dict(zip(("light", "dark", "print"), re.findall(r":root \{(.*?)\}", text, re.DOTALL), strict=True))
+    colours: dict[str, str] = {}
+    for name in ("light", theme):
+        colours.update(re.findall(r"--([\w-]+): (#\w+)", themes[name]))
+
+    def contrast(one: str, other: str) -> float:
+        light, dark = sorted((luminance(colours[one]), luminance(colours[other])), reverse=True)
+        return (light + 0.05) / (dark + 0.05)
+
+    for ink in ("ink", "muted", "synthetic-ink", "h0", "h1", "h2", "h3", "h4", "h5"):  # badges: page colour on the hue
+        assert contrast(ink, "paper") >= 4.5, (theme, ink)
+    assert contrast("warn", "warn-paper") >= 4.5 and contrast("ink", "raised") >= 4.5
+    for mark in ("synthetic", "measured", "real", "select"):
+        assert contrast(mark, "paper") >= 3, (theme, mark)
+
+
 @pytest.mark.parametrize("missing", ["run.json", "measurements.json", "events.jsonl", "model.npz", "synthetic.csv"])
 def test_a_missing_or_damaged_file_is_named(finished: Path, tmp_path: Path, missing: str) -> None:
     directory = changed(finished, tmp_path)
