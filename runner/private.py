@@ -92,7 +92,7 @@ def _read(path: Path, found: list[str]) -> Private:
     caps: dict[str, Any] = {
         "cap_epsilon": float(ledger.number("cap_epsilon")) if "cap_epsilon" in ledger else None,
         "cap_delta": float(ledger.number("cap_delta", below=1.0)) if "cap_delta" in ledger else None,
-        "max_alignments": ledger.integer("max_alignments", low=1) if "max_alignments" in ledger else None,
+        "max_alignments": ledger.integer("max_alignments", low=0) if "max_alignments" in ledger else None,
     }
     return Private(
         data=read_location(table, path),

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mpc_protocols.functionality import Adjacency
 
 if TYPE_CHECKING:
+    from parties.source import Location
     from synth.domain import Domain
     from synth.workload import Workload
 
@@ -25,11 +26,20 @@ ADAPTIVE: Literal["adaptive"] = "adaptive"
 
 @dataclass(frozen=True)
 class DataLocation:
-    """Where a custodian's table is: a .csv or .parquet file (absolute path), or a table of a database."""
+    """Where a custodian's table is: a .csv or .parquet file (absolute path), or a table of a database.
+
+    The address may hold a password and is not even in the `repr`.
+    """
 
     path: Path | None = None
-    url: str | None = None
+    url: str | None = field(default=None, repr=False)
     table: str | None = None
+
+    def locate(self) -> Location:
+        """The place, as `parties.source` knows it. Raises `StudyInvalid` or `DataRefused`."""
+        from parties.source import locate
+
+        return locate(self.path if self.path is not None else {"url": self.url, "table": self.table})
 
 
 @dataclass(frozen=True)

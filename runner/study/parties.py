@@ -133,6 +133,10 @@ def read_location(table: Table, path: Path) -> DataLocation | None:
         if "url" in inner and url.partition("://")[0] not in SCHEMES:
             # the address may hold a password: never echo it
             inner.problem("must begin with " + ", ".join(f"{scheme}://" for scheme in SCHEMES), "url")
+        scheme, _, place = url.partition("://")
+        if scheme == "duckdb":
+            file, mark, rest = place.partition("?")
+            url = f"{scheme}://{(path.parent / file).resolve()}{mark}{rest}"
         return DataLocation(url=url, table=name)
     if isinstance(given, str) and Path(given).suffix.lower() in FORMATS:
         return DataLocation(path=(path.parent / given).resolve())

@@ -44,7 +44,8 @@ def _normalise(table: Table, columns: int) -> tuple[str, ...]:
     if (isinstance(rules, list) and len(rules) == columns
             and all(isinstance(rule, str) and (rule in NORMALISE or re.fullmatch(r"phone:[A-Z]{2}", rule)) for rule in rules)):
         return tuple(rules)
-    table.problem(f'must be {", ".join(NORMALISE)} or "phone:CC", or a list, one per column of id, got {shown(given)}', "normalise")
+    words = ", ".join(NORMALISE)
+    table.problem(f'must be {words} or "phone:CC", or a list, one per column of id, got {shown(given)}', "normalise")
     return ("text",) * columns
 
 

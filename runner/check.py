@@ -1,0 +1,245 @@
+"""Every problem of a run in one go, before the appointed hour: what `check` looks at (DESIGN section 8).
+
+Each look is a function that yields findings: fine, worth knowing, or a problem with the error that a run would end with.
+Nothing is sent, released or charged. Names and places of this party's own data may appear: they are shown to its owner.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, PeerIdentity, PeerUnreachable, StudyInvalid, UsageError
+from runner import private as private_file
+from runner import study as study_file
+from runner.private import Private
+from runner.study import DataLocation, Party, Study
+from runner.study.table import nearest
+
+if TYPE_CHECKING:
+    from synth.aim import AimPlan
+
+CONNECT_S = 3.0
+SOON_DAYS = 30
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of `check`: a problem if `error` is set, else something that is fine, or (`note`) worth knowing."""
+
+    text: str
+    error: CosynthError | None = None
+    note: bool = False
+
+
+def fine(text: str) -> Finding:
+    """A look that found nothing wrong."""
+    return Finding(text)
+
+
+def note(text: str) -> Finding:
+    """Something to know that does not prevent a run."""
+    return Finding(text, note=True)
+
+
+def problem(error: CosynthError) -> Finding:
+    """What a run would end with."""
+    return Finding(error.sentence, error)
+
+
+def findings(path: Path, party: str | None, private: Path | None, connect: bool) -> Iterator[Finding]:
+    """All findings about a study, and about one party of it if named."""
+    wrong = [StudyInvalid(sentence) for sentence in study_file.problems(path)]
+    if private is not None:
+        wrong += [StudyInvalid(sentence) for sentence in private_file.problems(private)]
+    yield from map(problem, wrong)
+    if wrong:
+        yield note("the rest is looked at once these are corrected")
+        return
+    study, own = study_file.load(path), private_file.load(private)
+    if party is not None and party not in (names := [member.name for member in study.parties]):
+        yield problem(UsageError(f"--party {party} is not in {path}{nearest(party, names)}; its parties: {', '.join(names)}."))
+        return
+    yield fine(f"{path}: {study.name}, {study.algorithm} on {study.backend}, {len(study.parties)} parties")
+    if private is not None:
+        yield fine(f"{private}: this party's private file")
+    plan = None
+    try:
+        from runner.synthesis import plan_of
+
+        plan = plan_of(study)
+        yield from _planned(study, plan)
+    except StudyInvalid as error:
+        yield problem(error)
+    if party is None:
+        yield from _everybody(study)
+        return
+    yield from _certificates(study, study.party(party), own)
+    yield from _own_data(study, party, own)
+    if plan is not None:
+        yield from _budget(study, party, own, plan)
+    yield from _port(study.party(party), own)
+    if connect:
+        yield from _peers(study, party)
+
+
+def _planned(study: Study, plan: AimPlan) -> Iterator[Finding]:
+    rounds = "up to " * (plan.rounds[0] != plan.rounds[1]) + str(plan.rounds[1])
+    yield fine(f"budget: rho {float(plan.budget.rho_cap):.4g} for epsilon {float(study.privacy.epsilon):g}, delta "
+               f"{float(study.privacy.delta):g}; {rounds} rounds among {len(plan.candidates)} candidates")
+    for clique in plan.oversized:
+        size = study.domain.cells(clique) * 8 / 2**20
+        yield note(f"{' x '.join(clique)} ({size:.1f} MiB) is too large for max_model_mb = {study.settings.max_model_mb:g}: it is never "
+                   "measured itself, only its subsets are")
+
+
+def _everybody(study: Study) -> Iterator[Finding]:
+    """Without --party: the tables that happen to be on this machine, as a run on one machine would read them."""
+    here = 0
+    for party in study.parties:
+        if party.data is None:
+            words = "only computes" if party.compute else "has its data in its private file, or none"
+            yield note(f"{party.name} {words}, as far as the study says")
+        elif party.data.path is not None and not party.data.path.exists():
+            yield note(f"{party.name}: {party.data.path} is not on this machine; `check --party {party.name}` looks at it where it is")
+        else:
+            here += 1
+            yield from _table(study, party.name, party.data, False)
+    if not here:
+        yield note("no custodian's data is on this machine: only a deployment can run this study")
+
+
+def _own_data(study: Study, party: str, own: Private) -> Iterator[Finding]:
+    try:
+        data = private_file.location(study, party, own)
+    except StudyInvalid as error:
+        yield problem(error)
+        return
+    if data is None:
+        yield fine(f"{party} has no data of its own: it computes")
+    else:
+        yield from _table(study, party, data, own.allow_empty)
+
+
+def _table(study: Study, party: str, data: DataLocation, allow_empty: bool) -> Iterator[Finding]:
+    from parties.counting import inspect, validate
+    from parties.source import open_source
+
+    unit = study.privacy.unit
+    own_unit = None if unit.id is None else (unit.id, unit.max_rows)
+    try:
+        with open_source(data.locate()) as source:
+            wrong = validate(source, study.domain, max_rows=study.privacy.max_rows, unit=own_unit, allow_empty=allow_empty)
+            ignored = inspect(source, study.domain, own_unit).ignored
+    except CosynthError as error:
+        yield problem(type(error)(f"{party}: {error.sentence}"))
+        return
+    for sentence in wrong:
+        yield problem(DataRefused(f"{party}: {sentence}"))
+    if not wrong:
+        yield fine(f"{party}: its table fits the study")
+    if ignored:
+        yield note(f"{party}: columns that the study does not use are ignored: {', '.join(ignored)}")
+
+
+def _certificates(study: Study, party: Party, own: Private) -> Iterator[Finding]:
+    if study.session.tls == "insecure-loopback":
+        yield note('tls = "insecure-loopback": nothing is encrypted, and nobody is asked who they are')
+        return
+    if own.cert is None or own.key is None or own.ca is None:
+        missing = next(key for key in ("cert", "key", "ca") if getattr(own, key) is None)
+        yield problem(PeerIdentity(f"Party {party.name} has no certificate: its private file (--private) does not name `{missing}`."))
+        return
+    from parties.certificates import read
+
+    try:
+        for path, names in ((own.cert, (party.name,)), (own.ca, None)):
+            facts = read(path)
+            left = facts.not_after - datetime.now(UTC)
+            if left.total_seconds() <= 0:
+                raise PeerIdentity(f"{path} expired on {facts.not_after:%Y-%m-%d}; have it made anew (`python -m runner certs`).")
+            if facts.not_before > datetime.now(UTC):
+                raise PeerIdentity(f"{path} is valid from {facts.not_before:%Y-%m-%d %H:%M} UTC only; check this machine's clock.")
+            if names is not None and party.name not in facts.names:
+                raise PeerIdentity(f"{path} names {', '.join(facts.names)}, not {party.name}; take the certificate of this party.")
+            if names is not None and party.fingerprint not in (None, facts.fingerprint):
+                raise PeerIdentity(f"{path} is not the certificate that the study pins for {party.name}; its fingerprint is "
+                                   f"{facts.fingerprint}.")
+            words = f"{path} is valid until {facts.not_after:%Y-%m-%d} ({left.days} days)"
+            yield note(f"{words}: renew it soon") if left.days < SOON_DAYS else fine(words)
+        _key_fits(own.cert, own.key)
+        yield fine(f"{own.key} is the certificate's key")
+    except CosynthError as error:
+        yield problem(error)
+
+
+def _key_fits(cert: Path, key: Path) -> None:
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(cert, key, password="")
+    except (OSError, ValueError):
+        raise PeerIdentity(f"{key} cannot be read, is encrypted, or is not the key of {cert}; take the NAME.key that was made "
+                           "with it.") from None
+
+
+def _budget(study: Study, party: str, own: Private, plan: AimPlan) -> Iterator[Finding]:
+    with contextlib.suppress(StudyInvalid):  # a party that should not be there: named already
+        data = private_file.location(study, party, own)
+        if data is None:
+            return
+        from parties.ledger import Ledger
+        from synth.accounting import epsilon_of
+
+        ledger = Ledger(own.ledger.file)
+        cap, delta = own.ledger.cap_epsilon, own.ledger.cap_delta
+        if cap is None or delta is None:
+            yield note(f"{ledger.path}: no cap is set, the ledger only counts")
+            return
+        try:
+            dataset = own.ledger.dataset or data.locate().dataset
+            entries = ledger.entries(dataset) if ledger.path.exists() else []
+        except CosynthError as error:
+            yield problem(error)
+            return
+        spent = sum((entry.spent_rho for entry in entries), Fraction(0))
+        after = epsilon_of(spent + plan.budget.rho_cap, delta)
+        words = f"{dataset}: epsilon {epsilon_of(spent, delta):.3g} spent, {after:.3g} with this study, cap {cap:g} (delta {delta:g})"
+        yield problem(BudgetRefused(f"{words}: this run would exceed the cap.")) if after > cap else fine(f"ledger: {words}")
+
+
+def _port(party: Party, own: Private) -> Iterator[Finding]:
+    """Computing parties listen; contributors only connect."""
+    if not party.compute:
+        return
+    host, port = own.listen or (party.host, party.port)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+            probe.listen(1)
+        yield fine(f"{host}:{port} is free to listen on")
+    except OSError as error:
+        yield problem(PeerUnreachable(f"Party {party.name} cannot listen on {host}:{port} ({(error.strerror or 'error').lower()}); free "
+                                      "the port, or name an address of this machine with `listen` in the private file."))
+
+
+def _peers(study: Study, party: str) -> Iterator[Finding]:
+    for peer in study.computing:
+        if peer.name == party:
+            continue
+        try:
+            socket.create_connection((peer.host, peer.port), CONNECT_S).close()
+            yield fine(f"{peer.name} answers at {peer.address}")
+        except OSError as error:
+            reason = (error.strerror or "no answer").lower()
+            yield problem(PeerUnreachable(f"{peer.name} does not answer at {peer.address} ({reason}); it may not have started yet, or a "
+                                          "firewall is in between."))

@@ -1,0 +1,88 @@
+"""The command line (DESIGN section 8): parsing, help that teaches, and one sentence and exit code for every failure.
+
+Each command is a file in `runner/commands` with `add(commands)`, which declares its arguments and sets `run`, a function of the
+parsed arguments. Importing this file loads the standard library only, so that help, the launcher and the checks of a study
+start at once; commands load what they need when they run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from mpc_protocols.errors import UsageError
+from runner.commands import certs, check, demo, init, later, ledger, plan, query, report, run, sample
+from runner.failures import describe
+from runner.version import VERSION
+
+PURPOSE = """\
+Organisations that do not trust each other make one differentially private synthetic table
+from their separate data. Nobody ever holds all of it: three of them compute on secret shares,
+and only differentially private results are opened.
+"""
+SEQUENCE = """\
+see it work on this machine:
+  python -m runner demo
+
+a study of your own:
+  python -m runner init mystudy            a commented study to start from
+  python -m runner check mystudy/study.toml          every problem in one go
+  python -m runner plan mystudy/study.toml           rounds, bytes, time, epsilon; who learns what
+  python -m runner run mystudy/study.toml --out out  all parties on this machine (a rehearsal)
+
+between organisations, at each one (the study file is the same everywhere):
+  python -m runner certs make study.toml --out certs           once, at one place
+  python -m runner check study.toml --party north --private north.toml --connect
+  python -m runner run study.toml --party north --private north.toml --out out
+
+afterwards, without further budget:
+  python -m runner sample out --rows 100000
+  python -m runner query out age income
+  python -m runner ledger show
+
+exit codes:
+  0 done   1 internal error   2 usage   10 study invalid   20 peer unreachable or port in use
+  21 peer identity   22 studies differ   30 data does not fit the study   40 protocol aborted
+  41 peer lost   50 budget refused   130 interrupted
+"""
+COMMANDS = (demo, init, check, plan, run, certs, sample, query, report, ledger, later)
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaint is one sentence, like every other failure."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{self.prog}: {message}; see `{self.prog} --help`.")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    whole = Parser(prog="python -m runner", description=PURPOSE, epilog=SEQUENCE, allow_abbrev=False,
+                   formatter_class=argparse.RawDescriptionHelpFormatter)
+    whole.add_argument("--version", action="version", version=f"cosynth {VERSION}")
+    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add(commands)
+    return whole
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code. Standard error gets the final sentence of a failure and nothing else."""
+    try:
+        arguments = parser().parse_args(sys.argv[1:] if argv is None else argv)
+        arguments.run(arguments)
+        sys.stdout.flush()
+        return 0
+    except BrokenPipeError:
+        # the reader has seen enough (`... | head`); keep the interpreter from complaining about it at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except SystemExit as error:  # argparse, after --help and --version
+        return error.code if isinstance(error.code, int) else 0
+    except (Exception, KeyboardInterrupt) as error:
+        code, sentence = describe(error)
+        print(sentence, file=sys.stderr)
+        return code

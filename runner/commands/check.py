@@ -1,0 +1,53 @@
+"""`check STUDY`: every problem in one go, before the appointed hour."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpc_protocols.errors import UsageError
+from runner.commands import command
+
+if TYPE_CHECKING:
+    from runner.commands import Commands
+
+DESCRIPTION = """\
+Look for everything that would end a run, and name all of it: the study, and with --party this
+party's private file, table (every row is read), certificates, ledger and port. Nothing is sent or
+spent. The exit code is the first problem's.
+"""
+
+
+def add(commands: Commands) -> None:
+    """Declare the command."""
+    parser = command(commands, "check", run, help="name every problem before a run", description=DESCRIPTION,
+                     examples="  python -m runner check study.toml\n"
+                              "  python -m runner check study.toml --party north --private north.toml --connect\n")
+    parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
+    parser.add_argument("--party", metavar="NAME", help="this party, on this machine")
+    parser.add_argument("--private", metavar="FILE", type=Path, help="its private settings")
+    parser.add_argument("--connect", action="store_true", help="also try to reach the computing parties")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    for given, option in ((arguments.private is not None, "--private"), (arguments.connect, "--connect")):
+        if given and arguments.party is None:
+            raise UsageError(f"{option} belongs to one party: name it with --party NAME.")
+    from runner.check import findings
+
+    errors = []
+    for finding in findings(arguments.study, arguments.party, arguments.private, arguments.connect):
+        kind = "problem" if finding.error else "note" if finding.note else "ok"
+        if arguments.json:
+            code = finding.error.exit_code if finding.error else 0
+            print(json.dumps({"kind": kind, "text": finding.text, "code": code}), flush=True)
+        else:
+            print(f"{kind:<8} {finding.text}", flush=True)
+        if finding.error:
+            errors.append(finding.error)
+    if errors:
+        raise errors[0]

@@ -1,0 +1,119 @@
+"""`ledger show`: what this custodian's data has spent."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpc_protocols.errors import UsageError
+from runner import private as private_file
+from runner.commands import command
+
+if TYPE_CHECKING:
+    from parties.ledger import Entry
+    from runner.commands import Commands
+
+DESCRIPTION = """\
+Show the runs that this custodian's data has taken part in and what they spent, together and one by
+one. rho adds up over runs; epsilon is what the sum means at one delta. A run that did not finish
+keeps what it had begun to release.
+
+The ledger is the private file's, else $COSYNTH_LEDGER, else cosynth/ledger.db under the user's data
+directory.
+"""
+
+
+def add(commands: Commands) -> None:
+    """Declare the command."""
+    parser = commands.add_parser("ledger", help="what this custodian's data has spent", description="The custodian's privacy ledger.",
+                                 allow_abbrev=False)
+    inner = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    show = command(inner, "show", run, help="runs and what they spent", description=DESCRIPTION,
+                   examples="  python -m runner ledger show\n  python -m runner ledger show --private north.toml\n")
+    show.add_argument("--private", metavar="FILE", type=Path, help="a private file, whose ledger and cap are meant")
+    show.add_argument("--ledger", metavar="FILE", type=Path, help="a ledger file")
+    show.add_argument("--dataset", metavar="NAME", help="this population only")
+    show.add_argument("--delta", metavar="D", type=float, help="the delta of the epsilon shown (default: the cap's, else 1e-9)")
+    show.add_argument("--json", action="store_true", help="a JSON object")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run `ledger show`."""
+    settings = private_file.load(arguments.private).ledger
+    delta = arguments.delta if arguments.delta is not None else settings.cap_delta or 1e-9
+    if not 0 < delta < 1:
+        raise UsageError(f"--delta must lie between 0 and 1, got {delta:g}.")
+    from parties.ledger import Ledger, spent_epsilon
+
+    ledger = Ledger(arguments.ledger or settings.file)
+    dataset = arguments.dataset or settings.dataset
+    if not ledger.path.exists():
+        if (arguments.ledger or settings.file) is not None:
+            raise UsageError(f"{ledger.path} does not exist; a ledger is written by the first run with its data.")
+        print(json.dumps({"ledger": str(ledger.path), "datasets": []}) if arguments.json
+              else f"{ledger.path}: no run yet, nothing spent.")
+        return
+    entries = ledger.entries(dataset)
+    names = list(dict.fromkeys(entry.reservation.dataset for entry in entries))
+    datasets = []
+    for name in names:
+        own = [entry for entry in entries if entry.reservation.dataset == name]
+        capped = settings.cap_epsilon is not None and name == (settings.dataset or name)
+        datasets.append({"dataset": name, "epsilon": spent_epsilon(own, delta), "delta": delta,
+                         "rho": float(sum((entry.spent_rho for entry in own), Fraction(0))),
+                         "cap_epsilon": settings.cap_epsilon if capped else None, "cap_delta": settings.cap_delta if capped else None,
+                         "runs": [_facts(entry) for entry in own]})
+    if arguments.json:
+        print(json.dumps({"ledger": str(ledger.path), "datasets": datasets}))
+    else:
+        _print(ledger.path, datasets)
+
+
+def _facts(entry: Entry) -> dict[str, Any]:
+    asked = entry.reservation
+    return {"time": entry.time, "study": asked.study, "run": asked.run, "with": list(asked.counterparties), "epsilon": asked.epsilon,
+            "delta": asked.delta, "adjacency": asked.adjacency, "unit": asked.unit, "state": entry.state,
+            "rho_reserved": float(asked.rho), "rho": float(entry.spent_rho), "releases": len(entry.events)}
+
+
+def _print(path: Path, datasets: Sequence[dict[str, Any]]) -> None:
+    print(f"ledger: {path}")
+    if not datasets:
+        print("no run yet, nothing spent")
+    for dataset in datasets:
+        print(f"\ndata set: {dataset['dataset']}")
+        cap = (f"cap: epsilon {dataset['cap_epsilon']:g} at delta {dataset['cap_delta']:g}" if dataset["cap_epsilon"] is not None
+               else "no cap is set: this ledger only counts ([ledger] cap_epsilon and cap_delta in the private file set one)")
+        print(f"spent: epsilon {dataset['epsilon']:.4g} at delta {dataset['delta']:g} (rho {dataset['rho']:.4g}) in "
+              f"{len(dataset['runs'])} run{'s' if len(dataset['runs']) != 1 else ''}; {cap}")
+        header = ("when", "study", "with", "claim", "rho", "releases", "state")
+        _table(header, [_row(facts) for facts in dataset["runs"]])
+
+
+def _row(facts: dict[str, Any]) -> tuple[str, ...]:
+    return (time.strftime("%Y-%m-%d %H:%M", time.localtime(facts["time"])), facts["study"], ", ".join(facts["with"]),
+            f"({facts['epsilon']:g}, {facts['delta']:g})", f"{facts['rho']:.4g}", str(facts["releases"]),
+            "finished" if facts["state"] == "settled" else "open: the whole reservation counts")
+
+
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    """With rules on a terminal, plain columns in a pipe."""
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(*header)
+        for row in rows:
+            table.add_row(*(Text(cell) for cell in row))
+        Console().print(table)
+        return
+    widths = [max(len(line[i]) for line in [header, *rows]) for i in range(len(header))]
+    for line in [header, *rows]:
+        print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())

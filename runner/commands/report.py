@@ -1,0 +1,31 @@
+"""`report DIR`: build the report of a finished run again."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runner.commands import command
+
+if TYPE_CHECKING:
+    from runner.commands import Commands
+
+DESCRIPTION = """\
+Build DIR/report.html again from the other files of a finished run. Everything in it is a function
+of what was released: no further budget is spent.
+"""
+
+
+def add(commands: Commands) -> None:
+    """Declare the command."""
+    parser = command(commands, "report", run, help="rebuild a run's report", description=DESCRIPTION,
+                     examples="  python -m runner report out\n")
+    parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a finished run")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from runner.report import render
+
+    print(render(arguments.dir))

@@ -1,0 +1,136 @@
+"""`run STUDY`: all parties on this machine, or (`--party`) this one party of a deployment."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpc_protocols.errors import PeerIdentity, UsageError
+from runner import private as private_file
+from runner.causes import Report, write_report
+from runner.commands import command
+from runner.failures import describe
+from runner.leash import Job, hold
+from runner.options import CertificateFiles, PartyOptions
+from runner.outdir import LOG, claim
+from runner.study import Study, load
+from runner.study.table import nearest
+
+if TYPE_CHECKING:
+    from runner.commands import Commands
+
+DESCRIPTION = """\
+Run a study. Without --party, every party is a process of this machine: a rehearsal, or one
+organisation's own experiment; it protects nobody from this machine. With --party, this process
+is that one party: start one such command at each organisation, in any order; each waits for the
+others until the study's connect_s is over.
+
+Results in DIR, the same at every party: synthetic.csv, report.html, run.json, measurements.json,
+model.npz, events.jsonl; and the party's own log, cosynth.log. DIR must be new, empty, or hold an
+earlier run, whose files are replaced.
+"""
+EXAMPLES = """\
+  python -m runner run study.toml --out out
+  python -m runner run study.toml --party north --private north.toml --out out
+  python -m runner run study.toml --json | grep '"selected"'
+"""
+
+
+def add(commands: Commands) -> None:
+    """Declare the command."""
+    parser = command(commands, "run", run, help="run a study: all parties here, or one party of a deployment",
+                     description=DESCRIPTION, examples=EXAMPLES)
+    parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
+    parser.add_argument("--out", metavar="DIR", type=Path,
+                        help="where the results go (default: the private file's out, else ./out, with --party ./out/NAME)")
+    parser.add_argument("--party", metavar="NAME", help="be this one party")
+    parser.add_argument("--private", metavar="FILE", type=Path, help="this party's private settings: data, keys, ledger")
+    parser.add_argument("--resume", action="store_true", help="go on with an interrupted run (not in this version)")
+    parser.add_argument("--json", action="store_true", help="events as JSON lines instead of text")
+    parser.add_argument("--job", type=Path, help=argparse.SUPPRESS)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    if arguments.resume:
+        raise UsageError("--resume is not in this version yet: start the run anew; what an interrupted run spent stays in the ledger.")
+    if arguments.party is not None:
+        _party(arguments)
+        return
+    if arguments.private is not None:
+        raise UsageError("--private belongs to one party: name it with --party NAME.")
+    from runner.launch import launch
+
+    out = arguments.out or Path("out")
+    began = time.monotonic()
+    result = launch(arguments.study, out, progress="json" if arguments.json else "human")
+    if not arguments.json:
+        print(f"done in {time.monotonic() - began:.1f} s: {result['rows']:,} synthetic rows in {out / 'synthetic.csv'}\n"
+              f"report: {out / 'report.html'}")
+
+
+def _party(arguments: argparse.Namespace) -> None:
+    """Be one party; when the launcher started it, tell it how this ended."""
+    name, job, out = str(arguments.party), None, None
+    _interruptible()
+    try:
+        if arguments.job is not None:
+            job = Job.read(arguments.job)
+            hold(job, name)
+        options = _options(arguments, name, job)
+        with claim(options.out) as out:
+            from runner.party import run_party
+
+            run_party(options)
+    except BaseException as error:
+        code, sentence = describe(error, out / LOG if out else None)
+        if job is not None:
+            write_report(Path(job.report), Report(name, code, f"Party {name} was interrupted." if code == 130 else sentence,
+                                                  time.monotonic()))
+        if isinstance(error, Exception) and code == 1:
+            print(sentence, file=sys.stderr)
+            raise SystemExit(code) from None
+        raise
+    if not arguments.json:
+        print(f"done: results in {options.out}, report: {options.out / 'report.html'}")
+
+
+def _interruptible() -> None:
+    """Ctrl-C and SIGTERM raise KeyboardInterrupt, also where a shell has started this process with SIGINT ignored."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.default_int_handler)
+
+
+def _options(arguments: argparse.Namespace, name: str, job: Job | None) -> PartyOptions:
+    study = load(arguments.study)
+    if study.backend == "ideal":
+        raise UsageError('backend = "ideal" runs in one process, which sees everything; run it without --party.')
+    names = [party.name for party in study.parties]
+    if name not in names:
+        raise UsageError(f"--party {name} is not in {arguments.study}{nearest(name, names)}; its parties: {', '.join(names)}.")
+    private = private_file.load(arguments.private)
+    data = {name: Path(job.data)} if job and job.data else {}
+    if not data:
+        private_file.location(study, name, private)
+    return PartyOptions(
+        study=arguments.study, party=name, out=arguments.out or private.out or Path("out") / name, private=arguments.private,
+        certs=_certificates(study, private, name, job), one_machine=job is not None, data=data,
+        progress="json" if arguments.json else "human")
+
+
+def _certificates(study: Study, private: private_file.Private, name: str, job: Job | None) -> CertificateFiles | None:
+    if study.session.tls == "insecure-loopback":
+        return None
+    if job is not None and job.ca and job.cert and job.key:
+        return CertificateFiles(Path(job.ca), Path(job.cert), Path(job.key))
+    if private.ca and private.cert and private.key:
+        return CertificateFiles(private.ca, private.cert, private.key)
+    missing = next(key for key in ("cert", "key", "ca") if getattr(private, key) is None)
+    raise PeerIdentity(f"Party {name} has no certificate: its private file (--private) does not name `{missing}`; "
+                       "`python -m runner certs make` makes ca.crt, NAME.crt and NAME.key.")

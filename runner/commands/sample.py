@@ -1,0 +1,63 @@
+"""`sample DIR --rows N`: more synthetic rows from a finished run."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpc_protocols.errors import UsageError
+from runner.commands import command
+
+if TYPE_CHECKING:
+    from runner.commands import Commands
+
+DESCRIPTION = """\
+Draw fresh rows from the model of a finished run, as CSV. The model is already released: rows cost
+no further budget, however many. Without --seed each call draws other rows.
+"""
+MOST_ROWS = 1 << 27
+
+
+def add(commands: Commands) -> None:
+    """Declare the command."""
+    parser = command(commands, "sample", run, help="more rows from a finished run, without further budget", description=DESCRIPTION,
+                     examples="  python -m runner sample out --rows 100000 > more.csv\n"
+                              "  python -m runner sample out --rows 1000 --seed 7 --out more.csv\n")
+    parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a finished run")
+    parser.add_argument("--rows", metavar="N", type=int, required=True, help="how many")
+    parser.add_argument("--out", metavar="FILE", type=Path, help="write here (default: standard output)")
+    parser.add_argument("--seed", metavar="S", type=int, help="the same rows for the same seed")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    if not 0 <= arguments.rows <= MOST_ROWS:
+        raise UsageError(f"--rows must be from 0 to {MOST_ROWS:,}, got {arguments.rows}.")
+    if arguments.seed is not None and arguments.seed < 0:
+        raise UsageError(f"--seed must be at least 0, got {arguments.seed}.")
+    from runner.finished import open_run
+
+    finished = open_run(arguments.dir)
+    import numpy as np
+
+    from runner.outputs import write_table
+    from runner.release import Release
+
+    seed = secrets.randbits(64) if arguments.seed is None else arguments.seed
+    codes = finished.model.sample(arguments.rows, np.random.default_rng([seed, 0]))
+    drawn = Release(codes, b"", (), (), finished.model.total, seed, ())
+    target: Path | None = arguments.out
+    with tempfile.TemporaryDirectory(prefix="cosynth-", dir=target.parent if target else None) as name:
+        rows = Path(name) / "rows.csv"
+        write_table(rows, drawn, finished.domain)
+        if target is not None:
+            rows.replace(target)
+        else:
+            sys.stdout.flush()
+            with rows.open("rb") as file:
+                shutil.copyfileobj(file, sys.stdout.buffer)

@@ -1,0 +1,90 @@
+"""The output directory of a run: whose it is, who may write to it, and how files get into it (DESIGN section 8).
+
+Rule: a run writes into a directory that is new, empty, or holds an earlier run of this program. The mark is the file
+`.cosynth`, which is also the lock: two runs never share a directory. An earlier run's files are replaced only by those of a
+run that succeeded; anything else in such a directory is left alone. Standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mpc_protocols.errors import UsageError
+
+MARK = ".cosynth"
+LOG = "cosynth.log"
+EVENTS = "events.jsonl"
+RUN = "run.json"
+FILES = ("synthetic.csv", "measurements.json", "model.npz", "report.html", EVENTS, LOG, RUN)
+"""What a finished run leaves, in the order in which the launcher puts them in place: run.json last, the sign that all is there."""
+
+
+@contextlib.contextmanager
+def claim(directory: Path) -> Iterator[Path]:
+    """Make `directory` ours for the time of a run, creating it. Raises `UsageError` if it is foreign, busy or not writable."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        entries = {entry.name for entry in directory.iterdir()}
+    except (FileExistsError, NotADirectoryError):
+        raise UsageError(f"--out {directory} is not a directory; name another one.") from None
+    except OSError as error:
+        raise _unusable(directory, error) from None
+    if entries and MARK not in entries:
+        raise UsageError(f'--out {directory} holds files of others (such as "{min(entries)}"); name a directory that is new, '
+                         "empty, or holds an earlier run.")
+    try:
+        lock = os.open(directory / MARK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise _unusable(directory, error) from None
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UsageError(f"--out {directory} is in use by another run; wait for it or name another directory.") from None
+        yield directory
+    finally:
+        os.close(lock)
+
+
+def _unusable(directory: Path, error: OSError) -> UsageError:
+    return UsageError(f"--out {directory} cannot be used ({(error.strerror or 'error').lower()}); name another one.")
+
+
+def finished(directory: Path) -> dict[str, Any]:
+    """The run.json of a finished run in `directory`. Raises `UsageError` if there is none."""
+    try:
+        run = json.loads((directory / RUN).read_text(encoding="utf-8"))
+        if isinstance(run, dict) and isinstance(run.get("parties"), list):
+            return run
+    except OSError:
+        raise UsageError(f"{directory} holds no finished run (no {RUN}); name the --out directory of a run.") from None
+    except ValueError:
+        pass
+    raise UsageError(f"{directory / RUN} is not the file of a finished run; name the --out directory of a run.")
+
+
+def install(source: Path, target: Path, run: dict[str, Any]) -> None:
+    """Copy a finished run's files from `source` to `target`, with `run` as run.json: all are written before one is replaced."""
+    staged = []
+    try:
+        for name in FILES:
+            part = target / f".{name}.part"
+            if name == RUN:
+                part.write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
+            elif (source / name).exists():
+                shutil.copyfile(source / name, part)
+            else:
+                continue
+            staged.append((part, target / name))
+        for part, final in staged:
+            os.replace(part, final)
+    finally:
+        for part, _ in staged:
+            part.unlink(missing_ok=True)

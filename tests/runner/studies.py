@@ -1,0 +1,81 @@
+"""Small studies for the tests of the command line."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+STUDY = """\
+[study]
+name = "trial"
+algorithm = "aim"
+backend = "replicated"
+partition = "horizontal"
+
+[privacy]
+epsilon = 1.0
+delta = 1e-9
+adjacency = "add-remove"
+
+[workload]
+degree = 2
+
+[aim]
+rounds = 4
+
+[domain.columns.age]
+kind = "numeric"
+low = 17
+high = 90
+bins = 8
+
+[domain.columns.sex]
+kind = "categorical"
+values = ["f", "m"]
+
+[domain.columns.work]
+kind = "categorical"
+values = ["a", "b", "c"]
+missing = true
+
+[session]
+silence_s = 2
+tls = "insecure-loopback"
+
+[[party]]
+name = "north"
+address = "127.0.0.1:7101"
+data = "north.csv"
+
+[[party]]
+name = "south"
+address = "127.0.0.1:7102"
+data = "south.csv"
+
+[[party]]
+name = "west"
+address = "127.0.0.1:7103"
+data = "west.csv"
+"""
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that were free a moment ago, all different."""
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
+
+
+def write_study(directory: Path, *changes: tuple[str, str], text: str = STUDY) -> Path:
+    """The study with texts replaced; each must occur."""
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    path = directory / "study.toml"
+    path.write_text(text, encoding="utf-8")
+    return path

@@ -1,0 +1,236 @@
+"""The launcher with party programs that fail in every way: first cause, exit code, nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpc_protocols.errors import (
+    BudgetRefused,
+    CosynthError,
+    DataRefused,
+    PeerLost,
+    PeerUnreachable,
+    ProtocolAborted,
+    StudyInvalid,
+    UsageError,
+)
+from runner.launch import launch
+from tests.runner.studies import write_study
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = (sys.executable, "-P", str(ROOT / "tests" / "runner" / "fake_party.py"))
+Steps = dict[str, list[list[Any]]]
+
+
+def told(monkeypatch: pytest.MonkeyPatch, **steps: list[list[Any]]) -> None:
+    monkeypatch.setenv("FAKE_PARTY", json.dumps(steps))
+
+
+def failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **steps: list[list[Any]]) -> CosynthError:
+    """Launch with these parties; what the launcher raises. No party process is left, and no result is there."""
+    told(monkeypatch, **steps)
+    out = tmp_path / "out"
+    with pytest.raises(CosynthError) as raised:
+        launch(write_study(tmp_path), out, program=PROGRAM)
+    assert not party_processes(tmp_path)
+    assert not (out / "synthetic.csv").exists() and not (out / "run.json").exists()
+    return raised.value
+
+
+def party_processes(tmp_path: Path) -> list[int]:
+    """Processes whose arguments name a party and this test's directory."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                arguments = (entry / "cmdline").read_bytes().split(b"\0")
+                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+            except OSError:
+                continue
+            if b"--party" in arguments and str(tmp_path).encode() in b" ".join(arguments) and state != "Z":
+                found.append(int(entry.name))
+    return found
+
+
+def gone(tmp_path: Path, within: float) -> bool:
+    """Whether every party process has ended after so many seconds at most."""
+    until = time.monotonic() + within
+    while party_processes(tmp_path):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def test_success_puts_the_leaders_files_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                 capsys: pytest.CaptureFixture[str]) -> None:
+    selected = {"phase": "select", "event": "selected", "round": 1, "rounds": 4, "clique": ["age", "sex"], "candidates": 6}
+    told(monkeypatch, south=[["event", selected], ["event", {"phase": "connect", "event": "listening"}], ["write", None]],
+         north=[["event", selected], ["write", None]])
+    out = tmp_path / "out"
+    run = launch(write_study(tmp_path), out, program=PROGRAM)
+    assert {entry.name for entry in out.iterdir()} == {".cosynth", "parties", "synthetic.csv", "report.html", "run.json", "model.npz",
+                                                       "events.jsonl", "measurements.json", "cosynth.log"}
+    assert (out / "synthetic.csv").read_text() == "synthetic.csv of south\n"
+    assert json.loads((out / "run.json").read_text()) == run and run["deployment"] == "one-machine"
+    for entry in run["parties"]:
+        assert 0 < entry["cpu_s"] < 60 and 5 < entry["peak_rss_mb"] < 2000
+    shown = capsys.readouterr().out
+    assert shown.count("round 1 of 4: age x sex (1 of 6 candidates)") == 1
+    # an earlier run's files are replaced, a stranger's directory is not touched
+    launch(write_study(tmp_path), out, program=PROGRAM)
+
+
+def test_json_shows_the_raw_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    event = {"phase": "select", "event": "selected", "clique": ["age"]}
+    told(monkeypatch, **{name: [["event", event], ["write", None]] for name in ("north", "south")})
+    launch(write_study(tmp_path), tmp_path / "out", progress="json", program=PROGRAM)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert sorted(line["party"] for line in lines) == ["north", "south"] and all(line["clique"] == ["age"] for line in lines)
+
+
+@pytest.mark.parametrize(("steps", "kind", "words"), [
+    # a refusal at one party, told by the others as an abort: before or after
+    ({"north": [["fail", ["ProtocolAborted", "south stopped: its data does not fit."]]],
+      "south": [["sleep", 0.5], ["fail", ["DataRefused", "south.csv, line 3: x."]]], "west": [["wait", None]]}, DataRefused, "line 3"),
+    ({"north": [["sleep", 0.3], ["fail", ["PeerLost", "The connection to west ended."]]],
+      "west": [["fail", ["BudgetRefused", "The cap of west is reached."]]], "south": [["wait", None]]}, BudgetRefused, "The cap"),
+    # peers only: the party that the others complain of has its own complaint of a third
+    ({"north": [["fail", ["PeerLost", "south is lost."]]], "south": [["sleep", 0.3], ["fail", ["PeerLost", "west is lost."]]],
+      "west": [["sleep", 0.6], ["fail", ["PeerUnreachable", "West cannot listen: port 7103 is in use."]]]}, PeerUnreachable, "7103"),
+    # two that blame each other: the first
+    ({"north": [["fail", ["ProtocolAborted", "south sent 3 bytes."]]],
+      "south": [["sleep", 0.4], ["fail", ["ProtocolAborted", "north aborted."]]], "west": [["wait", None]]}, ProtocolAborted, "3 bytes"),
+    # killed: worth more than what the others say of it
+    ({"north": [["sleep", 0.2], ["fail", ["PeerLost", "south is lost."]]], "south": [["sleep", 0.4], ["kill", 9]],
+      "west": [["wait", None]]}, PeerLost, "Party south was killed (signal 9, SIGKILL)"),
+    ({"south": [["kill", 11]], "west": [["wait", None]], "north": [["wait", None]]}, PeerLost, "signal 11, SIGSEGV"),
+    # nobody else fails by itself: the launcher ends the rest
+    ({"north": [["fail", ["StudyInvalid", "The study cannot be run."]]], "south": [["hang", None]], "west": [["hang", None]]},
+     StudyInvalid, "cannot be run"),
+])
+def test_first_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: Steps, kind: type[CosynthError], words: str) -> None:
+    began = time.monotonic()
+    error = failure(tmp_path, monkeypatch, **steps)
+    assert type(error) is kind and words in error.sentence
+    assert time.monotonic() - began < 2 + 5
+
+
+def test_a_crash_is_an_internal_error_and_its_text_stays_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = failure(tmp_path, monkeypatch, west=[["crash", None]], north=[["wait", None]], south=[["wait", None]])
+    log = tmp_path / "out" / "parties" / "west" / "cosynth.log"
+    assert error.exit_code == 1 and "ValueError" in error.sentence and str(log) in error.sentence
+    assert "secret" not in error.sentence and "a secret value" in log.read_text()
+
+
+def test_a_stopped_party_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    began = time.monotonic()
+    error = failure(tmp_path, monkeypatch, west=[["stop", None]], north=[["wait", None]],
+                    south=[["sleep", 1.9], ["fail", ["PeerLost", "west has been silent for 2 s."]]])
+    assert isinstance(error, PeerLost) and error.sentence.startswith("Party west was stopped (signal 19)")
+    assert time.monotonic() - began < 2 + 5
+
+
+def test_a_failed_run_leaves_an_earlier_result_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, study = tmp_path / "out", write_study(tmp_path)
+    told(monkeypatch)
+    launch(study, out, program=PROGRAM)
+    told(monkeypatch, west=[["fail", ["DataRefused", "No."]]])
+    before = {path.name: path.stat().st_mtime_ns for path in out.iterdir() if path.is_file()}
+    with pytest.raises(DataRefused):
+        launch(study, out, program=PROGRAM)
+    assert {path.name: path.stat().st_mtime_ns for path in out.iterdir() if path.is_file()} == before
+
+
+def test_foreign_and_busy_directories_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told(monkeypatch)
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "thesis.tex").touch()
+    with pytest.raises(UsageError, match=r"thesis\.tex"):
+        launch(write_study(tmp_path), foreign, program=PROGRAM)
+    assert [entry.name for entry in foreign.iterdir()] == ["thesis.tex"]
+    from runner.outdir import claim
+
+    with claim(tmp_path / "busy"), pytest.raises(UsageError, match="in use by another run"):
+        launch(write_study(tmp_path), tmp_path / "busy", program=PROGRAM)
+
+
+def test_certificates_are_made_and_thrown_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    told(monkeypatch, north=[["fail", ["DataRefused", "No."]]])
+    study = write_study(tmp_path, ("insecure-loopback", "mutual"))
+    with pytest.raises(DataRefused):
+        launch(study, tmp_path / "out", program=PROGRAM)
+    assert not any(temporary.iterdir())
+
+
+class Launcher:
+    """The launcher as a process, its parties waiting until `ready`."""
+
+    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: list[list[Any]]) -> None:
+        marks = {name: tmp_path / f"{name}.ready" for name in ("north", "south", "west")}
+        told(monkeypatch, **{name: [["touch", str(mark)], *last] for name, mark in marks.items()})
+        self.process = subprocess.Popen([sys.executable, "-m", "tests.runner.fake_launcher", str(write_study(tmp_path)),
+                                         str(tmp_path / "out")], cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        until = time.monotonic() + 20
+        while not all(mark.exists() for mark in marks.values()):
+            assert time.monotonic() < until and self.process.poll() is None
+            time.sleep(0.02)
+
+    def end(self, timeout: float = 15) -> tuple[int, str]:
+        """Exit code and standard error."""
+        _, complaint = self.process.communicate(timeout=timeout)
+        return self.process.returncode, complaint
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    launcher = Launcher(tmp_path, monkeypatch, [["wait", None]])
+    os.kill(launcher.process.pid, number)
+    code, complaint = launcher.end()
+    assert code == 130 and complaint.startswith("Interrupted") and complaint.count("\n") == 1
+    assert gone(tmp_path, 0.5)
+
+
+def test_ctrl_c_with_deaf_parties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    launcher = Launcher(tmp_path, monkeypatch, [["hang", None]])
+    time.sleep(0.3)
+    began = time.monotonic()
+    os.kill(launcher.process.pid, signal.SIGINT)
+    assert launcher.end()[0] == 130 and time.monotonic() - began < 2 + 5 and gone(tmp_path, 0.5)
+
+
+def test_ctrl_c_at_one_party(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    launcher = Launcher(tmp_path, monkeypatch, [["wait", None]])
+    os.kill(party_processes(tmp_path)[0], signal.SIGINT)
+    code, complaint = launcher.end()
+    assert code == 130 and "was interrupted" in complaint and gone(tmp_path, 0.5)
+
+
+def test_the_parties_die_with_the_launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    launcher = Launcher(tmp_path, monkeypatch, [["hang", None]])
+    launcher.process.kill()
+    assert gone(tmp_path, 2)
+    launcher.end()
+
+
+def test_the_parties_end_when_the_launcher_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    launcher = Launcher(tmp_path, monkeypatch, [["wait", None]])
+    os.kill(launcher.process.pid, signal.SIGSTOP)
+    assert gone(tmp_path, 2 + 5)
+    os.kill(launcher.process.pid, signal.SIGCONT)
+    code, complaint = launcher.end()
+    assert code == 41 and "launcher was silent for 2 s" in complaint
