@@ -28,7 +28,8 @@ class EventLog:
     def __init__(self, directory: Path, party: str, echo: TextIO | None = None) -> None:
         self._party = party
         self._echo = echo
-        self._file = (directory / "events.jsonl").open("w", encoding="utf-8")
+        self._path = directory / "events.jsonl"
+        self._file = self._path.open("w", encoding="utf-8")
         self._start = time.monotonic()
         self._lock = threading.Lock()
 
@@ -41,6 +42,11 @@ class EventLog:
                 if stream is not None and not stream.closed:
                     stream.write(line + "\n")
                     stream.flush()
+
+    def so_far(self) -> list[dict[str, Any]]:
+        """The events written until now."""
+        with self._lock:
+            return [json.loads(line) for line in self._path.read_text(encoding="utf-8").splitlines()]
 
     def close(self) -> None:
         """Close events.jsonl."""

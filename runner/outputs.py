@@ -8,8 +8,8 @@ of public facts; what only this party knows (clamped values, missing counts, its
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +24,13 @@ if TYPE_CHECKING:
     from synth.domain import Domain
 
 
-def write_outputs(directory: Path, release: Release, domain: Domain, run: dict[str, Any]) -> None:
-    """Write all files of a finished run into `directory`; `run` is the content of run.json."""
+def write_outputs(directory: Path, release: Release, domain: Domain, run: dict[str, Any],
+                  events: Sequence[Mapping[str, Any]]) -> None:
+    """Write all files of a finished run into `directory`.
+
+    run: the content of run.json. events: the leader's, for the report, which is thereby the same at every party; the party's
+    own events.jsonl stays as it is.
+    """
     from runner.report import render
 
     with tempfile.TemporaryDirectory(prefix=".partial-", dir=directory) as name:
@@ -39,8 +44,7 @@ def write_outputs(directory: Path, release: Release, domain: Domain, run: dict[s
         }) + "\n", encoding="utf-8")
         (staging / "model.npz").write_bytes(release.model)
         (staging / outdir.RUN).write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
-        # the report tells the events so far; the live file itself stays where it is
-        shutil.copyfile(directory / outdir.EVENTS, staging / outdir.EVENTS)
+        (staging / outdir.EVENTS).write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
         render(staging)
         (staging / outdir.EVENTS).unlink()
         outdir.install(staging, directory, run)

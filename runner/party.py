@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from synth.accounting import Accountant
     from synth.aim import AimPlan
 
-COUNTERS_LIMIT = 1 << 20
+COUNTERS_LIMIT = 8 << 20
+"""Bytes of one party's counters, or of what the leader makes of them; the leader's events are most of it."""
 
 
 def run_party(options: PartyOptions) -> None:
@@ -221,11 +222,11 @@ class _Party:
         self._observe("report", "writes", rows=int(release.codes.shape[0]))
         write_outputs(self._options.out, release, self._study.domain,
                       describe(self._study, plan, release, shared, wire.session_id, self._digest,
-                               "one-machine" if self._options.one_machine else "distributed"))
+                               "one-machine" if self._options.one_machine else "distributed"), _events_of(shared, self._study))
         self._events("report", "written", rows=int(release.codes.shape[0]))
 
     def _counters(self, wire: SessionWire) -> dict[str, Any]:
-        """Everybody's counters, gathered and handed out by the leader: the same at all parties. Public sizes only."""
+        """Everybody's counters, gathered and handed out by the leader with its events, so that all reports are the same."""
         stream = wire.fork("counters")
         own = {"phases": self._meter.phases(), **vars(wire.traffic())}
         names = [party.name for party in self._study.numbered]
@@ -244,6 +245,7 @@ class _Party:
             "phases": [{**phase, "bytes_sent": sent[phase["name"]]} for phase in own["phases"]],
             "parties": [{key: parties[party.name][key] for key in ("bytes_sent", "bytes_received", "rounds")}
                         for party in self._study.parties],
+            "events": self._events.so_far(),
         }
         payload = json.dumps(shared).encode()
         for peer in range(len(names)):
@@ -302,6 +304,16 @@ def _counters_of(content: dict[str, Any], sender: str) -> dict[str, Any]:
         raise ProtocolAborted(f"{sender} sent counters that do not fit the study; nothing was written.") from None
 
 
+def _events_of(shared: Mapping[str, Any], study: Study) -> list[dict[str, Any]]:
+    """The leader's events, as the report shows them: each with a time, a known phase and a name."""
+    events = shared.get("events")
+    if not isinstance(events, list) or not all(
+            isinstance(event, dict) and isinstance(event.get("t"), int | float) and event.get("phase") in PHASES
+            and isinstance(event.get("event"), str) and isinstance(event.get("party"), str) for event in events):
+        raise ProtocolAborted(f"{study.leader.name} sent events that cannot be read; nothing was written.")
+    return events
+
+
 def _ca_fingerprint(options: PartyOptions) -> str:
     """Fingerprint of the session CA, which is part of the study's digest; "" without TLS."""
     if options.certs is None:
@@ -356,7 +368,7 @@ def _ideal(options: PartyOptions, study: Study, observe: EventLog) -> None:
               "phases": meter.phases(),
               "parties": [{"bytes_sent": 0, "bytes_received": 0, "rounds": 0} for _ in study.parties]}
     write_outputs(options.out, release, study.domain,
-                  describe(study, plan, release, shared, session, study_digest, "one-machine"))
+                  describe(study, plan, release, shared, session, study_digest, "one-machine"), observe.so_far())
     observe("report", "written", rows=int(release.codes.shape[0]))
 
 
