@@ -23,13 +23,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.replicated.bitslice import Elements, to_bits
+from mpc_protocols.replicated.bitslice import Elements, to_bits, words_for
 from mpc_protocols.replicated.ring import RingShare, reshare, sum_segments
+from mpc_protocols.replicated.search import ROUND_BYTES, merge_schedule
 from mpc_protocols.replicated.sign import Adder, share_operands, sign_of
 from mpc_protocols.replicated.trio import Trio
 
 BATCH = 1 << 20
 """Cells that go through the adder together: bounds the memory at about 45 bytes a cell of one batch."""
+
+
+def adder_for(cells: int, planes: int) -> Adder:
+    """Ripple for many cells, tree for few: the least rounds * ROUND_BYTES + bytes; from public sizes, alike at all parties."""
+    tree = [planes - 1, *merge_schedule(planes - 1)]
+    saved_rounds = planes - 1 - len(tree)
+    extra_bytes = (sum(tree) - (planes - 1)) * 8 * words_for(cells)
+    return "tree" if saved_rounds * -(-cells // BATCH) * ROUND_BYTES > extra_bytes else "ripple"
 
 
 def absolute_sums(trio: Trio, known: Elements, lengths: NDArray[np.int64], planes: int, adder: Adder = "ripple",

@@ -46,7 +46,7 @@ def _one_hot(trio: Trio, loses: BitShare, left: NDArray[np.int64], right: NDArra
 
 
 def _duels(beats: Words, loses: Words, left: NDArray[np.int64], right: NDArray[np.int64], count: int) -> Words:
-    """One component's bits of the pairs as planes of shape (count - 1, words): opponent by opponent, candidates along the words."""
+    """One component's bits of the pairs as planes (count - 1, words): opponent by opponent, candidates along the words."""
     duels = np.zeros((count - 1, count), np.uint32)
     duels[right - 1, left] = to_bits(beats, len(left))  # candidate p meets q > p in row q - 1
     duels[left, right] = to_bits(loses, len(left))  # candidate q meets p < q in row p

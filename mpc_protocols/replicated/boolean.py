@@ -10,6 +10,7 @@ Threat model, masking and assumption: `trio`. Nothing is learned, except through
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,9 @@ class BitShare:
 
     def __getitem__(self, index: Any) -> BitShare:
         return BitShare(self.own[index], self.next[index])
+
+    def reshape(self, *shape: int) -> BitShare:
+        return BitShare(self.own.reshape(shape), self.next.reshape(shape))
 
     def __xor__(self, other: BitShare) -> BitShare:
         return BitShare(self.own ^ other.own, self.next ^ other.next)
@@ -78,11 +82,27 @@ def complement(trio: Trio, x: BitShare) -> BitShare:
 
 def and_bits(trio: Trio, x: BitShare, y: BitShare) -> BitShare:
     """x AND y, broadcast over leading axes. 1 round, one bit per gate and party."""
-    part = y.own ^ y.next
-    part = part & x.own
-    part ^= x.next & y.own
-    part ^= trio.zero_bits(part.shape)
+    part = trio.zero_bits(np.broadcast_shapes(x.shape, y.shape))
+    _add_product(part, x, y)
     return BitShare(part, trio.pass_left(part))
+
+
+def and_pairs(trio: Trio, pairs: Sequence[tuple[BitShare, BitShare]]) -> list[BitShare]:
+    """x AND y for several pairs of like shapes but for their first axis, in ONE round and message."""
+    ends = np.cumsum([len(x) for x, _ in pairs])
+    part = trio.zero_bits((int(ends[-1]), *pairs[0][0].shape[1:]))
+    pieces = [slice(int(end) - len(x), int(end)) for end, (x, _) in zip(ends, pairs, strict=True)]
+    for piece, (x, y) in zip(pieces, pairs, strict=True):
+        _add_product(part[piece], x, y)
+    received = trio.pass_left(part)
+    return [BitShare(part[piece], received[piece]) for piece in pieces]
+
+
+def _add_product(part: Words, x: BitShare, y: BitShare) -> None:
+    """part ^= x_i (y_i ^ y_{i+1}) ^ x_{i+1} y_i, in place."""
+    mixed = y.own ^ y.next
+    part ^= mixed & x.own
+    part ^= x.next & y.own
 
 
 def random_bits(streams: tuple[KeyStream, KeyStream], shape: tuple[int, ...], operation: int) -> BitShare:

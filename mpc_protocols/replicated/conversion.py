@@ -65,4 +65,4 @@ def lift(trio: Trio, x: RingShare) -> RingShare:
         total = RingShare(total.own, total.next + wide)
     elif trio.me == 2:
         total = RingShare(total.own + wide, total.next)
-    return total + weighted_sum(trio, BitShare(overflow.own[np.newaxis], overflow.next[np.newaxis]), (-(1 << 32),), len(x), np.uint64)
+    return total + weighted_sum(trio, overflow[np.newaxis], (-(1 << 32),), len(x), np.uint64)

@@ -4,8 +4,9 @@ k = #{j : U >= t_j} for sorted public thresholds and shared bits of U, digit by 
 thresholds that split the remaining range depend on the digits before, which are secret: a shared one-hot vector over the
 prefixes picks them from the public table by XORs alone, so the only gates are comparisons and the vector's update:
 
-    th[j] = XOR_v onehot[v] & bits(t[span*radix*v + span*j - 1])    c[j] = [U >= th[j]], j = 1..radix-1     (t beyond the end: never)
-    digit bit b = XOR of c[j] over multiples j of 2^b               onehot'[v, j] = onehot[v] & (c[j] ^ c[j+1])
+    th[j] = XOR_v onehot[v] & bits(t[span*radix*v + span*j - 1])      (t beyond the end: never)
+    c[j] = [U >= th[j]], j = 1 .. radix-1                             digit bit b = XOR of c[j] over multiples j of 2^b
+    onehot'[v, j] = onehot[v] & (c[j] ^ c[j+1])                       c[0] = 1, c[radix] = 0
 
 A threshold "never" is a bit of its own above the others. Comparisons: `tree` has logarithmic depth, `ripple` one AND per bit
 (less = majority(not U, t, less)). Large radices and trees for few cells, radix 2 and ripple for many: `layout_for` weighs
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -31,7 +33,8 @@ from mpc_protocols.replicated.trio import Trio
 ROUND_BYTES = 1 << 16
 """What a round is worth: choices between rounds and bytes count one round as this many bytes sent by each party."""
 _BATCH_WORDS = 1 << 23
-_FEW_WORDS = 8  # words of a plane up to which thresholds are picked for all rows at once
+_PIECE = 128  # words of the one-hot planes whose sums are tabulated together
+_GATHERED = 1 << 17  # words gathered at a time
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ def batch_words(layout: Layout, bits: int) -> int:
 
 
 def layout_for(thresholds: int, bits: int, words: int) -> Layout:
-    """The layout with the least rounds * ROUND_BYTES + bytes sent per party, for a table of `thresholds` >= 1 and `words` words."""
+    """The layout with the least rounds * ROUND_BYTES + bytes sent per party; `thresholds` >= 1 in the table, `words` of cells."""
     digits = thresholds.bit_length()
     candidates = [Layout((2,) * digits, "ripple")]
     for levels in range(1, digits + 1):
@@ -100,7 +103,7 @@ def layout_for(thresholds: int, bits: int, words: int) -> Layout:
     return min(candidates, key=cost)
 
 
-def search(trio: Trio, uniform: BitShare, thresholds: Sequence[int], layout: Layout) -> BitShare:
+def search(trio: Trio, uniform: BitShare, thresholds: tuple[int, ...], layout: Layout) -> BitShare:
     """Digit bits of #{j : U >= t_j}, lowest first: shape (layout.digits, words).
 
     uniform: planes of U, lowest first, shape (bits, words). thresholds: non-decreasing, below 2^bits, at least half the
@@ -108,22 +111,21 @@ def search(trio: Trio, uniform: BitShare, thresholds: Sequence[int], layout: Lay
     """
     bits, size = len(uniform), prod(layout.radices)
     if not size // 2 <= len(thresholds) < size:
-        raise ValueError(f"radices {layout.radices} are for {size // 2} to {size - 1} thresholds, the table has {len(thresholds)}")
+        raise ValueError(f"radices {layout.radices} are for {size // 2} to {size - 1} thresholds, not for {len(thresholds)}")
     inverted = complement(trio, uniform)
     digit_bits: list[BitShare] = []
     onehot: BitShare | None = None
     previous: list[BitShare] | None = None  # the digit before, as one-hot planes 1..radix-1 and the rest
-    nodes, span = 1, size
-    for radix in layout.radices:
-        span //= radix
+    for level, radix in enumerate(layout.radices):
         if previous is None:
+            span = size // radix
             live = [thresholds[span * j - 1] for j in range(1, radix) if span * j <= len(thresholds)]
             reached = _reach_public(trio, inverted, live, radix, layout.adder)
         else:
             onehot = _extend(trio, onehot, previous)
-            nodes = len(onehot)
-            position = span * radix * np.arange(nodes)[np.newaxis, :] + span * np.arange(1, radix)[:, np.newaxis] - 1
-            reached = _reach_secret(trio, inverted, _pick(onehot, _table_bits(thresholds, position, bits)), layout.adder)
+            group, selectors = _selectors(thresholds, layout.radices, level, bits)
+            picked = BitShare(_pick(onehot.own, group, selectors), _pick(onehot.next, group, selectors))
+            reached = _reach_secret(trio, inverted, picked.reshape(bits + 1, radix - 1, -1), layout.adder)
         width = radix.bit_length() - 1
         digit_bits = [_parity(reached, 1 << b) for b in range(width)] + digit_bits
         previous = [complement(trio, reached[0])]
@@ -159,26 +161,40 @@ def _table_bits(thresholds: Sequence[int], position: NDArray[np.int64], bits: in
     return np.moveaxis(flags[np.minimum(position, len(thresholds))], -1, 0)
 
 
-def _pick(onehot: BitShare, table: NDArray[np.bool_]) -> BitShare:
-    """XOR of the one-hot planes where the table has a 1: (rows, columns, nodes) to (rows, columns, words). Local."""
-    rows = table.reshape(-1, table.shape[2])
-    shape = (*table.shape[:2], onehot.shape[1])
-    return BitShare(_pick_component(onehot.own, rows).reshape(shape), _pick_component(onehot.next, rows).reshape(shape))
+@lru_cache(maxsize=64)
+def _selectors(thresholds: tuple[int, ...], radices: tuple[int, ...], level: int, bits: int) -> tuple[int, NDArray[np.intp]]:
+    """How `_pick` reaches the thresholds of one level: nodes are taken in groups, a group's bits choose one of its sums.
+
+    Returns the group's size g and, per threshold bit (rows, lowest first, radix - 1 each) and group, an index into all sums.
+    """
+    nodes, radix, span = prod(radices[:level]), radices[level], prod(radices[level + 1:])
+    position = span * radix * np.arange(nodes)[np.newaxis, :] + span * np.arange(1, radix)[:, np.newaxis] - 1
+    rows = _table_bits(thresholds, position, bits).reshape((bits + 1) * (radix - 1), nodes)
+    group = min(nodes, 8 if len(rows) > 256 else 4)  # least (2^g + rows) / g
+    groups = nodes // group
+    chosen = rows.reshape(len(rows), groups, group) @ (1 << np.arange(group))
+    return group, chosen + (np.arange(groups) << group)
 
 
-def _pick_component(planes: Words, rows: NDArray[np.bool_]) -> Words:
+def _pick(planes: Words, group: int, selectors: NDArray[np.intp]) -> Words:
+    """XOR of the one-hot planes (nodes, words) where a threshold's bit is 1, one row per selector: (rows, words). Local.
+
+    Four-Russians: all sums of a group of planes once, then one of them per row and group.
+    """
     nodes, words = planes.shape
-    out = np.zeros((len(rows), words), np.uint64)
-    if words <= _FEW_WORDS:
-        step = max(1, (1 << 18) // nodes)
-        for start in range(0, len(rows), step):
-            masks = np.where(rows[start:start + step], ALL, np.uint64(0))
-            for word in range(words):
-                out[start:start + step, word] = np.bitwise_xor.reduce(masks & planes[:, word], axis=1)
-        return out
-    for target, row in zip(out, rows, strict=True):
-        for node in np.flatnonzero(row):
-            target ^= planes[node]
+    groups = nodes // group
+    out = np.empty((len(selectors), words), np.uint64)
+    for start in range(0, words, _PIECE):
+        piece = planes[:, start:start + _PIECE].reshape(groups, group, -1)
+        width = piece.shape[2]
+        sums = np.zeros((groups, 1 << group, width), np.uint64)
+        for b in range(group):
+            np.bitwise_xor(sums[:, : 1 << b], piece[:, b:b + 1], out=sums[:, 1 << b: 2 << b])
+        flat = sums.reshape(-1, width)
+        step = max(1, _GATHERED // (groups * width))
+        for first in range(0, len(selectors), step):
+            chosen = flat.take(selectors[first:first + step], axis=0)
+            np.bitwise_xor.reduce(chosen, axis=1, out=out[first:first + step, start:start + width])
     return out
 
 

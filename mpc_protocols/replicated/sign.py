@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 
 from mpc_protocols.replicated.bitslice import Elements, Words, to_planes, words_for
-from mpc_protocols.replicated.boolean import BitShare, and_bits, concatenate
+from mpc_protocols.replicated.boolean import BitShare, and_bits, and_pairs, concatenate
 from mpc_protocols.replicated.ring import RingShare
 from mpc_protocols.replicated.trio import Trio
 
@@ -123,10 +123,9 @@ def merge_planes(trio: Trio, generate: BitShare, propagate: BitShare) -> BitShar
         pairs = count // 2
         high, low = slice(1, 2 * pairs, 2), slice(0, 2 * pairs, 2)
         upper = propagate[high]
-        merged = and_bits(trio, concatenate([upper, upper[1:]]), concatenate([generate[low], propagate[low][1:]]))
-        generate_merged = [generate[high] ^ merged[:pairs]]
-        # p of the lowest plane is never used: any plane of the right shape keeps the positions
-        propagate_merged = [upper[:1], merged[pairs:]]
+        carried, both = and_pairs(trio, [(upper, generate[low]), (upper[1:], propagate[low][1:])])
+        generate_merged = [generate[high] ^ carried]
+        propagate_merged = [upper[:1], both]  # p of the lowest plane is never used: any plane keeps the positions
         if count % 2:
             generate_merged.append(generate[count - 1:])
             propagate_merged.append(propagate[count - 1:])

@@ -1,0 +1,149 @@
+"""Rounds and bytes of every protocol of the engine, as functions of public sizes.
+
+`plan` predicts a run with these, and the tests assert them against the wire's counters, exactly. Each function replays the
+message pattern of its protocol on a `Tally`, which keeps one logical clock per computing party just as the wire does: what
+travels in the same step is one round, and the rounds of a run are the longest chain of messages, not a sum.
+
+    tally = Tally()
+    selection(tally, lengths..., ...)
+    tally.rounds, tally.sent            the longest chain; payload bytes sent by P0, P1, P2
+
+Nothing here is secret: every argument is a size that the protocol's messages show anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mpc_protocols.mechanisms import gaussian, gumbel
+from mpc_protocols.mechanisms.gaussian import Sampler
+from mpc_protocols.replicated.bitslice import words_for
+from mpc_protocols.replicated.sampling import GUMBEL_LAYOUT
+from mpc_protocols.replicated.search import Layout, batch_words, layout_for, merge_schedule, schedule
+from mpc_protocols.replicated.sign import Adder
+
+WORD = 8
+"""Bytes of a word of 64 bits."""
+
+
+@dataclass
+class Tally:
+    """Clocks, bytes and messages of the three computing parties."""
+
+    clocks: list[int] = field(default_factory=lambda: [0, 0, 0])
+    sent: list[int] = field(default_factory=lambda: [0, 0, 0])
+    messages: list[int] = field(default_factory=lambda: [0, 0, 0])
+
+    @property
+    def rounds(self) -> int:
+        """The longest chain of messages so far."""
+        return max(self.clocks)
+
+    def step(self, transfers: Sequence[tuple[int, int, int]]) -> None:
+        """Messages (sender, receiver, bytes) that are all sent before any of them is received; empty ones do not travel."""
+        before = list(self.clocks)
+        for sender, receiver, size in transfers:
+            if size:
+                self.sent[sender] += size
+                self.messages[sender] += 1
+                self.clocks[receiver] = max(self.clocks[receiver], before[sender] + 1)
+
+    def pass_left(self, size: int) -> None:
+        """A multiplication: every party sends to the one on its left."""
+        self.step([(i, (i - 1) % 3, size) for i in range(3)])
+
+    def pass_right(self, size: int) -> None:
+        """An opening or an input of all three: every party sends to the one on its right."""
+        self.step([(i, (i + 1) % 3, size) for i in range(3)])
+
+    def exchange(self, size: int) -> None:
+        """Every party sends the same to both others."""
+        self.step([(i, j, size) for i in range(3) for j in range(3) if i != j])
+
+
+def sharing(tally: Tally, cells: int, element: int = 4) -> None:
+    """Input of all three parties at once (`ring.share_own`)."""
+    tally.pass_right(cells * element)
+
+
+def opening(tally: Tally, cells: int, element: int = 4) -> None:
+    """`ring.open_ring`, and `boolean.open_bits` with element = WORD."""
+    tally.pass_right(cells * element)
+
+
+def products(tally: Tally, results: int, element: int = 4) -> None:
+    """`ring.multiply`, `ring.dot`, `ring.reshare`; `boolean.and_bits` with element = WORD."""
+    tally.pass_left(results * element)
+
+
+def carries(tally: Tally, cells: int, planes: int, adder: Adder) -> None:
+    """`sign.carry` out of the low `planes` planes."""
+    words = words_for(cells)
+    gates = [1] * planes if adder == "ripple" else [planes, *merge_schedule(planes)]
+    for gate in gates:
+        products(tally, gate * words, WORD)
+
+
+def signs(tally: Tally, cells: int, planes: int, adder: Adder) -> None:
+    """`sign.signs`."""
+    tally.step([(0, 1, planes * words_for(cells) * WORD)])
+    carries(tally, cells, planes - 1, adder)
+
+
+def absolute_sums(tally: Tally, cells: int, segments: int, planes: int, adder: Adder, batch: int, element: int = 4) -> None:
+    """`absolute.absolute_sums`."""
+    for start in range(0, cells, batch):
+        size = min(batch, cells - start)
+        signs(tally, size, planes, adder)
+        tally.step([(0, 1, 2 * size * element)])
+    products(tally, segments, element)
+
+
+def weighted_sum(tally: Tally, bits: int, cells: int, element: int = 4) -> None:
+    """`conversion.weighted_sum`."""
+    tally.step([(0, 1, bits * cells * element)])
+    products(tally, cells, element)
+
+
+def lift(tally: Tally, cells: int) -> None:
+    """`conversion.lift`."""
+    tally.step([(0, 1, 32 * words_for(cells) * WORD)])
+    carries(tally, cells, 32, "tree")
+    tally.step([(0, 1, cells * 8)])
+    weighted_sum(tally, 1, cells, 8)
+
+
+def table_search(tally: Tally, layout: Layout, thresholds: int, bits: int, words: int) -> None:
+    """`search.search`."""
+    for gates in schedule(layout, thresholds, bits):
+        products(tally, gates * words, WORD)
+
+
+def gumbel_noise(tally: Tally, candidates: int, a: int, element: int = 4) -> None:
+    """`sampling.gumbel_noise`."""
+    table_search(tally, GUMBEL_LAYOUT, gumbel.HIGH - gumbel.LOW, gumbel.BITS, words_for(candidates))
+    weighted_sum(tally, GUMBEL_LAYOUT.digits + a, candidates, element)
+
+
+def gaussian_noise(tally: Tally, sampler: Sampler, cells: int, element: int = 4) -> None:
+    """`sampling.gaussian_noise`."""
+    for _, table in sampler.parts:
+        layout = layout_for(table.bound, gaussian.BITS, words_for(cells))
+        batch = 64 * batch_words(layout, gaussian.BITS)
+        for start in range(0, cells, batch):
+            size = min(batch, cells - start)
+            table_search(tally, layout, table.bound, gaussian.BITS, words_for(size))
+            weighted_sum(tally, layout.digits + 1, size, element)
+
+
+def argmax(tally: Tally, candidates: int, element: int = 4) -> None:
+    """`argmax.argmax`, the opening included."""
+    if candidates == 1:
+        return
+    signs(tally, candidates * (candidates - 1) // 2, 8 * element, "tree")
+    opponents = candidates - 1
+    while opponents > 1:
+        products(tally, opponents // 2 * words_for(candidates), WORD)
+        opponents -= opponents // 2
+    opening(tally, 1, WORD)

@@ -1,0 +1,163 @@
+"""The marginal oracle on secret shares: who leads, who follows, who contributes.
+
+P1 runs the synthesizer and leads: each question to `ReplicatedOracle` becomes a step whose public inputs travel as canonical
+bytes (`messages`) to P0 and P2, which run `follow`; all three then execute `party.ComputingParty`'s method of that step.
+Custodians that do not compute run `contribute`: they are told only which marginals to share, and when it is over.
+
+    P1 -> P0, P2      every step                        P1 -> contributors     PrepareStep of the marginals to share; EndStep
+    contributor -> two computing parties                seed; masked counts (`contribution`)
+
+A follower refuses (`ProtocolAborted`) whatever is not the canonical encoding of a valid step or breaks the order of the public
+state (`steps.PublicState`); its own guard decides whether the step's event is still within the budget. Any exception ends the
+run at that party, the wire then fails at the others, and nothing more is opened.
+
+Who learns what, threat model and assumption: `party`. `follow` and `contribute` return nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.cliques import CliqueRegister
+from mpc_protocols.errors import ProtocolAborted, StudyInvalid
+from mpc_protocols.functionality import Clique, Guard, Handle, LocalCounts, MarginalOracle, Setting
+from mpc_protocols.messages import MAX_BYTES
+from mpc_protocols.replicated.contribution import send_contribution
+from mpc_protocols.replicated.party import LEADER, ComputingParty, Observe
+from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, PublicState, SelectStep, Step, TotalStep, parse
+from mpc_protocols.wire import Wire
+
+
+class ReplicatedOracle(MarginalOracle):
+    """The oracle at P1. Use it as a context manager, or call `close` when the synthesizer is done."""
+
+    def __init__(self, wire: Wire, setting: Setting, counts: LocalCounts | None, guard: Guard,
+                 observe: Observe | None = None) -> None:
+        """counts: P1's own data, None if it only computes. Raises `StudyInvalid` (setting, parties)."""
+        if wire.me != LEADER:
+            raise StudyInvalid(f"Party {wire.me} cannot lead: the second computing party of the study does.")
+        self.setting = setting
+        self._party = ComputingParty(wire, setting, counts, guard, observe)
+        self._open = True
+
+    @property
+    def state(self) -> PublicState:
+        """Transcript, handles and bounds: all that is public."""
+        return self._party.state
+
+    @property
+    def row_bound(self) -> int:
+        return self._party.state.row_bound
+
+    @property
+    def noisy_total(self) -> float | None:
+        return self._party.state.noisy_total
+
+    def prepare(self, cliques: Sequence[Clique]) -> list[Handle]:
+        """See `MarginalOracle`. Raises `StudyInvalid` (`PublicState.to_share`), `DataRefused` (own counts)."""
+        if not cliques:
+            return []
+        step = PrepareStep(tuple(cliques))
+        fresh = self.state.to_share(step)
+        self._announce(step, fresh)
+        return self._party.prepare(step)
+
+    def select(self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], weights: Sequence[Fraction],
+               penalties: Sequence[Fraction], epsilon: Fraction) -> int:
+        """See `MarginalOracle`; errors as `PublicState.select_step`."""
+        step, rounded = self.state.select_step(handles, answers, weights, penalties, epsilon)
+        self._announce(step)
+        return self._party.select(step, rounded)
+
+    def measure(self, handles: Sequence[Handle], sigma2: Fraction) -> list[NDArray[np.int64]]:
+        """See `MarginalOracle`; errors as `PublicState.plan_measure`. The counts are opened to P0 and P2 too."""
+        step = MeasureStep(self.state.next_number, tuple(handles), sigma2)
+        self.state.plan_measure(step)  # refuse here before anybody is told
+        self._announce(step)
+        return self._party.measure(step)
+
+    def total(self, sigma2: Fraction) -> int:
+        """See `MarginalOracle`; errors as `PublicState.plan_total`."""
+        step = TotalStep(self.state.next_number, sigma2)
+        self.state.plan_total(step)
+        self._announce(step, [self._party.smallest()] if self._party.shares_rows_first() else [])
+        return self._party.total(step)
+
+    def close(self) -> None:
+        """Let followers and contributors end; does nothing the second time or after a failure."""
+        if self._open:
+            self._open = False
+            step = EndStep()
+            self._send(step, [*self._followers(), *self._party.wire.contributors])
+            self._party.end(step)
+
+    def __enter__(self) -> ReplicatedOracle:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+        self._open = False
+
+    def _announce(self, step: Step, fresh: Sequence[Clique] = ()) -> None:
+        """Send a step to the followers, and to the contributors what they must share for it."""
+        if not self._open:
+            raise ProtocolAborted("a question was asked after the oracle had been closed; start a new run")
+        self._send(step, self._followers())
+        if fresh:
+            self._send(PrepareStep(tuple(fresh)), self._party.wire.contributors)
+
+    def _followers(self) -> list[int]:
+        return [peer for peer in range(self._party.wire.computing) if peer != LEADER]
+
+    def _send(self, step: Step, peers: Sequence[int]) -> None:
+        encoded = step.to_bytes()
+        for peer in peers:
+            self._party.wire.send(peer, encoded)
+
+
+def follow(wire: Wire, setting: Setting, counts: LocalCounts | None, guard: Guard, observe: Observe | None = None) -> None:
+    """P0 and P2: execute the leader's steps until it ends the run. Blocks.
+
+    counts: this party's own data, None if it only computes. Raises `ProtocolAborted` (a step or message that the protocol does
+    not allow), `BudgetRefused` (the guard), `DataRefused` (own counts), `StudyInvalid`, `PeerLost`.
+    """
+    party = ComputingParty(wire, setting, counts, guard, observe)
+    while True:
+        step = parse(wire.receive_up_to(LEADER, MAX_BYTES))
+        if isinstance(step, PrepareStep):
+            party.prepare(step)
+        elif isinstance(step, SelectStep):
+            party.select(step, None)
+        elif isinstance(step, MeasureStep):
+            party.measure(step)
+        elif isinstance(step, TotalStep):
+            party.total(step)
+        else:
+            party.end(step)
+            return
+
+
+def contribute(wire: Wire, setting: Setting, counts: LocalCounts) -> None:
+    """A custodian that does not compute: send its masked counts when asked, until the leader ends the run. Blocks.
+
+    Raises `ProtocolAborted` (an unexpected message), `DataRefused` (own counts), `PeerLost`.
+    """
+    while True:
+        step = parse(wire.receive_up_to(LEADER, MAX_BYTES))
+        if isinstance(step, EndStep):
+            return
+        if not isinstance(step, PrepareStep):
+            raise ProtocolAborted("The leading party sent a contributor something else than marginals to share; stop the run.")
+        try:
+            independent = CliqueRegister(setting).to_share(step.cliques) == list(step.cliques)
+        except StudyInvalid:
+            independent = False
+        if not independent:
+            raise ProtocolAborted("The leading party asked a contributor for marginals that are not to be shared; stop the run.")
+        send_contribution(wire, setting, counts, step.cliques)

@@ -1,0 +1,221 @@
+"""One computing party's part in every step of the oracle: agree, authorise, compute, open.
+
+The three computing parties run the same methods in the same order with the same public steps; only P1, who leads, brings the
+model's answers. For each step:
+
+    begin        the public state derives plan and event from the step's bytes alone, alike everywhere
+    answers      select only: P1 sends c to P2 (checked against the hash in the step) and its zeros to P0 (`answers`)
+    authorise    this party's own guard: accountant, journal on disk. It refuses by raising, and then nothing opens anywhere
+    agree        32 bytes from each party to each other: the running hash of the public transcript (select: with the bitmap of
+                 zeros). Sent after authorising, so whoever passes knows that all three have authorised the same step
+    compute      noise from the release's streams, scores on shares, then the opening: an index, or noisy counts
+
+Threat model: semi-honest, at most one of the three computing parties corrupted; contributors semi-honest; assumption `prg`.
+Each computing party learns the selected positions and the noisy counts, P1 and P2 the model's answers (public), P0 their zeros.
+Marginals, noise, scores, keys and comparisons stay shared. Signs hold because their bounds are public integers: |M - c| <= n' <
+2^(k-1) with c checked against n' at P1 and P2, n' from `mechanisms.bounds`; sums below 2^32 are asserted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.errors import ProtocolAborted, StudyInvalid
+from mpc_protocols.functionality import Clique, Guard, Handle, LocalCounts, Setting
+from mpc_protocols.mechanisms.measurement import MeasurePlan
+from mpc_protocols.mechanisms.selection import SelectionPlan
+from mpc_protocols.replicated import answers as encoding
+from mpc_protocols.replicated.absolute import absolute_sums, adder_for
+from mpc_protocols.replicated.argmax import argmax
+from mpc_protocols.replicated.bitslice import Elements
+from mpc_protocols.replicated.conversion import lift
+from mpc_protocols.replicated.marginals import SharedMarginals
+from mpc_protocols.replicated.prg import binding
+from mpc_protocols.replicated.ring import RingShare, add_public, centred, concatenate, open_ring
+from mpc_protocols.replicated.sampling import gaussian_noise, gumbel_noise, release_bits
+from mpc_protocols.replicated.trio import Trio, UInt
+from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, PublicState, SelectStep, TotalStep
+from mpc_protocols.wire import Wire
+
+LEADER = 1
+Observe = Callable[..., None]
+
+
+def silent(phase: str, event: str, **fields: object) -> None:
+    """Observes nothing."""
+
+
+class ComputingParty:
+    """State and protocol code of P0, P1 or P2 in one run."""
+
+    def __init__(self, wire: Wire, setting: Setting, counts: LocalCounts | None, guard: Guard, observe: Observe | None) -> None:
+        """counts: this party's own data, None if it only computes. Raises `StudyInvalid` (setting, number of parties)."""
+        self.wire = wire
+        self.setting = setting
+        self.state = PublicState(setting)
+        self._trio = Trio(wire)
+        self._guard = guard
+        self._observe = observe or silent
+        self._marginals = SharedMarginals(self._trio, setting, counts)
+
+    def prepare(self, step: PrepareStep) -> list[Handle]:
+        """Share what the step needs; releases nothing. 1 round of 4 bytes a cell after the agreement and the contributions."""
+        inputs = self.state.begin(step)
+        fresh = self.state.to_share(step)
+        self._agree(inputs)
+        if fresh:
+            self._share(fresh, inputs)
+        return self.state.prepare(step)
+
+    def select(self, step: SelectStep, rounded: Sequence[NDArray[np.int64]] | None) -> int:
+        """Position in the step's handles of the selected candidate; `rounded` at P1 only: the kept candidates' answers."""
+        inputs = self.state.begin(step)
+        plan = self.state.plan_select(step)
+        self._check_sums(step, plan)
+        lengths = [self.state.cells(step.handles[q]) for q in plan.kept]
+        rounded, nonzero = self._exchange_answers(step, lengths, rounded)
+        self._guard.authorise(plan.event, inputs)
+        self._agree(binding(inputs, np.packbits(nonzero).tobytes()))
+        winner = 0
+        if len(plan.kept) > 1:
+            dtype: UInt = np.uint32 if plan.ring_bits == 32 else np.uint64
+            source = release_bits(self._trio, self._release(step.number, "select", inputs))
+            noise = gumbel_noise(self._trio, source, len(plan.kept), plan.a, dtype)
+            sums = self._distances(step, plan, lengths, rounded, nonzero)
+            if dtype is np.uint64:
+                sums = lift(self._trio, sums)
+            keys = _weighted(self._trio, sums, plan) + noise
+            winner = argmax(self._trio, keys)
+            if winner >= len(plan.kept):
+                raise ProtocolAborted(f"the selection of step {step.number} opened to no candidate; stop the run")
+        position = plan.kept[winner]
+        self.state.learn_selection(step, position)
+        self._observe("select", "selected", step=step.number, position=position, candidates=len(step.handles),
+                      kept=len(plan.kept), cells=sum(lengths), signs=int(np.count_nonzero(nonzero)))
+        return position
+
+    def measure(self, step: MeasureStep) -> list[NDArray[np.int64]]:
+        """The step's marginals with noise, opened to the three computing parties."""
+        inputs = self.state.begin(step)
+        plan = self.state.plan_measure(step)
+        shares = [self._marginals.marginal(self.state, handle) for handle in step.handles]
+        opened = self._release_counts(plan, step.number, "measure", inputs, concatenate(shares))
+        noisy = np.split(opened, np.cumsum([len(share) for share in shares])[:-1])
+        self.state.learn_counts(step, noisy)
+        self._observe("measure", "opened", step=step.number, marginals=len(noisy), cells=len(opened))
+        return noisy
+
+    def total(self, step: TotalStep) -> int:
+        """The number of rows with noise, opened to the three computing parties."""
+        inputs = self.state.begin(step)
+        plan = self.state.plan_total(step)
+        rows = self._marginals.rows()
+        if rows is None:
+            self._agree(inputs)
+            self._share([self.smallest()], inputs)
+            rows = self._marginals.rows()
+            assert rows is not None
+        value = int(self._release_counts(plan, step.number, "total", inputs, rows)[0])
+        self.state.learn_total(step, value)
+        self._observe("measure", "opened", step=step.number, marginals=0, cells=1)
+        return value
+
+    def end(self, step: EndStep) -> None:
+        """Compare the whole public transcript one last time."""
+        self._agree(self.state.begin(step))
+
+    def smallest(self) -> Clique:
+        """The column with the fewest values: what `total` shares when nothing else is."""
+        return (min(self.setting.sizes, key=lambda column: self.setting.sizes[column]),)
+
+    def shares_rows_first(self) -> bool:
+        """Nothing is shared yet, so that `total` begins by sharing `smallest()`; contributors must be told."""
+        return self._marginals.rows() is None
+
+    def _share(self, cliques: Sequence[Clique], inputs: bytes) -> None:
+        cells = self._marginals.share(cliques, inputs)
+        self._observe("input", "shared", marginals=len(cliques), cells=cells, contributors=len(self.wire.contributors))
+
+    def _agree(self, digest: bytes) -> None:
+        """Raise `ProtocolAborted` unless both others hold the same 32 bytes."""
+        peers = (self._trio.left, self._trio.right)
+        for peer in peers:
+            self.wire.send(peer, digest)
+        for peer in peers:
+            if bytes(self.wire.receive(peer, len(digest))) != digest:
+                raise ProtocolAborted(f"Party {peer} has seen other public inputs than this party; check that versions agree.")
+
+    def _release(self, number: int, mechanism: str, inputs: bytes) -> bytes:
+        """What a release's noise is bound to (`mechanisms.md` 4)."""
+        return binding(self.wire.session_id, number.to_bytes(8, "big"), mechanism.encode(), inputs, self._marginals.sharing)
+
+    def _exchange_answers(self, step: SelectStep, lengths: Sequence[int], rounded: Sequence[NDArray[np.int64]] | None,
+                          ) -> tuple[Sequence[NDArray[np.int64]] | None, NDArray[np.bool_]]:
+        """c at P1 and P2, and at all three which cells of it are not zero; a single kept candidate needs neither."""
+        cells = sum(lengths)
+        if len(lengths) == 1:
+            return None, np.zeros(0, np.bool_)
+        if self.wire.me == 0:
+            return None, encoding.read_bitmap(self.wire.receive(LEADER, encoding.bitmap_size(cells)), cells)
+        if self.wire.me == LEADER:
+            if rounded is None:
+                raise ValueError("the leading party must bring the model's answers")
+            self.wire.send(2, encoding.encode(rounded))
+            self.wire.send(0, encoding.nonzero_bitmap(rounded))
+        else:
+            rounded = encoding.decode(self.wire.receive_up_to(LEADER, encoding.encoded_limit(cells)), lengths)
+            self.state.check_answers(step, rounded)
+        return rounded, np.concatenate(rounded) != 0
+
+    def _check_sums(self, step: SelectStep, plan: SelectionPlan) -> None:
+        """sum |M - c| <= n' + sum c must be below 2^32: from public numbers, before anything is computed."""
+        largest = plan.row_bound + max(step.answer_sums[q] for q in plan.kept)
+        if largest >= 1 << 32 or plan.row_bound >= 1 << plan.sign_bits - 1:
+            raise StudyInvalid(f"scores of up to {largest} do not fit integers of 32 bits; lower max_rows in the study")
+
+    def _distances(self, step: SelectStep, plan: SelectionPlan, lengths: Sequence[int],
+                   rounded: Sequence[NDArray[np.int64]] | None, nonzero: NDArray[np.bool_]) -> RingShare:
+        """sum |M - c| of every kept candidate, modulo 2^32: zero answers by local sums, the others through the sign protocol."""
+        me = self.wire.me
+        signed = np.zeros(len(lengths), np.int64)
+        whole, nonzero_part = np.zeros((2, 2, len(lengths)), np.uint32)
+        known: list[Elements] = []
+        end = 0
+        for q, (position, cells) in enumerate(zip(plan.kept, lengths, strict=True)):
+            share = self._marginals.marginal(self.state, step.handles[position])
+            where = nonzero[end:end + cells]
+            end += cells
+            part = share[where]
+            signed[q] = len(part)
+            whole[:, q] = share.own.sum(dtype=np.uint32), share.next.sum(dtype=np.uint32)
+            nonzero_part[:, q] = part.own.sum(dtype=np.uint32), part.next.sum(dtype=np.uint32)
+            if me == 0:
+                known.append(part.own + part.next)
+            else:
+                assert rounded is not None
+                known.append((part.next if me == 1 else part.own) - rounded[q][where].astype(np.uint32))
+        plain = RingShare(*(whole - nonzero_part))
+        total = int(signed.sum())
+        if total == 0:
+            return plain
+        return plain + absolute_sums(self._trio, np.concatenate(known), signed, plan.sign_bits, adder_for(total, plan.sign_bits))
+
+    def _release_counts(self, plan: MeasurePlan, number: int, mechanism: str, inputs: bytes,
+                        shares: RingShare) -> NDArray[np.int64]:
+        """Authorise, agree, add the plan's noise, open; read as signed integers (`mechanisms.md` 3.4)."""
+        self._guard.authorise(plan.event, inputs)
+        self._agree(inputs)
+        source = release_bits(self._trio, self._release(number, mechanism, inputs))
+        return centred(open_ring(self._trio, shares + gaussian_noise(self._trio, source, plan.sampler, len(shares), np.uint32)))
+
+
+def _weighted(trio: Trio, sums: RingShare, plan: SelectionPlan) -> RingShare:
+    """w' * sum - bias of the kept candidates, in the ring of the keys."""
+    modulus = 1 << plan.ring_bits
+    weights: NDArray[Any] = np.array([plan.weights[q] for q in plan.kept], np.int64)
+    biases: NDArray[Any] = np.array([-plan.biases[q] % modulus for q in plan.kept], np.uint64)
+    return add_public(trio, sums.scaled(weights), biases)

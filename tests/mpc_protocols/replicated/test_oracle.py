@@ -1,0 +1,366 @@
+"""ReplicatedOracle against IdealOracle, and everything that must stop a run."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, StudyInvalid
+from mpc_protocols.functionality import Clique, Event, LocalCounts, MarginalOracle, Setting
+from mpc_protocols.ideal import IdealOracle
+from mpc_protocols.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.messages import EndStep, MeasureStep, PrepareStep, SelectStep, TotalStep
+from mpc_protocols.replicated import answers as encoding
+from mpc_protocols.replicated import oracle as oracle_module
+from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
+from mpc_protocols.steps import PublicState
+from mpc_protocols.wire import Wire
+
+SIZES = {"a": 3, "b": 4, "c": 5, "d": 2}
+SMALL = Fraction(1, 64)  # sigma = 1/8: the noise is 0 but for a chance of 3e-14 a cell
+ONE_WAY = [(c,) for c in SIZES]
+
+
+class Recorder:
+    """A guard that notes what it authorised and refuses from the n-th event on."""
+
+    def __init__(self, refuse_from: int | None = None) -> None:
+        self.events: list[tuple[Event, bytes]] = []
+        self.refuse_from = refuse_from
+
+    def authorise(self, event: Event, inputs: bytes) -> None:
+        if self.refuse_from is not None and len(self.events) >= self.refuse_from:
+            raise BudgetRefused("The budget of this custodian is spent.")
+        self.events.append((event, inputs))
+
+
+def table(rows: int, seed: int) -> NDArray[np.int64]:
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, 3, rows)
+    return np.stack([first, (first + rng.integers(0, 2, rows)) % 4, rng.integers(0, 5, rows), first % 2], axis=1)
+
+
+def counter(records: NDArray[np.int64]) -> LocalCounts:
+    names = list(SIZES)
+
+    def counts(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+        out = []
+        for clique in cliques:
+            shape = tuple(SIZES[c] for c in clique)
+            flat = np.ravel_multi_index(tuple(records[:, names.index(c)] for c in clique), shape)
+            out.append(np.bincount(flat, minlength=int(np.prod(shape))).astype(np.int64))
+        return out
+
+    return counts
+
+
+def setting(row_cap: int = 100_000, session: bytes = b"s" * 32) -> Setting:
+    return Setting(SIZES, "add-remove", 1, row_cap, session)
+
+
+def serve(body: Callable[[ReplicatedOracle], Any], parts: Sequence[NDArray[np.int64] | None], of: Setting | None = None,
+          guards: Sequence[Recorder] | None = None, tap: Callable[[Frame], None] | None = None,
+          network: MemoryNetwork | None = None, observe: Callable[..., None] | None = None) -> tuple[Any, MemoryNetwork]:
+    """Run `body` at P1 with everybody else following; parts[i] is party i's table (None: no data)."""
+    of = of or setting()
+    guards = guards or [Recorder() for _ in range(3)]
+    network = network or MemoryNetwork(len(parts), 3, tap=tap, session_id=of.session, patience_s=20)
+    counts = [None if part is None else counter(part) for part in parts]
+
+    def party(wire: Wire) -> Any:
+        mine = counts[wire.me]
+        if wire.me == 1:
+            with ReplicatedOracle(wire, of, mine, guards[1], observe) as oracle:
+                return body(oracle)
+        if wire.me < 3:
+            return follow(wire, of, mine, guards[wire.me], observe)
+        assert mine is not None
+        return contribute(wire, of, mine)
+
+    results = network.run([party] * len(parts))
+    assert [result for i, result in enumerate(results) if i != 1] == [None] * (len(parts) - 1)
+    return results[1], network
+
+
+PARTS = [table(400, 1), table(250, 2), table(333, 3)]
+CONTRIBUTORS = [table(77, 4), table(5, 5), table(120, 6), table(9, 7)]
+
+
+def work(oracle: MarginalOracle) -> list[Any]:
+    """All kinds of questions; at tiny sigma and huge epsilon the answers do not depend on the noise."""
+    handles = oracle.prepare(ONE_WAY)
+    seen: list[Any] = [handles, [list(x) for x in oracle.measure(handles, SMALL)], oracle.row_bound, oracle.noisy_total]
+    wide = oracle.prepare([("a", "b", "c"), ("c", "d"), ("b", "a"), ("d", "c"), ("a",)])
+    seen += [wide, [list(x) for x in oracle.measure([wide[2], wide[0], wide[3]], SMALL)]]
+    cells = [60, 10, 12, 10, 3]
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        guesses = [rng.random(n) * (rng.random(n) < 0.7) for n in cells]
+        guesses = [g / max(g.sum(), 1e-9) * 900.0 for g in guesses]
+        weights = [Fraction(int(w)) for w in rng.integers(1, 9, 5)]
+        penalties = [Fraction(int(p)) for p in rng.integers(0, 40, 5)]
+        seen.append(oracle.select(wide, guesses, weights, penalties, Fraction(20)))
+    seen.append(oracle.total(SMALL))
+    return seen
+
+
+@pytest.mark.parametrize("contributors", [0, 1, 4])
+def test_noise_free_answers_and_transcript_equal_the_ideal_ones(contributors: int) -> None:
+    parts = [*PARTS, *CONTRIBUTORS[:contributors]]
+    ideal_guard = Recorder()
+    ideal = IdealOracle(setting(), counter(np.concatenate(parts)), ideal_guard)
+    expected = work(ideal)
+    guards = [Recorder() for _ in range(3)]
+
+    def body(oracle: ReplicatedOracle) -> tuple[list[Any], bytes]:
+        return work(oracle), oracle.state.transcript
+
+    (answers, transcript), _ = serve(body, parts, guards=guards)
+    assert answers == expected
+    assert transcript == ideal.state.transcript
+    for guard in guards:
+        assert guard.events == ideal_guard.events
+
+
+def test_parties_without_data_and_custodians_that_only_contribute() -> None:
+    parts = [None, None, None, *CONTRIBUTORS]
+    expected = work(IdealOracle(setting(), counter(np.concatenate(CONTRIBUTORS)), Recorder()))
+    answers, _ = serve(work, parts)
+    assert answers == expected
+
+
+def test_total_before_anything_is_shared() -> None:
+    everything = np.concatenate([*PARTS, *CONTRIBUTORS])
+
+    def body(oracle: MarginalOracle) -> list[Any]:
+        first = oracle.total(SMALL)
+        return [first, oracle.row_bound, [list(x) for x in oracle.measure(oracle.prepare([("d", "a"), ("d",)]), SMALL)]]
+
+    answers, _ = serve(body, [*PARTS, *CONTRIBUTORS])
+    assert answers == body(IdealOracle(setting(), counter(everything), Recorder()))
+    assert answers[0] == len(everything)
+
+
+@pytest.mark.parametrize("rows", [40_000_000, 1_000_000_000])
+def test_large_row_bounds_take_keys_of_64_bits(rows: int) -> None:
+    """Above 2^22 rows the sums are lifted to Z_2^64; the answers stay the ideal ones."""
+    of = setting(row_cap=rows)
+
+    def body(oracle: MarginalOracle) -> list[int]:
+        handles = oracle.prepare([("a", "b"), ("b", "c"), ("c", "d")])
+        answers = [np.full(n, 930.0 / n) for n in (12, 20, 10)]
+        found = []
+        for favourite in range(3):
+            weights = [Fraction(50 if q == favourite else 1) for q in range(3)]
+            found.append(oracle.select(handles, answers, weights, [Fraction(0)] * 3, Fraction(2)))
+        return found
+
+    guard = Recorder()
+    expected = body(IdealOracle(of, counter(np.concatenate(PARTS)), guard))
+    plans: list[int] = []
+    answers, _ = serve(body, PARTS, of, observe=lambda phase, event, **fields: plans.append(fields.get("kept", 0)))
+    assert answers == expected == [0, 1, 2]
+    assert max(plans) > 1
+
+
+def test_a_single_surviving_candidate_is_selected_without_a_protocol() -> None:
+    def body(oracle: MarginalOracle) -> int:
+        handles = oracle.prepare([("a",), ("b",)])
+        return oracle.select(handles, [np.ones(3), np.ones(4)], [Fraction(1)] * 2, [Fraction(0), Fraction(10**7)], Fraction(1))
+
+    assert serve(body, PARTS)[0] == 0
+
+
+def test_noise_is_fresh_and_of_the_right_size() -> None:
+    """Two measurements of one marginal differ, and 600 draws at sigma 10 have a variance of 100 (false alarm below 1e-6)."""
+    def body(oracle: MarginalOracle) -> list[NDArray[np.int64]]:
+        handle = oracle.prepare([("a", "b", "c")])
+        return [oracle.measure(handle, Fraction(100))[0] for _ in range(10)]
+
+    noise = np.array(serve(body, PARTS)[0]) - counter(np.concatenate(PARTS))([("a", "b", "c")])[0]
+    assert len({tuple(row) for row in noise.tolist()}) == 10
+    # sum of squares / 100 is about chi-square with 600 degrees of freedom: sd 34.6; 5 sd are 173
+    assert abs(float((noise**2).sum()) / 100 - 600) < 173
+
+
+# -- stops ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("refuser", [0, 1, 2])
+@pytest.mark.parametrize("step", [0, 1])
+def test_a_refusing_guard_stops_everybody_before_anything_opens(refuser: int, step: int) -> None:
+    class EnoughError(Exception):
+        pass
+
+    def run(steps: int, guards: Sequence[Recorder]) -> list[Frame]:
+        frames: list[Frame] = []
+
+        def body(oracle: ReplicatedOracle) -> None:
+            handles = oracle.prepare(ONE_WAY)
+            if steps > 0:
+                oracle.measure(handles, Fraction(100))
+            if steps > 1:
+                answers = [np.full(n, 9.0) for n in SIZES.values()]
+                oracle.select(handles, answers, [Fraction(1)] * 4, [Fraction(0)] * 4, Fraction(1))
+            raise EnoughError
+
+        with pytest.raises(BudgetRefused if any(guard.refuse_from is not None for guard in guards) else EnoughError):
+            serve(body, PARTS, guards=guards, tap=frames.append)
+        return frames
+
+    before = run(step, [Recorder() for _ in range(3)])
+    refused = run(step + 1, [Recorder(step if i == refuser else None) for i in range(3)])
+    for party in range(3):
+        own = [len(frame.payload) for frame in refused if frame.sender == party]
+        added = own[sum(frame.sender == party for frame in before):]
+        # the leader announces the step (and the answers); whoever authorised says so in 32 bytes to both others; nothing else
+        announced = 2 * (step + 1) if party == 1 else 0
+        assert added[announced:] == ([] if party == refuser else [32, 32])
+
+
+def _leader(script: Callable[[Wire, PublicState], None], parts: Sequence[NDArray[np.int64]] = PARTS) -> None:
+    """A leader that sends what it likes to honest followers."""
+    of = setting()
+
+    def party(wire: Wire) -> None:
+        if wire.me == 1:
+            script(wire, PublicState(of))
+            for peer in (0, 2):  # whatever the followers still say
+                while True:
+                    wire.receive_up_to(peer, 1 << 24)
+        follow(wire, of, counter(parts[wire.me]), Recorder())
+
+    MemoryNetwork(3, session_id=of.session, patience_s=5).run([party] * 3)
+
+
+@pytest.mark.parametrize("message", [
+    b"", b"{}", b"\x80\x04N.", b'{"step": "end"}', EndStep().to_bytes() + b" ", b'{"step":"jump"}',
+    MeasureStep(0, (0,), Fraction(1)).to_bytes(),  # a handle that was never prepared
+    TotalStep(3, Fraction(1)).to_bytes(),  # out of order
+    b"[" * 100_000,
+])
+def test_followers_refuse_messages_that_are_no_step(message: bytes) -> None:
+    with pytest.raises(ProtocolAborted):
+        _leader(lambda wire, state: [wire.send(peer, message) for peer in (0, 2)])  # type: ignore[func-returns-value]
+
+
+def test_different_steps_for_the_two_followers_are_noticed() -> None:
+    def script(wire: Wire, state: PublicState) -> None:
+        wire.send(0, PrepareStep((("a",),)).to_bytes())
+        wire.send(2, PrepareStep((("b",),)).to_bytes())
+
+    with pytest.raises(ProtocolAborted, match="other public inputs"):
+        _leader(script)
+
+
+def test_a_step_too_long_is_refused() -> None:
+    with pytest.raises(ProtocolAborted, match="at most"):
+        _leader(lambda wire, state: wire.send(0, bytes((1 << 22) + 1)))
+
+
+def _tamper(monkeypatch: pytest.MonkeyPatch, where: str, change: Callable[[Any], Any]) -> None:
+    """Let the leader send something else than `encoding.<where>` gave."""
+    original = getattr(encoding, where)
+    monkeypatch.setattr(encoding, where, lambda answers: change(original(answers)))
+    with pytest.raises(ProtocolAborted):
+        serve(_select_once, PARTS)
+
+
+def _select_once(oracle: MarginalOracle) -> int:
+    handles = oracle.prepare([("a", "b"), ("c",)])
+    return oracle.select(handles, [np.full(12, 80.0), np.full(5, 190.0)], [Fraction(1)] * 2, [Fraction(0)] * 2, Fraction(1))
+
+
+def _recoded(payload: bytes, change: Callable[[NDArray[Any]], NDArray[Any]]) -> bytes:
+    kind = {1: "<u1", 2: "<u2", 4: "<u4"}[payload[0]]
+    values = change(np.frombuffer(zlib.decompress(payload[1:]), kind).astype(np.int64))
+    width = 1 if values.max() < 256 else 2 if values.max() < 65536 else 4
+    return bytes([width]) + zlib.compress(values.astype(f"<u{width}").tobytes())
+
+
+def test_untampered_selection_passes() -> None:
+    assert serve(_select_once, PARTS)[0] in (0, 1)
+
+
+@pytest.mark.parametrize("change", [
+    lambda values: values + 1,  # another content: digest and sums
+    lambda values: np.roll(values, 1) + np.eye(1, len(values), 3, dtype=np.int64)[0],
+    lambda values: np.where(np.arange(len(values)) == 0, 4_000_000_000, values),  # beyond the row bound
+    lambda values: values[:-1],
+    lambda values: np.append(values, 0),
+], ids=["other", "moved", "out of range", "short", "long"])
+def test_answers_that_are_not_the_announced_ones(monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any]) -> None:
+    _tamper(monkeypatch, "encode", lambda payload: _recoded(payload, change))
+
+
+@pytest.mark.parametrize("change", [
+    lambda payload: b"", lambda payload: b"\x03" + payload[1:], lambda payload: payload[:-3], lambda payload: payload + b"x",
+    lambda payload: payload[:1] + b"no zlib", lambda payload: payload[:1] + zlib.compress(bytes(50_000_000)),
+    lambda payload: bytes(10_000),
+], ids=["empty", "width", "cut", "trailing", "garbage", "bomb", "too long"])
+def test_answers_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, change: Callable[[bytes], bytes]) -> None:
+    _tamper(monkeypatch, "encode", change)
+
+
+@pytest.mark.parametrize("change", [
+    lambda bitmap: bitmap[:-1], lambda bitmap: bitmap + b"\0", lambda bitmap: bytes([bitmap[0] ^ 1]) + bitmap[1:],
+    lambda bitmap: bitmap[:-1] + bytes([bitmap[-1] | 1]),
+], ids=["short", "long", "flipped", "padding"])
+def test_zeros_that_do_not_fit_the_answers(monkeypatch: pytest.MonkeyPatch, change: Callable[[bytes], bytes]) -> None:
+    _tamper(monkeypatch, "nonzero_bitmap", change)
+
+
+def test_a_contributor_shares_only_what_is_to_be_shared() -> None:
+    of = setting()
+    for message in (SelectStep(0, (0,), (Fraction(1),), (Fraction(0),), Fraction(1), (5,), bytes(32)),
+                    PrepareStep((("a",), ("a", "b"))), PrepareStep((("nobody",),))):
+        def party(wire: Wire, encoded: bytes = message.to_bytes()) -> None:
+            if wire.me == 1:
+                wire.send(3, encoded)
+            elif wire.me == 3:
+                contribute(wire, of, counter(PARTS[0]))
+
+        with pytest.raises(ProtocolAborted):
+            MemoryNetwork(4, 3, session_id=of.session, patience_s=5).run([party] * 4)
+
+
+@pytest.mark.parametrize("culprit", [0, 1, 2, 3])
+def test_data_that_does_not_fit_is_refused_without_naming_a_value(culprit: int) -> None:
+    parts = [PARTS[0], PARTS[1], PARTS[2], CONTRIBUTORS[0]]
+    parts[culprit] = table(1234, 9)
+    with pytest.raises(DataRefused) as caught:
+        serve(lambda oracle: oracle.prepare([("a", "b")]), parts, setting(row_cap=1000))
+    assert "1234" not in caught.value.sentence
+
+
+def test_only_the_second_computing_party_leads_and_a_closed_oracle_answers_nothing() -> None:
+    def lead(wire: Wire) -> None:
+        ReplicatedOracle(wire, setting(), None, Recorder())
+
+    with pytest.raises(StudyInvalid, match="cannot lead"):
+        MemoryNetwork(3).run([lead] * 3)
+
+    def body(oracle: ReplicatedOracle) -> None:
+        oracle.close()
+        oracle.close()
+        with pytest.raises(ProtocolAborted, match="closed"):
+            oracle.prepare([("a",)])
+
+    serve(body, PARTS)
+
+
+def test_observers_get_public_sizes_only() -> None:
+    seen: list[tuple[str, str, dict[str, Any]]] = []
+    serve(work, [*PARTS, CONTRIBUTORS[0]], observe=lambda phase, event, **fields: seen.append((phase, event, fields)))
+    assert {(phase, event) for phase, event, _ in seen} == {("input", "shared"), ("measure", "opened"), ("select", "selected")}
+    assert all(isinstance(value, int) for _, _, fields in seen for value in fields.values())
+
+
+def test_module_names_the_leader() -> None:
+    assert oracle_module.LEADER == 1
