@@ -75,14 +75,14 @@ class Run:
 
 def load(directory: Path) -> Run:
     """Read a finished run. Raises `UsageError` naming the file that is missing or does not hold what it should."""
-    facts = _read(directory, "run.json", lambda path: _object(path.read_text(encoding="utf-8")))
+    facts = _read(directory, "run.json", lambda path: _facts(path.read_text(encoding="utf-8")))
     domain = _read(directory, "run.json", lambda _: _domain(facts["columns"]))
-    events, selected = _read(directory, "run.json", lambda _: (tuple(map(_release, facts["privacy"]["events"])),
-                                                               tuple(tuple(clique) for clique in facts["selected"])))
-    total, measurements = _read(directory, "measurements.json", lambda path: _measurements(path, domain.sizes))
+    events = _read(directory, "run.json", lambda _: tuple(map(_release, facts["privacy"]["events"])))
+    selected = _read(directory, "run.json", lambda _: tuple(_clique(names, domain) for names in facts["selected"]))
+    total, measurements = _read(directory, "measurements.json", lambda path: _measurements(path, domain))
     moments = _read(directory, "events.jsonl", _moments)
     codes = _read(directory, "synthetic.csv", lambda path: _rows(path, domain))
-    model = _read(directory, "model.npz", _model)
+    model = _read(directory, "model.npz", lambda path: _model(path, domain))
     return Run(facts, domain, total, measurements, events, moments, selected, codes, model)
 
 
@@ -105,6 +105,32 @@ def _object(text: str) -> dict[str, Any]:
     return value
 
 
+_TEXTS = ("study", "algorithm", "backend", "partition", "deployment", "version", "started", "digest", "session")
+_PRIVACY = ("epsilon", "delta", "rho", "beta", "delta_for_zcdp")
+
+
+def _facts(text: str) -> dict[str, Any]:
+    """run.json with every entry that the page names, of the right kind."""
+    facts = _object(text)
+    privacy, phases, parties = facts["privacy"], facts["phases"], facts["parties"]
+    texts = [*(facts[key] for key in _TEXTS), privacy["adjacency"], *(entry["name"] for entry in [*phases, *parties]),
+             *(party["role"] for party in parties)]
+    numbers = [facts["rows"], facts["wall_s"], *(privacy[key] for key in _PRIVACY),
+               *(phase[key] for phase in phases for key in ("wall_s", "rounds", "bytes_sent")),
+               *(party[key] for party in parties for key in ("bytes_sent", "bytes_received", "rounds"))]
+    if not all(isinstance(entry, str) for entry in texts) or not all(math.isfinite(entry) for entry in numbers):
+        raise ValueError("an entry of another kind")
+    if not (privacy["rho"] > 0 and privacy["epsilon"] > 0) or "unit" not in privacy:
+        raise ValueError("privacy")
+    return facts
+
+
+def _clique(names: Sequence[str], domain: Domain) -> Clique:
+    if not all(name in domain.names for name in names):
+        raise ValueError("a column outside the domain")
+    return tuple(names)
+
+
 def _domain(forms: Sequence[Mapping[str, Any]]) -> Domain:
     """run.json states every column's size beside its table; the domain derives it again."""
     kept = {"codes": {"size"}, "numeric": {"low", "high", "bins", "integral", "missing"}, "categorical": {"values", "missing"}}
@@ -117,13 +143,13 @@ def _release(form: Mapping[str, Any]) -> Release:
     return Release(str(form["what"]), float(form["rho"]), detail)
 
 
-def _measurements(path: Path, sizes: Mapping[str, int]) -> tuple[float, tuple[Measurement, ...]]:
+def _measurements(path: Path, domain: Domain) -> tuple[float, tuple[Measurement, ...]]:
     form = _object(path.read_text(encoding="utf-8"))
     found = []
     for entry in form["measurements"]:
-        clique = tuple(entry["clique"])
+        clique = _clique(entry["clique"], domain)
         values = np.asarray(entry["values"], dtype=np.int64)
-        if len(values) != math.prod(sizes[name] for name in clique):
+        if len(values) != domain.cells(clique):
             raise ValueError("number of cells")
         found.append(Measurement(clique, float(Fraction(entry["sigma2"])), int(entry["round"]), values))
     return float(form["noisy_total"]), tuple(found)
@@ -135,12 +161,14 @@ def _moments(path: Path) -> tuple[Moment, ...]:
     return tuple(Moment(float(form["t"]), str(form.get("party", "")), str(form["phase"]), str(form["event"])) for form in forms)
 
 
-def _model(path: Path) -> Model:
+def _model(path: Path, domain: Domain) -> Model:
     from synth.mrf import Model
 
     if not path.exists():
         raise FileNotFoundError(path)
     model: Model = Model.load(path)
+    if dict(model.sizes) != domain.sizes:
+        raise ValueError("a model of other columns")
     return model
 
 

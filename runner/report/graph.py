@@ -43,7 +43,7 @@ def picture(columns: Sequence[str], cliques: Mapping[Clique, Sequence[int]], *, 
         across = sum(_pill(shown[name]) + 10 for name in row) - 10
         x = (width - across) / 2
         for name in row:
-            places[name] = (x + _pill(shown[name]) / 2, room + 12 + 34 * i)
+            places[name] = (x + _pill(shown[name]) / 2, room + 18 + 34 * i)
             x += _pill(shown[name]) + 10
     marks = [*_areas(cliques, places), *_threads(cliques, places)]
     for name in columns:
@@ -55,7 +55,7 @@ def picture(columns: Sequence[str], cliques: Mapping[Clique, Sequence[int]], *, 
                             label(x, y + 4.3, shown[name], class_="node", anchor="middle"))))
     if sum(len(orders) for orders in cliques.values()) <= BADGES:
         marks.extend(_badges(cliques, places, shown))
-    total = room + 34 * len(rows)
+    total = room + 34 * len(rows) + 6
     described = "; ".join(" × ".join(clique) for clique in cliques) or "no two columns were measured together"
     return drawing(width, total, marks, title="Columns that were measured together", description=described, class_=class_)
 

@@ -21,7 +21,6 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
-from mpc_protocols.errors import UsageError
 from runner.report import charts, graph, words
 from runner.report.agreement import OneWay, agreements, associations, one_way
 from runner.report.files import Clique, Release, Run, load
@@ -45,12 +44,7 @@ _EVENTS = {"select": "Selected", "measure": "Measured", "total": "Counted rows"}
 
 def write(directory: Path, comparison: Mapping[str, Any] | None) -> Path:
     """Render and put report.html in place in one step. Raises `UsageError` (`files.load`)."""
-    run = load(directory)
-    try:
-        text = page(run, comparison)
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        raise UsageError(f"The files in {directory} do not belong together or come from another version; a report needs the "
-                         "files of one finished run as they were written.") from problem
+    text = page(load(directory), comparison)
     target = directory / "report.html"
     handle, name = tempfile.mkstemp(prefix=".report-", suffix=".html", dir=directory)
     try:

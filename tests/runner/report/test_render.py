@@ -264,6 +264,33 @@ def test_files_of_two_runs_are_refused(finished: Path, tmp_path: Path) -> None:
         render(directory)
 
 
+def test_an_entry_missing_from_run_json_is_refused(finished: Path, tmp_path: Path) -> None:
+    whole = json.loads((finished / "run.json").read_text())
+    directory = changed(finished, tmp_path)
+    for keys in ([key] for key in whole if key != "public_study"), (["privacy", key] for key in whole["privacy"]), \
+            (["phases", 0, key] for key in whole["phases"][0]), (["parties", 0, key] for key in whole["parties"][0]):
+        for place in keys:
+            facts = json.loads(json.dumps(whole))
+            inner = facts
+            for key in place[:-1]:
+                inner = inner[key]
+            del inner[place[-1]]
+            (directory / "run.json").write_text(json.dumps(facts))
+            if place[-1] in ("rho_spent", "max_rows", "noisy_total", "cpu_s", "peak_rss_mb"):
+                render(directory)
+                continue
+            with pytest.raises(UsageError, match=r"run\.json"):
+                render(directory)
+
+
+def test_a_model_of_other_columns_is_refused(finished: Path, tmp_path: Path) -> None:
+    directory = changed(finished, tmp_path / "mixed")
+    write_run(tmp_path / "other", domain=Domain(("x", "y"), (Codes(2), Codes(3))), groups=())
+    (directory / "model.npz").write_bytes((tmp_path / "other" / "model.npz").read_bytes())
+    with pytest.raises(UsageError, match=r"model\.npz"):
+        render(directory)
+
+
 def test_odd_shapes_render(tmp_path: Path) -> None:
     """One column; no groups; constant columns; many columns in many parts."""
     write_run(tmp_path / "one", domain=Domain(("only",), (Codes(1),)), groups=())
