@@ -60,8 +60,8 @@ def killed(party: str, number: int, log: Path | None) -> Report:
     name = signal.Signals(number).name if number in set(signal.Signals) else "unknown"
     hint = " (if nobody did that, the machine may be out of memory)" if number == signal.SIGKILL else ""
     place = f"; its last words are in {log}" if log else ""
-    return Report(party, errors.PeerLost.exit_code, f"Party {party} was killed (signal {number}, {name}){hint}{place}; run again.",
-                  time.monotonic(), seen=True)
+    sentence = f"Party {party} was killed (signal {number}, {name}){hint}{place}; run again."
+    return Report(party, errors.PeerLost.exit_code, sentence, time.monotonic(), seen=True)
 
 
 def stopped(party: str, number: int, seconds: float, since: float) -> Report:

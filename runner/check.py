@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, PeerIdentity, PeerUnreachable, StudyInvalid, UsageError
 from runner import private as private_file
 from runner import study as study_file
+from runner.failures import reason
 from runner.private import Private
 from runner.study import DataLocation, Party, Study
 from runner.study.table import nearest
@@ -95,8 +96,8 @@ def _planned(study: Study, plan: AimPlan) -> Iterator[Finding]:
                f"{float(study.privacy.delta):g}; {rounds} rounds among {len(plan.candidates)} candidates")
     for clique in plan.oversized:
         size = study.domain.cells(clique) * 8 / 2**20
-        yield note(f"{' x '.join(clique)} ({size:.1f} MiB) is too large for max_model_mb = {study.settings.max_model_mb:g}: it is never "
-                   "measured itself, only its subsets are")
+        yield note(f"{' x '.join(clique)} ({size:.1f} MiB) is too large for max_model_mb = {study.settings.max_model_mb:g}: "
+                   "it is never measured itself, only its subsets are")
 
 
 def _everybody(study: Study) -> Iterator[Finding]:
@@ -107,7 +108,8 @@ def _everybody(study: Study) -> Iterator[Finding]:
             words = "only computes" if party.compute else "has its data in its private file, or none"
             yield note(f"{party.name} {words}, as far as the study says")
         elif party.data.path is not None and not party.data.path.exists():
-            yield note(f"{party.name}: {party.data.path} is not on this machine; `check --party {party.name}` looks at it where it is")
+            yield note(f"{party.name}: {party.data.path} is not on this machine; `check --party {party.name}` looks at it "
+                       "where it is")
         else:
             here += 1
             yield from _table(study, party.name, party.data, False)
@@ -152,31 +154,33 @@ def _certificates(study: Study, party: Party, own: Private) -> Iterator[Finding]
     if study.session.tls == "insecure-loopback":
         yield note('tls = "insecure-loopback": nothing is encrypted, and nobody is asked who they are')
         return
-    if own.cert is None or own.key is None or own.ca is None:
-        missing = next(key for key in ("cert", "key", "ca") if getattr(own, key) is None)
-        yield problem(PeerIdentity(f"Party {party.name} has no certificate: its private file (--private) does not name `{missing}`."))
-        return
-    from parties.certificates import read
-
     try:
-        for path, names in ((own.cert, (party.name,)), (own.ca, None)):
-            facts = read(path)
-            left = facts.not_after - datetime.now(UTC)
-            if left.total_seconds() <= 0:
-                raise PeerIdentity(f"{path} expired on {facts.not_after:%Y-%m-%d}; have it made anew (`python -m runner certs`).")
-            if facts.not_before > datetime.now(UTC):
-                raise PeerIdentity(f"{path} is valid from {facts.not_before:%Y-%m-%d %H:%M} UTC only; check this machine's clock.")
-            if names is not None and party.name not in facts.names:
-                raise PeerIdentity(f"{path} names {', '.join(facts.names)}, not {party.name}; take the certificate of this party.")
-            if names is not None and party.fingerprint not in (None, facts.fingerprint):
-                raise PeerIdentity(f"{path} is not the certificate that the study pins for {party.name}; its fingerprint is "
-                                   f"{facts.fingerprint}.")
-            words = f"{path} is valid until {facts.not_after:%Y-%m-%d} ({left.days} days)"
-            yield note(f"{words}: renew it soon") if left.days < SOON_DAYS else fine(words)
-        _key_fits(own.cert, own.key)
-        yield fine(f"{own.key} is the certificate's key")
+        files = private_file.certificates(study, party.name, own)
+        assert files is not None
+        for path in filter(None, (files.cert, files.ca)):
+            yield _valid(path, party if path == files.cert else None)
+        _key_fits(files.cert, files.key)
+        yield fine(f"{files.key} is the certificate's key")
     except CosynthError as error:
         yield problem(error)
+
+
+def _valid(path: Path, party: Party | None) -> Finding:
+    """A certificate's time, and its name and fingerprint if it is this party's own. Raises `PeerIdentity`."""
+    from parties.certificates import read
+
+    facts, now = read(path), datetime.now(UTC)
+    if facts.not_after <= now:
+        raise PeerIdentity(f"{path} expired on {facts.not_after:%Y-%m-%d}; have it made anew (`python -m runner certs`).")
+    if facts.not_before > now:
+        raise PeerIdentity(f"{path} is valid from {facts.not_before:%Y-%m-%d %H:%M} UTC only; check this machine's clock.")
+    if party and party.name not in facts.names:
+        raise PeerIdentity(f"{path} names {', '.join(facts.names)}, not {party.name}; take the certificate of this party.")
+    if party and party.fingerprint not in (None, facts.fingerprint):
+        raise PeerIdentity(f"{path} is not the certificate that the study pins for {party.name}; it has {facts.fingerprint}.")
+    left = (facts.not_after - now).days
+    words = f"{path} is valid until {facts.not_after:%Y-%m-%d} ({left} days)"
+    return note(f"{words}: renew it soon") if left < SOON_DAYS else fine(words)
 
 
 def _key_fits(cert: Path, key: Path) -> None:
@@ -211,7 +215,8 @@ def _budget(study: Study, party: str, own: Private, plan: AimPlan) -> Iterator[F
             return
         spent = sum((entry.spent_rho for entry in entries), Fraction(0))
         after = epsilon_of(spent + plan.budget.rho_cap, delta)
-        words = f"{dataset}: epsilon {epsilon_of(spent, delta):.3g} spent, {after:.3g} with this study, cap {cap:g} (delta {delta:g})"
+        words = (f"{dataset}: epsilon {epsilon_of(spent, delta):.3g} spent, {after:.3g} with this study, cap {cap:g} "
+                 f"(delta {delta:g})")
         yield problem(BudgetRefused(f"{words}: this run would exceed the cap.")) if after > cap else fine(f"ledger: {words}")
 
 
@@ -228,8 +233,8 @@ def _port(party: Party, own: Private) -> Iterator[Finding]:
             probe.listen(1)
         yield fine(f"{host}:{port} is free to listen on")
     except OSError as error:
-        yield problem(PeerUnreachable(f"Party {party.name} cannot listen on {host}:{port} ({(error.strerror or 'error').lower()}); free "
-                                      "the port, or name an address of this machine with `listen` in the private file."))
+        yield problem(PeerUnreachable(f"Party {party.name} cannot listen on {host}:{port} ({reason(error)}); "
+                                      "free the port, or name an address of this machine with `listen` in the private file."))
 
 
 def _peers(study: Study, party: str) -> Iterator[Finding]:
@@ -240,6 +245,5 @@ def _peers(study: Study, party: str) -> Iterator[Finding]:
             socket.create_connection((peer.host, peer.port), CONNECT_S).close()
             yield fine(f"{peer.name} answers at {peer.address}")
         except OSError as error:
-            reason = (error.strerror or "no answer").lower()
-            yield problem(PeerUnreachable(f"{peer.name} does not answer at {peer.address} ({reason}); it may not have started yet, or a "
-                                          "firewall is in between."))
+            yield problem(PeerUnreachable(f"{peer.name} does not answer at {peer.address} ({reason(error)}); it may not have "
+                                          "started yet, or a firewall is in between."))

@@ -11,6 +11,11 @@ from mpc_protocols import errors
 from mpc_protocols.errors import CosynthError
 
 
+def reason(error: OSError) -> str:
+    """Why a file, directory or address cannot be used, as words within a sentence."""
+    return (error.strerror or "no reason given").lower()
+
+
 def describe(error: BaseException, log: Path | None = None) -> tuple[int, str]:
     """(exit code, sentence) of what ended a command. The traceback of a failure nobody foresaw is appended to `log`.
 

@@ -12,9 +12,12 @@ Progress = Literal["human", "json"]
 
 @dataclass(frozen=True)
 class CertificateFiles:
-    """Paths of the session CA's certificate, this party's certificate and this party's key, all PEM."""
+    """Paths of the session CA's certificate, this party's certificate and this party's key, all PEM.
 
-    ca: Path
+    ca: None if the study pins every party's certificate.
+    """
+
+    ca: Path | None
     cert: Path
     key: Path
 

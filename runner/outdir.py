@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from mpc_protocols.errors import UsageError
+from runner.failures import reason
 
 MARK = ".cosynth"
 LOG = "cosynth.log"
 EVENTS = "events.jsonl"
 RUN = "run.json"
 FILES = ("synthetic.csv", "measurements.json", "model.npz", "report.html", EVENTS, LOG, RUN)
-"""What a finished run leaves, in the order in which the launcher puts them in place: run.json last, the sign that all is there."""
+"""What a finished run leaves, in the order in which it is put in place: run.json last, the sign that all is there."""
 
 
 @contextlib.contextmanager
@@ -54,7 +55,7 @@ def claim(directory: Path) -> Iterator[Path]:
 
 
 def _unusable(directory: Path, error: OSError) -> UsageError:
-    return UsageError(f"--out {directory} cannot be used ({(error.strerror or 'error').lower()}); name another one.")
+    return UsageError(f"--out {directory} cannot be used ({reason(error)}); name another one.")
 
 
 def finished(directory: Path) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.errors import PeerIdentity, StudyInvalid
+from runner.options import CertificateFiles
 from runner.study.model import DataLocation, Study
 from runner.study.parties import read_address, read_location
 from runner.study.table import Table, read_toml
@@ -77,6 +78,21 @@ def location(study: Study, name: str, private: Private) -> DataLocation | None:
         raise StudyInvalid(f"{study.path}: [[party]] {name} neither computes nor has data; give it data in the study or in its "
                            "private file, let it compute, or remove it.")
     return found
+
+
+def certificates(study: Study, name: str, private: Private) -> CertificateFiles | None:
+    """The certificate files of this party of a deployment; None if the study goes without.
+
+    Raises `PeerIdentity` naming the key that the private file lacks. `ca` may be absent if the study pins every certificate.
+    """
+    if study.session.tls == "insecure-loopback":
+        return None
+    pinned = all(party.fingerprint for party in study.parties)
+    if private.cert and private.key and (private.ca or pinned):
+        return CertificateFiles(private.ca, private.cert, private.key)
+    missing = next(key for key in ("cert", "key", "ca") if getattr(private, key) is None)
+    raise PeerIdentity(f"Party {name} has no certificate: its private file (--private) does not name `{missing}`; "
+                       "`python -m runner certs make` makes ca.crt, NAME.crt and NAME.key.")
 
 
 def _read(path: Path, found: list[str]) -> Private:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import PeerIdentity, UsageError
 from runner.commands import command
+from runner.failures import reason
 from runner.study import load
 from runner.study.parties import NAME
 from runner.study.table import nearest
@@ -34,12 +35,13 @@ EXAMPLES = """\
 
 def add(commands: Commands) -> None:
     """Declare the commands."""
-    parser = commands.add_parser("certs", help="make, request, sign and show certificates", description=PURPOSE, allow_abbrev=False,
-                                 epilog="examples:\n" + EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = commands.add_parser("certs", help="make, request, sign and show certificates", description=PURPOSE,
+                                 epilog="examples:\n" + EXAMPLES, allow_abbrev=False,
+                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     inner = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     making = command(inner, "make", make, help="a CA and a certificate with its key for every party",
-                     description="Write DIR/ca.crt, and for every party of STUDY DIR/NAME.crt and DIR/NAME.key (readable by you only).\n"
+                     description="Write DIR/ca.crt, and for every party of STUDY DIR/NAME.crt and DIR/NAME.key (mode 0600).\n"
                                  "The CA's own key is thrown away, unless it is to sign for parties that join later.",
                      examples="  python -m runner certs make study.toml --out certs\n")
     making.add_argument("study", metavar="STUDY", type=Path, help="the study file")
@@ -54,8 +56,8 @@ def add(commands: Commands) -> None:
     asking.add_argument("--out", metavar="DIR", type=Path, default=Path(), help="where the files go (default: here)")
 
     signing = command(inner, "sign", sign, help="certify requests of the study's parties",
-                      description="Write DIR/NAME.crt for every NAME.csr, signed by the CA in DIR (ca.crt, ca.key), which is made if DIR has\n"
-                                  "none. Send each party its certificate and ca.crt; neither is secret.",
+                      description="Write DIR/NAME.crt for every NAME.csr, signed by the CA in DIR (ca.crt, ca.key), which is\n"
+                                  "made if DIR has none. Send each party its certificate and ca.crt; neither is secret.",
                       examples="  python -m runner certs sign study.toml north.csr south.csr --out certs\n")
     signing.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     signing.add_argument("requests", metavar="NAME.csr", type=Path, nargs="+", help="requests")
@@ -63,7 +65,7 @@ def add(commands: Commands) -> None:
     _days(signing)
 
     showing = command(inner, "show", show, help="names, validity and fingerprint of certificates",
-                      description="Print whom a certificate names, until when it is valid, who signed it, and its SHA-256 fingerprint.",
+                      description="Print whom a certificate names, how long it is valid, who signed it, and its fingerprint.",
                       examples="  python -m runner certs show certs/*.crt\n")
     showing.add_argument("files", metavar="FILE", type=Path, nargs="+", help="certificates (PEM)")
 
@@ -145,7 +147,7 @@ def _directory(arguments: argparse.Namespace) -> Path:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"--out {directory} cannot be made ({(error.strerror or 'error').lower()}); name another directory.") from None
+        raise UsageError(f"--out {directory} cannot be made ({reason(error)}); name another directory.") from None
     return directory
 
 
@@ -159,4 +161,4 @@ def _bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise PeerIdentity(f"{path} cannot be read ({(error.strerror or 'error').lower()}).") from None
+        raise PeerIdentity(f"{path} cannot be read ({reason(error)}).") from None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
 from runner.commands import command
+from runner.failures import reason
 
 if TYPE_CHECKING:
     from runner.commands import Commands
@@ -119,7 +120,7 @@ def run(arguments: argparse.Namespace) -> None:
             with (directory / name).open("x", encoding="utf-8") as file:
                 file.write(text)
     except OSError as error:
-        raise UsageError(f"{directory} cannot be written ({(error.strerror or 'error').lower()}); name another directory.") from None
+        raise UsageError(f"{directory} cannot be written ({reason(error)}); name another directory.") from None
     study = directory / "study.toml"
     print(f"""{study} describes a study of three custodians. Next:
   1. declare your columns under [domain.columns] and the parties' names; put each custodian's table where `data` says

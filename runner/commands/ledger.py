@@ -31,8 +31,8 @@ directory.
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = commands.add_parser("ledger", help="what this custodian's data has spent", description="The custodian's privacy ledger.",
-                                 allow_abbrev=False)
+    parser = commands.add_parser("ledger", help="what this custodian's data has spent", allow_abbrev=False,
+                                 description="The custodian's privacy ledger.")
     inner = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     show = command(inner, "show", run, help="runs and what they spent", description=DESCRIPTION,
                    examples="  python -m runner ledger show\n  python -m runner ledger show --private north.toml\n")
@@ -67,7 +67,8 @@ def run(arguments: argparse.Namespace) -> None:
         capped = settings.cap_epsilon is not None and name == (settings.dataset or name)
         datasets.append({"dataset": name, "epsilon": spent_epsilon(own, delta), "delta": delta,
                          "rho": float(sum((entry.spent_rho for entry in own), Fraction(0))),
-                         "cap_epsilon": settings.cap_epsilon if capped else None, "cap_delta": settings.cap_delta if capped else None,
+                         "cap_epsilon": settings.cap_epsilon if capped else None,
+                         "cap_delta": settings.cap_delta if capped else None,
                          "runs": [_facts(entry) for entry in own]})
     if arguments.json:
         print(json.dumps({"ledger": str(ledger.path), "datasets": datasets}))
@@ -77,9 +78,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _facts(entry: Entry) -> dict[str, Any]:
     asked = entry.reservation
-    return {"time": entry.time, "study": asked.study, "run": asked.run, "with": list(asked.counterparties), "epsilon": asked.epsilon,
-            "delta": asked.delta, "adjacency": asked.adjacency, "unit": asked.unit, "state": entry.state,
-            "rho_reserved": float(asked.rho), "rho": float(entry.spent_rho), "releases": len(entry.events)}
+    return {"time": entry.time, "study": asked.study, "run": asked.run, "with": list(asked.counterparties),
+            "epsilon": asked.epsilon, "delta": asked.delta, "adjacency": asked.adjacency, "unit": asked.unit,
+            "state": entry.state, "rho_reserved": float(asked.rho), "rho": float(entry.spent_rho), "releases": len(entry.events)}
 
 
 def _print(path: Path, datasets: Sequence[dict[str, Any]]) -> None:

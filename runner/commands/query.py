@@ -29,8 +29,9 @@ Row = tuple[tuple[str, ...], float, float]
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = command(commands, "query", run, help="a marginal from a finished run, without further budget", description=DESCRIPTION,
-                     examples="  python -m runner query out age income\n  python -m runner query out age income --csv > counts.csv\n")
+    parser = command(commands, "query", run, help="a marginal from a finished run, without further budget",
+                     description=DESCRIPTION, examples="  python -m runner query out age income\n"
+                                                       "  python -m runner query out age income --csv > counts.csv\n")
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a finished run")
     parser.add_argument("columns", metavar="COLUMN", nargs="+", help="one or more columns of the study")
     form = parser.add_mutually_exclusive_group()
@@ -51,7 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
     if len(set(columns)) != len(columns):
         raise UsageError("A column is named twice; name each once.")
     if (cells := domain.cells(columns)) > MOST_CELLS:
-        raise UsageError(f"{' x '.join(columns)} has {cells:,} cells, more than the {MOST_CELLS:,} that can be listed; name fewer columns.")
+        raise UsageError(f"{' x '.join(columns)} has {cells:,} cells; at most {MOST_CELLS:,} can be listed: name fewer columns.")
     counts = finished.model.marginal(columns).tolist()
     total = finished.model.total or 1.0
     labels = itertools.product(*([domain[name].label(code) for code in range(domain[name].size)] for name in columns))

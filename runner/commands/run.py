@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpc_protocols.errors import PeerIdentity, UsageError
+from mpc_protocols.errors import UsageError
 from runner import private as private_file
 from runner.causes import Report, write_report
 from runner.commands import command
@@ -18,7 +18,7 @@ from runner.failures import describe
 from runner.leash import Job, hold
 from runner.options import CertificateFiles, PartyOptions
 from runner.outdir import LOG, claim
-from runner.study import Study, load
+from runner.study import load
 from runner.study.table import nearest
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     if arguments.resume:
-        raise UsageError("--resume is not in this version yet: start the run anew; what an interrupted run spent stays in the ledger.")
+        raise UsageError("--resume is not in this version yet: start anew; what the interrupted run spent stays in the ledger.")
     if arguments.party is not None:
         _party(arguments)
         return
@@ -118,19 +118,12 @@ def _options(arguments: argparse.Namespace, name: str, job: Job | None) -> Party
     data = {name: Path(job.data)} if job and job.data else {}
     if not data:
         private_file.location(study, name, private)
+    certs = None
+    if job is None:
+        certs = private_file.certificates(study, name, private)
+    elif job.ca and job.cert and job.key:
+        certs = CertificateFiles(Path(job.ca), Path(job.cert), Path(job.key))
     return PartyOptions(
         study=arguments.study, party=name, out=arguments.out or private.out or Path("out") / name, private=arguments.private,
-        certs=_certificates(study, private, name, job), one_machine=job is not None, data=data,
+        certs=certs, one_machine=job is not None, data=data,
         progress="json" if arguments.json else "human")
-
-
-def _certificates(study: Study, private: private_file.Private, name: str, job: Job | None) -> CertificateFiles | None:
-    if study.session.tls == "insecure-loopback":
-        return None
-    if job is not None and job.ca and job.cert and job.key:
-        return CertificateFiles(Path(job.ca), Path(job.cert), Path(job.key))
-    if private.ca and private.cert and private.key:
-        return CertificateFiles(private.ca, private.cert, private.key)
-    missing = next(key for key in ("cert", "key", "ca") if getattr(private, key) is None)
-    raise PeerIdentity(f"Party {name} has no certificate: its private file (--private) does not name `{missing}`; "
-                       "`python -m runner certs make` makes ca.crt, NAME.crt and NAME.key.")

@@ -25,7 +25,8 @@ MOST_ROWS = 1 << 27
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = command(commands, "sample", run, help="more rows from a finished run, without further budget", description=DESCRIPTION,
+    parser = command(commands, "sample", run, help="more rows from a finished run, without further budget",
+                     description=DESCRIPTION,
                      examples="  python -m runner sample out --rows 100000 > more.csv\n"
                               "  python -m runner sample out --rows 1000 --seed 7 --out more.csv\n")
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a finished run")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from mpc_protocols.errors import StudyInvalid
+from runner.failures import reason
 from runner.study.model import ADAPTIVE, Privacy, Session, Settings, Study, Unit
 from runner.study.parties import read_parties
 from runner.study.table import Table, nearest, read_toml, shown
@@ -196,7 +197,7 @@ def _read_json(table: Table, file: Path) -> object:
     try:
         return cast(object, json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=no_repeats))
     except OSError as error:
-        table.problem(f"names {file}, which cannot be read ({(error.strerror or 'error').lower()})", "file")
+        table.problem(f"names {file}, which cannot be read ({reason(error)})", "file")
     except json.JSONDecodeError as error:
         table.problem(f"names {file}, which is not JSON: {error.msg} at line {error.lineno}, column {error.colno}", "file")
     except UnicodeDecodeError:

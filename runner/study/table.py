@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mpc_protocols.errors import StudyInvalid
+from runner.failures import reason
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -29,7 +30,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise StudyInvalid(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8.") from None
     except OSError as error:
-        raise StudyInvalid(f"{path}: cannot be read ({(error.strerror or 'error').lower()}); check the path.") from None
+        raise StudyInvalid(f"{path}: cannot be read ({reason(error)}); check the path.") from None
     except RecursionError:
         raise StudyInvalid(f"{path}: nested too deeply; `python -m runner init` writes an example.") from None
 

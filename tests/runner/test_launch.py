@@ -78,8 +78,8 @@ def test_success_puts_the_leaders_files_in_place(tmp_path: Path, monkeypatch: py
          north=[["event", selected], ["write", None]])
     out = tmp_path / "out"
     run = launch(write_study(tmp_path), out, program=PROGRAM)
-    assert {entry.name for entry in out.iterdir()} == {".cosynth", "parties", "synthetic.csv", "report.html", "run.json", "model.npz",
-                                                       "events.jsonl", "measurements.json", "cosynth.log"}
+    assert {entry.name for entry in out.iterdir()} == {".cosynth", "parties", "synthetic.csv", "report.html", "run.json",
+                                                       "model.npz", "events.jsonl", "measurements.json", "cosynth.log"}
     assert (out / "synthetic.csv").read_text() == "synthetic.csv of south\n"
     assert json.loads((out / "run.json").read_text()) == run and run["deployment"] == "one-machine"
     for entry in run["parties"]:
@@ -101,15 +101,18 @@ def test_json_shows_the_raw_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(("steps", "kind", "words"), [
     # a refusal at one party, told by the others as an abort: before or after
     ({"north": [["fail", ["ProtocolAborted", "south stopped: its data does not fit."]]],
-      "south": [["sleep", 0.5], ["fail", ["DataRefused", "south.csv, line 3: x."]]], "west": [["wait", None]]}, DataRefused, "line 3"),
+      "south": [["sleep", 0.5], ["fail", ["DataRefused", "south.csv, line 3: x."]]], "west": [["wait", None]]}, DataRefused,
+     "line 3"),
     ({"north": [["sleep", 0.3], ["fail", ["PeerLost", "The connection to west ended."]]],
       "west": [["fail", ["BudgetRefused", "The cap of west is reached."]]], "south": [["wait", None]]}, BudgetRefused, "The cap"),
     # peers only: the party that the others complain of has its own complaint of a third
     ({"north": [["fail", ["PeerLost", "south is lost."]]], "south": [["sleep", 0.3], ["fail", ["PeerLost", "west is lost."]]],
-      "west": [["sleep", 0.6], ["fail", ["PeerUnreachable", "West cannot listen: port 7103 is in use."]]]}, PeerUnreachable, "7103"),
+      "west": [["sleep", 0.6], ["fail", ["PeerUnreachable", "West cannot listen: port 7103 is in use."]]]}, PeerUnreachable,
+     "7103"),
     # two that blame each other: the first
     ({"north": [["fail", ["ProtocolAborted", "south sent 3 bytes."]]],
-      "south": [["sleep", 0.4], ["fail", ["ProtocolAborted", "north aborted."]]], "west": [["wait", None]]}, ProtocolAborted, "3 bytes"),
+      "south": [["sleep", 0.4], ["fail", ["ProtocolAborted", "north aborted."]]], "west": [["wait", None]]}, ProtocolAborted,
+     "3 bytes"),
     # killed: worth more than what the others say of it
     ({"north": [["sleep", 0.2], ["fail", ["PeerLost", "south is lost."]]], "south": [["sleep", 0.4], ["kill", 9]],
       "west": [["wait", None]]}, PeerLost, "Party south was killed (signal 9, SIGKILL)"),
@@ -183,8 +186,8 @@ class Launcher:
     def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: list[list[Any]]) -> None:
         marks = {name: tmp_path / f"{name}.ready" for name in ("north", "south", "west")}
         told(monkeypatch, **{name: [["touch", str(mark)], *last] for name, mark in marks.items()})
-        self.process = subprocess.Popen([sys.executable, "-m", "tests.runner.fake_launcher", str(write_study(tmp_path)),
-                                         str(tmp_path / "out")], cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        command = [sys.executable, "-m", "tests.runner.fake_launcher", str(write_study(tmp_path)), str(tmp_path / "out")]
+        self.process = subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         until = time.monotonic() + 20
         while not all(mark.exists() for mark in marks.values()):
             assert time.monotonic() < until and self.process.poll() is None
