@@ -93,7 +93,10 @@ def test_sums_wrap_in_the_ring_of_the_shares() -> None:
 def test_refusals() -> None:
     known = register(a=2, wide=MAX_CELLS, wider=MAX_CELLS + 1)
     assert known.to_share([("wide",)]) == [("wide",)]
-    for clique, words in ((("x",), "'x'"), (("a", "a"), "none twice"), (("wide", "a"), str(2 * MAX_CELLS)), (("wider",), "16777217 cells")):
+    refused: list[tuple[Clique, str]] = [
+        (("x",), "'x'"), (("a", "a"), "none twice"), (("wide", "a"), str(2 * MAX_CELLS)), (("wider",), "16777217 cells")
+    ]  # fmt: skip
+    for clique, words in refused:
         with pytest.raises(StudyInvalid, match=words):
             known.to_share([clique])
     assert known.register([("a",)]) == [0]  # a refusal leaves nothing behind

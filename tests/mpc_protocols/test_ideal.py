@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from time import process_time
 
 import numpy as np
@@ -68,9 +69,9 @@ def oracle(guard: Recorder | None = None, **kwargs: object) -> IdealOracle:
     return made
 
 
-def select(of: MarginalOracle, epsilon: Fraction = F(1, 2)) -> int:
+def select(of: MarginalOracle) -> int:
     answers = [np.full(of.setting.cells(c), 300.0 / of.setting.cells(c)) for c in CLIQUES]
-    return of.select(range(6), answers, [F(len(c)) for c in CLIQUES], [F(3)] * 6, epsilon)
+    return of.select(range(6), answers, [F(len(c)) for c in CLIQUES], [F(3)] * 6, F(1, 2))
 
 
 def test_the_guard_is_asked_before_anything_is_drawn() -> None:
@@ -133,7 +134,8 @@ def test_selection_is_the_reference_on_the_scores() -> None:
         step, rounded = first.state.select_step(range(6), answers, [F(len(c)) for c in CLIQUES], [F(3)] * 6, F(1, 2))
         plan = first.state.plan_select(step)
         scores = [
-            plan.weights[q] * int(sum(abs(int(m) - int(c)) for m, c in zip(count([CLIQUES[q]])[0], answer, strict=True))) - plan.biases[q]
+            plan.weights[q] * sum(abs(m - c) for m, c in zip(count([CLIQUES[q]])[0].tolist(), answer.tolist(), strict=True))
+            - plan.biases[q]
             for q, answer in zip(plan.kept, rounded, strict=True)
         ]
         source = stream(seed)
@@ -180,7 +182,7 @@ def test_a_million_draws_fit_the_table(sigma: int) -> None:
     n = 1_000_000
     drawn = sample(of, n)
     edges = [0, *of.parts[0][1].thresholds, 1 << 64]
-    half = [(b - a) / 2.0**64 for a, b in zip(edges, edges[1:], strict=False)]
+    half = [(b - a) / 2.0**64 for a, b in pairwise(edges)]
     expected = n * np.array([p / 2 for p in half[:0:-1]] + [half[0]] + [p / 2 for p in half[1:]])
     observed = np.bincount(drawn + of.bound, minlength=2 * of.bound + 1).astype(float)
     assert len(observed) == len(expected)

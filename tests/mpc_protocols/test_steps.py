@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +14,9 @@ from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Setting
 from mpc_protocols.mechanisms import gumbel
 from mpc_protocols.mechanisms.gaussian import sampler
+from mpc_protocols.mechanisms.rounding import digest
 from mpc_protocols.mechanisms.selection import plan_selection
-from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, PublicState, SelectStep, TotalStep, parse
+from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, PublicState, SelectStep, Step, TotalStep, parse
 
 F = Fraction
 SETTING = Setting({"a": 2, "b": 3, "c": 4}, "add-remove", 1, 10_000, b"session id")
@@ -80,7 +82,7 @@ def test_leader_and_follower_agree_at_every_step() -> None:
     leader, follower = PublicState(SETTING), PublicState(SETTING)
     assert leader.transcript == follower.transcript
 
-    def both(step) -> tuple[object, object]:  # noqa: ANN001
+    def both(step: Step) -> tuple[Any, Any]:
         other = parse(step.to_bytes())
         assert leader.begin(step) == follower.begin(other) == leader.transcript
         return step, other
@@ -264,8 +266,6 @@ def test_answers_that_were_not_announced_are_refused() -> None:
         with pytest.raises(ProtocolAborted, match="not those that were announced"):
             state.check_answers(step, answers)
     # a true hash of answers outside their public range is no excuse: the widths would not hold
-    from mpc_protocols.mechanisms.rounding import digest
-
     high = [np.array([state.row_bound + 1, 0]), *rounded[1:]]
     lying = replace(step, answers_digest=digest(high))
     with pytest.raises(ProtocolAborted, match="not those that were announced"):

@@ -8,17 +8,20 @@ float64 keeps it to about 1e-12 relative; the tests compare it with `enumerated`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 
 import mpmath
 import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.mechanisms import gumbel
+
+Floats = NDArray[np.float64]
+Select = Callable[[Sequence[int], Sequence[int], Sequence[int]], int]
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Table:
     thresholds: tuple[int, ...]
 
     @cached_property
-    def cdf(self) -> NDArray[np.float64]:
+    def cdf(self) -> Floats:
         """P(K <= low - 1 + i) for i = 0 .. n + 1: starts at 0 and ends at 1."""
         scale = 1 << self.bits
         return np.array([0.0, *(t / scale for t in self.thresholds), 1.0])
@@ -39,10 +42,10 @@ class Table:
     def integers(self) -> list[int]:
         """Probability of each value of K in units of 2^-bits."""
         padded = [0, *self.thresholds, 1 << self.bits]
-        return [b - a for a, b in zip(padded, padded[1:], strict=False)]
+        return [b - a for a, b in pairwise(padded)]
 
     @cached_property
-    def pmf(self) -> NDArray[np.float64]:
+    def pmf(self) -> Floats:
         return np.array([p / (1 << self.bits) for p in self.integers])
 
 
@@ -56,7 +59,7 @@ def small_table(gamma: float, low: int, high: int, bits: int) -> Table:
         return Table(low, bits, tuple(int(mpmath.nint(mpmath.exp(-mpmath.exp(-gamma * k)) * 2**bits)) for k in range(low, high)))
 
 
-def law(scores: Sequence[int], a: int, table: Table) -> NDArray[np.float64]:
+def law(scores: Sequence[int], a: int, table: Table) -> Floats:
     """P(position q is selected) of the implemented mechanism, float64 of shape (n,); the lowest position wins ties."""
     g, n, top = 1 << a, len(scores), len(table.pmf)
     u = np.array(scores, dtype=np.int64)
@@ -82,14 +85,15 @@ def law(scores: Sequence[int], a: int, table: Table) -> NDArray[np.float64]:
     return out
 
 
-def _times(polynomial: list[NDArray[np.float64]], constant: NDArray[np.float64], slope: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+def _times(polynomial: list[Floats], constant: Floats, slope: Floats) -> list[Floats]:
+    """The polynomial (coefficients from the constant up) times constant + slope x."""
     out = [c * constant for c in polynomial] + [np.zeros_like(constant)]
     for i, c in enumerate(polynomial):
         out[i + 1] = out[i + 1] + c * slope
     return out
 
 
-def _power_sums(length: NDArray[np.float64], n: int) -> list[NDArray[np.float64]]:
+def _power_sums(length: Floats, n: int) -> list[Floats]:
     """sum_{x < length} x^i for i = 0 .. n - 1 (n <= 4)."""
     m = length
     sums = [m, m * (m - 1) / 2, (m - 1) * m * (2 * m - 1) / 6, (m * (m - 1) / 2) ** 2]
@@ -117,7 +121,7 @@ def enumerated(scores: Sequence[int], a: int, table: Table) -> list[Fraction]:
     return out
 
 
-def exhaustive(scores: Sequence[int], a: int, table: Table, select) -> list[Fraction]:  # noqa: ANN001
+def exhaustive(scores: Sequence[int], a: int, table: Table, select: Select) -> list[Fraction]:
     """Frequencies of `select(scores, U, V)` over all random bits of a tiny table."""
     n = len(scores)
     counts = [0] * n
@@ -127,7 +131,7 @@ def exhaustive(scores: Sequence[int], a: int, table: Table, select) -> list[Frac
     return [Fraction(c, (1 << table.bits + a) ** n) for c in counts]
 
 
-def grid_law(values: Sequence[int], order: Sequence[int], gamma: float) -> NDArray[np.float64]:
+def grid_law(values: Sequence[int], order: Sequence[int], gamma: float) -> Floats:
     """Closed form of "score on the grid plus ideal discrete Gumbel", ties to the earlier in `order`:
     (1/gamma) ln(C_q / C_{q-1}), C_q = e^gamma (sum of x up to q) + (sum of x after q), x = exp(gamma value)."""
     x = np.exp(gamma * (np.array(values, dtype=np.float64) - max(values)))
@@ -141,8 +145,8 @@ def grid_law(values: Sequence[int], order: Sequence[int], gamma: float) -> NDArr
     return out
 
 
-def dithered_grid_law(scores: Sequence[int], a: int, gamma: float) -> NDArray[np.float64]:
-    """The mechanism's ideal law by the dither lemma: the mean over z of grid laws on A = (u + V - z) / g, ties by (z, position)."""
+def dithered_grid_law(scores: Sequence[int], a: int, gamma: float) -> Floats:
+    """The ideal law by the dither lemma: the mean over z of grid laws on A = (u + V - z) / g, ties by z, then position."""
     g, n = 1 << a, len(scores)
     total = np.zeros(n)
     for z in product(range(g), repeat=n):
@@ -152,7 +156,7 @@ def dithered_grid_law(scores: Sequence[int], a: int, gamma: float) -> NDArray[np
     return total / g**n
 
 
-def exponential_mechanism(scores: Sequence[int], eta: float) -> NDArray[np.float64]:
+def exponential_mechanism(scores: Sequence[int], eta: float) -> Floats:
     """softmax(eta u)."""
     w = np.exp(eta * (np.array(scores, dtype=np.float64) - max(scores)))
     return w / w.sum()

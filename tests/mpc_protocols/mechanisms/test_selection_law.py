@@ -6,10 +6,10 @@ to n 2^-70 of total variation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
-from math import exp, expm1, log, log1p, sqrt, tanh
+from math import exp, expm1, log, log1p, sqrt
 
 import mpmath
 import numpy as np
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from mpc_protocols.mechanisms import gumbel
 from mpc_protocols.mechanisms.selection import SelectionPlan, dither_inflation, plan_selection, reference, tie_inflation
 from tests.mpc_protocols.mechanisms.laws import (
-    Table,
     dithered_grid_law,
     enumerated,
     exhaustive,
@@ -94,7 +93,8 @@ def _rho(epsilon: float, delta: float) -> float:
 
     def achieved(rho: float) -> float:
         alphas = 1 + np.exp(np.linspace(-6, 8, 400))
-        return float(np.exp((alphas - 1) * (alphas * rho - epsilon) + alphas * np.log1p(-1 / alphas) - np.log(alphas - 1)).min())
+        logs = (alphas - 1) * (alphas * rho - epsilon) + alphas * np.log1p(-1 / alphas) - np.log(alphas - 1)
+        return exp(min(0.0, float(logs.min())))
 
     low, high = 0.0, 10.0
     for _ in range(60):
@@ -120,8 +120,9 @@ def _starts(a: int, rng: np.random.Generator, n: int) -> Iterator[list[int]]:
 
 
 def _moves(sensitivity: int, rng: np.random.Generator, n: int) -> Iterator[tuple[int, ...]]:
-    """All corners of what one unit can do, and one move inside."""
-    yield from product((-sensitivity, sensitivity), repeat=n)
+    """Every integer move of one unit where there are few, else all corners; and one move inside."""
+    few = (2 * sensitivity + 1) ** n <= 81
+    yield from product(range(-sensitivity, sensitivity + 1) if few else (-sensitivity, sensitivity), repeat=n)
     yield tuple(int(x) for x in rng.integers(-sensitivity, sensitivity + 1, n))
 
 
@@ -224,7 +225,6 @@ def test_small_helpers_agree_with_their_definitions() -> None:
     first, second = grid_law([0, 0], (0, 1), gamma)
     assert first == pytest.approx(log((1 + exp(gamma)) / 2) / gamma, rel=1e-14)
     assert first + second == pytest.approx(1, rel=1e-14)
-    assert log(first / second) <= 2 * gamma * tanh(gamma / 4) + gamma
     assert log1p(expm1(gamma) / 2) / gamma == pytest.approx(first, rel=1e-14)
 
 
