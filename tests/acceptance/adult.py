@@ -1,0 +1,138 @@
+"""Adult, end to end: error, agreement of `replicated` with `ideal`, wall time, bytes of a contributor. Not a test: figures.
+
+    python -m tests.acceptance.adult error --runs 10 --rounds 10 --backend ideal
+    python -m tests.acceptance.adult wall --pairs 5
+    python -m tests.acceptance.adult bytes
+
+The table is `../shared/data/adult.csv` (48,842 rows, 14 columns; not shipped), rows dealt at random to the custodians with seed
+7; workload: 64 random three-way marginals (seed 123), epsilon 1, delta 1e-5. Error: mean L1 distance of the 64 normalised
+marginals, synthetic rows against the rows used, by an independent histogram. Runs are `python -m runner run` commands.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT.parent / "shared" / "data"
+
+STUDY = """\
+[study]
+name = "adult"
+algorithm = "aim"
+backend = "{backend}"
+partition = "horizontal"
+[privacy]
+epsilon = 1.0
+delta = 1e-5
+adjacency = "add-remove"
+max_rows = 65536
+[workload]
+degree = 3
+count = 64
+seed = 123
+[aim]
+rounds = {rounds}
+prune = {prune}
+[domain]
+file = "{domain}"
+"""
+PARTY = '[[party]]\nname = "{name}"\naddress = "127.0.0.1:{port}"\ndata = "{name}.csv"\n'
+
+
+def deal(directory: Path, custodians: int) -> None:
+    """One CSV file per custodian."""
+    rows = pd.read_csv(DATA / "adult.csv")
+    owner = np.random.default_rng(7).integers(custodians, size=len(rows))
+    for number in range(custodians):
+        rows[owner == number].to_csv(directory / f"c{number}.csv", index=False)
+
+
+def study(directory: Path, backend: str, rounds: str, prune: bool, custodians: int) -> Path:
+    """The study file of one variant."""
+    path = directory / f"{backend}.toml"
+    path.write_text(STUDY.format(backend=backend, rounds=rounds if rounds.isdigit() else f'"{rounds}"', prune=str(prune).lower(),
+                                 domain=DATA / "adult-domain.json")
+                    + "".join(PARTY.format(name=f"c{number}", port=7311 + number) for number in range(custodians)))
+    return path
+
+
+def run(path: Path, out: Path) -> tuple[float, dict]:
+    """One run; wall seconds with start-up, and its run.json."""
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-m", "runner", "run", str(path), "--out", str(out)], check=True, cwd=ROOT,
+                   stdout=subprocess.DEVNULL, env=os.environ | {"COSYNTH_LEDGER": str(path.parent / "ledger.db")})
+    return time.monotonic() - began, json.loads((out / "run.json").read_text())
+
+
+def error(out: Path, cliques: list[tuple[str, ...]]) -> float:
+    """Mean L1 distance of normalised marginals."""
+    real, synthetic = pd.read_csv(DATA / "adult.csv"), pd.read_csv(out / "synthetic.csv")
+
+    def distance(clique: tuple[str, ...]) -> float:
+        shares = [table.value_counts(list(clique), normalize=True) for table in (real, synthetic)]
+        return float(shares[0].sub(shares[1], fill_value=0).abs().sum())
+
+    return statistics.mean(map(distance, cliques))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("error", "wall", "bytes"))
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--rounds", default="10", help='a number or "adaptive"')
+    parser.add_argument("--backend", default="ideal")
+    arguments = parser.parse_args()
+    from runner.study import load
+
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        if arguments.what == "bytes":
+            deal(directory, 4)
+            for prune in (True, False):
+                _, summary = run(study(directory, "replicated", arguments.rounds, prune, 4), directory / "out")
+                sent = summary["parties"][3]["bytes_sent"]
+                print(f"prune = {str(prune).lower()}: a contributor sends {sent / 1e6:.3f} MB")
+            return
+        deal(directory, 3)
+        if arguments.what == "error":
+            path = study(directory, arguments.backend, arguments.rounds, True, 3)
+            cliques = list(load(path).workload.cliques)
+            errors = []
+            for number in range(arguments.runs):
+                run(path, directory / "out")
+                errors.append(error(directory / "out", cliques))
+                print(f"run {number + 1}: {errors[-1]:.4f}", flush=True)
+            spread = statistics.stdev(errors) if len(errors) > 1 else float("nan")
+            print(f"{arguments.backend}, {arguments.rounds} rounds: mean {statistics.mean(errors):.4f}, sd {spread:.4f}, "
+                  f"n {len(errors)}")
+            return
+        paths = {backend: study(directory, backend, arguments.rounds, True, 3) for backend in ("ideal", "replicated")}
+        walls: dict[str, list[float]] = {backend: [] for backend in paths}
+        inner: dict[str, list[float]] = {backend: [] for backend in paths}
+        for number in range(arguments.pairs):
+            for backend, path in paths.items():
+                wall, summary = run(path, directory / f"out-{backend}")
+                walls[backend].append(wall)
+                starting = {"connect", "agree"}
+                inner[backend].append(sum(phase["wall_s"] for phase in summary["phases"] if phase["name"] not in starting))
+            print(f"pair {number + 1}: ideal {walls['ideal'][-1]:.2f} s, replicated {walls['replicated'][-1]:.2f} s", flush=True)
+        for what, figures in (("with start-up", walls), ("without start-up", inner)):
+            ideal, replicated = (statistics.median(figures[backend]) for backend in ("ideal", "replicated"))
+            print(f"{what}: ideal {ideal:.2f} s, replicated {replicated:.2f} s, ratio {replicated / ideal:.2f} (medians)")
+
+
+if __name__ == "__main__":
+    main()
