@@ -53,6 +53,10 @@ class Agreement:
         """Parties that have not said hello yet."""
         return [peer for peer in self._config.peers if peer not in self._hellos]
 
+    def undecided(self) -> list[int]:
+        """Parties that have not confirmed yet."""
+        return [peer for peer in self._config.peers if peer not in self._confirmed]
+
     def ready(self, peer: int) -> bool:
         """Whether this peer has confirmed (data may follow)."""
         return peer in self._confirmed
@@ -77,8 +81,11 @@ class Agreement:
             self._keys[peer] = payload
         self._progress.set()
 
-    async def run(self, load_mpyc: Callable[[], Any]) -> tuple[dict[int, bytes], Any]:
-        """Wait until everything is agreed; the pairwise secrets and the MPyC runtime (contributors: none)."""
+    async def run(self, loading: asyncio.Task[Any] | None) -> tuple[dict[int, bytes], Any]:
+        """Wait until everything is agreed; the pairwise secrets and the MPyC runtime (contributors have neither).
+
+        `loading` brings the runtime, which draws the PRSS keys; None for a contributor.
+        """
         config = self._config
         await self._until(lambda: not self.missing())
         m = len(config.computing)
@@ -92,9 +99,9 @@ class Agreement:
                 self._send(peer, Kind.CONFIRM, b"")
         await self._until(lambda: all(peer in self._confirmed for peer in config.peers))
         self._adopt(self._expected or self._confirmed[0])
-        if config.own.role != "compute":
+        if loading is None:
             return {}, None
-        runtime = await load_mpyc()
+        runtime = await loading
         keys: dict[int, bytes] = {}
         for peer in range(config.number + 1, m):
             own = secrets.token_bytes(2 * KEY) if m > 3 else b""

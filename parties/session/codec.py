@@ -44,7 +44,7 @@ def loads(payload: bytes | bytearray | memoryview) -> Any:
             return _untagged(json.loads(body))
         if kind in (_NUMERIC, _INTEGERS):
             return _array(kind, body)
-    except (ValueError, TypeError, KeyError, RecursionError, struct.error, binascii.Error, OverflowError):
+    except (ValueError, TypeError, AttributeError, RecursionError, struct.error, binascii.Error, OverflowError):
         pass
     raise ProtocolAborted("a peer sent a message that MPyC's codec does not allow; the run was stopped.")
 
@@ -121,6 +121,8 @@ def _array(kind: bytes, body: bytes) -> NDArray[Any]:
     if kind == _NUMERIC:
         if dtype not in _DTYPES or np.dtype(dtype).itemsize != width:
             raise ValueError
+        if dtype.endswith("b1"):  # a byte other than 0 and 1 is not a bool
+            return np.frombuffer(data, dtype=np.uint8).reshape(shape).astype(np.bool_)
         return np.frombuffer(data, dtype=dtype).reshape(shape).copy()
     if dtype != "int":
         raise ValueError

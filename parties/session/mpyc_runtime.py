@@ -31,7 +31,9 @@ log = logging.getLogger("cosynth.session")
 
 _LABEL = struct.Struct("<q")
 _MAX_UNEXPECTED = 1 << 28
-"""Bytes of one peer that MPyC has not asked for yet."""
+"""Most bytes of one peer that MPyC has not asked for yet (each message counts _OVERHEAD more)."""
+
+_OVERHEAD = 256
 
 
 def load(number: int, computing: int) -> Runtime:
@@ -129,7 +131,7 @@ class _Exchanger:
         """The payload under this program counter, or a future for it."""
         message = self._messages.pop(label, None)
         if isinstance(message, bytes):
-            self._unexpected -= len(message)
+            self._unexpected -= len(message) + _OVERHEAD
             return message
         future: asyncio.Future[bytes] = asyncio.Future(loop=self._loop)
         if self.bad is not None:
@@ -165,7 +167,7 @@ class _Exchanger:
             if not waiting.done():
                 waiting.set_result(payload)
             return
-        self._unexpected += len(payload) + 64
+        self._unexpected += len(payload) + _OVERHEAD
         if waiting is not None or self._unexpected > _MAX_UNEXPECTED:
             self._fail(ProtocolAborted(f"party '{self._party.names[self._peer]}' sent what MPyC did not ask for."))
             return

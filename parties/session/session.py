@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
 import ssl
 import sys
 import threading
@@ -21,25 +20,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Generic, NoReturn, TypeVar, cast
 
-from mpc_protocols.errors import (
-    CosynthError,
-    Interrupted,
-    PeerIdentity,
-    PeerLost,
-    PeerUnreachable,
-    ProtocolAborted,
-    StudiesDiffer,
-)
+from mpc_protocols.errors import CosynthError, Interrupted, PeerLost, PeerUnreachable, ProtocolAborted
 from parties.session import frames, link
 from parties.session.agreement import Agreement
 from parties.session.channel import Channel
 from parties.session.config import SessionConfig
-from parties.session.connect import Connector, in_thread
+from parties.session.connect import Connector
+from parties.session.ending import Signals, told
 from parties.session.frames import BadFrame, Kind
 from parties.session.identity import own_identity, refused
 from parties.session.inbox import Inbox
 from parties.session.link import Link
 from parties.session.party import Party, SessionWire, Tap
+from parties.session.sockets import in_thread
 
 log = logging.getLogger("cosynth.session")
 
@@ -50,21 +43,6 @@ HEARTBEAT_S = 1.0
 _FLUSH_S = 2.0
 _WORKER_S = 3.0
 _SWITCH_S = 0.001
-
-REASONS = {
-    1: "internal error", 2: "wrong usage", 10: "the study is invalid", 20: "a party is unreachable",
-    21: "a party's identity is in doubt", 22: "the studies differ", 30: "its data does not fit the study",
-    40: "the protocol was aborted", 41: "a party was lost", 50: "budget refused", 130: "it was interrupted",
-}
-"""What an exit code in an ABORT frame means, in words."""
-
-_SEEN: dict[int, tuple[type[CosynthError], str]] = {
-    20: (PeerUnreachable, "it waited in vain for"), 21: (PeerIdentity, "it does not accept the identity of"),
-    22: (StudiesDiffer, "its study, software or role differs from that of"),
-    40: (ProtocolAborted, "it could not accept what came from"), 41: (PeerLost, "it lost"),
-}
-"""Reasons one party sees in another: a third party ends with the same code and names the same culprit."""
-
 
 def run_session(config: SessionConfig, body: Callable[[SessionWire], T], observe: Observe, tap: Tap | None = None,
                 beside: Callable[[], None] | None = None) -> T:
@@ -123,11 +101,12 @@ class _Session(Generic[T]):
         self._last_words = frames.abort(1, config.number)
         self._closing: list[asyncio.Task[None]] = []
         self._connector: Connector | None = None
+        self._loading: asyncio.Task[Any] | None = None
         self._outcome: asyncio.Future[T] | None = None
         loop.set_exception_handler(lambda _, context: log.debug("%s", type(context.get("exception")).__name__))
 
     async def run(self) -> T:
-        with self._signals():
+        with Signals(self._loop, self._config.me, self._stop):
             beat = asyncio.ensure_future(self._beat())
             if self._beside is not None:
                 threading.Thread(target=self._run_beside, args=(self._beside,), name="cosynth-beside", daemon=True).start()
@@ -146,32 +125,25 @@ class _Session(Generic[T]):
             finally:
                 beat.cancel()
                 await asyncio.gather(*self._closing, *(self._connector.parting if self._connector else ()))
+                if self._loading is not None:  # a thread in the middle of an import had better finish it
+                    await asyncio.wait([self._loading], timeout=_FLUSH_S)
 
     # Phases.
 
     async def _connect(self) -> None:
-        identity = own_identity(self._config)
-        connector = Connector(identity, self._linked, self._stop)
-        self._connector = connector
-        mpyc = None
+        self._connector = connector = Connector(own_identity(self._config), self._linked, self._stop)
+        watch = asyncio.ensure_future(self._report_waiting())
         try:
             async with asyncio.timeout(self._config.connect_s):
                 await connector.open()
                 if self._config.own.role == "compute":
-                    mpyc = asyncio.ensure_future(in_thread(self._load_mpyc))
-                watch = asyncio.ensure_future(self._report_waiting())
-                try:
-                    async def loaded() -> Any:
-                        return await mpyc if mpyc is not None else None
-
-                    secrets, self._party.mpyc = await self._agreement.run(loaded)
-                finally:
-                    watch.cancel()
+                    self._loading = asyncio.ensure_future(in_thread(self._load_mpyc))
+                self._party.secrets, self._party.mpyc = await self._agreement.run(self._loading)
         except TimeoutError:
-            raise self._missing() from None
+            self._missing()
         finally:
+            watch.cancel()
             connector.close()
-        self._party.secrets = secrets
         self._party.session_id = self._agreement.session_id
         self._party.announcements = self._agreement.announcements
         self._observe("agree", "agreed", session=self._party.session_id.hex(), parties=self._names)
@@ -181,16 +153,20 @@ class _Session(Generic[T]):
 
         return mpyc_runtime.load(self._config.number, len(self._config.computing))
 
-    def _missing(self) -> CosynthError:
-        missing = self._agreement.missing()
-        if not missing:
-            return PeerUnreachable(f"the parties did not agree within {self._config.connect_s:.0f} s; "
-                                   f"not all of them have met one another.")
-        first = self._config.numbered[missing[0]]
-        also = f" ({', '.join(self._names[p] for p in missing[1:])} neither)" if missing[1:] else ""
-        why = self._connector.reasons.get(missing[0], "") if self._connector else ""
-        return PeerUnreachable(f"party '{first.name}' at {first.address} did not come within {self._config.connect_s:.0f} s{also}"
-                               f"{': ' + why if why else ''}; start it, or check the address.")
+    def _missing(self) -> NoReturn:
+        """The deadline has passed: say for whom this party waited, and why it did not meet it."""
+        seconds, missing = self._config.connect_s, self._agreement.missing()
+        culprit = (missing or self._agreement.undecided() or [self._config.number])[0]
+        name = self._names[culprit]
+        if missing:
+            also = f", nor did {', '.join(self._names[p] for p in missing[1:])}" if missing[1:] else ""
+            why = self._connector.reasons.get(culprit, "") if self._connector else ""
+            error = PeerUnreachable(f"party '{name}' at {self._config.numbered[culprit].address} did not come within "
+                                    f"{seconds:.0f} s{also}{f' ({why})' if why else ''}; start it, or check its address.")
+        else:
+            error = PeerUnreachable(f"party '{name}' came, but did not meet all others within {seconds:.0f} s.")
+        self._stop(error, culprit=culprit)
+        raise error
 
     async def _report_waiting(self) -> None:
         told: list[int] | None = None
@@ -279,12 +255,12 @@ class _Session(Generic[T]):
 
     def _end_links(self, last: bytes | None) -> None:
         for each in self._party.links.values():
-            if not each.ended:
-                each.end(last)
-                self._closing.append(asyncio.ensure_future(each.close(_FLUSH_S)))
+            self._end_link(each, last)
 
-    def _signals(self) -> Any:
-        return _Signals(self._loop, self._config.me, self._stop)
+    def _end_link(self, each: Link, last: bytes | None) -> None:
+        if not each.ended:
+            each.end(last)
+            self._closing.append(asyncio.ensure_future(each.close(_FLUSH_S)))
 
     # Links (Hub).
 
@@ -309,7 +285,7 @@ class _Session(Generic[T]):
     def heard(self, source: Link, kind: Kind, payload: bytes) -> None:
         if kind is Kind.ABORT:
             code, culprit = frames.parse_abort(payload)
-            self._stop(self._told(source, code, culprit), code, culprit)
+            self._stop(told(self._config, source, code, culprit), code, culprit)
         elif kind is Kind.BYE:
             if not self._agreement.ready(source.number):
                 raise BadFrame("a BYE frame out of turn")
@@ -322,23 +298,14 @@ class _Session(Generic[T]):
         if source.ended:
             return
         if error is None and self._finished and source.number in self._byes:
+            self._end_link(source, None)  # it has all goodbyes, this party's too
             return
         if isinstance(error, ssl.SSLError):
-            error = refused(self._config, source.name) if "ALERT" in (error.reason or "") else ProtocolAborted(
-                f"party '{source.name}' broke the TLS connection ({error.reason or 'no reason given'}).")
+            if "ALERT" in (error.reason or ""):
+                self._stop(refused(self._config, source.name))
+                return
+            error = ProtocolAborted(f"party '{source.name}' broke the TLS connection ({error.reason or 'no reason given'}).")
         self._stop(error or link.gone(source.name), culprit=source.number)
-
-    def _told(self, source: Link, code: int, culprit: int) -> CosynthError:
-        """The sentence for another party's reason to stop."""
-        if culprit >= len(self._names) or code not in REASONS:
-            raise BadFrame("an ABORT frame with numbers out of range")
-        name, about = source.name, self._names[culprit]
-        if code == PeerIdentity.exit_code and culprit == self._config.number:
-            return refused(self._config, name)
-        if culprit == source.number or code not in _SEEN:
-            return ProtocolAborted(f"party '{about}' stopped: {REASONS[code]} (exit {code}).")
-        kind, what = _SEEN[code]
-        return kind(f"party '{name}' stopped: {what} party '{about}'.")
 
     async def _beat(self) -> None:
         """Heartbeats, and the limit on silence. A pause of this very process is not held against the peers."""
@@ -359,22 +326,3 @@ class _Session(Generic[T]):
                     self._stop(link.silent(each.name, limit), culprit=each.number)
                     return
                 each.ping()
-
-
-class _Signals:
-    """SIGINT and SIGTERM become the session's failure while it runs."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, me: str, stop: Callable[[BaseException], None]) -> None:
-        self._loop, self._me, self._stop = loop, me, stop
-        self._before: dict[signal.Signals, Any] = {}
-
-    def __enter__(self) -> None:
-        for number, what in ((signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")):
-            self._before[number] = signal.getsignal(number)
-            self._loop.add_signal_handler(number, self._stop, Interrupted(f"party '{self._me}' was interrupted ({what})."))
-
-    def __exit__(self, *exception: object) -> None:
-        for number, handler in self._before.items():
-            self._loop.remove_signal_handler(number)
-            if handler is not None:
-                signal.signal(number, handler)

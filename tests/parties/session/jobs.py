@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from typing import Any
 
@@ -19,7 +20,7 @@ def greet(wire: SessionWire) -> dict[str, Any]:
             "contributors": list(wire.contributors), "computing": wire.computing}
 
 
-def ping_pong(wire: SessionWire, rounds: int, size: int) -> float:
+def latency(wire: SessionWire, rounds: int, size: int) -> float:
     """Mean seconds of a round in which each party sends to the previous and receives from the next."""
     payload = bytes(size)
     begin = time.perf_counter()
@@ -29,11 +30,12 @@ def ping_pong(wire: SessionWire, rounds: int, size: int) -> float:
     return (time.perf_counter() - begin) / rounds
 
 
-def bulk(wire: SessionWire, size: int, both_ways: bool) -> float:
-    """Seconds to move `size` bytes from 0 to 1 (or round the ring)."""
+def transfer(wire: SessionWire, size: int, ring: bool) -> tuple[float, float]:
+    """Wall and CPU seconds to move `size` bytes from 0 to 1, or from everybody to the previous."""
     payload = bytes(size)
+    before = resource.getrusage(resource.RUSAGE_SELF)
     begin = time.perf_counter()
-    if both_ways:
+    if ring:
         wire.send((wire.me - 1) % 3, payload)
         wire.receive((wire.me + 1) % 3, size)
     elif wire.me == 0:
@@ -42,4 +44,6 @@ def bulk(wire: SessionWire, size: int, both_ways: bool) -> float:
     elif wire.me == 1:
         wire.receive(0, size)
         wire.send(0, b"k")
-    return time.perf_counter() - begin
+    wall = time.perf_counter() - begin
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

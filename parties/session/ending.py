@@ -1,0 +1,75 @@
+"""Why a session ends: what one party's reason to stop becomes at the others, and signals (DESIGN 3, 8).
+
+What travels is an exit code and the number of the party that caused it. The party that stopped for a reason of its own
+(budget refused: 50) exits with its code, the others with 40, naming it. A reason that one party sees in another (lost,
+unreachable, not who it claims to be, another study) is the same reason at everybody, naming the same culprit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from typing import Any
+
+from mpc_protocols.errors import (
+    CosynthError,
+    Interrupted,
+    PeerIdentity,
+    PeerLost,
+    PeerUnreachable,
+    ProtocolAborted,
+    StudiesDiffer,
+)
+from parties.session.config import SessionConfig
+from parties.session.frames import BadFrame
+from parties.session.identity import refused
+from parties.session.link import Link
+
+REASONS = {
+    1: "internal error", 2: "wrong usage", 10: "the study is invalid", 20: "a party is unreachable",
+    21: "a party's identity is in doubt", 22: "the studies differ", 30: "its data does not fit the study",
+    40: "the protocol was aborted", 41: "a party was lost", 50: "budget refused", 130: "it was interrupted",
+}
+"""What an exit code in an ABORT frame means, in words."""
+
+_SEEN: dict[int, tuple[type[CosynthError], str]] = {
+    20: (PeerUnreachable, "it waited in vain for"), 21: (PeerIdentity, "it does not accept the identity of"),
+    22: (StudiesDiffer, "its study, software or role differs from that of"),
+    40: (ProtocolAborted, "it could not accept what came from"), 41: (PeerLost, "it lost"),
+}
+"""Reasons one party sees in another: a third party ends with the same code and names the same culprit."""
+
+
+def told(config: SessionConfig, source: Link, code: int, culprit: int) -> CosynthError:
+    """The error at this party for an ABORT frame of another. Raises `BadFrame` if its numbers mean nothing."""
+    names = [peer.name for peer in config.numbered]
+    if culprit >= len(names) or code not in REASONS:
+        raise BadFrame("an ABORT frame with numbers out of range")
+    name, about = source.name, names[culprit]
+    if code == PeerIdentity.exit_code and culprit in (config.number, source.number):
+        return refused(config, name) if culprit != source.number else PeerIdentity(
+            f"party '{name}' stopped: another party refused its certificate.")
+    if culprit == source.number or code not in _SEEN:
+        return ProtocolAborted(f"party '{about}' stopped: {REASONS[code]} (exit {code}).")
+    kind, what = _SEEN[code]
+    return kind(f"party '{name}' stopped: {what} party '{about}'.")
+
+
+class Signals:
+    """SIGINT and SIGTERM become the session's failure while it runs."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, me: str, stop: Callable[[BaseException], None]) -> None:
+        self._loop, self._me, self._stop = loop, me, stop
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> None:
+        for number, what in ((signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")):
+            self._before[number] = signal.getsignal(number)
+            self._loop.add_signal_handler(number, self._stop, Interrupted(f"party '{self._me}' was interrupted ({what})."))
+
+    def __exit__(self, *exception: object) -> None:
+        for number, handler in self._before.items():
+            self._loop.remove_signal_handler(number)
+            if handler is not None:
+                signal.signal(number, handler)
