@@ -2,7 +2,7 @@
 
 An event is a function of public facts (DESIGN section 8): phase, event, and fields such as the clique selected or the parties
 waited for. Lines are flushed one by one, so a run that ends early leaves its story. `Meter` attributes the wire's counters
-to the phase that was entered last; bytes and rounds depend on public sizes only.
+to phases; bytes and rounds depend on public sizes only.
 """
 
 from __future__ import annotations
@@ -57,27 +57,26 @@ class EventLog:
 class Meter:
     """Wall time, rounds and bytes sent per phase of one party.
 
-    A phase may be entered many times; its shares add up. `traffic` reads the party's counters, once it has any.
+    Events are told when what they tell of is done: what has passed since the last mark belongs to the phase marked. A phase
+    may come many times; its shares add up. `traffic` reads the party's counters, once it has any.
     """
 
-    def __init__(self, phase: str) -> None:
+    def __init__(self) -> None:
         self._shares: dict[str, list[float]] = {}
-        self._phase = phase
         self._since = time.monotonic()
         self._seen = Traffic()
         self.traffic: Callable[[], Traffic] = Traffic
 
-    def enter(self, phase: str) -> None:
-        """What follows belongs to `phase`, until the next call."""
+    def mark(self, phase: str) -> None:
+        """What has passed since the last mark was `phase`."""
         now, traffic = time.monotonic(), self.traffic()
-        share = self._shares.setdefault(self._phase, [0.0, 0, 0])
+        share = self._shares.setdefault(phase, [0.0, 0, 0])
         share[0] += now - self._since
         share[1] += traffic.rounds - self._seen.rounds
         share[2] += traffic.bytes_sent - self._seen.bytes_sent
-        self._phase, self._since, self._seen = phase, now, traffic
+        self._since, self._seen = now, traffic
 
     def phases(self) -> list[dict[str, Any]]:
         """run.json's `phases`, in the order of PHASES."""
-        self.enter(self._phase)
         return [{"name": name, "wall_s": round(share[0], 4), "rounds": int(share[1]), "bytes_sent": int(share[2])}
                 for name in PHASES if (share := self._shares.get(name))]

@@ -92,7 +92,7 @@ class _Party:
         self._options, self._study, self._settings, self._custodian = options, study, settings, custodian
         self._name = options.party or ""
         self._events = observe
-        self._meter = Meter("connect")
+        self._meter = Meter()
         self._started, self._clock = datetime.now(UTC), time.monotonic()
         self._digest = digest(study, _ca_fingerprint(options))
         self._plan: AimPlan | None = None
@@ -125,9 +125,9 @@ class _Party:
         self._custodian.count(counted(self._plan))
 
     def _observe(self, phase: str, event: str, **fields: Any) -> None:
-        """An event of this run; what follows it belongs to its phase."""
-        if phase in PHASES and phase != "connect":
-            self._meter.enter(phase)
+        """An event of this run; what led to it belongs to its phase."""
+        if phase in PHASES:
+            self._meter.mark(phase)
         self._events(phase, event, **fields)
 
     def _body(self, wire: SessionWire) -> None:
@@ -135,20 +135,17 @@ class _Party:
         from runner.synthesis import row_limit, setting_of
 
         self._meter.traffic = wire.traffic
-        self._meter.enter("agree")
         custodians = [name for name, facts in wire.announcements.items() if facts.get("data") is True]
         if not custodians:
             raise StudyInvalid(f"{self._study.path}: no party has data; give a custodian a data file, in the study or in its "
                                "private file.")
-        self._observe("agree", "agreed", parties=len(self._study.parties), custodians=len(custodians))
-        self._meter.enter("input")
         counts = self._custodian.counts()
         plan = self._plan
         assert plan is not None
         computes = wire.me < wire.computing
         self._custodian.reserve(plan, wire.session_id, self._digest, computes)
         setting = setting_of(self._study, len(custodians), wire.session_id)
-        self._observe("input", "begins", custodians=len(custodians))
+        self._observe("input", "counted", custodians=len(custodians))
         limit = row_limit(self._study, len(custodians))
         take_part = self._compute if computes else self._contribute
         release = take_part(wire, setting, counts, plan, limit)
@@ -166,7 +163,7 @@ class _Party:
         accountant = Accountant(plan.budget, record=self._recorder(journal))
         if self._name == self._study.leader.name:
             oracle = ReplicatedOracle(wire, setting, counts, accountant, self._observe)
-            release = synthesize(oracle, plan, self._observe, self._meter.enter, limit, accountant.events)
+            release = synthesize(oracle, plan, self._observe, limit, accountant.events)
             oracle.close()
         else:
             follow(wire, setting, counts, accountant, self._observe)
@@ -216,10 +213,9 @@ class _Party:
             for peer in range(len(self._study.parties)):
                 if peer != wire.me:
                     stream.send(peer, payload)
-        self._meter.enter("report")
+        self._meter.mark("sample")
         shared = self._counters(wire)
         self._custodian.settle()
-        self._observe("report", "writes", rows=int(release.codes.shape[0]))
         write_outputs(self._options.out, release, self._study.domain,
                       describe(self._study, plan, release, shared, wire.session_id, self._digest,
                                "one-machine" if self._options.one_machine else "distributed"), _events_of(shared, self._study))
@@ -315,8 +311,8 @@ def _events_of(shared: Mapping[str, Any], study: Study) -> list[dict[str, Any]]:
 
 
 def _ca_fingerprint(options: PartyOptions) -> str:
-    """Fingerprint of the session CA, which is part of the study's digest; "" without TLS."""
-    if options.certs is None:
+    """Fingerprint of the session CA, which is part of the study's digest; "" if there is none."""
+    if options.certs is None or options.certs.ca is None:
         return ""
     from parties.certificates import fingerprint
 
@@ -332,7 +328,7 @@ def _ideal(options: PartyOptions, study: Study, observe: EventLog) -> None:
     from runner.synthesis import counted, plan_of, row_limit, setting_of, synthesize
     from synth.accounting import Accountant
 
-    started, clock, meter = datetime.now(UTC), time.monotonic(), Meter("input")
+    started, clock, meter = datetime.now(UTC), time.monotonic(), Meter()
     session, study_digest = secrets.token_bytes(32), digest(study, "")
     plan = plan_of(study)
     custodians = []
@@ -340,10 +336,11 @@ def _ideal(options: PartyOptions, study: Study, observe: EventLog) -> None:
         data = override(options.data[party.name]) if party.name in options.data else party.data
         if data is not None:
             custodians.append(Custodian(study, party.name, private_file.Private(), data))
-    observe("input", "begins", custodians=len(custodians))
     for custodian in custodians:
         custodian.count(counted(plan))
         custodian.reserve(plan, session, study_digest, computes=True)
+    meter.mark("input")
+    observe("input", "counted", custodians=len(custodians))
 
     def everybody(cliques: Any) -> Any:
         parts = [counts(cliques) for custodian in custodians if (counts := custodian.counts()) is not None]
@@ -354,14 +351,12 @@ def _ideal(options: PartyOptions, study: Study, observe: EventLog) -> None:
             custodian.begin(event)
 
     def watch(phase: str, event: str, **fields: Any) -> None:
-        meter.enter(phase)
+        meter.mark(phase)
         observe(phase, event, **fields)
 
     accountant: Accountant = Accountant(plan.budget, record=record)
     oracle = IdealOracle(setting_of(study, len(custodians), session), everybody, accountant)
-    meter.enter("fit")
-    release = synthesize(oracle, plan, watch, meter.enter, row_limit(study, len(custodians)), accountant.events)
-    meter.enter("report")
+    release = synthesize(oracle, plan, watch, row_limit(study, len(custodians)), accountant.events)
     for custodian in custodians:
         custodian.settle()
     shared = {"started": started.isoformat(timespec="seconds"), "wall_s": round(time.monotonic() - clock, 3),

@@ -6,7 +6,7 @@ Public and deterministic: check, plan, the leader and every follower call this w
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from runner.study import ADAPTIVE, Study
@@ -46,9 +46,8 @@ def row_limit(study: Study, custodians: int) -> int:
     return study.settings.synthetic_rows or 2 * custodians * study.privacy.max_rows
 
 
-def synthesize(oracle: MarginalOracle, plan: AimPlan, observe: Observe, phase: Callable[[str], None],
-               most_rows: int, events: Sequence[Event]) -> Release:
-    """Run the plan on an oracle and sample the table; `phase` is told when sampling begins.
+def synthesize(oracle: MarginalOracle, plan: AimPlan, observe: Observe, most_rows: int, events: Sequence[Event]) -> Release:
+    """Run the plan on an oracle and sample the table.
 
     events: the list that this party's accountant appends to.
     """
@@ -58,7 +57,6 @@ def synthesize(oracle: MarginalOracle, plan: AimPlan, observe: Observe, phase: C
     from synth.aim import run
 
     synthesis = run(oracle, plan, observe)
-    phase("sample")
     rows = min(synthesis.rows, most_rows)
     # sampling from the released model is post-processing: its seed is no secret and costs nothing
     codes = synthesis.model.sample(rows, np.random.default_rng(secrets.randbits(128)))
