@@ -6,6 +6,8 @@ from __future__ import annotations
 import html
 import json
 import re
+import subprocess
+import sys
 import time
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -300,6 +302,16 @@ def test_odd_shapes_render(tmp_path: Path) -> None:
     groups = (*((names[i], names[i + 1]) for i in range(0, 30, 3)), names[33:36], names[35:38])
     write_run(tmp_path / "wide", domain=wide, groups=groups, parties=6)
     assert "5 columns with fewer joint measurements left out" in page_of(tmp_path / "wide").text
+
+
+def test_heavy_imports_are_left_out(finished: Path) -> None:
+    """Naming the package costs nothing; rendering needs neither pandas nor matplotlib."""
+    script = ("import sys; from pathlib import Path; import runner.report as report; early = set(sys.modules); "
+              f"report.render(Path({str(finished)!r})); "
+              "print(bool({'numpy', 'jinja2'} & early), bool({'pandas', 'matplotlib', 'scipy'} & set(sys.modules)))")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True,
+                          cwd=Path(__file__).parents[3])
+    assert done.stdout.split() == ["False", "False"]
 
 
 @pytest.mark.slow
