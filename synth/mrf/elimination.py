@@ -1,15 +1,17 @@
 """Marginals of any columns of a calibrated junction tree, exactly, by variable elimination along the tree.
 
-Problem: AIM compares the model with about 160 candidate marginals each round, most of which lie in no clique of the model. For such a set
-the needed part of the tree is summed out from its ends: what a subtree says about the wanted columns W it holds, given the
-separator S towards the asker, is the table P(W | S). That table depends on the directed edge and on W only, not on the rest of the query,
-so it is kept: all the pairs and triples that reach a column through the same separator share it. Each step is one batched matrix product.
+Problem: AIM compares the model with about 160 candidate marginals each round, most of which lie in no clique of the model.
+For such a set the needed part of the tree is summed out from its ends: what a subtree says about the wanted columns W it
+holds, given the separator S towards the asker, is the table P(W | S). That table depends on the directed edge and on W only,
+not on the rest of the query, so it is kept: all the pairs and triples that reach a column through the same separator share
+it. Each step is one batched matrix product.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from string import ascii_letters
 
 import numpy as np
@@ -47,7 +49,7 @@ def contract(left: Table, right: Table, kept: frozenset[str]) -> Table:
     size = dict(zip(left.columns + right.columns, left.values.shape + right.values.shape, strict=True))
 
     def cells(names: Clique) -> int:
-        return int(np.prod([size[n] for n in names]))
+        return prod(size[n] for n in names)
 
     out = batch + rows + cols
     a = left.values.transpose([left.columns.index(n) for n in batch + rows + summed])
@@ -137,9 +139,9 @@ class Marginals:
         live = tuple(name for name in clique if self._sizes[name] > 1)
         wanted = frozenset(live)
 
-        def rank(index: int) -> tuple[float, int]:
-            inside = [self._sizes[n] for n in self._beliefs[index].columns if n in wanted]
-            return (-float(np.prod(inside)), self._beliefs[index].values.size)
+        def rank(index: int) -> tuple[int, int]:
+            belief = self._beliefs[index]
+            return -prod(self._sizes[name] for name in wanted.intersection(belief.columns)), belief.values.size
 
         node = min(range(len(self._beliefs)), key=rank)
         result = self._gather(node, self._beliefs[node], wanted).project(live)

@@ -4,13 +4,14 @@ Problem: among distributions with `total` rows, find the one that minimises
 
     sum_i || mu_i - y_i ||^2 / (2 variance_i)
 
-over the measured marginals y_i, and of all of those the one of maximum entropy (Private-PGM, McKenna et al. 2019; papers/notes.md
-section 4). The weight is the inverse variance: notes.md explains why 1/sigma, as printed by AIM and FLAIM, is wrong.
-A step adds `momentum * previous step - rate * gradient of the loss by the marginals` to the potentials. Momentum grows as k / (k + 2)
-and starts again at 0 whenever the loss would rise; the rate grows slowly while steps succeed and is halved when one without momentum
-fails. On AIM's problems on Adult 100 such iterations reach a lower loss than 2,000 of plain mirror descent with an adaptive step
-(measured: 587 against about 600 at epsilon 1; 4,100 in 100 against 7,200 in 1,000 at epsilon 5), at the same cost each. The limit is the same:
-the potentials stay in the span of the measured cliques, where the optimum is unique.
+over the measured marginals y_i, and of all of those the one of maximum entropy (Private-PGM, McKenna et al. 2019;
+papers/notes.md section 4). The weight is the inverse variance: notes.md explains why 1/sigma, as printed by AIM and FLAIM,
+is wrong. A step adds `momentum * previous step - rate * gradient of the loss by the marginals` to the potentials. Momentum
+grows as k / (k + 2) and starts again at 0 whenever the loss would rise; the rate grows slowly while steps succeed and is
+halved when one without momentum fails. On AIM's problems on Adult 100 such iterations reach a lower loss than 2,000 of plain
+mirror descent with an adaptive step (measured: 587 against about 600 at epsilon 1; 4,100 in 100 against 7,200 in 1,000 at
+epsilon 5), at the same cost each. The limit is the same: the potentials stay in the span of the measured cliques, where the
+optimum is unique.
 
 Everything here is post-processing of released values: it costs no privacy and its floats leak nothing. The total is
 estimated from the measurements or given as a noisy value; the true row count must never be passed in.
@@ -40,7 +41,7 @@ Callback = Callable[[int, float], None]
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """A noisy marginal: `values` (flat, row-major over `clique`, any finite numbers) with noise of the given variance per cell."""
+    """A noisy marginal: `values` (flat, row-major over `clique`, any finite numbers), each with noise of the given variance."""
 
     clique: Clique
     values: Array
@@ -84,7 +85,7 @@ def _targets(sizes: Mapping[str, int], measurements: Sequence[Measurement]) -> t
     for m in measurements:
         missing = [name for name in m.clique if name not in position]
         if missing:
-            raise ValueError(f"the measurement of ({', '.join(m.clique)}) names column {missing[0]!r}, which is not in the domain")
+            raise ValueError(f"the measurement of ({', '.join(m.clique)}) names {missing[0]!r}, which is not in the domain")
         shape = tuple(sizes[name] for name in m.clique)
         if m.values.size != int(np.prod(shape)):
             raise ValueError(f"({', '.join(m.clique)}) has {int(np.prod(shape))} cells, its measurement {m.values.size}")

@@ -1,12 +1,12 @@
 """Junction trees by greedy elimination on bitmasks, and the size of the tree a set of cliques would need.
 
-Problem: exact inference in a Markov random field costs as much as the maximal cliques of a triangulation of its graph.
-AIM asks, for each of about 160 candidates in each round, how large that triangulation becomes if the candidate is added
+Problem: exact inference in a Markov random field costs as much as the maximal cliques of a triangulation of its graph. AIM
+asks, for each of about 160 candidates in each round, how large that triangulation becomes if the candidate is added
 (papers/notes.md section 4, step 1); utility.md section 5 found this filter to be half of a run when done with networkx.
 Columns are bits of a Python integer, so a neighbourhood is one word and a union one instruction.
 
-The heuristic: eliminate the column whose neighbourhood has the fewest cells (ties: the earlier column). The estimate and the tree
-come from the same function, so a candidate that is said to fit does fit. Public inputs only; deterministic.
+The heuristic: eliminate the column whose neighbourhood has the fewest cells (ties: the earlier column). The estimate and the
+tree come from the same function, so a candidate that is said to fit does fit. Public inputs only; deterministic.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ class ColumnSet:
                 raise ValueError(f"column {name!r} must have at least one value, got size {size}")
         self._bit = {name: 1 << index for index, name in enumerate(self.names)}
         self._cells: dict[int, int] = {0: 1}
+        # A column with a single value depends on nothing: it never needs an edge.
+        self.varying = sum(1 << index for index, size in enumerate(self.sizes) if size > 1)
 
     def mask(self, clique: Iterable[str]) -> int:
         """The bits of `clique`; ValueError for a column outside the domain."""
@@ -61,6 +63,7 @@ def _graph(columns: ColumnSet, masks: Iterable[int]) -> list[int]:
     """Neighbourhood of each column (itself included) in the graph that has every clique of `masks` as a clique."""
     near = [1 << index for index in range(len(columns.names))]
     for mask in masks:
+        mask &= columns.varying
         rest = mask
         while rest:
             low = rest & -rest
@@ -115,7 +118,7 @@ class SizeEstimator:
 
     def with_clique(self, clique: Clique) -> float:
         """MiB of the junction tree of the cliques together with `clique`."""
-        mask = self._columns.mask(clique)
+        mask = self._columns.mask(clique) & self._columns.varying
         near = list(self._near)
         added = []
         for index in range(len(near)):

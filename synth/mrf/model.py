@@ -1,11 +1,22 @@
-"""The fitted model: exact marginals of any columns."""
+"""The fitted model: a distribution over all columns, with exact marginals, sampling and storage.
+
+A Markov random field in exponential form, proportional to the product of one potential per measured clique and scaled to a
+number of rows (Private-PGM, McKenna et al. 2019; papers/notes.md section 4). Its junction tree is calibrated once, in log
+space, when the model is made. A model is a function of differentially private releases only: it may go to anybody the
+releases may go to.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from os import PathLike
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from synth.mrf import storage
+from synth.mrf.balance import balance
 from synth.mrf.elimination import Marginals
 from synth.mrf.factor import Array, Factor
 from synth.mrf.junction_tree import Clique, junction_tree
@@ -14,25 +25,63 @@ from synth.mrf.sampling import sample_rows
 
 
 class Model:
-    """A distribution over a discrete domain, proportional to the product of its potentials, scaled to `total` rows."""
+    """A distribution over a discrete domain, proportional to the product of its potentials, scaled to `total` rows.
+
+    sizes: number of values of each column, in domain order. total: rows, at least 1. cliques: the measured cliques (domain order,
+    without single-value columns). potentials[clique]: log weights, flat row-major, finite. Columns in no clique are uniform.
+    """
 
     def __init__(self, sizes: Mapping[str, int], total: float, potentials: Mapping[Clique, Array]) -> None:
         self.sizes = dict(sizes)
         self.total = float(total)
         self.potentials = dict(potentials)
-        self.cliques = tuple(potentials)
+        self.cliques: tuple[Clique, ...] = tuple(self.potentials)
         self.tree = junction_tree(self.sizes, self.cliques)
         factors = [Factor(c, v.reshape([self.sizes[n] for n in c])) for c, v in self.potentials.items()]
-        self.conditionals = [np.exp(f.values) for f in log_conditionals(self.tree, self.sizes, factors)]
-        self._marginals = Marginals(self.tree, self.sizes, self.total, self.conditionals)
+        self._conditionals = [np.exp(f.values) for f in log_conditionals(self.tree, self.sizes, factors)]
+        self._marginals = Marginals(self.tree, self.sizes, self.total, self._conditionals)
 
     def marginal(self, clique: Iterable[str]) -> Array:
-        """Expected counts of the cells of `clique` (flat, row-major in the order given, float64)."""
+        """Expected counts of the cells of any set of columns: float64, flat, row-major in the order given, adding up to `total`.
+
+        Exact; a set inside a clique of the junction tree is a sum, any other is computed by variable elimination along the tree.
+        ValueError for a column that is unknown or given twice.
+        """
         return self._marginals.marginal(tuple(clique))
 
     def marginals(self, cliques: Iterable[Iterable[str]]) -> list[Array]:
-        """`marginal` of each clique; partial results are shared between them."""
+        """`marginal` of each clique. What several of them need is computed once (and kept for later calls)."""
         return [self.marginal(clique) for clique in cliques]
 
-    def sample(self, rows: int, rng: np.random.Generator) -> np.ndarray:
-        return sample_rows(self.tree, self.sizes, self.conditionals, rows, rng)
+    def sample(
+        self, rows: int, rng: np.random.Generator, *, targets: Iterable[Iterable[str]] = (), sweeps: int = 2
+    ) -> NDArray[np.int64]:
+        """`rows` synthetic rows: codes, int64, shape (rows, columns in domain order). Deterministic given `rng`.
+
+        Marginals inside the junction tree's cliques match the model's to within rounding (bound: `sampling.py`). The rows are then
+        rearranged (`balance.py`, `sweeps` passes) so that the marginals of `targets` come close as well: pass the workload.
+        """
+        table = sample_rows(self.tree, self.sizes, self._conditionals, rows, rng)
+        wanted = [tuple(clique) for clique in targets]
+        if rows > 1 and wanted and sweeps > 0:
+            balance(self.tree, self.sizes, table, wanted, self.marginals(wanted), sweeps, rng)
+        return table
+
+    def to_bytes(self) -> bytes:
+        """The model as an .npz archive (`storage.py`): equal models give equal bytes."""
+        return storage.to_bytes(self.sizes, self.total, self.potentials)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Model:
+        """The model in an archive that may come from another party. ProtocolAborted if it is not one."""
+        return cls(*storage.from_bytes(data))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write `to_bytes` to a file."""
+        Path(path).write_bytes(self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Model:
+        """Read a file written by `save`. ProtocolAborted if its content is not a model; OSError if it cannot be read."""
+        with open(path, "rb") as stream:
+            return cls.from_bytes(stream.read(storage.MOST_BYTES + 1))

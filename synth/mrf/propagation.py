@@ -1,17 +1,20 @@
 """Belief propagation on a junction tree: the loop of the fit, in arrays that are allocated once.
 
-Problem: the fit needs, hundreds of times, the marginals of the measured cliques after a change of their potentials. Private-PGM
-(McKenna et al. 2019; papers/notes.md section 4) recalibrates from the potentials in log space every time. Here the calibrated
-tree is itself the state: a step multiplies every clique's belief and sends the messages that make the tree agree again,
+Problem: the fit needs, hundreds of times, the marginals of the measured cliques after a change of their potentials.
+Private-PGM (McKenna et al. 2019; papers/notes.md section 4) recalibrates from the potentials in log space every time. Here
+the calibrated tree is itself the state: a step multiplies every clique's belief and sends the messages that make the tree
+agree again,
 
-    trial(C) = belief(C) / belief(S) * prod exp(step of the measured cliques in C) * prod messages of C's children   (leaves first)
-    message(S) = sum of trial(C) down to the separator S;   new belief(C) = trial(C) * new belief(S) / message(S)    (root first)
+    leaves first:  trial(C) = belief(C) / belief(S) * prod exp(step of the measured cliques in C) * prod messages of C's children
+                   message(S) = sum of trial(C) down to the separator S
+    root first:    new belief(C) = trial(C) * new belief(S) / message(S)
 
-belief(C) / belief(S) is a conditional distribution, so a message lies between the smallest and the largest product of the step's
-factors: nothing overflows or vanishes however long the fit runs, as long as one step is bounded (`Propagation.bound`), and no
-logarithm or exponential is ever taken over a whole clique, only over the measured ones. A slice with less than `EMPTY` rows is
-treated as if it had that many, which only makes it smaller still (the final model is rebuilt from the potentials, in log space, where
-nothing is lost). `schedule.py` decides how a clique's factors and marginals share passes.
+belief(C) / belief(S) is a conditional distribution, so a message lies between the smallest and the largest product of the
+step's factors: nothing overflows or vanishes however long the fit runs, as long as one step is bounded
+(`Propagation.bound`), and no logarithm or exponential is ever taken over a whole clique, only over the measured ones. A
+slice with less than `EMPTY` rows is treated as if it had that many, which only makes it smaller still (the final model is
+rebuilt from the potentials, in log space, where nothing is lost). `schedule.py` decides how a clique's factors and marginals
+share passes.
 """
 
 from __future__ import annotations

@@ -1,0 +1,165 @@
+"""Rows rearranged so that marginals outside the model's cliques, too, are close to the model's.
+
+Problem: sampling along the junction tree keeps the marginals inside cliques to within rounding, but a marginal across
+cliques gets the noise of a random matching, about that of a fresh sample. On Adult at epsilon 1 this costs 0.015 of the mean
+L1 error of 64 three-way marginals (utility.md section 2: 0.177 for the model itself, 0.191 for a table sampled from it).
+
+Method: two rows that agree on a separator of the tree may exchange all their columns on one side of it: every marginal
+inside a clique of the tree stays what it was, to the row. Such exchanges are proposed for random pairs and kept when they
+lower
+
+    sum over the targets q of || table's marginal of q - model's marginal of q ||_1 .
+
+A sweep proposes every row once per separator. Measured on Adult (48,842 rows, 64 targets): error 0.191 -> 0.183 after one
+sweep and 0.181 after three, annealed 0.171 -> 0.162 -> 0.160; marginals that are not targets improve as well (other triples
+0.202 -> 0.196, pairs 0.086 -> 0.083), and the number of occupied cells does not fall. Targets are public cliques and the
+model is a DP release: this is post-processing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synth.mrf.factor import Array
+from synth.mrf.junction_tree import Clique, JunctionTree
+
+Codes = NDArray[np.int32]
+Table = NDArray[np.int64]
+
+BATCH = 512  # pairs judged against the same counts; more would let them overshoot together
+MOST_CELLS = 2**25  # of all targets together: three float32 tables of that many
+MOST_CODES = 2**26  # rows times targets: one int32 each
+
+
+class _Targets:
+    """The targets' cells in one numbering, the surplus of the table in each, and what one row more or less would cost there."""
+
+    def __init__(self, sizes: Mapping[str, int], cliques: Sequence[Clique], answers: Sequence[Array], table: Table) -> None:
+        column = {name: index for index, name in enumerate(sizes)}
+        self._strides = np.zeros((len(sizes), len(cliques)), dtype=np.float64)
+        self._starts = np.zeros(len(cliques), dtype=np.int64)
+        cells = 0
+        for index, clique in enumerate(cliques):
+            stride = 1
+            for name in reversed(clique):
+                self._strides[column[name], index] = stride
+                stride *= sizes[name]
+            self._starts[index] = cells
+            cells += stride
+        self.codes = self._number(table)
+        expected = np.concatenate([answer * (len(table) / max(answer.sum(), np.finfo(float).tiny)) for answer in answers])
+        self._surplus = (np.bincount(self.codes.reshape(-1), minlength=cells) - expected).astype(np.float32)
+        self._one_more = np.empty_like(self._surplus)
+        self._one_less = np.empty_like(self._surplus)
+        self._price(np.arange(cells))
+
+    def _number(self, table: Table) -> Codes:
+        """Cell of each row in each target. Exact: products and sums stay far below 2^53, and float64 matrices multiply fast."""
+        return (table.astype(np.float64) @ self._strides + self._starts).astype(np.int32)
+
+    def _price(self, cells: NDArray[np.integer]) -> None:
+        surplus = self._surplus[cells]
+        size = np.abs(surplus)
+        self._one_more[cells] = np.abs(surplus + 1) - size
+        self._one_less[cells] = np.abs(surplus - 1) - size
+
+    def exchange(self, table: Table, first: Table, second: Table, columns: list[int], changed: NDArray[np.intp]) -> None:
+        """Exchange `columns` between the rows first[i] and second[i] of `table` where that helps. `changed`: targets it affects."""
+        part = (table[:, columns].astype(np.float64) @ self._strides[columns][:, changed]).astype(np.int32)
+        codes = self.codes[:, changed]
+        moved = []
+        for start in range(0, len(first), BATCH):
+            a, b = first[start : start + BATCH], second[start : start + BATCH]
+            from_a, from_b, change = codes[a], codes[b], part[b] - part[a]
+            to_a, to_b = from_a + change, from_b - change
+            cost = self._one_less[from_a]
+            cost += self._one_less[from_b]
+            cost += self._one_more[to_a]
+            cost += self._one_more[to_b]
+            cost *= (change != 0) & (to_a != from_b)
+            good = cost.sum(axis=1) < -1e-3
+            left = np.concatenate((from_a[good], from_b[good])).reshape(-1)
+            entered = np.concatenate((to_a[good], to_b[good])).reshape(-1)
+            np.subtract.at(self._surplus, left, np.float32(1))
+            np.add.at(self._surplus, entered, np.float32(1))
+            self._price(left)
+            self._price(entered)
+            a, b = a[good], b[good]
+            block = table[a[:, None], columns]
+            table[a[:, None], columns] = table[b[:, None], columns]
+            table[b[:, None], columns] = block
+            moved += [a, b]
+        rows = np.concatenate(moved) if moved else first[:0]
+        self.codes[rows] = self._number(table[rows])
+
+
+def _pairs(table: Table, separator: list[int], sizes: list[int], rng: np.random.Generator) -> tuple[Table, Table]:
+    """Disjoint random pairs of rows that agree on the columns `separator`, in random order."""
+    order = rng.permutation(len(table))
+    if not separator:
+        return order[0 : len(order) // 2 * 2 : 2], order[1::2]
+    group = np.ravel_multi_index(tuple(table[:, separator].T), sizes)
+    order = order[np.argsort(group[order], kind="stable")]
+    first, second = order[0 : len(order) // 2 * 2 : 2], order[1::2]
+    pairs = rng.permutation(np.flatnonzero(group[first] == group[second]))
+    return first[pairs], second[pairs]
+
+
+def _subtrees(tree: JunctionTree) -> list[set[str]]:
+    """Columns of each node and of everything below it."""
+    below = [set(node) for node in tree.nodes]
+    for index in range(len(below) - 1, 0, -1):
+        below[tree.parents[index]] |= below[index]
+    return below
+
+
+def _affordable(sizes: Mapping[str, int], cliques: Sequence[Clique], rows: int, rng: np.random.Generator) -> list[int]:
+    """Positions of the targets to use: all of them, or as many random ones as the memory limits allow."""
+    chosen: list[int] = []
+    cells = 0
+    for index in rng.permutation(len(cliques)).tolist():
+        cells += (size := prod(sizes[name] for name in cliques[index]))
+        if cells > MOST_CELLS:
+            cells -= size
+        elif (len(chosen) + 1) * rows <= MOST_CODES:
+            chosen.append(index)
+    return sorted(chosen)
+
+
+def balance(
+    tree: JunctionTree,
+    sizes: Mapping[str, int],
+    table: Table,
+    cliques: Sequence[Clique],
+    answers: Sequence[Array],
+    sweeps: int,
+    rng: np.random.Generator,
+) -> None:
+    """Rearrange the rows of `table` (int64, rows x columns in domain order) in place, towards the targets' `answers`.
+
+    answers[i]: the model's marginal of cliques[i], flat row-major, at any scale. Marginals inside the tree's cliques stay.
+    Time: about 0.4 s per sweep for 48,842 rows, 14 columns and 64 targets.
+    """
+    held = [set(node) for node in tree.nodes]
+    across = [i for i, clique in enumerate(cliques) if not any(node.issuperset(clique) for node in held)]
+    across = [across[i] for i in _affordable(sizes, [cliques[i] for i in across], len(table), rng)]
+    if len(table) < 2 or not across:
+        return
+    targets = _Targets(sizes, [cliques[i] for i in across], [answers[i] for i in across], table)
+    column = {name: index for index, name in enumerate(sizes)}
+    below = _subtrees(tree)
+    for _ in range(sweeps):
+        for index in range(1, len(tree.nodes)):
+            separator = set(tree.separators[index])
+            side = below[index] - separator
+            changed = [k for k, i in enumerate(across) if side.intersection(cliques[i]) and set(cliques[i]) - side - separator]
+            if not changed:
+                continue
+            first, second = _pairs(
+                table, [column[name] for name in tree.separators[index]], [sizes[name] for name in tree.separators[index]], rng
+            )
+            targets.exchange(table, first, second, sorted(column[name] for name in side), np.array(changed))

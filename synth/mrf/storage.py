@@ -1,0 +1,135 @@
+"""A model as bytes: an .npz archive without pickle, checked throughout when it comes from somebody else.
+
+Problem: the party that fits the model sends it to every other one, and recipients keep it as a file. A reader must survive
+any content: nothing is unpickled or evaluated, no size is believed before it is bounded, no number is used before it is
+known to be finite. Two stored members: `header.npy` (UTF-8 JSON: format, columns with sizes, total, cliques) and
+`potentials.npy` (float64, all cliques one after the other). Equal models give equal bytes. What a file reveals is the model,
+a differentially private release; an altered file can make the tables sampled from it wrong, never run code: authenticity is
+the session's business.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+from io import BytesIO
+from math import isfinite, prod
+from typing import Any
+
+import numpy as np
+
+from mpc_protocols.errors import ProtocolAborted
+from synth.mrf.factor import Array
+from synth.mrf.junction_tree import Clique, model_size_mb
+
+FORMAT = "cosynth-mrf-1"
+MOST_BYTES = 2**30
+MOST_MB = 1024.0  # of the junction tree that the file asks its reader to build
+MOST_COLUMNS = 2000
+MOST_CLIQUES = 20_000
+MOST_NAME = 500  # characters
+MOST_SIZE = 2**31  # values of one column
+LARGEST = 1e6  # potential, in absolute value: sums of any number of them stay finite
+MOST_ROWS = 1e15
+
+Content = tuple[dict[str, int], float, dict[Clique, Array]]
+
+
+def to_bytes(sizes: Mapping[str, int], total: float, potentials: Mapping[Clique, Array]) -> bytes:
+    """The archive of a model: column sizes in domain order, number of rows, flat log potentials by clique."""
+    header = {
+        "format": FORMAT,
+        "columns": [[name, size] for name, size in sizes.items()],
+        "total": total,
+        "cliques": [list(clique) for clique in potentials],
+    }
+    text = np.frombuffer(json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode(), dtype=np.uint8)
+    flat = np.concatenate([np.zeros(0), *potentials.values()]).astype("<f8")
+    stream = BytesIO()
+    np.savez(stream, header=text, potentials=flat)
+    return stream.getvalue()
+
+
+def _refuse(what: str) -> ProtocolAborted:
+    return ProtocolAborted(f"The model file is not valid ({what}); ask the party that made it to send it again.")
+
+
+def _member(archive: zipfile.ZipFile, name: str, dtype: str) -> np.ndarray[Any, Any]:
+    """One stored one-dimensional array of exactly the given type; its bytes are counted before anything is allocated."""
+    info = archive.getinfo(name)
+    if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
+        raise _refuse(f"{name} is compressed")
+    stream = BytesIO(archive.read(info))
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise _refuse(f"{name} has an unknown version")
+    shape, fortran, kind = np.lib.format.read_array_header_1_0(stream)
+    body = stream.read()
+    if kind != np.dtype(dtype) or fortran or len(shape) != 1 or shape[0] * kind.itemsize != len(body):
+        raise _refuse(f"{name} is not a one-dimensional array of {dtype}")
+    return np.frombuffer(body, dtype=kind)
+
+
+def _whole(value: object, least: int, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def _check_header(header: object) -> tuple[dict[str, int], float, list[Clique]]:
+    """Sizes, total and cliques of a header, every type and range checked."""
+    if not isinstance(header, dict) or set(header) != {"format", "columns", "total", "cliques"} or header["format"] != FORMAT:
+        raise _refuse(f"the header is not that of {FORMAT}")
+    columns, total, cliques = header["columns"], header["total"], header["cliques"]
+    if not isinstance(columns, list) or not 1 <= len(columns) <= MOST_COLUMNS:
+        raise _refuse("the number of columns is out of range")
+    sizes: dict[str, int] = {}
+    for column in columns:
+        if not isinstance(column, list) or len(column) != 2 or not isinstance(column[0], str) or len(column[0]) > MOST_NAME:
+            raise _refuse("a column is not a name and a size")
+        if column[0] in sizes or not _whole(column[1], 1, MOST_SIZE):
+            raise _refuse("a column is repeated or its size is out of range")
+        sizes[column[0]] = column[1]
+    if not isinstance(total, float) or not isfinite(total) or not 1 <= total <= MOST_ROWS:
+        raise _refuse("the total is out of range")
+    if not isinstance(cliques, list) or len(cliques) > MOST_CLIQUES:
+        raise _refuse("the number of cliques is out of range")
+    order = {name: index for index, name in enumerate(sizes)}
+    checked: list[Clique] = []
+    for clique in cliques:
+        if not isinstance(clique, list) or not clique or not all(isinstance(name, str) and name in sizes for name in clique):
+            raise _refuse("a clique names an unknown column")
+        positions = [order[name] for name in clique]
+        if positions != sorted(set(positions)) or any(sizes[name] < 2 for name in clique):
+            raise _refuse("a clique is not a set of columns in domain order")
+        checked.append(tuple(clique))
+    if len(set(checked)) != len(checked):
+        raise _refuse("a clique is repeated")
+    return sizes, total, checked
+
+
+def from_bytes(data: bytes) -> Content:
+    """The model in `data`, fully validated. ProtocolAborted, with one sentence, for anything else than what `to_bytes` writes."""
+    if len(data) > MOST_BYTES:
+        raise _refuse(f"it is larger than {MOST_BYTES} bytes")
+    try:
+        with zipfile.ZipFile(BytesIO(data)) as archive:
+            if sorted(archive.namelist()) != ["header.npy", "potentials.npy"]:
+                raise _refuse("its members are not header and potentials")
+            text, flat = _member(archive, "header.npy", "|u1"), _member(archive, "potentials.npy", "<f8")
+        sizes, total, cliques = _check_header(json.loads(text.tobytes().decode()))
+    except (zipfile.BadZipFile, zlib.error, struct.error, ValueError, KeyError, EOFError, OSError, RuntimeError) as error:
+        raise _refuse(f"it cannot be read as an archive: {type(error).__name__}") from None
+    cells = [prod(sizes[name] for name in clique) for clique in cliques]
+    if sum(cells) != len(flat):
+        raise _refuse(f"it holds {len(flat)} potentials where its cliques have {sum(cells)} cells")
+    if not bool(np.isfinite(flat).all()) or float(np.abs(flat).max(initial=0.0)) > LARGEST:
+        raise _refuse("a potential is not a number of reasonable size")
+    if model_size_mb(sizes, cliques) > MOST_MB:
+        raise _refuse(f"its junction tree would need more than {MOST_MB:.0f} MiB")
+    potentials: dict[Clique, Array] = {}
+    start = 0
+    for clique, count in zip(cliques, cells, strict=True):
+        potentials[clique] = flat[start : start + count].astype(np.float64)
+        start += count
+    return sizes, total, potentials
