@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -266,6 +267,8 @@ def describe(study: Study, plan: AimPlan, release: Release, shared: Mapping[str,
                 "events": [{"what": event.what, "rho": float(event.rho), **event.detail} for event in release.events],
                 "rho_spent": float(sum(event.rho for event in release.events)),
                 "beta": float(sum(event.beta for event in release.events)), "max_rows": privacy.max_rows,
+                # what is left of delta for zCDP: the samplers' distance from the exact laws takes the rest (DESIGN 5)
+                "delta_for_zcdp": float(privacy.delta) - (1 + math.exp(privacy.epsilon)) * float(plan.budget.beta_cap),
                 "noisy_total": release.noisy_total,
             },
             "selected": [list(clique) for clique in release.selected],
