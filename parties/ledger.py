@@ -11,23 +11,22 @@ What a run costs (DESIGN 5, `mechanisms.md` 4):
 
     open      the study's whole rho, from `reserve`, which is durable before the first share leaves
     settled   the sum of the events begun. `begin` is durable before the first opening message of its release leaves any
-              party (all parties compare transcripts between begin and opening), so the events begun cover what was opened
+              party (all parties compare transcripts between begin and opening), so the events begun cover what was opened.
+              While the run is open they stand in a file of its own beside the ledger (`tally.py`), which takes them over
     dead      a run whose process ended without settling: while it lives its reservation stands; once it is known to be dead,
               a computing party's run is settled to the events it had begun. A contributor does not see releases happen and
               cannot know how far the others got: its reservation stands for good unless the run ended normally, when the
               computing parties have told it the events (`begin` each, then `settle`)
 
-A run is known to be dead when the lock that its process holds on a file beside the ledger is free: the kernel releases it
-however the process ends (kill -9, power), and keeps it while the process is merely stopped. No lock file: not known, so the
-reservation stands. A run that is resumed reserves again under its id, which keeps the events it had begun.
+A run is known to be dead when the lock that its process holds on its tally is free. No tally, or one that was altered: not
+known, so the reservation stands. A run that is resumed reserves again under its id, which keeps the events it had begun.
 
 Threat model: guards the custodian against its own mistakes and against counterparties that ask too often; who can write the
-file can lie to it. Nothing private is in it: events are public facts of the release. File 0600, locks beside it 0700.
+file can lie to it. Nothing private is in it: events are public facts of the release. File 0600, folder of tallies 0700.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import sqlite3
@@ -41,6 +40,8 @@ from typing import Any, Literal
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency, Event
+from parties import tally
+from parties.tally import Begun, Tally
 from synth.accounting import epsilon_of, rho_of
 
 _VERSION = 1
@@ -55,7 +56,7 @@ CREATE TABLE runs (
     aligns INTEGER NOT NULL, state TEXT NOT NULL CHECK (state IN ('open', 'settled')), UNIQUE (dataset, run)
 );
 CREATE TABLE events (
-    run INTEGER NOT NULL REFERENCES runs (number), what TEXT NOT NULL, rho TEXT NOT NULL, beta TEXT NOT NULL,
+    id TEXT PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs (number), what TEXT NOT NULL, rho TEXT NOT NULL, beta TEXT NOT NULL,
     detail TEXT NOT NULL, time REAL NOT NULL
 );
 """
@@ -117,14 +118,6 @@ class Reservation:
 
 
 @dataclass(frozen=True)
-class Begun:
-    """An event on record, with the time (seconds since 1970) it was recorded."""
-
-    event: Event
-    time: float
-
-
-@dataclass(frozen=True)
 class Entry:
     """A run on record. spent_rho, spent_beta: what it is charged now: the reservation while open, then the events begun."""
 
@@ -164,12 +157,13 @@ class Ledger:
             others = [entry for entry in self._swept(database, reservation.dataset) if entry.reservation.run != reservation.run]
             _check_cap(self.path, reservation, cap, others)
             number = self._insert(database, reservation)
-            lock = _take(self._lock_path(number))
-            if lock is None:
+            held = Tally.take(self._tally_path(number))
+            if held is None:
                 raise BudgetRefused(f"the run {reservation.run} is already under way on dataset {reservation.dataset}; "
                                     "wait for it to end.")
-            run = OpenRun(self, number, lock)
-        return run
+            earlier = database.execute("SELECT rho FROM events WHERE run = ?", (number,)).fetchall()
+            left = reservation.rho - sum((Fraction(rho) for (rho,) in earlier), Fraction(0))
+        return OpenRun(self, number, held, left)
 
     def entries(self, dataset: str | None = None) -> list[Entry]:
         """All runs of the dataset (of all datasets), oldest first; runs that died are settled first. No file: no runs."""
@@ -194,21 +188,42 @@ class Ledger:
         return int(number)
 
     def _swept(self, database: sqlite3.Connection, dataset: str | None) -> list[Entry]:
-        """The entries, after settling the computing parties' runs that are known to be dead."""
-        for (number,) in database.execute("SELECT number FROM runs WHERE state = 'open' AND computes").fetchall():
-            if _abandoned(self._lock_path(number)):
+        """The entries, after taking over all tallies and settling the computing parties' runs that are known to be dead."""
+        for number, computes in database.execute("SELECT number, computes FROM runs WHERE state = 'open'").fetchall():
+            path = self._tally_path(number)
+            dead = tally.abandoned(path)  # before reading: a process that lives may still append
+            try:
+                self._take_over(database, number, tally.read(path))
+            except ValueError:  # altered: nobody knows what it had begun, so the reservation stands
+                continue
+            if dead and computes:
                 database.execute("UPDATE runs SET state = 'settled' WHERE number = ?", (number,))
+                path.unlink()
         events: dict[int, list[Begun]] = {}
-        for run, what, rho, beta, detail, when in database.execute(
-                "SELECT run, what, rho, beta, detail, time FROM events ORDER BY rowid"):
+        for run, name, what, rho, beta, detail, when in database.execute(
+                "SELECT run, id, what, rho, beta, detail, time FROM events ORDER BY rowid"):
             event = Event(what, Fraction(rho), Fraction(beta), json.loads(detail))
-            events.setdefault(run, []).append(Begun(event, when))
+            events.setdefault(run, []).append(Begun(event, name, when))
         found = database.execute(f"SELECT number, {_FIELDS} FROM runs WHERE ? IS NULL OR dataset = ? ORDER BY number",
                                  (dataset, dataset))
         return [_entry(fields, tuple(events.get(number, ()))) for number, *fields in found]
 
-    def _lock_path(self, number: int) -> Path:
-        return self.path.with_name(self.path.name + ".locks") / str(number)
+    def _take_over(self, database: sqlite3.Connection, number: int, begun: Sequence[Begun]) -> None:
+        """Copy a tally's events, those that are not here yet."""
+        database.executemany(
+            "INSERT OR IGNORE INTO events (id, run, what, rho, beta, detail, time) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [(each.id, number, each.event.what, str(each.event.rho), str(each.event.beta), json.dumps(each.event.detail),
+              each.time) for each in begun])
+
+    def _settle(self, number: int, begun: Sequence[Begun]) -> None:
+        with self._transaction() as database:
+            self._take_over(database, number, begun)
+            database.execute("UPDATE runs SET state = 'settled' WHERE number = ?", (number,))
+        with suppress(OSError):  # a tally that stays is taken over again without effect
+            self._tally_path(number).unlink()
+
+    def _tally_path(self, number: int) -> Path:
+        return self.path.with_name(self.path.name + ".open") / str(number)
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -233,38 +248,35 @@ class Ledger:
 
 
 class OpenRun:
-    """A run under way: holds its reservation, and the lock that shows it alive. Threads may share it."""
+    """A run under way: holds its reservation, and the lock that shows it alive. One thread at a time."""
 
-    def __init__(self, ledger: Ledger, number: int, lock: int) -> None:
-        self._ledger, self._number, self._lock = ledger, number, lock
+    def __init__(self, ledger: Ledger, number: int, tally: Tally, left: Fraction) -> None:
+        self._ledger, self._number, self._tally, self._left = ledger, number, tally, left
 
     def begin(self, event: Event) -> None:
         """Record an event, before the first opening message of its release leaves. Durable on return.
 
         event.detail: JSON-able. Raises `BudgetRefused` if the events would exceed the reservation, or cannot be recorded.
         """
-        detail = json.dumps(dict(event.detail), allow_nan=False)
-        with self._ledger._transaction() as database:
-            (reserved,) = database.execute("SELECT rho FROM runs WHERE number = ?", (self._number,)).fetchone()
-            begun = database.execute("SELECT rho FROM events WHERE run = ?", (self._number,)).fetchall()
-            if sum((Fraction(rho) for (rho,) in begun), event.rho) > Fraction(reserved):
-                raise BudgetRefused(f"the release {event.what} would exceed what this run reserved in the ledger "
-                                    f"{self._ledger.path}; nothing of it is opened.")
-            database.execute("INSERT INTO events (run, what, rho, beta, detail, time) VALUES (?, ?, ?, ?, ?, ?)",
-                             (self._number, event.what, str(event.rho), str(event.beta), detail, time.time()))
+        if event.rho > self._left:
+            raise BudgetRefused(f"the release {event.what} would exceed what this run reserved in the ledger "
+                                f"{self._ledger.path}; nothing of it is opened.")
+        self._tally.append(event)
+        self._left -= event.rho
 
     def settle(self) -> None:
         """The run is over: from now on it is charged the events begun. A contributor calls it only after a normal end."""
-        with self._ledger._transaction() as database:
-            database.execute("UPDATE runs SET state = 'settled' WHERE number = ?", (self._number,))
-            self._ledger._lock_path(self._number).unlink(missing_ok=True)
+        try:
+            begun = self._tally.events()
+        except (OSError, ValueError):
+            raise BudgetRefused(f"the run's record beside the ledger {self._ledger.path} was altered, so its reservation stands "
+                                "in full.") from None
+        self._ledger._settle(self._number, begun)
         self.close()
 
     def close(self) -> None:
-        """Give up the lock without settling: what the death of the process does."""
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        """Let go without settling: what the death of the process does."""
+        self._tally.close()
 
 
 def _entry(fields: Sequence[Any], events: tuple[Begun, ...]) -> Entry:
@@ -318,34 +330,8 @@ def _migrate(path: Path, database: sqlite3.Connection) -> None:
     if version > _VERSION:
         raise BudgetRefused(f"the ledger {path} was written by a newer version of Cosynth; update this one.")
     if version == 0:
+        if database.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
+            raise BudgetRefused(f"{path} is a database of another program; name another file for the ledger.")
         for statement in _SCHEMA.split(";")[:-1]:
             database.execute(statement)
         database.execute(f"PRAGMA user_version = {_VERSION}")
-
-
-def _take(path: Path) -> int | None:
-    """Lock a run's file for as long as this process lives: its descriptor, or None while another process holds it."""
-    path.parent.mkdir(mode=0o700, exist_ok=True)
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
-
-
-def _abandoned(path: Path) -> bool:
-    """Whether the run's process is known to be dead; then its lock file is removed."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        path.unlink()
-        return True
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(descriptor)

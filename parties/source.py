@@ -178,12 +178,12 @@ class Source:
         if location.kind != "postgres":
             self._connection.raw_sql("SET enable_progress_bar = false")  # stdout belongs to the runner
         if location.kind in ("csv", "parquet"):
-            # the file of exactly this name, though it holds characters that DuckDB reads as a pattern
+            # this very file, though DuckDB reads patterns and "name=value" folders in a path
             name = re.sub(r"([*?\[])", r"[\1]", str(location.path))
             if location.kind == "parquet":
-                return self._connection.read_parquet(name)
+                return self._connection.read_parquet(name, hive_partitioning=False)
             return self._connection.read_csv(name, columns={f"c{i}": "VARCHAR" for i in range(len(header or ()))},
-                                             header=True, delim=",", quote='"', escape='"', nullstr="")
+                                             header=True, delim=",", quote='"', escape='"', nullstr="", hive_partitioning=False)
         database, _, name = location.table.rpartition(".")
         return self._connection.table(name, database=database or None)
 
@@ -280,7 +280,7 @@ def _header(location: Location) -> tuple[str, ...]:
     with _text(location.path) as file:
         lines = iter(lambda: file.readline(_LONGEST_LINE), "")
         names: list[str] = _attempt(lambda: next(csv.reader(lines, strict=True), []), lambda _: sentence)
-    if not names or any(not name.isprintable() for name in names):
+    if not names or any("\ud800" <= letter <= "\udfff" or letter == "\0" for name in names for letter in name):
         raise DataRefused(sentence)
     return tuple(names)
 

@@ -61,10 +61,10 @@ def test_files_are_private(ledger: Ledger) -> None:
         os.umask(old)
     folder = ledger.path.parent
     modes = {path.relative_to(folder).as_posix(): path.stat().st_mode & 0o777 for path in folder.rglob("*")}
-    assert modes == {"ledger.db": 0o600, "ledger.db.locks": 0o700, "ledger.db.locks/1": 0o600}
+    assert modes == {"ledger.db": 0o600, "ledger.db.open": 0o700, "ledger.db.open/1": 0o600}
     assert ledger.path.parent.stat().st_mode & 0o777 == 0o700
     run.settle()
-    assert not list(ledger.path.parent.glob("*.locks/*"))
+    assert not list(ledger.path.parent.glob("*.open/*"))
 
 
 def test_a_cap_admits_what_fits_exactly_and_nothing_more(ledger: Ledger) -> None:
@@ -190,11 +190,74 @@ def test_a_contributors_run_that_dies_keeps_its_reservation(ledger: Ledger, chil
         ledger.reserve(another(2), Cap(1.0, 1e-9))
 
 
-def test_without_its_lock_file_a_run_is_not_known_to_be_dead(ledger: Ledger) -> None:
+def test_without_its_tally_a_run_is_not_known_to_be_dead(ledger: Ledger) -> None:
     ledger.reserve(RUN).close()
-    (lock,) = ledger.path.parent.glob("*.locks/*")
-    lock.unlink()
+    (tally,) = ledger.path.parent.glob("*.open/*")
+    tally.unlink()
     assert spent(ledger) == RHO
+
+
+def test_a_torn_line_is_dropped_whatever_its_length(tmp_path: Path) -> None:
+    for share in (0, 0.3, 0.99):  # of the second event's line, what a crash leaves
+        ledger = Ledger(tmp_path / f"{share}.db")
+        for run_id in (1, 2):
+            run = ledger.reserve(another(run_id))
+            run.begin(EVENT)
+            run.begin(EVENT)
+            run.close()
+            (tally,) = tmp_path.glob(f"{share}.db.open/{run_id}")
+            whole = tally.read_bytes()
+            first = whole.index(b"\n") + 1
+            tally.write_bytes(whole[:first + int(share * (len(whole) - first))])
+            if run_id == 1:
+                assert spent(ledger) == EVENT.rho
+        run = ledger.reserve(another(2))  # resumed: appends after the first event, not after half a line
+        run.begin(replace(EVENT, what="third"))
+        run.settle()
+        assert [begun.event.what for begun in ledger.entries()[1].events] == ["measure", "third"]
+
+
+def test_an_altered_tally_leaves_the_reservation(ledger: Ledger) -> None:
+    run = ledger.reserve(RUN)
+    run.begin(EVENT)
+    run.close()
+    (tally,) = ledger.path.parent.glob("*.open/*")
+    for altered in (b"x\n", b"[]\n", b'{"id": "a"}\n', tally.read_bytes().replace(b'"rho": "', b'"rho": "x')):
+        tally.write_bytes(altered)
+        assert spent(ledger) == RHO
+    run = ledger.reserve(another(2))
+    (tally,) = ledger.path.parent.glob("*.open/2")
+    tally.write_text("x\n")
+    with pytest.raises(BudgetRefused, match="reservation stands"):
+        run.settle()
+    assert spent(ledger) == 2 * RHO
+
+
+def test_a_disk_that_is_full_stops_the_run_before_a_release(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = ledger.reserve(RUN)
+    run.begin(EVENT)
+    write = os.write
+    monkeypatch.setattr("os.write", lambda descriptor, line: write(descriptor, line[:9]))
+    with pytest.raises(BudgetRefused, match="cannot be recorded"):
+        run.begin(EVENT)
+    monkeypatch.undo()
+    with pytest.raises(BudgetRefused, match="cannot be recorded"):  # nothing may follow a torn line
+        run.begin(EVENT)
+    run.settle()
+    assert spent(ledger) == EVENT.rho
+
+
+def test_a_tally_that_outlives_its_settling_is_not_charged_twice(ledger: Ledger) -> None:
+    run = ledger.reserve(RUN)
+    run.begin(EVENT)
+    (tally,) = ledger.path.parent.glob("*.open/*")
+    copy = tally.read_bytes()
+    run.settle()
+    tally.write_bytes(copy)  # as if the process had died between the commit and the removal
+    run = ledger.reserve(RUN)
+    run.begin(EVENT)
+    run.settle()
+    assert spent(ledger) == 2 * EVENT.rho
 
 
 RACE = """
@@ -248,7 +311,10 @@ def test_a_ledger_that_cannot_be_used_refuses_the_run(tmp_path: Path) -> None:
     newer = sqlite3.connect(tmp_path / "newer")
     newer.execute("PRAGMA user_version = 2")
     newer.close()
-    for name in ("text", "folder", "newer", "text/below"):
+    foreign = sqlite3.connect(tmp_path / "foreign")
+    foreign.execute("CREATE TABLE theirs (x)")
+    foreign.close()
+    for name in ("text", "folder", "newer", "foreign", "text/below"):
         with pytest.raises(BudgetRefused) as caught:
             Ledger(tmp_path / name).reserve(RUN)
         assert str(tmp_path / name) in caught.value.sentence and caught.value.sentence.endswith(".")

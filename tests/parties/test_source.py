@@ -58,6 +58,11 @@ def test_names_that_look_like_patterns_are_read_literally(tmp_path: Path) -> Non
     for name in ("x[1].csv", "x*.csv", "x?.csv", "it's.csv"):
         with open_source(locate(name, tmp_path)) as source:
             assert rows_of(source, ["a"]) == [(name,)]
+    (tmp_path / "year=2020").mkdir()
+    for location in (write_csv(tmp_path / "year=2020" / "t.csv", {"a": ["1"]}),
+                     write_parquet(tmp_path / "year=2020" / "t.parquet", {"a": ["1"]})):
+        with open_source(location) as source:
+            assert source.columns == ("a",) and rows_of(source, ["a"]) == [("1",)]
 
 
 @pytest.mark.parametrize(("content", "where", "what"), [
