@@ -105,7 +105,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 _TEXTS = ("study", "algorithm", "backend", "partition", "deployment", "version", "started", "digest", "session")
-_PRIVACY = ("epsilon", "delta", "rho", "beta", "delta_for_zcdp")
+_PRIVACY = ("epsilon", "delta", "rho", "beta")
 
 
 def _facts(text: str) -> dict[str, Any]:
@@ -115,6 +115,7 @@ def _facts(text: str) -> dict[str, Any]:
     texts = [*(facts[key] for key in _TEXTS), privacy["adjacency"], *(entry["name"] for entry in [*phases, *parties]),
              *(party["role"] for party in parties)]
     numbers = [facts["rows"], facts["wall_s"], *(privacy[key] for key in _PRIVACY),
+               privacy.get("delta_for_zcdp", 0.0),
                *(phase[key] for phase in phases for key in ("wall_s", "rounds", "bytes_sent")),
                *(party[key] for party in parties for key in ("bytes_sent", "bytes_received", "rounds"))]
     if not all(isinstance(entry, str) for entry in texts) or not all(math.isfinite(entry) for entry in numbers):

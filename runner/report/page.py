@@ -68,7 +68,7 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
     columns = one_way(run)
     return environment.get_template("report.html.j2").render(
         style=Markup(_source("report.css")), facts=facts, privacy=facts["privacy"], statement=statement(facts),
-        algorithm=_algorithm(facts), ledger=_ledger(run), reserved=_reserved(facts["privacy"]), map=_map(run),
+        algorithm=_algorithm(facts), ledger=_ledger(run), calibration=_calibration(facts["privacy"]), map=_map(run),
         marginals=_marginals(run), columns=[_column(run, one) for one in columns], noisy_total=run.noisy_total,
         sigmas=_sigmas(run), heat=_heat(run), phases=_phases(run), timeline=_timeline(run), parties=_parties(facts),
         demo=_demo(run, columns, comparison), example=" ".join(shlex.quote(name) for name in run.domain.names[:2]))
@@ -102,9 +102,11 @@ def _ledger(run: Run) -> dict[str, Any]:
     return {"rows": rows, "bar": charts.budget(slices, cap), "kinds": shares, "left": max(0.0, 1 - spent / cap), "spent": spent}
 
 
-def _reserved(privacy: Mapping[str, Any]) -> float:
-    """What the samplers' distances take off delta (DESIGN 5)."""
-    return (1 + math.exp(min(float(privacy["epsilon"]), 700.0))) * float(privacy["beta"])
+def _calibration(privacy: Mapping[str, Any]) -> dict[str, float | None]:
+    """What the samplers' distances may take off delta (DESIGN 5), and the rest; a run that does not state the rest: None."""
+    rest = privacy.get("delta_for_zcdp")
+    return {"paid": (1 + math.exp(min(privacy["epsilon"], 700.0))) * privacy["beta"], "rest": rest,
+            "reserved": None if rest is None else privacy["delta"] - rest}
 
 
 def _told(event: Release, winner: Clique | None) -> tuple[str, str, str]:

@@ -278,7 +278,7 @@ def test_an_entry_missing_from_run_json_is_refused(finished: Path, tmp_path: Pat
                 inner = inner[key]
             del inner[place[-1]]
             (directory / "run.json").write_text(json.dumps(facts))
-            if place[-1] in ("rho_spent", "max_rows", "noisy_total", "cpu_s", "peak_rss_mb"):
+            if place[-1] in ("rho_spent", "max_rows", "noisy_total", "delta_for_zcdp", "cpu_s", "peak_rss_mb"):
                 render(directory)
                 continue
             with pytest.raises(UsageError, match=r"run\.json"):
