@@ -207,9 +207,11 @@ class _Party:
     def _finish(self, wire: SessionWire, plan: AimPlan, release: Release) -> None:
         """Hand out the release (leader), exchange counters, write the files, settle the ledger."""
         from runner.outputs import write_outputs
+        from runner.release import parse
 
         if wire.me == 1:
             payload = release.to_bytes(self._study.domain)
+            release = parse(memoryview(payload), self._study.domain, len(release.codes), self._name)  # as the others see it
             stream = wire.fork("release")
             for peer in range(len(self._study.parties)):
                 if peer != wire.me:
