@@ -78,7 +78,7 @@ def survey() -> pd.DataFrame:
     raw = fair.load_pandas().data
     return pd.DataFrame({
         "marriage": [RATING[int(v) - 1] for v in raw["rate_marriage"]],
-        "age": raw["age"],
+        "age": raw["age"].astype(int),  # under 20 is 17.5 in the source
         "years_married": raw["yrs_married"],
         "children": ["5 or more" if v > 5 else str(int(v)) for v in raw["children"]],
         "religious": [RELIGIOUS[int(v) - 1] for v in raw["religious"]],
