@@ -7,6 +7,7 @@ of public facts; what only this party knows (clamped values, missing counts, its
 
 from __future__ import annotations
 
+import csv
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -19,8 +20,6 @@ from runner import outdir
 from runner.release import Release
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from synth.domain import Domain
 
 
@@ -52,20 +51,10 @@ def write_outputs(directory: Path, release: Release, domain: Domain, run: dict[s
 
 def write_table(path: Path, release: Release, domain: Domain) -> None:
     """Write the synthetic rows as CSV: codes as integers, or decoded values; a missing value is an empty field."""
-    import pyarrow as pa
-    from pyarrow import csv
-
     rng = np.random.default_rng(release.decode_seed)
-    arrays = [_as_arrow(column.decode(release.codes[:, j], rng)) for j, column in enumerate(domain.columns)]
-    with path.open("wb") as file:
-        csv.write_csv(pa.table(arrays, names=list(domain.names)), file, csv.WriteOptions(quoting_style="needed"))
-
-
-def _as_arrow(values: NDArray[Any]) -> Any:
-    """An Arrow array of decoded values; a column of several types is written as text."""
-    import pyarrow as pa
-
-    try:
-        return pa.array(values, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array([None if value is None else str(value) for value in values.tolist()])
+    columns = [column.decode(release.codes[:, j], rng).tolist() for j, column in enumerate(domain.columns)]
+    # the csv module rather than Arrow, whose arrays of NumPy values load pandas
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(domain.names)
+        writer.writerows(zip(*columns, strict=True))
