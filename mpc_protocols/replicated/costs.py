@@ -4,9 +4,9 @@
 message pattern of its protocol on a `Tally`, which keeps one logical clock per computing party just as the wire does: what
 travels in the same step is one round, and the rounds of a run are the longest chain of messages, not a sum.
 
-    tally = Tally()
-    selection(tally, lengths..., ...)
-    tally.rounds, tally.sent            the longest chain; payload bytes sent by P0, P1, P2
+    tally = Tally.of(parties=5)                 three that compute, two contributors
+    prepare(tally, step=120, request=120, blocks=[50_000])
+    tally.rounds, tally.sent                    the longest chain; payload bytes sent by each party
 
 Nothing here is secret: every argument is a size that the protocol's messages show anyway.
 """
@@ -14,26 +14,36 @@ Nothing here is secret: every argument is a size that the protocol's messages sh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
+from mpc_protocols.replicated.absolute import BATCH, adder_for
+from mpc_protocols.replicated.answers import bitmap_size
 from mpc_protocols.replicated.bitslice import words_for
+from mpc_protocols.replicated.contribution import SEED_BYTES
 from mpc_protocols.replicated.sampling import GUMBEL_LAYOUT
 from mpc_protocols.replicated.search import Layout, batch_words, layout_for, merge_schedule, schedule
 from mpc_protocols.replicated.sign import Adder
 
 WORD = 8
 """Bytes of a word of 64 bits."""
+AGREEMENT = 32
+"""Bytes of a public transcript's hash."""
 
 
 @dataclass
 class Tally:
-    """Clocks, bytes and messages of the three computing parties."""
+    """Clocks, bytes and messages of the parties: three that compute, then the contributors."""
 
-    clocks: list[int] = field(default_factory=lambda: [0, 0, 0])
-    sent: list[int] = field(default_factory=lambda: [0, 0, 0])
-    messages: list[int] = field(default_factory=lambda: [0, 0, 0])
+    clocks: list[int]
+    sent: list[int]
+    messages: list[int]
+
+    @classmethod
+    def of(cls, parties: int = 3) -> Tally:
+        """A tally of nothing yet."""
+        return cls([0] * parties, [0] * parties, [0] * parties)
 
     @property
     def rounds(self) -> int:
@@ -56,10 +66,6 @@ class Tally:
     def pass_right(self, size: int) -> None:
         """An opening or an input of all three: every party sends to the one on its right."""
         self.step([(i, (i + 1) % 3, size) for i in range(3)])
-
-    def exchange(self, size: int) -> None:
-        """Every party sends the same to both others."""
-        self.step([(i, j, size) for i in range(3) for j in range(3) if i != j])
 
 
 def sharing(tally: Tally, cells: int, element: int = 4) -> None:
@@ -147,3 +153,69 @@ def argmax(tally: Tally, candidates: int, element: int = 4) -> None:
         products(tally, opponents // 2 * words_for(candidates), WORD)
         opponents -= opponents // 2
     opening(tally, 1, WORD)
+
+
+# -- steps of the oracle ---------------------------------------------------------------------------------------------------
+
+
+def announce(tally: Tally, step: int, extra: Sequence[tuple[int, int, int]] = ()) -> None:
+    """P1 sends a step of so many bytes to P0 and P2, with what goes along."""
+    tally.step([(1, 0, step), (1, 2, step), *extra])
+
+
+def agreement(tally: Tally) -> None:
+    """The hash that every computing party sends to both others before it computes."""
+    tally.step([(i, j, AGREEMENT) for i in range(3) for j in range(3) if i != j])
+
+
+def prepare(tally: Tally, step: int, request: int, blocks: Sequence[int]) -> None:
+    """`ReplicatedOracle.prepare` of `blocks` (cells per message; empty: nothing new), encoded in `step` bytes.
+
+    Contributors (the tally's parties beyond 3) are told in `request` bytes and send a seed and 4 bytes a cell.
+    """
+    contributors = range(3, len(tally.clocks)) if blocks else range(0)
+    announce(tally, step, [(1, q, request) for q in contributors])
+    start = list(tally.clocks)
+    agreement(tally)
+    for q in contributors:
+        for receiver, sizes in ((q % 3, [SEED_BYTES]), ((q + 1) % 3, [4 * cells for cells in blocks])):
+            tally.sent[q] += sum(sizes)
+            tally.messages[q] += len(sizes)
+            tally.clocks[receiver] = max(tally.clocks[receiver], start[q] + 1)
+    for cells in blocks:
+        sharing(tally, cells)
+
+
+def select(tally: Tally, step: int, answers: int, cells: int, nonzero: int, candidates: int, a: int, planes: int,
+           ring_bits: int = 32) -> None:
+    """`ReplicatedOracle.select`: `candidates` kept, of `cells` in all, `nonzero` with an answer other than 0.
+
+    answers: bytes of the compressed answers (`answers.encoded_limit` bounds them). a, planes, ring_bits: of the plan.
+    """
+    element = ring_bits // 8
+    if candidates == 1:
+        announce(tally, step)
+        agreement(tally)
+        return
+    announce(tally, step, [(1, 2, answers), (1, 0, bitmap_size(cells))])
+    agreement(tally)
+    gumbel_noise(tally, candidates, a, element)
+    if nonzero:
+        absolute_sums(tally, nonzero, candidates, planes, adder_for(nonzero, planes), BATCH)
+    if ring_bits == 64:
+        lift(tally, candidates)
+    argmax(tally, candidates, element)
+
+
+def measure(tally: Tally, step: int, sampler: Sampler, cells: int) -> None:
+    """`ReplicatedOracle.measure` of `cells` in all, or `total` (one cell) once something is shared."""
+    announce(tally, step)
+    agreement(tally)
+    gaussian_noise(tally, sampler, cells)
+    opening(tally, cells)
+
+
+def end(tally: Tally, step: int) -> None:
+    """`ReplicatedOracle.close`."""
+    announce(tally, step, [(1, q, step) for q in range(3, len(tally.clocks))])
+    agreement(tally)

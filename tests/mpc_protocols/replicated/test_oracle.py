@@ -18,6 +18,7 @@ from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.messages import EndStep, MeasureStep, PrepareStep, SelectStep, TotalStep
 from mpc_protocols.replicated import answers as encoding
 from mpc_protocols.replicated import oracle as oracle_module
+from mpc_protocols.replicated import party as party_module
 from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.steps import PublicState
 from mpc_protocols.wire import Wire
@@ -187,6 +188,73 @@ def test_noise_is_fresh_and_of_the_right_size() -> None:
     assert len({tuple(row) for row in noise.tolist()}) == 10
     # sum of squares / 100 is about chi-square with 600 degrees of freedom: sd 34.6; 5 sd are 173
     assert abs(float((noise**2).sum()) / 100 - 600) < 173
+
+
+def releases(monkeypatch: pytest.MonkeyPatch, body: Callable[[ReplicatedOracle], Any], of: Setting | None = None) -> list[bytes]:
+    """The names that the noise of a run's releases is bound to, at P1; all parties must agree on them."""
+    seen: dict[int, list[bytes]] = {0: [], 1: [], 2: []}
+    original = party_module.release_bits
+
+    def spy(trio: Any, release: bytes) -> Any:
+        seen[trio.me].append(release)
+        return original(trio, release)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(party_module, "release_bits", spy)
+        serve(body, PARTS, of)
+    assert seen[0] == seen[1] == seen[2]
+    return seen[1]
+
+
+def test_noise_is_bound_to_every_public_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same questions give the same names; one changed public input changes the name of its release and of all later ones."""
+    def body(sigma2: int = 100, epsilon: int = 1, answer: float = 75.0, weight: int = 1, penalty: int = 0, order: int = 1,
+             more: bool = False, first: bool = False) -> Callable[[ReplicatedOracle], None]:
+        def ask(oracle: ReplicatedOracle) -> None:
+            handles = oracle.prepare([("a", "b"), ("c", "d")][::order])
+            if first:
+                oracle.total(Fraction(100))
+            if more:
+                oracle.prepare([("a", "c")])
+            guesses = [np.full(oracle.state.cells(h), answer) for h in handles]
+            oracle.select(handles, guesses, [Fraction(weight), Fraction(1)], [Fraction(penalty), Fraction(0)], Fraction(epsilon))
+            oracle.measure(handles[:1], Fraction(sigma2))
+            oracle.measure(handles[:1], Fraction(sigma2))
+
+        return ask
+
+    base = releases(monkeypatch, body())
+    assert len(base) == len(set(base)) == 3
+    selected = releases(monkeypatch, body())
+    assert base[0] == selected[0]  # later ones follow the position that was opened, too
+    changes = [{"sigma2": 101}, {"epsilon": 2}, {"answer": 76.0}, {"weight": 2}, {"penalty": 1}, {"order": -1}, {"more": True},
+               {"first": True}]
+    names = set(base)
+    for change in changes:
+        changed = releases(monkeypatch, body(**change))  # type: ignore[arg-type]
+        assert not set(changed[1 if "sigma2" in change else 0:]) & names
+        names |= set(changed)
+    other_session = releases(monkeypatch, body(), setting(session=b"t" * 32))
+    other_cap = releases(monkeypatch, body(), setting(row_cap=99_999))
+    assert not (set(other_session) | set(other_cap)) & names
+
+
+def test_the_same_release_opens_to_the_same_values() -> None:
+    """Same keys, session and inputs: a repeat is free. A changed sigma gives other noise in most of 60 cells."""
+    def measured(keys: MemoryNetwork, sigma2: Fraction, session: bytes = b"s" * 32) -> NDArray[np.int64]:
+        network = MemoryNetwork(3, session_id=session)
+        network.share_keys(keys)
+        counts, _ = serve(lambda oracle: oracle.measure(oracle.prepare([("a", "b", "c")]), sigma2), PARTS,
+                          setting(session=session), network=network)
+        noise: NDArray[np.int64] = counts[0] - counter(np.concatenate(PARTS))([("a", "b", "c")])[0]
+        return noise
+
+    keys = MemoryNetwork(3)
+    base = measured(keys, Fraction(10_000))
+    np.testing.assert_array_equal(base, measured(keys, Fraction(10_000)))
+    for other in (measured(keys, Fraction(10_001)), measured(keys, Fraction(10_000), b"t" * 32),
+                  measured(MemoryNetwork(3), Fraction(10_000))):
+        assert int((base == other).sum()) < 12  # cells agree by chance with probability 1/350 each
 
 
 # -- stops ---------------------------------------------------------------------------------------------------------------
