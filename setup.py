@@ -15,6 +15,7 @@ setup(
     package_data={"runner.report": ["*.j2", "*.css", "templates/*"]},
     install_requires=[
         "cryptography>=44",
+        "duckdb>=2",
         "ibis-framework[duckdb]>=10",
         "jinja2>=3.1",
         "mpmath>=1.3",
