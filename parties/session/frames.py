@@ -31,10 +31,10 @@ WINDOW = 16 << 20
 """Bytes a peer may have under way: bandwidth x round trip of a fast wide-area link."""
 
 UNREAD_SOFT = 64 << 20
-"""Unread bytes of one peer above which a party that is busy stops granting (it will come back and read)."""
+"""Unread bytes of one peer above which a party that computes grants no more (it will come back and read)."""
 
-UNREAD_HARD = 2 << 30
-"""Unread bytes of one peer above which a party that is itself waiting gives the run up, instead of filling its memory."""
+UNREAD_HARD = 256 << 20
+"""The same for a party that waits; what it waits for from this very peer comes on top."""
 
 QUEUED = 32 << 20
 """Bytes not yet sent to one peer above which `send` blocks (one message of any size is always accepted)."""

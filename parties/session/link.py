@@ -3,12 +3,13 @@
 Threads: the event loop reads and finishes what a full socket left over; any thread sends. A sender seals its frames itself
 and hands only the rest to the loop, so a small message costs no thread switch on the way out.
 
-Flow: a peer may send what it was granted (`WINDOW`), and is granted more as its bytes arrive. Only while this party is busy
-computing and has `UNREAD_SOFT` bytes unread are grants withheld: a party that waits, for whatever, keeps granting, so two
-parties that send each other any amount before either receives cannot lock each other. Beyond `UNREAD_HARD` the run ends.
+Flow: a peer may send what it was granted (`WINDOW`), and is granted more as its bytes arrive, as long as few of them are
+unread: `UNREAD_SOFT` while this party computes, `UNREAD_HARD` plus the size of what it waits for from this peer while it
+waits. So two parties that each send any one message before they receive cannot lock each other, and a stream that runs ahead
+of its reader is held back, not refused.
 
 Threat model: the peer is who it says (`identity`) but may send any bytes, at any pace; the worst it gets is this party's
-`ProtocolAborted` naming it. It can hold at most UNREAD_HARD bytes here, and only bytes it really sent.
+`ProtocolAborted` naming it. It can make this party hold UNREAD_HARD bytes and what was asked of it, all really sent.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Link:
         self._data: deque[_Outgoing] = deque()
         self._queued = 0
         self._may_send = self._granted = frames.WINDOW
-        self._unread = 0
+        self._unread = self._wanted = 0
         self._writing = False
         self._raw = bytearray(HEADER.size)
         self._target = memoryview(self._raw)
@@ -233,16 +234,19 @@ class Link:
             self._unread -= message.cost
         self.grant()
 
+    def want(self, size: int) -> None:
+        """A thread begins to wait for `size` bytes of this peer (negative: it has them)."""
+        with self._lock:
+            self._wanted += size
+
     def grant(self) -> None:
         """Let the peer send more, if its unread bytes allow it."""
         with self._lock:
             more = frames.WINDOW - self._granted
             if more < frames.WINDOW // 4 or self.ended:
                 return
-            if self._unread > frames.UNREAD_SOFT and not self._hub.waiting():
-                return
-            if self._unread > frames.UNREAD_HARD:
-                self.refuse(ProtocolAborted(f"party '{self.name}' sent {self._unread} bytes that nobody here asked for."))
+            allowed = frames.UNREAD_HARD + self._wanted if self._hub.waiting() else frames.UNREAD_SOFT
+            if self._unread > allowed:
                 return
             self._granted += more
             self._control.append(frames.credit(more))

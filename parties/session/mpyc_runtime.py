@@ -50,11 +50,12 @@ def load(number: int, computing: int) -> Runtime:
         root.setLevel(level)
         if workers is None:
             os.environ.pop("MPYC_MAXWORKERS", None)
-    mpyc.runtime.pickle = SimpleNamespace(dumps=codec.dumps, loads=codec.loads)
-    runtime = mpyc.runtime.mpc
-    if (runtime.pid, len(runtime.parties)) != (number, computing):
+    mpc = mpyc.runtime.mpc
+    if (mpc.pid, len(mpc.parties)) != (number, computing):
         raise RuntimeError("MPyC was imported before this session started")
-    return Runtime(runtime)
+    runtime = Runtime(mpc)
+    mpyc.runtime.pickle = SimpleNamespace(dumps=codec.dumps, loads=runtime.loads)
+    return runtime
 
 
 class Runtime:
@@ -63,6 +64,15 @@ class Runtime:
     def __init__(self, runtime: Any) -> None:
         self._mpc = runtime
         self._exchangers: dict[int, _Exchanger] = {}
+        self._bad: CosynthError | None = None
+
+    def loads(self, payload: bytes) -> Any:
+        """Decode a message for MPyC, whose tasks lose the exception if it is not remembered here."""
+        try:
+            return codec.loads(payload)
+        except CosynthError as error:
+            self._bad = error
+            raise
 
     def prss_keys_to(self, peer: int) -> bytes:
         """The PRSS keys this party drew for subsets that hold `peer`."""
@@ -88,17 +98,13 @@ class Runtime:
                 threading.Thread(target=exchanger.pump, daemon=True).start()
 
         def run(work: Any) -> Any:
-            """As MPyC's `run`; raises the session's failure when that is why it ended."""
+            """As MPyC's `run`; raises the session's failure, or what is wrong with a peer's messages, when that ended it."""
             try:
+                self._check(party)
                 with party.waits():
                     return type(mpc).run(mpc, work)
-            except CosynthError:
-                raise
             except Exception:
-                if party.failure is not None:
-                    party.raise_failure()
-                if self._bad is not None:
-                    raise self._bad from None
+                self._check(party)
                 raise
 
         async def nothing() -> None:
@@ -107,9 +113,12 @@ class Runtime:
         mpc.run, mpc.start, mpc.shutdown = run, nothing, nothing
         return mpc
 
-    @property
-    def _bad(self) -> CosynthError | None:
-        return next((e.bad for e in self._exchangers.values() if e.bad is not None), None)
+    def _check(self, party: Party) -> None:
+        if party.failure is not None:
+            party.raise_failure()
+        for bad in (self._bad, *(exchanger.bad for exchanger in self._exchangers.values())):
+            if bad is not None:
+                raise bad
 
 
 class _Exchanger:
@@ -134,10 +143,7 @@ class _Exchanger:
             self._unexpected -= len(message) + _OVERHEAD
             return message
         future: asyncio.Future[bytes] = asyncio.Future(loop=self._loop)
-        if self.bad is not None:
-            future.set_exception(self.bad)
-        else:
-            self._messages[label] = future
+        self._messages[label] = future
         return future
 
     def close_connection(self) -> None:
@@ -164,8 +170,7 @@ class _Exchanger:
         label, payload = _LABEL.unpack_from(message)[0], message[_LABEL.size:]
         waiting = self._messages.pop(label, None)
         if isinstance(waiting, asyncio.Future):
-            if not waiting.done():
-                waiting.set_result(payload)
+            waiting.set_result(payload)
             return
         self._unexpected += len(payload) + _OVERHEAD
         if waiting is not None or self._unexpected > _MAX_UNEXPECTED:
@@ -174,12 +179,9 @@ class _Exchanger:
         self._messages[label] = payload
 
     def _fail(self, error: CosynthError) -> None:
+        """Stop MPyC's loop, now or when it next runs: MPyC itself would swallow an exception in a future and wait for ever."""
         self.bad = error
-        futures = [m for m in self._messages.values() if isinstance(m, asyncio.Future)]
-        self._messages.clear()
-        for future in futures:
-            if not future.done():
-                future.set_exception(error)
+        self._loop.stop()
 
 
 def _quiet(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -196,14 +196,14 @@ class SessionWire:
 
     def receive(self, peer: int, size: int) -> memoryview:
         """The next message of `peer`, of exactly `size` bytes (see `Wire.receive`)."""
-        payload = self._next(peer)
+        payload = self._next(peer, size)
         if len(payload) != size:
             self._odd(peer, f"{len(payload)} bytes where {size} were due")
         return payload
 
     def receive_up_to(self, peer: int, limit: int) -> memoryview:
         """The next message of `peer`, of at most `limit` bytes (see `Wire.receive_up_to`)."""
-        payload = self._next(peer)
+        payload = self._next(peer, limit)
         if len(payload) > limit:
             self._odd(peer, f"{len(payload)} bytes where at most {limit} were due")
         return payload
@@ -236,9 +236,9 @@ class SessionWire:
 
     def listen(self, peer: int) -> memoryview:
         """The next message of `peer`, for a thread that only listens: this does not count as waiting (see `Party.waits`)."""
-        return self._next(peer, counted=False)
+        return self._next(peer, None)
 
-    def _next(self, peer: int, counted: bool = True) -> memoryview:
+    def _next(self, peer: int, wanted: int | None) -> memoryview:
         party = self._party
         link = self._link(peer)
         inbox = self._inboxes.get(peer)
@@ -246,9 +246,11 @@ class SessionWire:
             inbox = self._inboxes[peer] = party.inbox(peer, self._stream, opening=True)
         if party.failure is not None:
             party.raise_failure()
-        if counted and inbox.ready.empty():
+        if wanted is not None and inbox.ready.empty():
+            link.want(wanted)
             with party.waits():
                 message = inbox.ready.get()
+            link.want(-wanted)
         else:
             message = inbox.ready.get()
         if message is None:

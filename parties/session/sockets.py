@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import socket
 import threading
 from collections.abc import Callable
@@ -123,6 +124,8 @@ def reason(error: BaseException) -> str:
         return "it closed the connection"
     if isinstance(error, TimeoutError):
         return "it does not answer"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror.lower()
+    if isinstance(error, socket.gaierror):
+        return "its host name is not known"
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno).lower()
     return type(error).__name__

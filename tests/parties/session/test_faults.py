@@ -1,0 +1,191 @@
+"""Parties that die, stop, hurry or fail, as real processes: the contract's code, one sentence that names the culprit, in time."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.parties.session import bodies
+from tests.parties.session.conftest import Start
+from tests.trio import Child, configs, decode
+
+
+def said(child: Child) -> str:
+    assert child.outcome is not None
+    return str(child.outcome["sentence"])
+
+
+def ready(children: list[Child]) -> None:
+    for child in children:
+        child.until("ready")
+
+
+@pytest.mark.parametrize("body, arguments", [
+    (bodies.wait_for, (1,)), (bodies.stream_for_ever, (20 << 20,)), (bodies.mpyc_waits, (1,)),
+])
+def test_a_killed_party_is_noticed_at_once(started: Start, credentials: Path, body: object, arguments: tuple[int]) -> None:
+    children = started(configs(credentials), body, *arguments)
+    ready(children)
+    children[1].kill(signal.SIGKILL)
+    begin = time.monotonic()
+    for child in (children[0], children[2]):
+        assert child.wait(10) == 41, child.outcome
+        assert "'south'" in said(child)
+    assert time.monotonic() - begin < 4
+
+
+def test_a_killed_contributor_is_noticed(started: Start, credentials: Path) -> None:
+    children = started(configs(credentials, computing=2, contributors=1), bodies.wait_for, 2)
+    ready(children)
+    children[2].kill(signal.SIGKILL)
+    for child in children[:2]:
+        assert child.wait(10) == 41 and "'east'" in said(child)
+
+
+def test_a_stopped_party_is_noticed_by_its_silence(started: Start, credentials: Path) -> None:
+    children = started(configs(credentials, silence_s=2.5), bodies.wait_for, 2)
+    ready(children)
+    children[2].kill(signal.SIGSTOP)
+    begin = time.monotonic()
+    for child in children[:2]:
+        assert child.wait(12) == 41, child.outcome
+        assert "'east'" in said(child)
+    assert 1.0 < time.monotonic() - begin < 2.5 + 5
+    assert any("silent" in said(child) for child in children[:2])
+    children[2].kill(signal.SIGCONT)  # it wakes up alone, and must not blame anybody for its own pause only
+    assert children[2].wait(10) in (40, 41)
+
+
+def test_a_short_pause_is_forgiven(started: Start, credentials: Path) -> None:
+    children = started(configs(credentials, computing=2, silence_s=4.0), bodies.compute, 1, 3.0, True)
+    children[1].until("ready")
+    children[1].kill(signal.SIGSTOP)
+    time.sleep(1.5)
+    children[1].kill(signal.SIGCONT)
+    assert [child.wait(20) for child in children] == [0, 0]
+
+
+@pytest.mark.parametrize("body, arguments, who", [
+    (bodies.wait_for, (0,), 1), (bodies.stream_for_ever, (20 << 20,), 2), (bodies.compute, (0, 30.0, False), 0),
+    (bodies.compute, (0, 30.0, True), 0),
+])
+@pytest.mark.parametrize("number", [signal.SIGINT])
+def test_ctrl_c_at_work(started: Start, credentials: Path, body: object, arguments: tuple[int], who: int, number: int) -> None:
+    children = started(configs(credentials), body, *arguments)
+    children[who].until("ready")
+    children[who].kill(number)
+    begin = time.monotonic()
+    assert children[who].wait(10) == 130
+    assert time.monotonic() - begin < 4
+    assert said(children[who]).startswith(f"party '{children[who].name}' was interrupted")
+    for child in children:
+        if child is not children[who]:
+            assert child.wait(10) == 40
+            assert f"'{children[who].name}' stopped: it was interrupted" in said(child)
+
+
+def test_sigterm_while_connecting(started: Start, credentials: Path) -> None:
+    children = started(configs(credentials)[:2], bodies.meet)
+    for child in children:
+        child.until("connected")
+    children[0].kill(signal.SIGTERM)
+    begin = time.monotonic()
+    assert children[0].wait(10) == 130 and "SIGTERM" in said(children[0])
+    assert children[1].wait(10) == 40 and "'north' stopped: it was interrupted" in said(children[1])
+    assert time.monotonic() - begin < 4
+
+
+def test_ctrl_c_before_anybody_came(started: Start, credentials: Path) -> None:
+    child, = started(configs(credentials)[2:], bodies.meet)
+    assert child.until("waiting")["for"] == ["north", "south"]
+    child.kill(signal.SIGINT)
+    assert child.wait(5) == 130
+
+
+def test_killed_while_others_are_awaited(started: Start, credentials: Path) -> None:
+    children = started(configs(credentials)[:2], bodies.meet)
+    for child in children:
+        child.until("connected")
+    children[1].kill(signal.SIGKILL)
+    assert children[0].wait(10) == 41 and "'south'" in said(children[0])
+
+
+def test_a_party_that_never_comes(started: Start, credentials: Path) -> None:
+    settings = configs(credentials, connect_s=3.0)
+    children = started(settings[:2], bodies.meet)
+    assert children[0].until("waiting")["for"]
+    for child in children:
+        assert child.wait(15) == 20, child.outcome
+        assert "'east'" in said(child)
+    assert any(f"127.0.0.1:{settings[0]['parties'][2]['port']}" in said(child) for child in children)
+
+
+def test_a_first_party_that_never_comes_is_named_with_its_reason(started: Start, credentials: Path) -> None:
+    settings = configs(credentials, computing=2, connect_s=1.0)
+    child, = started(settings[1:], bodies.meet)
+    assert child.wait(10) == 20
+    assert "'north' at 127.0.0.1:" in said(child) and "connection refused" in said(child)
+
+
+def test_a_port_in_use(started: Start, credentials: Path) -> None:
+    settings = configs(credentials)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", settings[2]["parties"][2]["port"]))
+        taken.listen()
+        child, = started(settings[2:], bodies.meet)
+        assert child.wait(10) == 20
+        assert "'east'" in said(child) and f":{settings[2]['parties'][2]['port']}" in said(child) and "in use" in said(child)
+
+
+def test_a_refused_budget_is_told_without_its_text(started: Start, credentials: Path) -> None:
+    children = started(configs(credentials, computing=3, contributors=1), bodies.refuse, 1, False)
+    assert [child.wait(15) for child in children] == [40, 50, 40, 40]
+    assert "4711" in said(children[1])
+    for child in (children[0], children[2], children[3]):
+        assert "'south' stopped: budget refused (exit 50)" in said(child) and "4711" not in said(child) + child.errors()
+
+
+def test_a_bug_at_one_party_stops_all(started: Start, credentials: Path) -> None:
+    children = started(configs(credentials), bodies.refuse, 2, True)
+    assert [child.wait(15) for child in children] == [40, 40, 1]
+    assert "ValueError" in said(children[2])
+    for child in children[:2]:
+        assert "'east' stopped: internal error" in said(child) and "4711" not in said(child) + child.errors()
+
+
+def test_heartbeats_go_on_while_python_computes(started: Start, credentials: Path) -> None:
+    children = started(configs(credentials, silence_s=2.0), bodies.compute, 0, 5.0, True)
+    assert [child.wait(30) for child in children] == [0, 0, 0]
+    assert [decode(child.outcome["value"]) for child in children if child.outcome] == ["done"] * 3
+
+
+def test_who_is_done_early_waits_for_the_others(started: Start, credentials: Path) -> None:
+    children = started(configs(credentials, computing=3, contributors=1), bodies.late, 2, 2.0)
+    assert [child.wait(20) for child in children] == [0, 0, 0, 0]
+    assert all(child.errors() == "" for child in children)
+
+
+def test_who_never_gets_done_is_named(started: Start, credentials: Path) -> None:
+    children = started(configs(credentials, computing=2, closing_s=1.0), bodies.late, 1, 3.0)
+    assert children[0].wait(20) == 41 and "'south' did not finish" in said(children[0])
+    children[1].wait(20)
+
+
+@pytest.mark.parametrize("kind", ["garbage", "long frame", "huge message", "empty frame", "sequence", "wrong size", "streams",
+                                  "flood", "hello again", "abort", "data after goodbye"])
+def test_a_peer_that_breaks_the_rules(started: Start, credentials: Path, kind: str) -> None:
+    children = started(configs(credentials, computing=2), bodies.attack, kind)
+    assert children[0].wait(20) == 40, children[0].outcome
+    assert said(children[0]).startswith("party 'south' sent ")
+    assert children[1].wait(20) == 40 and "'south'" in said(children[1])
+
+
+def test_pickles_are_not_opened(started: Start, credentials: Path, tmp_path: Path) -> None:
+    marker = tmp_path / "opened"
+    children = started(configs(credentials), bodies.pickled, str(marker))
+    assert [child.wait(20) for child in children] == [40, 40, 40]
+    assert not marker.exists()
