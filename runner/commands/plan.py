@@ -39,4 +39,4 @@ def run(arguments: argparse.Namespace) -> None:
     from runner.forecast import forecast, words
 
     expected = forecast(study, arguments.rows)
-    print(json.dumps(expected) if arguments.json else words(study, expected))
+    print(json.dumps(expected.to_json()) if arguments.json else words(study, expected))

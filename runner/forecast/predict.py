@@ -1,0 +1,161 @@
+"""Rounds, bytes, memory, time and privacy of a run, predicted by rehearsing it (`rehearsal`).
+
+Exact given the public sizes: which messages each step takes. Guessed: the number of rows, and how uneven the data is
+(`invented`). The number of rows is private; the forecast takes --rows, else the study's synthetic_rows, else a rounded count
+of the tables that lie on this machine (told to whoever runs `plan` there, and to nobody else), else max_rows. Times assume
+three networks.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runner.study import ADAPTIVE, Study
+from runner.synthesis import plan_of, row_limit, setting_of, synthesize
+
+if TYPE_CHECKING:
+    from mpc_protocols.functionality import Event
+
+NETWORKS = {"this machine": (0.0004, 4e8), "LAN": (0.001, 1e8), "WAN": (0.04, 1.2e7)}
+"""Seconds of one round, bytes per second."""
+START_S = 3.0
+SIGN_S, NOISE_S = 60e-9, 3e-6
+"""CPU seconds of a party per compared cell and per noisy cell, while others run on the same machine (`engine.md` 1)."""
+PROCESS_MB, CELL_BYTES, ROW_BYTES = 190, 64, 40
+COUNTERS_BYTES, COUNTERS_ROUNDS = 1200, 3
+"""At the end the leader hands out the release and everybody's counters."""
+
+
+@dataclass(frozen=True)
+class PartyForecast:
+    """What one party sends."""
+
+    name: str
+    role: str
+    bytes_sent: int
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What `plan` tells. bytes_sent: payload of all parties together. range: fewest and most, where the data decides."""
+
+    study: str
+    algorithm: str
+    backend: str
+    rows: int
+    rows_from: str
+    privacy: dict[str, Any]
+    questions: dict[str, Any]
+    rounds: int
+    bytes_sent: int
+    range: dict[str, list[int]]
+    parties: tuple[PartyForecast, ...]
+    memory_mb: int
+    time_s: dict[str, float]
+    oversized: tuple[tuple[str, ...], ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-able form."""
+        return asdict(self)
+
+
+def forecast(study: Study, rows: int | None = None) -> Forecast:
+    """Rehearse the study. Raises `StudyInvalid`."""
+    from runner.forecast.invented import InventedTable
+    from runner.forecast.rehearsal import Rehearsal
+
+    plan = plan_of(study)
+    custodians = [party for party in study.parties if party.data is not None] or list(study.parties)
+    assumed, source = _rows(study, rows)
+    limit = min(assumed, len(custodians) * study.privacy.max_rows)
+    oracle = Rehearsal(setting_of(study, len(custodians), os.urandom(32)), InventedTable(study.domain.sizes, limit),
+                       len(study.contributing))
+    fits: list[float] = []
+    began = time.process_time()
+
+    def observe(phase: str, event: str, **fields: object) -> None:
+        seconds = fields.get("seconds")
+        if phase == "fit" and isinstance(seconds, float):
+            fits.append(seconds)
+
+    events: list[Event] = []
+    release = synthesize(oracle, plan, observe, row_limit(study, len(custodians)), events)
+    oracle.close()
+    busy = time.process_time() - began
+    sent = list(oracle.tally.sent)
+    handed = len(release.to_bytes(study.domain))
+    for number in range(len(sent)):
+        sent[number] += COUNTERS_BYTES
+    sent[1] += (len(sent) - 1) * (handed + COUNTERS_BYTES)
+    rounds, total = oracle.tally.rounds + COUNTERS_ROUNDS, sum(sent)
+    replicated = study.backend == "replicated"
+    work = busy + replicated * (oracle.signs * SIGN_S + oracle.noise * NOISE_S)
+    return Forecast(
+        study.name, study.algorithm, study.backend, assumed, source,
+        privacy={"epsilon": float(study.privacy.epsilon), "delta": float(study.privacy.delta), "rho": float(plan.budget.rho_cap),
+                 "adjacency": study.privacy.adjacency, "unit": study.privacy.unit.words},
+        questions={"rounds": list(plan.rounds), "candidates": len(plan.candidates), "shared_cells": oracle.shared_cells,
+                   "noise_sd": float(plan.sigma2) ** 0.5},
+        rounds=rounds * replicated, bytes_sent=total * replicated,
+        range=_range(study, plan.rounds, oracle.marks, rounds, total, len(release.selected)) if replicated else {},
+        parties=tuple(PartyForecast(party.name, "compute" if party.compute else "contribute", sent[number] * replicated)
+                      for number, party in enumerate(study.numbered)),
+        memory_mb=round(PROCESS_MB + (CELL_BYTES * oracle.shared_cells + ROW_BYTES * len(study.domain) * assumed) / 2**20
+                        + 8 * study.settings.max_model_mb),
+        time_s={name: round(START_S + work + replicated * (rounds * latency + total / bandwidth), 1)
+                for name, (latency, bandwidth) in NETWORKS.items() if replicated or name == "this machine"},
+        oversized=plan.oversized)
+
+
+def _range(study: Study, rounds: tuple[int, int], marks: list[tuple[int, int]], all_rounds: int, all_bytes: int,
+           selected: int) -> dict[str, list[int]]:
+    """Fewest and most, if the data decides how many rounds of selection there are; else what one rehearsal found."""
+    if study.settings.rounds != ADAPTIVE or len(marks) < 3:
+        return {"rounds": [all_rounds, all_rounds], "bytes_sent": [all_bytes, all_bytes]}
+    steps = [(later[0] - earlier[0], later[1] - earlier[1]) for earlier, later in itertools.pairwise(marks)]
+    base = [all_rounds - sum(step[0] for step in steps), all_bytes - sum(step[1] for step in steps)]
+    return {name: [base[i] + rounds[0] * min(step[i] for step in steps), base[i] + rounds[1] * max(step[i] for step in steps)]
+            for i, name in enumerate(("rounds", "bytes_sent"))}
+
+
+def _rows(study: Study, given: int | None) -> tuple[int, str]:
+    """A guess at the number of rows of all custodians together, and where it is from."""
+    if given is not None:
+        return given, "--rows"
+    if study.settings.synthetic_rows is not None:
+        return study.settings.synthetic_rows, "synthetic_rows in the study"
+    tables = [party.data.path for party in study.parties if party.data is not None and party.data.path is not None]
+    here = [count for path in tables if path.is_file() and (count := _count(path)) is not None]
+    if here and sum(here):
+        total = sum(here) * len(tables) / len(here)
+        step = 10 ** max(0, len(str(int(total))) - 2)
+        return max(1, round(total / step) * step), "the tables on this machine, rounded; for your eyes only"
+    return study.privacy.max_rows, "max_rows in the study, an upper bound; --rows gives a better guess"
+
+
+def _count(path: Path) -> int | None:
+    """Rows of a table, roughly: lines of a CSV but its header, what a Parquet file says; None if it cannot be read."""
+    if path.suffix.lower() == ".parquet":
+        import pyarrow
+        from pyarrow import parquet
+
+        try:
+            return int(parquet.read_metadata(path).num_rows)
+        except (OSError, pyarrow.ArrowInvalid):
+            return None
+    try:
+        return max(0, sum(block.count(b"\n") for block in _blocks(path)) - 1)
+    except OSError:
+        return None
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            yield block

@@ -1,0 +1,93 @@
+"""A run rehearsed in one process on an invented table, with every message of the secure protocols counted.
+
+The synthesizer is the real one; its oracle answers in the clear (`ideal`, the same law) and replays each step's messages on a
+`Tally` (`mpc_protocols.replicated.costs`). What no plan can know is taken from the invention: which candidates win, and how
+many of the model's answers are 0. No private data, nothing released, nothing charged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mpc_protocols.functionality import Clique, Event, Handle, MarginalOracle, Setting
+from mpc_protocols.ideal import IdealOracle
+from mpc_protocols.replicated import costs
+from mpc_protocols.replicated.answers import encode
+from mpc_protocols.replicated.contribution import blocks
+from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep
+from runner.forecast.invented import InventedTable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class _Free:
+    """A guard that keeps no account: nobody's budget is spent on an invented table."""
+
+    def authorise(self, event: Event, inputs: bytes) -> None:
+        """Allow the event."""
+
+
+class Rehearsal(MarginalOracle):
+    """The ideal oracle, counting what three computing parties and `contributors` others would send.
+
+    tally: clocks and bytes so far. marks: (rounds, bytes of all parties) after each measurement. shared_cells, signs, noise:
+    cells shared, cells compared over all selections, and noisy cells, which the time of a run follows.
+    """
+
+    def __init__(self, setting: Setting, table: InventedTable, contributors: int) -> None:
+        self.setting = setting
+        self.tally = costs.Tally.of(3 + contributors)
+        self.shared_cells = 0
+        self.signs = 0
+        self.noise = 0
+        self.marks: list[tuple[int, int]] = []
+        self._ideal = IdealOracle(setting, table.counts, _Free())
+
+    @property
+    def row_bound(self) -> int:
+        return self._ideal.row_bound
+
+    @property
+    def noisy_total(self) -> float | None:
+        return self._ideal.noisy_total
+
+    def prepare(self, cliques: Sequence[Clique]) -> list[Handle]:
+        step = PrepareStep(tuple(cliques))
+        fresh = self._ideal.state.to_share(step)
+        cells = [sum(map(self.setting.cells, fresh[block])) for block in blocks(self.setting, fresh)]
+        request = len(PrepareStep(tuple(fresh)).to_bytes()) if fresh else 0
+        costs.prepare(self.tally, len(step.to_bytes()), request, cells)
+        self.shared_cells += sum(cells)
+        return self._ideal.prepare(cliques)
+
+    def select(self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], weights: Sequence[Fraction],
+               penalties: Sequence[Fraction], epsilon: Fraction) -> int:
+        state = self._ideal.state
+        step, rounded = state.select_step(handles, answers, weights, penalties, epsilon)
+        plan = state.plan_select(step)
+        cells, signs = sum(map(len, rounded)), sum(int(np.count_nonzero(part)) for part in rounded)
+        costs.select(self.tally, len(step.to_bytes()), len(encode(rounded)), cells, signs, len(plan.kept), plan.a, plan.sign_bits,
+                     plan.ring_bits)
+        self.signs += signs
+        return self._ideal.select(handles, answers, weights, penalties, epsilon)
+
+    def measure(self, handles: Sequence[Handle], sigma2: Fraction) -> list[NDArray[np.int64]]:
+        state = self._ideal.state
+        step = MeasureStep(state.next_number, tuple(handles), sigma2)
+        cells = sum(map(state.cells, handles))
+        costs.measure(self.tally, len(step.to_bytes()), state.plan_measure(step).sampler, cells)
+        self.noise += cells
+        self.marks.append((self.tally.rounds, sum(self.tally.sent)))
+        return self._ideal.measure(handles, sigma2)
+
+    def total(self, sigma2: Fraction) -> int:
+        return self._ideal.total(sigma2)
+
+    def close(self) -> None:
+        """The end of the run: one more step."""
+        costs.end(self.tally, len(EndStep().to_bytes()))

@@ -1,0 +1,70 @@
+"""A forecast in words: what will happen, what it costs, and who learns what."""
+
+from __future__ import annotations
+
+from runner.forecast.predict import Forecast
+from runner.study import ADAPTIVE, Study
+
+
+def words(study: Study, expected: Forecast) -> str:
+    """The text that `plan` prints."""
+    return "\n".join([*_questions(study, expected), "", *_costs(study, expected), "", *_learns(study)])
+
+
+def _questions(study: Study, expected: Forecast) -> list[str]:
+    privacy, asked = expected.privacy, expected.questions
+    low, high = asked["rounds"]
+    rounds = f"{high} rounds" if low == high else f"{low} to {high} rounds"
+    lines = [
+        f"{study.name}: {study.algorithm} on {study.backend}, {len(study.parties)} parties, {len(study.domain)} columns",
+        f"privacy    epsilon {privacy['epsilon']:g}, delta {privacy['delta']:g} ({privacy['adjacency']}; unit: "
+        f"{privacy['unit']}); rho {privacy['rho']:.4g} in all",
+        f"questions  each column once, then {rounds}: which of {asked['candidates']:,} marginals is worst, and its counts",
+        f"noise      standard deviation {asked['noise_sd']:.3g} a count" + (", less in later rounds" if low != high else ""),
+    ]
+    return lines + [f"too large  {' x '.join(clique)} exceeds max_model_mb: only its subsets are measured"
+                    for clique in expected.oversized]
+
+
+def _costs(study: Study, expected: Forecast) -> list[str]:
+    lines = [f"for about {expected.rows:,} rows (from {expected.rows_from}):"]
+    if study.backend == "ideal":
+        lines.append("  messages   none: the ideal backend runs in one process, and protects nothing")
+    else:
+        lines.append(f"  messages   {expected.rounds:,} rounds, {_bytes(expected.bytes_sent)} in all" + _bounds(study, expected))
+        lines += [f"  {party.name:<10} sends {_bytes(party.bytes_sent)}"
+                  + (" (computes)" if party.role == "compute" else " (contributes)") for party in expected.parties]
+    lines.append(f"  memory     about {expected.memory_mb:,} MB per party")
+    lines.append("  time       " + ", ".join(f"{_seconds(seconds)} ({name})" for name, seconds in expected.time_s.items()))
+    return lines
+
+
+def _bounds(study: Study, expected: Forecast) -> str:
+    if study.settings.rounds != ADAPTIVE:
+        return ""
+    rounds, sent = expected.range["rounds"], expected.range["bytes_sent"]
+    return f"; from {rounds[0]:,} to at most {rounds[1]:,} rounds, {_bytes(sent[0])} to {_bytes(sent[1])}"
+
+
+def _learns(study: Study) -> list[str]:
+    if study.backend == "ideal":
+        return ["who learns what", "  whoever can read this process learns every record"]
+    computing = ", ".join(party.name for party in study.computing)
+    return [
+        "who learns what",
+        f"  {computing} (they compute): the marginals that were chosen and their noisy counts, as they come; nothing",
+        "      else, as long as no two of them work together and all follow the protocol",
+        *([f"  {', '.join(party.name for party in study.contributing)}: which marginals are shared, and the result"]
+          if study.contributing else []),
+        "  everybody, and whoever they give it to: synthetic table, model, noisy counts, report: what (epsilon, delta) covers",
+        "  nobody: another party's records, counts or number of rows; the noise",
+    ]
+
+
+def _bytes(count: int) -> str:
+    power = min(4, (len(str(count)) - 1) // 3)
+    return f"{count / 1000**power:.3g} {('B', 'kB', 'MB', 'GB', 'TB')[power]}"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
