@@ -68,7 +68,7 @@ class _Targets:
         self._one_less[cells] = np.abs(surplus - 1) - size
 
     def exchange(self, table: Table, first: Table, second: Table, columns: list[int], changed: NDArray[np.intp]) -> None:
-        """Exchange `columns` between the rows first[i] and second[i] of `table` where that helps. `changed`: targets it affects."""
+        """Exchange `columns` between the rows first[i] and second[i] where that helps. `changed`: the targets it affects."""
         part = (table[:, columns].astype(np.float64) @ self._strides[columns][:, changed]).astype(np.int32)
         codes = self.codes[:, changed]
         moved = []

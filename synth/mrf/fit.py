@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum
 
 import numpy as np
 
@@ -71,11 +72,11 @@ class _Target:
 
 def estimate_total(measurements: Sequence[Measurement]) -> float:
     """Number of rows by the inverse-variance mean of the measurements' sums, at least 1 (1 if nothing was measured)."""
-    weights = [1.0 / (m.variance * m.values.size) for m in measurements]
-    if not weights:
+    if not measurements:
         return 1.0
-    sums = [float(m.values.sum()) for m in measurements]
-    return max(1.0, float(np.dot(weights, sums) / np.sum(weights)))
+    weights = [1.0 / (m.variance * m.values.size) for m in measurements]
+    weighted = [weight * fsum(m.values) for weight, m in zip(weights, measurements, strict=True)]
+    return max(1.0, fsum(weighted) / fsum(weights))  # fsum: correctly rounded, whatever the order
 
 
 def _targets(sizes: Mapping[str, int], measurements: Sequence[Measurement]) -> tuple[list[_Target], float]:

@@ -58,8 +58,8 @@ class Model:
     ) -> NDArray[np.int64]:
         """`rows` synthetic rows: codes, int64, shape (rows, columns in domain order). Deterministic given `rng`.
 
-        Marginals inside the junction tree's cliques match the model's to within rounding (bound: `sampling.py`). The rows are then
-        rearranged (`balance.py`, `sweeps` passes) so that the marginals of `targets` come close as well: pass the workload.
+        Marginals inside the junction tree's cliques match the model's to within rounding (bound: `sampling.py`). The rows are
+        then rearranged (`balance.py`, `sweeps` passes) so that the marginals of `targets` come close as well: pass the workload.
         """
         table = sample_rows(self.tree, self.sizes, self._conditionals, rows, rng)
         wanted = [tuple(clique) for clique in targets]
