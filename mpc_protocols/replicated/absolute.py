@@ -23,14 +23,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.replicated.bitslice import Elements, to_bits, words_for
+from mpc_protocols.replicated.bitslice import Elements, bit_pieces, words_for
+from mpc_protocols.replicated.boolean import BitShare
 from mpc_protocols.replicated.ring import RingShare, reshare, sum_segments
 from mpc_protocols.replicated.search import ROUND_BYTES, merge_schedule
 from mpc_protocols.replicated.sign import Adder, share_operands, sign_of
 from mpc_protocols.replicated.trio import Trio
 
 BATCH = 1 << 20
-"""Cells that go through the adder together: bounds the memory at about 45 bytes a cell of one batch."""
+"""Cells that go through the adder together: bounds the memory at about 20 bytes a cell of one batch."""
 
 
 def adder_for(cells: int, planes: int) -> Adder:
@@ -51,40 +52,48 @@ def absolute_sums(trio: Trio, known: Elements, lengths: NDArray[np.int64], plane
         raise ValueError(f"segments of {int(lengths.sum())} cells do not cover {len(known)}")
     parts = np.zeros(len(lengths), known.dtype)
     ends = np.cumsum(lengths)
-    starts = ends - lengths
     for start in range(0, len(known), batch):
-        stop = min(start + batch, len(known))
-        inside = np.maximum(np.minimum(ends, stop) - np.maximum(starts, start), 0)
-        terms = _terms(trio, known[start:stop], planes, adder)
-        if terms is not None:
-            parts += sum_segments(terms, inside)
+        part = known[start:start + batch]
+        negative = sign_of(trio, share_operands(trio, part, planes), planes, adder)
+        if trio.me == 0:
+            _send_columns(trio, part, negative)
+        else:
+            _add_terms(trio, part, negative, parts, ends - lengths - start, ends - start)
     return reshare(trio, parts)
 
 
-def _terms(trio: Trio, known: Elements, planes: int, adder: Adder) -> Elements | None:
-    """This party's additive part of |a + b|, cell by cell (None: zero)."""
-    cells, dtype = len(known), known.dtype.type
-    negative = sign_of(trio, share_operands(trio, known, planes), planes, adder)
-    operation = trio.operation()
-    if trio.me == 0:
-        columns = np.empty((2, cells), dtype)
-        factor, product = columns
-        factor[:] = to_bits(negative.own ^ negative.next, cells)
-        factor *= dtype(np.iinfo(dtype).max - 1)  # -2 modulo 2^K
-        factor += dtype(1)
-        np.multiply(factor, known, out=product)
-        columns -= trio.own_mask((2, cells), dtype, operation)
+def _send_columns(trio: Trio, known: Elements, negative: BitShare) -> None:
+    """At P0: the masked columns s = 1 - 2u and v = s a, piece by piece."""
+    dtype = known.dtype.type
+    masks = trio.own_reader(trio.operation())
+    for piece, flip in bit_pieces(negative.own ^ negative.next, len(known), dtype):
+        np.negative(flip, out=flip)  # all ones where s = -1
+        columns = np.empty((2, len(flip)), dtype)
+        masks.fill(columns)
+        value = known[piece] ^ flip
+        value -= flip
+        np.subtract(value, columns[1], out=columns[1])
+        flip <<= dtype(1)
+        flip += dtype(1)
+        np.subtract(flip, columns[0], out=columns[0])
         trio.send(1, columns)
-        return None
-    if trio.me == 1:
-        factor, product = trio.receive(0, (2, cells), dtype)
-        sign = to_bits(negative.next, cells)
-    else:
-        factor, product = trio.next_mask((2, cells), dtype, operation)
-        sign = to_bits(negative.own, cells)
-    terms: Elements = factor * known
-    terms += product
-    flip = np.multiply(sign, dtype(np.iinfo(dtype).max), dtype=dtype)  # all ones where the factor t is -1
-    terms ^= flip
-    terms -= flip
-    return terms
+
+
+def _add_terms(trio: Trio, known: Elements, negative: BitShare, parts: Elements, starts: NDArray[np.int64],
+               ends: NDArray[np.int64]) -> None:
+    """At P1 and P2: add this party's part of |a + b|, t (v + s b), to the sums of the segments [starts, ends)."""
+    dtype = known.dtype.type
+    masks = trio.next_reader(trio.operation())
+    for piece, flip in bit_pieces(negative.next if trio.me == 1 else negative.own, len(known), dtype):
+        if trio.me == 1:
+            columns = trio.receive(0, (2, len(flip)), dtype)
+        else:
+            columns = np.empty((2, len(flip)), dtype)
+            masks.fill(columns)
+        np.negative(flip, out=flip)  # all ones where t = -1
+        terms = columns[0] * known[piece]
+        terms += columns[1]
+        terms ^= flip
+        terms -= flip
+        inside = np.minimum(ends, piece.stop) - np.maximum(starts, piece.start)
+        parts += sum_segments(terms, np.maximum(inside, 0))

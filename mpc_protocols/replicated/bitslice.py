@@ -14,6 +14,7 @@ Nothing here knows what is secret: the running time depends on sizes only.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ Elements = NDArray[np.unsignedinteger[Any]]
 
 _LANES = 32
 _PIECE = 4096  # 32-bit words of a row transposed at a time: 32 rows x 16 kB stay in the second-level cache
+_PIECE_CELLS = 1 << 15  # cells whose bits are spread out at a time
 _SWAPS = ((16, 0x0000FFFF), (8, 0x00FF00FF), (4, 0x0F0F0F0F), (2, 0x33333333), (1, 0x55555555))
 _SHIFTS = np.arange(_LANES, dtype=np.uint32).reshape(-1, 1)
 
@@ -79,6 +81,26 @@ def to_bits(plane: Words, cells: int, dtype: type[np.unsignedinteger[Any]] = np.
     lanes &= np.uint32(1)
     bits: Elements = lanes.reshape(*plane.shape[:-1], -1)[..., :cells]
     return bits if dtype is np.uint32 else bits.astype(dtype)
+
+
+def piece_lengths(cells: int) -> list[int]:
+    """Cells of each piece of `bit_pieces`."""
+    row = 2 * words_for(cells)
+    step = row * max(1, _PIECE_CELLS // max(row, 1))
+    return [min(step, cells - start) for start in range(0, cells, step)] if cells else []
+
+
+def bit_pieces(plane: Words, cells: int, dtype: type[np.unsignedinteger[Any]]) -> Iterator[tuple[slice, Elements]]:
+    """`to_bits` of one plane in pieces that stay in cache: the cells of a piece, and their bits in a fresh array."""
+    rows = plane.view(np.uint32)
+    start = 0
+    for length in piece_lengths(cells):
+        lane = start // len(rows)
+        lanes = rows >> _SHIFTS[lane:lane - (-length // len(rows))]
+        lanes &= np.uint32(1)
+        bits: Elements = lanes.reshape(-1)[:length]
+        yield slice(start, start + length), bits if dtype is np.uint32 else bits.astype(dtype)
+        start += length
 
 
 def from_bits(bits: NDArray[Any]) -> Words:

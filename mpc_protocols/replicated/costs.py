@@ -20,7 +20,7 @@ from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.replicated.absolute import BATCH, adder_for
 from mpc_protocols.replicated.answers import bitmap_size
-from mpc_protocols.replicated.bitslice import words_for
+from mpc_protocols.replicated.bitslice import piece_lengths, words_for
 from mpc_protocols.replicated.contribution import SEED_BYTES
 from mpc_protocols.replicated.sampling import GUMBEL_LAYOUT
 from mpc_protocols.replicated.search import Layout, batch_words, layout_for, merge_schedule, schedule
@@ -102,7 +102,7 @@ def absolute_sums(tally: Tally, cells: int, segments: int, planes: int, adder: A
     for start in range(0, cells, batch):
         size = min(batch, cells - start)
         signs(tally, size, planes, adder)
-        tally.step([(0, 1, 2 * size * element)])
+        tally.step([(0, 1, 2 * length * element) for length in piece_lengths(size)])
     products(tally, segments, element)
 
 

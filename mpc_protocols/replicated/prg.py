@@ -20,7 +20,7 @@ import hashlib
 from typing import Any
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
 MASK = b"mask"
@@ -59,23 +59,33 @@ class KeyStream:
             raise ValueError(f"a stream key has 16 bytes, got {len(key)}")
         self._cipher = algorithms.AES(key)
 
-    def fill(self, out: NDArray[Any], operation: int) -> None:
-        """Overwrite the C-contiguous array `out` with the first bytes of the operation's stream, in place."""
-        if not out.flags.c_contiguous:
-            raise ValueError("a stream is written into contiguous memory only")
-        size = out.nbytes
-        if size >= _LONGEST:
-            raise ValueError(f"{size} bytes exceed one operation's stream of 2^36 bytes")
-        if size == 0:
-            return
-        target = out.reshape(-1).view(np.uint8).data
-        encryptor = Cipher(self._cipher, modes.CTR(operation.to_bytes(12, "big") + bytes(4))).encryptor()
-        for start in range(0, size, len(_ZEROS)):
-            stop = min(start + len(_ZEROS), size)
-            encryptor.update_into(_ZEROS[: stop - start], target[start:stop])
+    def reader(self, operation: int) -> Reader:
+        """The operation's stream from its beginning."""
+        return Reader(Cipher(self._cipher, modes.CTR(operation.to_bytes(12, "big") + bytes(4))).encryptor())
 
     def draw(self, shape: int | tuple[int, ...], dtype: type[np.unsignedinteger[Any]], operation: int) -> NDArray[Any]:
-        """A fresh array of uniform elements of `dtype` from the operation's stream."""
+        """A fresh array of uniform elements of `dtype`, the first of the operation's stream."""
         out = np.empty(shape, dtype)
-        self.fill(out, operation)
+        if out.size:
+            self.reader(operation).fill(out)
         return out
+
+
+class Reader:
+    """One operation's stream, read piece by piece."""
+
+    def __init__(self, encryptor: CipherContext) -> None:
+        self._encryptor = encryptor
+        self._left = _LONGEST
+
+    def fill(self, out: NDArray[Any]) -> None:
+        """Overwrite the C-contiguous array `out` with the next bytes of the stream, in place."""
+        if not out.flags.c_contiguous:
+            raise ValueError("a stream is written into contiguous memory only")
+        self._left -= out.nbytes
+        if self._left < 0:
+            raise ValueError("an operation's stream ends after 2^36 bytes")
+        target = out.reshape(-1).view(np.uint8).data
+        for start in range(0, len(target), len(_ZEROS)):
+            stop = min(start + len(_ZEROS), len(target))
+            self._encryptor.update_into(_ZEROS[: stop - start], target[start:stop])

@@ -80,16 +80,20 @@ def sign_of(trio: Trio, operands: Operands, planes: int, adder: Adder) -> BitSha
 
 
 def _ripple(trio: Trio, operands: Operands, planes: int) -> BitShare:
-    """carry' = a ^ ((a ^ b) & (a ^ carry)), plane by plane; the masks of all rounds are drawn at once."""
+    """carry' = a ^ ((a ^ b) & (a ^ carry)), plane by plane; the masks of all rounds are one operation's streams."""
     mixed, first_own, first_next = operands.mixed, operands.first_own, operands.first_next
-    masks = trio.zero_bits((planes, mixed.shape[1]))
+    operation = trio.operation()
+    own_masks, next_masks = trio.own_reader(operation), trio.next_reader(operation)
     own = np.zeros(mixed.shape[1], np.uint64)
     following = own
     scratch = np.empty_like(own)
     for j in range(planes):
         other_own = own if first_own is None else own ^ first_own[j]  # a ^ carry
         other_next = following if first_next is None else following ^ first_next[j]
-        part = masks[j]  # one AND per cell, written over its mask
+        part = np.empty_like(own)  # one AND per cell, written over its mask
+        own_masks.fill(part)
+        next_masks.fill(scratch)
+        part ^= scratch
         np.bitwise_xor(other_own, other_next, out=scratch)
         scratch &= mixed.own[j]
         part ^= scratch

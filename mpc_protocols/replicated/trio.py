@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.replicated.bitslice import Elements, Words
-from mpc_protocols.replicated.prg import MASK, NOISE, KeyStream, derive
+from mpc_protocols.replicated.prg import MASK, NOISE, KeyStream, Reader, derive
 from mpc_protocols.wire import Wire
 
 UInt = type[np.unsignedinteger[Any]]
@@ -62,6 +62,14 @@ class Trio:
     def next_mask(self, shape: int | tuple[int, ...], dtype: UInt, operation: int) -> NDArray[Any]:
         """F(k_{me+1}), which party me+1 can draw too (as its `own_mask`)."""
         return self._next.draw(shape, dtype, operation)
+
+    def own_reader(self, operation: int) -> Reader:
+        """The stream of `own_mask`, to be read in pieces."""
+        return self._own.reader(operation)
+
+    def next_reader(self, operation: int) -> Reader:
+        """The stream of `next_mask`, to be read in pieces."""
+        return self._next.reader(operation)
 
     def zero_ring(self, shape: int | tuple[int, ...], dtype: UInt) -> Elements:
         """This party's part of a fresh additive sharing of zeros."""
