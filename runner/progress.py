@@ -80,7 +80,7 @@ class Display:
             words = WORDS.get((phase, name), _plain)(event)
         except (KeyError, TypeError, ValueError):
             words = _plain(event)
-        return ", ".join(filter(None, (words, self._spent(event), _traffic(event))))
+        return ", ".join((words, *filter(None, (self._spent(event), _traffic(event))))) if words else ""
 
     def _spent(self, event: Mapping[str, Any]) -> str:
         rho = event.get("rho_spent")
@@ -141,6 +141,8 @@ def clique_words(clique: list[str]) -> str:
 
 
 def _selected(event: Mapping[str, Any]) -> str:
+    if "round" not in event:
+        return ""  # a computing party's own account of the same step
     of = f" of {event['rounds']}" if event.get("rounds") else ""
     return f"round {event['round']}{of}: {clique_words(event['clique'])} (1 of {event['candidates']} candidates)"
 
@@ -160,14 +162,20 @@ def _fitted(event: Mapping[str, Any]) -> str:
     return f"round {event['round']}: model of {size:.2f} MiB, {steps} iterations, {seconds:.2f} s"
 
 
-def _waiting(event: Mapping[str, Any]) -> str:
-    peers = event.get("for", event.get("peers", event.get("waiting", [])))
-    return f"{event['party']} is waiting for {_short(peers)}"
+def _unsaid(event: Mapping[str, Any]) -> str:
+    return ""
 
 
 WORDS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], str]] = {
     ("select", "selected"): _selected,
     ("measure", "measured"): _measured,
     ("fit", "fitted"): _fitted,
-    ("connect", "waiting"): _waiting,
+    ("measure", "opened"): _unsaid,
+    ("connect", "waiting"): lambda event: f"{event['party']} is waiting for {', '.join(event['for'])}",
+    ("connect", "connected"): lambda event: " and ".join(sorted((event["party"], event["peer"]))) + " are connected",
+    ("agree", "agreed"): lambda event: f"{len(event['parties'])} parties hold the same study (session {event['session'][:12]})",
+    ("input", "counted"): lambda event: f"{event['party']} is ready; {event['custodians']} custodians",
+    ("input", "shared"): lambda event: f"{event['marginals']} marginals are shared, {event['cells']:,} cells",
+    ("sample", "sampled"): lambda event: f"{event['rows']:,} synthetic rows",
+    ("report", "written"): lambda event: f"{event['party']} has its results",
 }

@@ -76,14 +76,14 @@ def _read(path: Path) -> tuple[Study | None, list[str]]:
         backend = _available(head, "backend", BACKENDS)
         partition = _available(head, "partition", PARTITIONS)
     privacy = _privacy(section("privacy", ("epsilon", "delta", "adjacency", "max_rows", "unit")), "privacy" in root)
-    domain = _domain(section("domain", ("file", "columns")), path) if "domain" in root else None
+    names, domain = _domain(section("domain", ("file", "columns")), path) if "domain" in root else ((), None)
     method = section(algorithm, ALGORITHMS.get(algorithm, ()))
     settings = _settings(root, method, algorithm)
     if domain is not None:
         _columns_fit(domain, settings, method)
     workload = section("workload", WORKLOAD)
-    if domain is not None and "workload" in root:
-        _workload(workload, domain)
+    if names and "workload" in root:
+        _workload(workload, names, domain)
     alignment = None
     if partition == "vertical" and "alignment" in root:
         alignment = read_alignment(tree["alignment"], str(path), found, privacy.adjacency)
@@ -157,21 +157,21 @@ def _session(table: Table) -> Session:
                    cast(Any, table.choice("tls", ("mutual", "insecure-loopback"), "mutual")))
 
 
-def _domain(table: Table, path: Path) -> Domain | None:
-    """The domain, from the table's columns or the file it names; every bad column is a problem of its own."""
+def _domain(table: Table, path: Path) -> tuple[tuple[str, ...], Domain | None]:
+    """The declared names and the domain, from the table's columns or its file; every bad column is a problem of its own."""
     if ("file" in table) == ("columns" in table):
         table.problem("needs either file or columns, and only one of them")
-        return None
+        return (), None
     given, prefix = table.raw.get("columns"), "[domain.columns]"
     if "file" in table:
         file = path.parent / table.text("file", expected="the name of a JSON file")
         given, prefix = _read_json(table, file), str(file)
     if given is None:
-        return None
+        return (), None
     if not isinstance(given, dict) or not given:
         key = "file" if "file" in table else "columns"
         table.problem(f"must map every column to its size or to a table, got {shown(given)}", key)
-        return None
+        return (), None
     columns: dict[str, Column] = {}
     for name, spec in given.items():
         try:
@@ -179,12 +179,12 @@ def _domain(table: Table, path: Path) -> Domain | None:
         except StudyInvalid as error:
             table.problems.append(f"{table.file}: {error.sentence}")
     if len(columns) != len(given):
-        return None
+        return tuple(given), None
     try:
-        return Domain(tuple(columns), tuple(columns.values()))
+        return tuple(given), Domain(tuple(columns), tuple(columns.values()))
     except StudyInvalid as error:
         table.problems.append(f"{table.file}: {error.sentence}")
-        return None
+        return tuple(given), None
 
 
 def _read_json(table: Table, file: Path) -> object:
@@ -209,22 +209,22 @@ def _read_json(table: Table, file: Path) -> object:
     return None
 
 
-def _workload(table: Table, domain: Domain) -> None:
+def _workload(table: Table, names: tuple[str, ...], domain: Domain | None) -> None:
     """Check the workload without drawing a random subset of its sets, which needs NumPy, unless their sizes are in doubt."""
     before = len(table.problems)
     cliques = table.raw.get("cliques")
     if isinstance(cliques, list):
         for name in dict.fromkeys(name for clique in cliques if isinstance(clique, list) for name in clique
-                                  if isinstance(name, str) and name not in domain):
-            table.problem(f'names the column "{name}", which the domain does not have{nearest(name, domain.names)}', "cliques")
+                                  if isinstance(name, str) and name not in names):
+            table.problem(f'names the column "{name}", which the domain does not have{nearest(name, names)}', "cliques")
     elif "degree" in table:
-        degree = table.integer("degree", low=1, high=len(domain))
+        degree = table.integer("degree", low=1, high=len(names))
         count = table.integer("count", 1, low=1)
         table.integer("seed", 0, low=0)
-        largest = math.prod(sorted(domain.sizes.values())[-degree:])
+        largest = math.prod(sorted(domain.sizes.values())[-degree:]) if domain is not None else MOST_CELLS
         if "count" in table and count <= MOST_CANDIDATES and largest <= MOST_CELLS:
             return
-    if len(table.problems) > before:
+    if len(table.problems) > before or domain is None:
         return
     try:
         workload = Workload.from_spec({key: table.raw[key] for key in WORKLOAD if key in table}, domain)

@@ -37,6 +37,8 @@ def told(monkeypatch: pytest.MonkeyPatch, **steps: list[list[Any]]) -> None:
 
 def failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **steps: list[list[Any]]) -> CosynthError:
     """Launch with these parties; what the launcher raises. No party process is left, and no result is there."""
+    monkeypatch.setattr("runner.children.GRACE_TERM", 1.0)
+    monkeypatch.setattr("runner.children.GRACE_KILL", 1.6)
     told(monkeypatch, **steps)
     out = tmp_path / "out"
     with pytest.raises(CosynthError) as raised:
