@@ -162,7 +162,8 @@ def test_the_digest_forgets_data_comments_and_spacing(tmp_path: Path) -> None:
 
 
 PUBLIC = (("trial", "trials"), ("epsilon = 1.0", "epsilon = 1.0000001"), ("delta = 1e-9", "delta = 2e-9"),
-          ("add-remove", "replace"), ("degree = 2", "degree = 3"), ("rounds = 4", "rounds = 5"), ("bins = 8", "bins = 9"), ("low = 17", "low = 16"),
+          ("add-remove", "replace"), ("degree = 2", "degree = 3"), ("rounds = 4", "rounds = 5"),
+          ("bins = 8", "bins = 9"), ("low = 17", "low = 16"),
           ('"f", "m"', '"m", "f"'), ("missing = true", "missing = false"), ("silence_s = 2", "silence_s = 3"), ("7102", "7112"),
           ('name = "west"', 'name = "east"'), ("delta = 1e-9", "delta = 1e-9\nmax_rows = 4194303"), ('"replicated"', '"ideal"'),
           (WEST, WEST + f'fingerprint = "{"0" * 64}"\n'), (NORTH, ""), ("rounds = 4", "rounds = 4\nprune = false"))

@@ -1,0 +1,286 @@
+"""The command line, in this process: exit codes, one sentence on standard error, help that shows the command in use."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import random
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runner.__main__ import main
+from runner.study import load
+from tests.runner.studies import free_ports, write_study
+
+ROOT = Path(__file__).resolve().parents[2]
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Run a command; its exit code, standard output and standard error."""
+    monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err and captured.err.count("\n") == (code != 0)
+        return code, captured.out, captured.err
+
+    return call
+
+
+def tables(directory: Path, rows: int = 400, header: str = "age,sex,work", odd: str = "") -> None:
+    """Three custodians' tables; `odd` is one more line of the first."""
+    draw = random.Random(5)
+    for name in ("north", "south", "west"):
+        lines = [f"{draw.randint(17, 90)},{draw.choice('fm')},{draw.choice('abc')}" for _ in range(rows)]
+        (directory / f"{name}.csv").write_text("\n".join([header, *lines, *([odd] if odd and name == "north" else [])]) + "\n")
+
+
+@pytest.mark.parametrize("command", ["", "demo", "init", "check", "plan", "run", "certs", "certs make", "certs request",
+                                     "certs sign", "certs show", "sample", "query", "report", "ledger", "ledger show"])
+def test_help(run: Run, command: str) -> None:
+    code, out, _ = run(*command.split(), "--help")
+    assert code == 0 and "python -m runner" in out and (command in ("", "ledger") or "examples:" in out)
+    assert all(len(line) <= 110 for line in out.splitlines())
+
+
+def test_the_main_help_tells_the_sequence_and_the_exit_codes(run: Run) -> None:
+    out = run("--help")[1]
+    words = "demo init check plan run certs sample query bench audit ledger report".split()
+    assert all(f"    {word} " in out for word in words) and "130 interrupted" in out
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    ([], "COMMAND"), (["runn"], "invalid choice"), (["run"], "STUDY"), (["run", "x.toml", "--nonsense"], "--nonsense"),
+    (["bench", "select", "--net", "wan"], "`bench`"), (["audit"], "`audit`"), (["demo", "--vertical"], "--vertical"),
+    (["run", "x.toml", "--resume"], "--resume is not in this version yet"), (["run", "x.toml", "--private", "p"], "--party NAME"),
+    (["check", "x.toml", "--connect"], "--party NAME"), (["report", "nowhere"], "nowhere"),
+    (["query", "nowhere", "x"], "nowhere"), (["sample", "nowhere", "--rows", "-1"], "--rows"), (["sample", "nowhere", "--rows", "5"], "nowhere holds no finished run"),
+    (["plan", "x.toml", "--rows", "0"], "--rows"), (["ledger", "show", "--delta", "2"], "--delta"),
+])
+def test_usage(run: Run, arguments: list[str], words: str) -> None:
+    code, _, err = run(*arguments)
+    assert code == 2 and words in err
+
+
+def test_bad_studies_exit_with_10(run: Run, tmp_path: Path) -> None:
+    study = write_study(tmp_path, ("epsilon = 1.0", "epsilon = 0"))
+    for command in (["run", study, "--out", tmp_path / "out"], ["plan", study], ["check", study],
+                    ["run", study, "--party", "north"], ["certs", "make", study, "--out", tmp_path / "certs"]):
+        code, _, err = run(*command)
+        assert code == 10 and "epsilon must be a number greater than 0, got 0" in err
+    assert not (tmp_path / "out").exists()
+    assert run("run", tmp_path / "nowhere.toml")[0] == 10
+
+
+def test_party_names_and_the_ideal_backend(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("run", write_study(tmp_path), "--party", "nort", "--out", tmp_path / "o")
+    assert code == 2 and '(did you mean "north"?); its parties: north, south, west' in err
+    code, _, err = run("run", write_study(tmp_path, ('"replicated"', '"ideal"')), "--party", "north", "--out", tmp_path / "o")
+    assert code == 2 and "without --party" in err
+
+
+def test_a_deployment_without_a_certificate(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("run", write_study(tmp_path, ("insecure-loopback", "mutual")), "--party", "north", "--out", tmp_path / "o")
+    assert code == 21 and "certs make" in err
+
+
+def test_nobody_has_data(run: Run, tmp_path: Path) -> None:
+    changes = [(f'data = "{name}.csv"\n', "") for name in ("north", "south", "west")]
+    code, _, err = run("run", write_study(tmp_path, *changes), "--out", tmp_path / "o")
+    assert code == 10 and "no party has data" in err
+
+
+def test_init_writes_a_valid_study_and_overwrites_nothing(run: Run, tmp_path: Path) -> None:
+    directory = tmp_path / "my study"
+    code, out, _ = run("init", directory)
+    assert code == 0 and "python -m runner check" in out
+    study = load(directory / "study.toml")
+    assert len(study.parties) == 3 and {"numeric", "categorical"} <= {column.kind for column in study.domain.columns}
+    from runner import private
+
+    assert private.problems(directory / "private.example.toml") == []
+    code, _, err = run("init", directory)
+    assert code == 2 and "left alone" in err
+
+
+def test_certificates(run: Run, tmp_path: Path) -> None:
+    study, certs = write_study(tmp_path), tmp_path / "certs"
+    assert run("certs", "make", study, "--out", certs, "--days", 90)[0] == 0
+    names = {f"{name}.{kind}" for name in ("north", "south", "west") for kind in ("crt", "key")}
+    assert {path.name for path in certs.iterdir()} == {"ca.crt", *names}
+    assert stat.S_IMODE((certs / "north.key").stat().st_mode) == 0o600
+    code, out, _ = run("certs", "show", certs / "north.crt", certs / "ca.crt")
+    assert code == 0 and "for         north" in out and "(89 days left)" in out and "(a CA)" in out
+    before = (certs / "north.key").read_bytes()
+    assert run("certs", "make", study, "--out", certs)[0] == 2 and (certs / "north.key").read_bytes() == before
+    assert run("certs", "show", tmp_path / "none.crt")[0] == 21
+
+
+def test_certificates_by_request(run: Run, tmp_path: Path) -> None:
+    study, own, ca = write_study(tmp_path), tmp_path / "own", tmp_path / "ca"
+    for name in ("north", "south"):
+        assert run("certs", "request", name, "--out", own)[0] == 0
+    assert stat.S_IMODE((own / "north.key").stat().st_mode) == 0o600
+    assert run("certs", "sign", study, own / "north.csr", own / "south.csr", "--out", ca)[0] == 0
+    assert {path.name for path in ca.iterdir()} == {"ca.crt", "ca.key", "north.crt", "south.crt"}
+    import ssl
+
+    context = ssl.create_default_context(cafile=str(ca / "ca.crt"))
+    context.load_cert_chain(ca / "north.crt", own / "north.key")
+    (own / "west.csr").write_bytes((own / "north.csr").read_bytes())
+    assert run("certs", "sign", study, own / "west.csr", "--out", ca)[0] == 21  # another party's request under this name
+    (own / "east.csr").write_bytes((own / "north.csr").read_bytes())
+    assert run("certs", "sign", study, own / "east.csr", "--out", ca)[0] == 2
+
+
+def test_check_finds_everything(run: Run, tmp_path: Path) -> None:
+    ports = free_ports(3)
+    moved = [(f"127.0.0.1:{7101 + i}", f"127.0.0.1:{port}") for i, port in enumerate(ports)]
+    study = write_study(tmp_path, *moved, ("insecure-loopback", "mutual"))
+    tables(tmp_path)
+    certs = tmp_path / "certs"
+    assert run("certs", "make", study, "--out", certs)[0] == 0
+    own = tmp_path / "north.toml"
+    own.write_text(f'data = "north.csv"\ncert = "{certs}/north.crt"\nkey = "{certs}/north.key"\nca = "{certs}/ca.crt"\n'
+                   "[ledger]\ncap_epsilon = 2\ncap_delta = 1e-8\n")
+    code, out, _ = run("check", study, "--party", "north", "--private", own)
+    assert code == 0 and "problem" not in out
+    for words in ("its table fits the study", "is valid until", "cap 2", f"{ports[0]} is free", "is the certificate's key"):
+        assert words in out
+    code, out, err = run("check", study, "--party", "north", "--private", own, "--connect")
+    assert code == 20 and f"south does not answer at 127.0.0.1:{ports[1]}" in err and out.count("problem ") == 2
+
+    own.write_text(f'data = "north.csv"\ncert = "{certs}/west.crt"\nkey = "{certs}/north.key"\nca = "{certs}/ca.crt"\n'
+                   "[ledger]\ncap_epsilon = 0.1\ncap_delta = 1e-8\n")
+    tables(tmp_path, header="age,sex,work,shoe_size", odd="30,x,a,44")
+    import socket
+
+    with socket.create_server(("127.0.0.1", ports[0])):
+        code, out, err = run("check", study, "--party", "north", "--private", own)
+    problems = [line for line in out.splitlines() if line.startswith("problem")]
+    assert code == 21 and "names west, not north" in err  # the first
+    for words in ("names west, not north", "north.csv", "would exceed the cap", "cannot listen on"):
+        assert any(words in line for line in problems), words
+
+
+def test_check_without_a_party_looks_at_the_tables_that_are_here(run: Run, tmp_path: Path) -> None:
+    study = write_study(tmp_path, ("bins = 8", "bins = 60000"), ("rounds = 4", "max_model_mb = 0.5"))
+    code, out, _ = run("check", study)
+    assert code == 0 and "age x work" in out and "never" in out and "only a deployment" in out
+    tables(tmp_path, odd="30,x,a")
+    code, out, err = run("check", write_study(tmp_path), "--json")
+    kinds = [json.loads(line)["kind"] for line in out.splitlines()]
+    assert code == 30 and "north" in err and "x" not in err.replace("does not", "").split() and kinds.count("problem") == 1
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a finished run on the ideal backend."""
+    directory = tmp_path_factory.mktemp("finished")
+    tables(directory)
+    study = write_study(directory, ('"replicated"', '"ideal"'))
+    earlier = os.environ.get("COSYNTH_LEDGER")
+    os.environ["COSYNTH_LEDGER"] = str(directory / "ledger.db")
+    try:
+        assert main(["run", str(study), "--out", str(directory / "out")]) == 0
+    finally:
+        os.environ.pop("COSYNTH_LEDGER")
+        if earlier is not None:
+            os.environ["COSYNTH_LEDGER"] = earlier
+    return directory
+
+
+def test_an_ideal_run_says_that_it_protects_nothing(run: Run, tmp_path: Path) -> None:
+    tables(tmp_path)
+    code, out, _ = run("run", write_study(tmp_path, ('"replicated"', '"ideal"')), "--out", tmp_path / "out")
+    assert code == 0 and "protects nothing" in out and "synthetic.csv" in out
+    facts = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert facts["study"] == "trial" and facts["public_study"]["aim"]["rounds"] == 4
+    assert facts["rows"] == len((tmp_path / "out" / "synthetic.csv").read_text().splitlines()) - 1
+
+
+def test_query(run: Run, finished: Path) -> None:
+    out = finished / "out"
+    total = json.loads(run("query", out, "sex", "--json")[1])["total"]
+    code, text, _ = run("query", out, "work", "sex", "--csv")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert code == 0 and len(rows) == 8 and {row["work"] for row in rows} == {"a", "b", "c", "missing"}
+    assert sum(float(row["count"]) for row in rows) == pytest.approx(total, rel=1e-3)
+    assert sum(float(row["share"]) for row in rows) == pytest.approx(1, abs=1e-4)
+    code, text, _ = run("query", out, "age")
+    assert code == 0 and len(text.splitlines()) == 1 + 8 + 1 and " %" in text
+    code, _, err = run("query", out, "sexx")
+    assert code == 2 and '(did you mean "sex"?)' in err
+
+
+def test_sample(run: Run, finished: Path, tmp_path: Path) -> None:
+    target = tmp_path / "more.csv"
+    assert run("sample", finished / "out", "--rows", 500, "--out", target, "--seed", 3)[0] == 0
+    rows = list(csv.DictReader(target.open()))
+    assert len(rows) == 500 and {row["sex"] for row in rows} == {"f", "m"}
+    assert {row["work"] for row in rows} <= {"a", "b", "c", ""}
+    again = tmp_path / "again.csv"
+    run("sample", finished / "out", "--rows", 500, "--out", again, "--seed", 3)
+    assert again.read_bytes() == target.read_bytes()
+    run("sample", finished / "out", "--rows", 500, "--out", again)
+    assert again.read_bytes() != target.read_bytes()
+
+
+def test_report_is_rebuilt_and_damage_is_named(run: Run, finished: Path, tmp_path: Path) -> None:
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(finished / "out", copy)
+    (copy / "report.html").unlink()
+    assert run("report", copy)[0] == 0
+    first = (copy / "report.html").read_bytes()
+    assert run("report", copy)[0] == 0 and (copy / "report.html").read_bytes() == first
+    (copy / "model.npz").write_bytes(b"PK nonsense")
+    code, _, err = run("query", copy, "sex")
+    assert code == 2 and "model.npz is damaged" in err
+    (copy / "run.json").write_text("{}")
+    code, _, err = run("sample", copy, "--rows", 5)
+    assert code == 2 and "run.json" in err
+
+
+def test_ledger_show(run: Run, finished: Path, tmp_path: Path) -> None:
+    code, out, _ = run("ledger", "show")
+    assert code == 0 and "nothing spent" in out
+    code, out, _ = run("ledger", "show", "--ledger", finished / "ledger.db")
+    assert code == 0 and out.count("no cap is set") == 3 and "trial" in out and "finished" in out
+    datasets = json.loads(run("ledger", "show", "--ledger", finished / "ledger.db", "--delta", "1e-9", "--json")[1])["datasets"]
+    assert len(datasets) == 3 and all(0 < entry["epsilon"] <= 1 for entry in datasets)
+    assert run("ledger", "show", "--ledger", tmp_path / "none.db")[0] == 2
+
+
+def test_a_cap_refuses_with_50(run: Run, tmp_path: Path) -> None:
+    tables(tmp_path)
+    own = tmp_path / "north.toml"
+    own.write_text("[ledger]\ncap_epsilon = 0.5\ncap_delta = 1e-9\n")
+    moved = [(f"127.0.0.1:{7101 + i}", f"127.0.0.1:{port}") for i, port in enumerate(free_ports(3))]
+    code, _, err = run("check", write_study(tmp_path, *moved), "--party", "north", "--private", own)
+    assert code == 50 and "would exceed the cap" in err
+
+
+def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
+    ended = subprocess.run(f"{sys.executable} -m runner --help | head -n 1", shell=True, capture_output=True, text=True, cwd=ROOT,
+                           env=os.environ | {"PYTHONUNBUFFERED": "1"})
+    assert ended.stdout.startswith("usage:") and ended.stderr == ""
+
+
+def test_start_up_is_light() -> None:
+    script = ("import sys; from runner.__main__ import main; code = main(['--help']); "
+              "heavy = {'numpy', 'pandas', 'pyarrow', 'ibis', 'duckdb', 'networkx', 'cryptography', 'mpyc', 'mpmath', 'rich'}; "
+              "sys.exit(code or bool(heavy & set(sys.modules)))")
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, cwd=ROOT).returncode == 0
