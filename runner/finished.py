@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpc_protocols.errors import StudyInvalid, UsageError
+from mpc_protocols.errors import ProtocolAborted, StudyInvalid, UsageError
 from runner.outdir import RUN, finished
 from synth.domain import Domain
 
@@ -39,7 +39,7 @@ def open_run(directory: Path) -> FinishedRun:
         model = Model.load(directory / MODEL)
     except FileNotFoundError:
         raise UsageError(f"{directory} holds no {MODEL}; name the --out directory of a finished run.") from None
-    except (ValueError, KeyError, OSError):
+    except (ProtocolAborted, ValueError, KeyError, OSError):
         raise UsageError(f"{directory / MODEL} is damaged or of another version; it must be as the run wrote it.") from None
     if dict(model.sizes) != dict(domain.sizes):
         raise UsageError(f"{directory / MODEL} has other columns than {RUN} beside it; the files must be of one run.")

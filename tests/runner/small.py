@@ -111,9 +111,10 @@ def rows(seed: int, count: int) -> list[Row]:
     return table
 
 
-def write_csv(path: Path, table: Sequence[Row], extra: bool = True) -> None:
-    """The rows as a file, columns reversed and with one that the study does not use."""
-    names = [*reversed(COLUMNS), *(["remark"] if extra else [])]
+def write_csv(path: Path, table: Sequence[Row]) -> None:
+    """The rows as a file: columns in another order than the study's, and one that it does not use."""
+    own = [name for name in (table[0] if table else ()) if name not in COLUMNS]
+    names = [*reversed(COLUMNS), *own, "remark"]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, names, restval="nothing, really")
         writer.writeheader()

@@ -56,7 +56,7 @@ def test_help(run: Run, command: str) -> None:
 
 def test_the_main_help_tells_the_sequence_and_the_exit_codes(run: Run) -> None:
     out = run("--help")[1]
-    words = "demo init check plan run certs sample query bench audit ledger report".split()
+    words = ["demo", "init", "check", "plan", "run", "certs", "sample", "query", "bench", "audit", "ledger", "report"]
     assert all(f"    {word} " in out for word in words) and "130 interrupted" in out
 
 
@@ -65,7 +65,8 @@ def test_the_main_help_tells_the_sequence_and_the_exit_codes(run: Run) -> None:
     (["bench", "select", "--net", "wan"], "`bench`"), (["audit"], "`audit`"), (["demo", "--vertical"], "--vertical"),
     (["run", "x.toml", "--resume"], "--resume is not in this version yet"), (["run", "x.toml", "--private", "p"], "--party NAME"),
     (["check", "x.toml", "--connect"], "--party NAME"), (["report", "nowhere"], "nowhere"),
-    (["query", "nowhere", "x"], "nowhere"), (["sample", "nowhere", "--rows", "-1"], "--rows"), (["sample", "nowhere", "--rows", "5"], "nowhere holds no finished run"),
+    (["query", "nowhere", "x"], "nowhere"), (["sample", "nowhere", "--rows", "-1"], "--rows"),
+    (["sample", "nowhere", "--rows", "5"], "nowhere holds no finished run"),
     (["plan", "x.toml", "--rows", "0"], "--rows"), (["ledger", "show", "--delta", "2"], "--delta"),
 ])
 def test_usage(run: Run, arguments: list[str], words: str) -> None:

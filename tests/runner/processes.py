@@ -1,0 +1,133 @@
+"""Running the command line as real processes, watching what they do, and finding what they leave.
+
+Every process gets a ledger of its own test (`COSYNTH_LEDGER`), never the user's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+CONTRACT_FILES = frozenset({"synthetic.csv", "report.html", "run.json", "events.jsonl", "measurements.json", "model.npz",
+                            "cosynth.log"})
+RESULTS = CONTRACT_FILES - {"events.jsonl", "cosynth.log"}
+"""What only a finished run leaves."""
+
+
+@dataclass(frozen=True)
+class End:
+    """How a process ended: exit code, everything on standard output and standard error, seconds since its start."""
+
+    code: int
+    output: str
+    complaint: str
+    seconds: float
+
+
+class Program:
+    """`python -m runner` with these arguments, started at once in a directory of its own, with its own ledger."""
+
+    def __init__(self, *arguments: object, ledger: Path, scratch: Path, environment: Mapping[str, str] | None = None) -> None:
+        scratch.mkdir(parents=True, exist_ok=True)
+        self._files = [scratch / "stdout", scratch / "stderr"]
+        self.began = time.monotonic()
+        with self._files[0].open("wb") as output, self._files[1].open("wb") as complaint:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "runner", *map(str, arguments)], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output,
+                stderr=complaint, env={**os.environ, "COSYNTH_LEDGER": str(ledger), "OMP_NUM_THREADS": "1",
+                                       "OPENBLAS_NUM_THREADS": "1", **(environment or {})})
+
+    @property
+    def pid(self) -> int:
+        """Of the process itself."""
+        return self.process.pid
+
+    def send(self, number: int) -> None:
+        """A signal."""
+        self.process.send_signal(number)
+
+    def end(self, timeout: float = 60) -> End:
+        """Wait for its end; after the timeout it is killed and the test fails."""
+        try:
+            code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"still running after {timeout} s: {self.said()}") from None
+        output, complaint = self.said()
+        return End(code, output, complaint, time.monotonic() - self.began)
+
+    def said(self) -> tuple[str, str]:
+        """Standard output and standard error so far."""
+        return self._files[0].read_text(errors="replace"), self._files[1].read_text(errors="replace")
+
+    def kill(self) -> None:
+        """Make sure that it is gone."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.kill()
+            self.process.wait()
+
+
+def run(*arguments: object, ledger: Path, scratch: Path, timeout: float = 60) -> End:
+    """A whole run of the program."""
+    return Program(*arguments, ledger=ledger, scratch=scratch).end(timeout)
+
+
+def parties(directory: Path) -> dict[str, int]:
+    """Party processes that live and have `directory` among their arguments: name -> process id."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError, ValueError, IndexError):
+                arguments = (entry / "cmdline").read_bytes().split(b"\0")
+                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+                if state != "Z" and any(os.fsencode(directory) in argument for argument in arguments):
+                    found[os.fsdecode(arguments[arguments.index(b"--party") + 1])] = int(entry.name)
+    return found
+
+
+def gone(directory: Path, within: float) -> bool:
+    """Whether no party process of this directory is left after so many seconds at most."""
+    return eventually(lambda: not parties(directory), within)
+
+
+def eventually(condition: Callable[[], bool], within: float) -> bool:
+    """Whether the condition becomes true in time."""
+    until = time.monotonic() + within
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def events(path: Path) -> list[dict[str, Any]]:
+    """The whole lines of an events.jsonl."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return []
+    return [json.loads(line) for line in text.split("\n")[:-1]]
+
+
+def happened(path: Path, phase: str, event: str | None = None, times: int = 1) -> bool:
+    """Whether an event of this phase (and name) is in events.jsonl, so many times."""
+    found = [e for e in events(path) if e["phase"] == phase and event in (None, e["event"])]
+    return len(found) >= times
+
+
+def results(directory: Path) -> set[str]:
+    """Names of finished or half-finished results below a directory: empty if a run has left none."""
+    return {entry.name for entry in directory.rglob("*") if entry.name in RESULTS or "partial" in entry.name
+            or entry.name.endswith(".part")}
