@@ -9,6 +9,7 @@ releases may go to.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import combinations
 from os import PathLike
 from pathlib import Path
 
@@ -54,17 +55,18 @@ class Model:
         return [self.marginal(clique) for clique in cliques]
 
     def sample(
-        self, rows: int, rng: np.random.Generator, *, targets: Iterable[Iterable[str]] = (), sweeps: int = 2
+        self, rows: int, rng: np.random.Generator, *, targets: Iterable[Iterable[str]] | None = None, sweeps: int = 2
     ) -> NDArray[np.int64]:
         """`rows` synthetic rows: codes, int64, shape (rows, columns in domain order). Deterministic given `rng`.
 
         Marginals inside the junction tree's cliques match the model's to within rounding (bound: `sampling.py`). The rows are
         then rearranged (`balance.py`, `sweeps` passes) so that the marginals of `targets` come close as well: pass the workload.
+        None stands for all pairs of columns; no target, or sweeps=0, leaves the rows as drawn.
         """
         table = sample_rows(self.tree, self.sizes, self._conditionals, rows, rng)
-        wanted = [tuple(clique) for clique in targets]
-        if rows > 1 and wanted and sweeps > 0:
-            balance(self.tree, self.sizes, table, wanted, self.marginals(wanted), sweeps, rng)
+        wanted = list(combinations(self.sizes, 2)) if targets is None else [tuple(clique) for clique in targets]
+        if rows > 1 and sweeps > 0:
+            balance(self.tree, self.sizes, table, wanted, self.marginals, sweeps, rng)
         return table
 
     def to_bytes(self) -> bytes:

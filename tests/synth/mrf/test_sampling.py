@@ -1,4 +1,4 @@
-"""Sampled rows: counts within rounding of the model, unbiased, and closer to targets after balancing at no cost inside cliques."""
+"""Sampled rows: counts within rounding of the model, unbiased, and closer to targets once balanced, at no cost inside cliques."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_counts_inside_cliques_are_within_the_stated_bound(data: st.DataObject, 
 
 
 def test_sampling_is_unbiased() -> None:
-    """Mean over 4,000 tables of 7 rows, every cell of the joint within 5 standard errors. Counts of cells vary by at most 7 / 2, and 24
-    cells are compared: the normal law makes a false alarm less likely than 24 x 6e-7 = 2e-5, and the seed is fixed."""
+    """Mean over 4,000 tables of 7 rows, every cell of the joint within 5 standard errors. 24 cells are compared: by the normal
+    law a false alarm has probability 24 x 6e-7 = 2e-5; the seed is fixed."""
     sizes = {"a": 2, "b": 3, "c": 4}
     model = _random_model(sizes, [("a", "b"), ("b", "c")], 3)
     rng = np.random.default_rng(11)
@@ -64,7 +64,7 @@ def test_balancing_changes_no_count_inside_a_clique(
 ) -> None:
     sizes, measurements = problem
     model = fit(sizes, measurements, iterations=30)
-    plain = model.sample(rows, np.random.default_rng(seed))
+    plain = model.sample(rows, np.random.default_rng(seed), targets=())
     balanced = model.sample(rows, np.random.default_rng(seed), targets=_workload(sizes), sweeps=2)
     for node in model.tree.nodes:
         np.testing.assert_array_equal(counted(sizes, plain, node), counted(sizes, balanced, node))
@@ -73,8 +73,8 @@ def test_balancing_changes_no_count_inside_a_clique(
         goal = model.marginal(query) * rows / model.total
         distance["plain"] += float(np.abs(counted(sizes, plain, query) - goal).sum())
         distance["balanced"] += float(np.abs(counted(sizes, balanced, query) - goal).sum())
-    # Pairs of one batch are judged against the same counts and may overshoot together, by a row or two in tables this small.
-    assert distance["balanced"] <= distance["plain"] * 1.02 + 8
+    # Up to 127 rows pairs are judged one by one; at 700, ten at a time may overshoot together by a few rows.
+    assert distance["balanced"] <= distance["plain"] * (1 + 1e-6) + (1e-3 if rows < 128 else 40)
 
 
 def test_balancing_removes_most_of_the_noise_of_independent_columns() -> None:
@@ -95,7 +95,7 @@ def test_balancing_removes_most_of_the_noise_of_independent_columns() -> None:
 def test_the_same_generator_gives_the_same_rows() -> None:
     sizes = {"a": 5, "b": 6, "c": 7}
     model = _random_model(sizes, [("a", "b")], 2)
-    for targets in ([], _workload(sizes)):
+    for targets in ([], None, _workload(sizes)):
         first, second = (model.sample(300, np.random.default_rng(9), targets=targets) for _ in range(2))
         np.testing.assert_array_equal(first, second)
 
@@ -108,7 +108,7 @@ def test_targets_beyond_the_memory_limits_are_left_out(monkeypatch: pytest.Monke
     assert chosen == [0]
     monkeypatch.setattr(balance, "MOST_CODES", 99)
     assert balance._affordable(sizes, [("a", "b")], 100, np.random.default_rng(0)) == []
-    plain = model.sample(100, np.random.default_rng(3))
+    plain = model.sample(100, np.random.default_rng(3), sweeps=0)
     np.testing.assert_array_equal(plain, model.sample(100, np.random.default_rng(3), targets=_workload(sizes)))
 
 
