@@ -13,7 +13,8 @@ milliseconds instead of a start. In a test:
 
 Each job gets a fresh stream (`wire.fork`) and starts after two empty exchanges, so that logical clocks are equal and
 differences of `wire.traffic()` are exact. A job that raises at any party fails the test with all tracebacks, and the next
-job gets new processes. `start` runs processes of one's own for tests in which parties fail.
+job gets new processes. With `Trio(directory, tap=True)` the list TAPPED of this module, in each party's process, holds every
+message sent and received since the start. `start` runs processes of one's own for tests in which parties fail.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ from parties.session import Peer, SessionConfig, SessionWire, codec, leave, run_
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("north", "south", "east", "west", "hill", "lake")
 DIGEST = bytes(range(32))
+TAPPED: list[tuple[str, int, str, int, bytes]] = []
+"""What the tap saw in this process, if its settings hold `"tap": true`: (direction, peer, stream, number, payload)."""
 
 
 def free_ports(count: int) -> list[int]:
@@ -286,7 +289,8 @@ def main() -> None:
     code, outcome = 0, {}
     try:
         body, arguments = find(order["body"]), decode(order["arguments"])
-        value = run_session(session_config(order["settings"]), lambda wire: body(wire, *arguments), observe)
+        tap = (lambda *seen: TAPPED.append(seen)) if order["settings"].pop("tap", False) else None
+        value = run_session(session_config(order["settings"]), lambda wire: body(wire, *arguments), observe, tap)
         outcome = {"value": encode(value)}
     except CosynthError as error:
         code, outcome = error.exit_code, {"sentence": error.sentence, "class": type(error).__name__}

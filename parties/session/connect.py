@@ -21,7 +21,7 @@ from parties.session import identity
 from parties.session.channel import Channel, Closed
 from parties.session.config import Peer
 from parties.session.handshake import compare, not_in_study, read_greeting, secure
-from parties.session.identity import Identity
+from parties.session.identity import Greeting, Identity
 from parties.session.sockets import BACKLOG, NotOurs, listen, part, reason, resolve, tune
 
 log = logging.getLogger("cosynth.session")
@@ -30,9 +30,10 @@ HANDSHAKE_S = 10.0
 
 
 class Connector:
-    """Opens this party's links and hands each, verified, to `linked(number, channel)`; `failed(error)` ends the start."""
+    """Opens this party's links and hands each, verified, to `linked(number, channel)`; `failed(error, party)` ends the start."""
 
-    def __init__(self, own: Identity, linked: Callable[[int, Channel], None], failed: Callable[[CosynthError], None]) -> None:
+    def __init__(self, own: Identity, linked: Callable[[int, Channel], None],
+                 failed: Callable[[CosynthError, int], None]) -> None:
         self._own, self._config = own, own.config
         self._linked, self._failed = linked, failed
         self._numbers = {peer.name: number for number, peer in enumerate(self._config.numbered)}
@@ -87,11 +88,13 @@ class Connector:
             self._spawn(self._serve(sock, f"{address[0]}:{address[1]}", strangers))
 
     async def _serve(self, sock: socket.socket, address: str, strangers: asyncio.Semaphore) -> None:
-        kept = False
+        kept, number = False, self._config.number
         try:
             tune(sock)
             async with asyncio.timeout(HANDSHAKE_S):
-                number, channel = await self._answer(sock)
+                theirs = await read_greeting(sock)
+                number = self._numbers.get(theirs.name, number)
+                channel = await self._answer(sock, theirs, number)
             self._establish(number, channel)
             kept = True
         except (NotOurs, Closed, TimeoutError, OSError) as error:
@@ -99,15 +102,13 @@ class Connector:
         except CosynthError as error:
             self._part(sock)
             kept = True
-            self._failed(error)
+            self._failed(error, number)
         finally:
             strangers.release()
             if not kept:
                 sock.close()
 
-    async def _answer(self, sock: socket.socket) -> tuple[int, Channel]:
-        theirs = await read_greeting(sock)
-        number = self._numbers.get(theirs.name, -1)
+    async def _answer(self, sock: socket.socket, theirs: Greeting, number: int) -> Channel:
         expected = number in self._config.peers and number not in self._config.dials
         if number in self._done:
             raise NotOurs
@@ -116,7 +117,7 @@ class Connector:
         compare(self._config, theirs)
         if not expected:
             raise not_in_study(theirs.name, self._config.me)
-        return number, await secure(self._own, sock, self._config.numbered[number], theirs.certificate, server=True)
+        return await secure(self._own, sock, self._config.numbered[number], theirs.certificate, server=True)
 
     # The side that dials.
 
@@ -131,7 +132,7 @@ class Connector:
                 await asyncio.sleep(pause)
                 pause = min(pause * 1.5, 0.5)
             except CosynthError as error:
-                self._failed(error)
+                self._failed(error, number)
                 return
             else:
                 self._establish(number, channel)

@@ -28,6 +28,7 @@ from parties.session.frames import CHUNK, FRAME_COST, HEADER, BadFrame, Header, 
 from parties.session.inbox import Inbox, Message
 
 _READ_BUDGET = 8 << 20
+_STUCK_S = 60.0
 
 
 class Hub(Protocol):
@@ -81,10 +82,16 @@ class Link:
     # Sending: any thread.
 
     def send(self, stream: int, sequence: int, depth: int, payload: memoryview) -> None:
-        """Queue one message and send what the window and the socket take; blocks while more than QUEUED bytes wait."""
+        """Queue one message and send what the window and the socket take; blocks while more than QUEUED bytes wait.
+
+        Raises `ProtocolAborted` if both sides have been stuck for a minute with full windows (an error in a protocol).
+        """
         with self._lock:
             while self._queued > frames.QUEUED and not self.ended:
-                self._room.wait()
+                before = self._queued
+                if not self._room.wait(_STUCK_S) and self._queued == before and self._unread > frames.UNREAD_HARD:
+                    raise ProtocolAborted(f"this party and '{self.name}' each sent more than {frames.UNREAD_HARD >> 20} MiB that "
+                                          f"the other does not read: a protocol must receive before it sends that much more.")
             if self.ended:
                 return  # the reason is told by the hub: it has recorded it before ending links
             self._data.append(_Outgoing(stream, sequence, depth, payload))

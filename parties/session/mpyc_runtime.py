@@ -1,9 +1,10 @@
 """The MPyC runtime of a computing party, made safe (DESIGN 3): the only file that imports MPyC.
 
 MPyC parses `sys.argv` when it is imported (`--out x` would end the process), configures logging and the event loop policy,
-opens unauthenticated connections in `start`, and unpickles what peers send. Here it is imported under a private argument list,
-with everything it changed put back; it sends and receives through the session's links on a stream of its own, encodes with
-`codec`, and its PRSS keys are drawn by it and exchanged by `agreement` inside TLS. A lost peer fails whatever waits.
+opens unauthenticated connections in `start`, and unpickles what peers send. Here it is imported under a private argument
+list, with what it changed put back (except its own MPYC_MAXWORKERS, which it reads later); it sends and receives through the
+session's links on a stream of its own, encodes with `codec`, and its PRSS keys are drawn by it and exchanged by `agreement`
+inside TLS. A lost peer fails whatever waits.
 
 MPyC computes in the thread that calls `attach` (a protocol's, not the network's), on an event loop of its own.
 Threat model: MPyC's own, semi-honest, honest majority; plus what `link` says about hostile bytes.
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import struct
 import sys
 import threading
@@ -40,7 +40,7 @@ def load(number: int, computing: int) -> Runtime:
     """Import MPyC and build its runtime for this party; once per process. Safe in any thread."""
     arguments = ["mpyc", *(["-P", "party"] * computing), "-I", str(number), "--no-log", "--no-uvloop"]
     argv, root = sys.argv, logging.getLogger()
-    handlers, level, workers = root.handlers[:], root.level, os.environ.get("MPYC_MAXWORKERS")
+    handlers, level = root.handlers[:], root.level
     sys.argv = arguments
     try:
         import mpyc.runtime
@@ -48,8 +48,6 @@ def load(number: int, computing: int) -> Runtime:
         sys.argv = argv
         root.handlers[:] = handlers
         root.setLevel(level)
-        if workers is None:
-            os.environ.pop("MPYC_MAXWORKERS", None)
     mpc = mpyc.runtime.mpc
     if (mpc.pid, len(mpc.parties)) != (number, computing):
         raise RuntimeError("MPyC was imported before this session started")
@@ -65,6 +63,7 @@ class Runtime:
         self._mpc = runtime
         self._exchangers: dict[int, _Exchanger] = {}
         self._bad: CosynthError | None = None
+        self._error: BaseException | None = None
 
     def loads(self, payload: bytes) -> Any:
         """Decode a message for MPyC, whose tasks lose the exception if it is not remembered here."""
@@ -89,7 +88,7 @@ class Runtime:
             return mpc
         loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
-        loop.set_exception_handler(_quiet)
+        loop.set_exception_handler(self._remember)
         mpc._loop = loop
         for peer in range(party.computing):
             if peer != party.me:
@@ -99,19 +98,26 @@ class Runtime:
 
         def run(work: Any) -> Any:
             """As MPyC's `run`; raises the session's failure, or what is wrong with a peer's messages, when that ended it."""
+            self._error = None
             try:
                 self._check(party)
                 with party.waits():
                     return type(mpc).run(mpc, work)
-            except Exception:
+            except Exception as error:
                 self._check(party)
-                raise
+                raise (self._error or error) from None
 
         async def nothing() -> None:
             """The session connects and closes, not MPyC."""
 
         mpc.run, mpc.start, mpc.shutdown = run, nothing, nothing
         return mpc
+
+    def _remember(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """MPyC's tasks stop the loop when they fail, and the error only passes here (its text may hold values: not logged)."""
+        error = context.get("exception")
+        log.debug("MPyC: %s", type(error).__name__)
+        self._error = self._error or error
 
     def _check(self, party: Party) -> None:
         if party.failure is not None:
@@ -182,9 +188,3 @@ class _Exchanger:
         """Stop MPyC's loop, now or when it next runs: MPyC itself would swallow an exception in a future and wait for ever."""
         self.bad = error
         self._loop.stop()
-
-
-def _quiet(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Tracebacks of MPyC's tasks hold values: log the kind of error only."""
-    log.debug("MPyC: %s", type(context.get("exception")).__name__)
-

@@ -49,7 +49,7 @@ def run_session(config: SessionConfig, body: Callable[[SessionWire], T], observe
     """Connect, agree, run `body(wire)` in a worker thread, say goodbye; what `body` returned.
 
     beside: local work that starts at once in a thread of its own, while the parties connect (reading this party's table);
-    what it raises ends the session at that moment, as if `body` had raised it.
+    `body` begins when it is done, and what it raises ends the session at that moment, as if `body` had raised it.
 
     Blocks; call it in the main thread. SIGINT and SIGTERM become `Interrupted` at any moment. Raises what `body` raised or
     the first cause seen by any party: `PeerUnreachable`, `PeerIdentity`, `StudiesDiffer`, `ProtocolAborted`, `PeerLost`,
@@ -108,10 +108,14 @@ class _Session(Generic[T]):
     async def run(self) -> T:
         with Signals(self._loop, self._config.me, self._stop):
             beat = asyncio.ensure_future(self._beat())
+            beside = self._loop.create_future()
             if self._beside is not None:
-                threading.Thread(target=self._run_beside, args=(self._beside,), name="cosynth-beside", daemon=True).start()
+                threading.Thread(target=self._run_beside, args=(self._beside, beside), name="cosynth-beside", daemon=True).start()
+            else:
+                beside.set_result(None)
             try:
                 await self._unless_over(self._connect())
+                await self._unless_over(beside)
                 outcome = await self._work()
                 await self._unless_over(self._say_goodbye())
                 self._end_links(None)
@@ -131,7 +135,8 @@ class _Session(Generic[T]):
     # Phases.
 
     async def _connect(self) -> None:
-        self._connector = connector = Connector(own_identity(self._config), self._linked, self._stop)
+        self._connector = connector = Connector(
+            own_identity(self._config), self._linked, lambda error, culprit: self._stop(error, culprit=culprit))
         watch = asyncio.ensure_future(self._report_waiting())
         try:
             async with asyncio.timeout(self._config.connect_s):
@@ -192,12 +197,20 @@ class _Session(Generic[T]):
         with suppress(RuntimeError):  # the loop is closed: this thread was left behind
             self._loop.call_soon_threadsafe(self._body_done, value, error)
 
-    def _run_beside(self, beside: Callable[[], None]) -> None:
+    def _run_beside(self, beside: Callable[[], None], done: asyncio.Future[None]) -> None:
+        error: BaseException | None = None
         try:
             beside()
-        except BaseException as error:  # re-raised by run_session
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._stop, error)
+        except BaseException as caught:  # re-raised by run_session
+            error = caught
+        with suppress(RuntimeError):  # the loop is closed: this thread was left behind
+            self._loop.call_soon_threadsafe(self._beside_done, error, done)
+
+    def _beside_done(self, error: BaseException | None, done: asyncio.Future[None]) -> None:
+        if error is not None:
+            self._stop(error)
+        elif not done.done():
+            done.set_result(None)
 
     def _body_done(self, value: T | None, error: BaseException | None) -> None:
         if self._outcome is None or self._outcome.done():

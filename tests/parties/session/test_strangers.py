@@ -1,0 +1,276 @@
+"""Who may take part: garbage, strangers, impostors, wrong certificates, other studies - against real party processes."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+import ssl
+import struct
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parties import certificates
+from parties.session import frames
+from parties.session.identity import GREETING, Greeting
+from tests.parties.session import bodies
+from tests.parties.session.conftest import Start
+from tests.parties.session.test_faults import said
+from tests.trio import configs
+
+
+def read_ca(credentials: Path) -> certificates.Credential:
+    return certificates.Credential((credentials / "ca.crt").read_bytes(), (credentials / "ca.key").read_bytes())
+
+
+def der(cert: Path) -> bytes:
+    return ssl.PEM_cert_to_DER_cert(cert.read_text())
+
+
+def reach(settings: dict[str, Any]) -> socket.socket:
+    own = next(peer for peer in settings["parties"] if peer["name"] == settings["me"])
+    sock = socket.create_connection((own["host"], own["port"]), timeout=10)
+    sock.settimeout(10)
+    return sock
+
+
+def claim(settings: dict[str, Any], name: str, shown: bytes, cert: Path | None, key: Path | None) -> tuple[ssl.SSLSocket, bytes]:
+    """Greet as `name` and do the TLS handshake with this certificate (or none): what an impostor's program would do."""
+    sock = reach(settings)
+    sock.sendall(Greeting(frames.PROTOCOL, True, 0, name, shown).pack())
+    head = sock.recv(GREETING.size, socket.MSG_WAITALL)
+    *_, named, certified = GREETING.unpack(head)
+    sock.recv(named + certified, socket.MSG_WAITALL)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if cert is not None and key is not None:
+        context.load_cert_chain(cert, key)
+    wrapped = context.wrap_socket(sock)
+    try:
+        answer = wrapped.recv(frames.HEADER.size)
+        answer += wrapped.recv(1 << 16)
+    except ssl.SSLError as error:
+        answer = (error.reason or "").encode()
+    return wrapped, answer
+
+
+def waiting_north(started: Start, settings: list[dict[str, Any]]) -> Any:
+    child, = started(settings[:1], bodies.meet)
+    child.until("waiting")
+    return child
+
+
+def test_garbage_and_silence_at_the_port_do_not_disturb(started: Start, credentials: Path) -> None:
+    settings = configs(credentials, computing=2)
+    north = waiting_north(started, settings)
+    strangers = [reach(settings[0]) for _ in range(5)]
+    strangers[0].sendall(b"GET / HTTP/1.1\r\nHost: north\r\n\r\n" * 10)
+    strangers[1].sendall(bytes(100_000))
+    strangers[2].sendall(struct.pack("<8sHBBBH", b"cosynth\n", 1, 1, 0, 64, 16384))  # a greeting that never ends
+    strangers[3].sendall(struct.pack("<8sHBBBH", b"cosynth\n", 1, 1, 0, 255, 65535))
+    south, = started(settings[1:], bodies.meet)
+    assert (north.wait(20), south.wait(20)) == (0, 0)
+    for stranger in strangers:
+        stranger.close()
+
+
+def test_no_certificate(started: Start, credentials: Path) -> None:
+    settings = configs(credentials, computing=2)
+    north = waiting_north(started, settings)
+    sock, answer = claim(settings[0], "south", b"", None, None)
+    assert north.wait(15) == 21 and "'south' presented no certificate" in said(north)
+    assert b"CERTIFICATE_REQUIRED" in answer
+    sock.close()
+
+
+def test_another_partys_certificate(started: Start, credentials: Path) -> None:
+    """The engine's finding about MPyC: party 2's certificate was accepted as party 0. Here the name is bound."""
+    settings = configs(credentials)
+    north = waiting_north(started, settings)
+    cert = credentials / "east.crt"
+    sock, answer = claim(settings[0], "south", der(cert), cert, credentials / "east.key")
+    assert north.wait(15) == 21
+    assert "presented for party 'south' belongs to 'east'" in said(north)
+    assert frames.parse(answer[: frames.HEADER.size]).kind is frames.Kind.ABORT
+    assert frames.parse_abort(answer[frames.HEADER.size:]) == (21, 1)
+    sock.close()
+
+
+def test_a_certificate_other_than_the_one_shown(started: Start, credentials: Path) -> None:
+    settings = configs(credentials)
+    north = waiting_north(started, settings)
+    sock, _ = claim(settings[0], "south", der(credentials / "south.crt"), credentials / "east.crt", credentials / "east.key")
+    assert north.wait(15) == 21 and "'south' proved another certificate" in said(north)
+    sock.close()
+
+
+def expired(credentials: Path, name: str) -> tuple[Path, Path]:
+    """A certificate of the session's CA that ended on 2 January 2026 (or yesterday, whichever is earlier)."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+
+    ca = read_ca(credentials)
+    made = certificates.issue(ca, name)
+    end = min(datetime(2026, 1, 2, tzinfo=UTC), datetime.now(UTC) - timedelta(days=1))
+    old = x509.load_pem_x509_certificate(made.certificate)
+    builder = x509.CertificateBuilder(
+        issuer_name=old.issuer, subject_name=old.subject, public_key=old.public_key(), serial_number=old.serial_number,
+        not_valid_before=end - timedelta(days=30), not_valid_after=end, extensions=list(old.extensions))
+    certificate = builder.sign(load_pem_private_key(ca.key, None), SHA256())  # type: ignore[arg-type]
+    credential = certificates.Credential(certificate.public_bytes(Encoding.PEM), made.key)
+    return certificates.write(credentials / "expired", name, credential)
+
+
+def test_an_expired_certificate(started: Start, credentials: Path) -> None:
+    settings = configs(credentials, computing=2)
+    cert, key = expired(credentials, "south")
+    day = certificates.read(cert).not_after.strftime("%Y-%m-%d")
+    north = waiting_north(started, settings)
+    sock, answer = claim(settings[0], "south", der(cert), cert, key)
+    assert north.wait(15) == 21
+    assert said(north) == f"the certificate of party 'south' expired on {day}; issue a new one."
+    assert b"CERTIFICATE_EXPIRED" in answer
+    sock.close()
+    south, = started([{**settings[1], "cert": str(cert), "key": str(key)}], bodies.meet)
+    assert south.wait(15) == 21 and f"({cert}) expired on {day}" in said(south)
+
+
+def test_a_foreign_certificate_is_refused_at_both_sides(started: Start, credentials: Path, tmp_path: Path) -> None:
+    certificates.make_all(tmp_path, ["south"])
+    settings = configs(credentials, computing=2)
+    for field, file in (("cert", "south.crt"), ("key", "south.key"), ("ca", "ca.crt")):
+        settings[1][field] = str(tmp_path / file)
+    children = started(settings, bodies.meet)
+    assert [child.wait(15) for child in children] == [21, 21]
+    # the dialling side checks first: it refuses north, and north hears that
+    assert "'north' is not signed by the CA" in said(children[1])
+    assert "'south' refused the certificate" in said(children[0])
+
+
+def test_a_foreign_certificate_of_the_dialling_side(started: Start, credentials: Path, tmp_path: Path) -> None:
+    certificates.make_all(tmp_path, ["south"])
+    both = tmp_path / "both.crt"
+    both.write_bytes((credentials / "ca.crt").read_bytes() + (tmp_path / "ca.crt").read_bytes())
+    settings = configs(credentials, computing=2)
+    for field, file in (("cert", "south.crt"), ("key", "south.key"), ("ca", "both.crt")):
+        settings[1][field] = str(tmp_path / file)
+    children = started(settings, bodies.meet)
+    assert [child.wait(15) for child in children] == [21, 21]
+    assert "'south' is not signed by the CA" in said(children[0])
+    assert f"'north' refused the certificate {tmp_path / 'south.crt'} of party 'south'" in said(children[1])
+
+
+def test_the_third_party_hears_about_an_impostor(started: Start, credentials: Path, tmp_path: Path) -> None:
+    certificates.make_all(tmp_path, ["south"])
+    both = tmp_path / "both.crt"
+    both.write_bytes((credentials / "ca.crt").read_bytes() + (tmp_path / "ca.crt").read_bytes())
+    settings = configs(credentials)
+    for field, file in (("cert", "south.crt"), ("key", "south.key"), ("ca", "both.crt")):
+        settings[1][field] = str(tmp_path / file)
+    first = started([settings[0], settings[2]], bodies.meet)
+    for child in first:
+        child.until("connected")
+    impostor, = started([settings[1]], bodies.meet)
+    assert [child.wait(15) for child in (*first, impostor)] == [21, 21, 21]
+    assert all("'south'" in said(child) for child in (*first, impostor)), [said(child) for child in (*first, impostor)]
+
+
+@pytest.mark.parametrize("change, words", [
+    ({"cert": "east.crt", "key": "east.key"}, "belongs to 'east', not to party 'south'"),
+    ({"key": "east.key"}, "does not belong to the certificate"),
+    ({"cert": "absent.crt"}, "is missing"), ({"key": "absent.key"}, "is missing"), ({"ca": "absent.crt"}, "is missing"),
+    ({"ca": "east.key"}, "holds no PEM certificate"), ({"cert": "south.key"}, "holds no PEM certificate"),
+    ({"ca": "east.crt"}, "is not signed by the CA"),
+])
+def test_ones_own_files_are_checked_first(credentials: Path, change: dict[str, str], words: str) -> None:
+    from mpc_protocols.errors import PeerIdentity
+    from parties.session.identity import own_identity
+    from tests.trio import session_config
+
+    settings = {**configs(credentials)[1], **{field: str(credentials / file) for field, file in change.items()}}
+    with pytest.raises(PeerIdentity, match=words) as caught:
+        own_identity(session_config(settings))
+    assert str(credentials / next(iter(change.values()))) in caught.value.sentence
+
+
+def pinned(credentials: Path) -> list[dict[str, Any]]:
+    """Settings without a CA: every party pinned."""
+    settings = configs(credentials, computing=2, contributors=1)
+    for each in settings:
+        each["ca"] = None
+        for peer in each["parties"]:
+            peer["fingerprint"] = certificates.fingerprint(credentials / f"{peer['name']}.crt").upper()
+    return settings
+
+
+def test_pinned_fingerprints_need_no_ca(started: Start, credentials: Path) -> None:
+    children = started(pinned(credentials), bodies.meet)
+    assert [child.wait(20) for child in children] == [0, 0, 0], [child.outcome for child in children]
+
+
+@pytest.mark.parametrize("with_ca", [False, True])
+def test_a_wrong_fingerprint_is_refused_at_both_sides(started: Start, credentials: Path, with_ca: bool) -> None:
+    settings = pinned(credentials)
+    for each in settings:
+        each["ca"] = str(credentials / "ca.crt") if with_ca else None
+    settings[0]["parties"][1]["fingerprint"] = hashlib.sha256(b"another").hexdigest()
+    children = started(settings[:2], bodies.meet)
+    assert [child.wait(15) for child in children] == [21, 21]
+    assert "'south' does not have the fingerprint" in said(children[0])
+    assert "'north' refused the certificate" in said(children[1])
+
+
+@pytest.mark.parametrize("change, words", [
+    ({"study_digest": "ff" * 32}, "study"), ({"version": "9.9"}, "software version"),
+])
+def test_studies_that_differ(started: Start, credentials: Path, change: dict[str, str], words: str) -> None:
+    settings = configs(credentials, computing=2)
+    settings[1].update(change)
+    children = started(settings, bodies.meet)
+    assert [child.wait(15) for child in children] == [22, 22]
+    for child, other in zip(children, ("south", "north"), strict=True):
+        assert said(child).startswith(f"party '{other}' has {words} "), said(child)
+
+
+def test_the_third_party_hears_who_differs(started: Start, credentials: Path) -> None:
+    settings = configs(credentials)
+    settings[1]["study_digest"] = "ff" * 32
+    first = started([settings[0], settings[2]], bodies.meet)
+    for child in first:
+        child.until("connected")
+    other, = started([settings[1]], bodies.meet)
+    assert [child.wait(15) for child in (*first, other)] == [22, 22, 22]
+    assert all("'south'" in said(child) for child in (*first, other)), [said(child) for child in (*first, other)]
+
+
+def test_roles_and_parties_that_differ(started: Start, credentials: Path) -> None:
+    settings = configs(credentials, computing=2)
+    settings[1]["parties"] = [{**peer, "name": "lake" if peer["name"] == "south" else peer["name"]}
+                              for peer in settings[1]["parties"]]
+    settings[1].update(me="lake", cert=str(credentials / "lake.crt"), key=str(credentials / "lake.key"))
+    children = started(settings, bodies.meet)
+    assert [child.wait(15) for child in children] == [22, 22]
+    assert all("no party 'lake'" in said(child) for child in children)
+
+
+def test_protection_must_be_the_same(started: Start, credentials: Path) -> None:
+    settings = configs(credentials, computing=2)
+    settings[1]["insecure_loopback"] = True
+    children = started(settings, bodies.meet)
+    assert [child.wait(15) for child in children] == [22, 22]
+    assert all("insecure-loopback" in said(child) for child in children)
+
+
+def test_it_listens_on_its_own_address_only(started: Start, credentials: Path) -> None:
+    settings = configs(credentials, computing=2)
+    waiting_north(started, settings)
+    port = settings[0]["parties"][0]["port"]
+    wanted = f":{port:04X}"
+    with open("/proc/net/tcp") as table:
+        listening = [line.split()[1] for line in table if wanted in line.split()[1] and line.split()[3] == "0A"]
+    assert listening == [f"0100007F:{port:04X}"]
+    with open("/proc/net/tcp6") as table:
+        assert not [line for line in table if wanted in line.split()[1]]
