@@ -41,5 +41,5 @@ setup(
             "trustme>=1.2",
         ],
     },
-    entry_points={"console_scripts": ["cosynth=runner.__main__:main"]},
+    entry_points={"console_scripts": ["cosynth=runner.__main__:program"]},
 )

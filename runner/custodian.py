@@ -6,7 +6,6 @@ Nothing here is sent. What only the custodian may know (its row count, clamped a
 from __future__ import annotations
 
 import logging
-from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +31,6 @@ class Custodian:
     def __init__(self, study: Study, name: str, private: Private, data: DataLocation | None) -> None:
         self._study, self._name, self._private, self._data = study, name, private, data
         self._table: LocalTable | None = None
-        self._counted: Future[None] = Future()
         self._run: OpenRun | None = None
 
     @property
@@ -42,14 +40,6 @@ class Custodian:
 
     def count(self, cliques: Sequence[Clique]) -> None:
         """Read the table and count the cliques; takes its time. Raises `DataRefused` before anything has been sent."""
-        try:
-            self._count(cliques)
-        except BaseException as error:
-            self._counted.set_exception(error)
-            raise
-        self._counted.set_result(None)
-
-    def _count(self, cliques: Sequence[Clique]) -> None:
         if self._data is not None:
             from parties.counting import count
             from parties.source import open_source
@@ -63,8 +53,7 @@ class Custodian:
                      dict(self._table.clamped), dict(self._table.absent), list(self._table.ignored))
 
     def counts(self) -> LocalCounts | None:
-        """The counted marginals, once `count` is done in its thread; None if this party only computes."""
-        self._counted.result()
+        """The counted marginals; None if this party only computes."""
         return None if self._table is None else self._table.counts
 
     def reserve(self, plan: AimPlan, session: bytes, digest: bytes, computes: bool) -> None:

@@ -67,7 +67,8 @@ def generous(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
     """Six parties, one of which only computes and three only contribute; hardly any noise."""
     directory = tmp_path_factory.mktemp("generous")
     trial = small.write(directory / "study", parties=6, count=120, data={"north": None},
-                        changes=[("epsilon = 4.0", "epsilon = 400.0")], party=dict.fromkeys(("north", "south", "hill"), "compute = true"))
+                        changes=[("epsilon = 4.0", "epsilon = 400.0")],
+                        party=dict.fromkeys(("north", "south", "hill"), "compute = true"))
     yield carry_out(directory, trial)
 
 
@@ -316,7 +317,7 @@ def test_contributors_are_charged_the_events_too(generous: Finished) -> None:
     spent = math.fsum(event["rho"] for event in generous.run["privacy"]["events"])
     assert all(float(entry.spent_rho) == pytest.approx(spent, rel=1e-12) for entry in entries)
     west = next(party for party in generous.run["parties"] if party["name"] == "west")
-    assert 0 < west["bytes_sent"] < 10_000 and west["rounds"] < 10
+    assert 0 < west["bytes_sent"] < 10_000  # seeds and masked counts of 175 cells; a computing party sends 300,000
 
 
 def test_more_rows_and_marginals_cost_nothing(base: Finished, tmp_path: Path) -> None:
