@@ -1,9 +1,9 @@
 """A custodian's table where it lives, opened read-only and streamed in blocks.
 
-Through ibis, so that a file and a database look alike: CSV and Parquet files and DuckDB databases are read by DuckDB inside
-this process, PostgreSQL through a server-side cursor. A source is streamed in bounded Arrow record batches; nothing holds
-more than a few blocks, whatever the number of rows (a GROUP BY on the unit's identifier may spill to a private temporary
-folder, which `close` removes).
+A file and a database look alike: CSV and Parquet files and DuckDB databases are read by DuckDB inside this process,
+PostgreSQL through ibis and a server-side cursor (`engine.py`). A source is streamed in bounded Arrow record batches; nothing
+holds more than a few blocks, whatever the number of rows (a GROUP BY on the unit's identifier may spill to a private
+temporary folder, which `close` removes).
 
 Types are never guessed. A CSV file is read as text, by RFC 4180 with a comma, a header line and UTF-8, whatever its first
 thousand lines look like: "007", "1.0" and "true" mean what the study's domain says (`coding.py`), not what a sniffer
@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
+from parties.engine import DuckDB, Engine, Server
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,8 +41,6 @@ BLOCK_ROWS = 1 << 16
 """Rows of a record batch by default: a column of int64 codes is then 512 KiB and stays in a second-level cache."""
 
 _LONGEST_LINE = 1 << 20  # characters read of a header before it is refused
-# DuckDB must not fetch code from the network, and must leave room for the counts in 2 GiB
-_ENGINE: Mapping[str, Any] = {"memory_limit": "1GB", "autoinstall_known_extensions": False, "autoload_known_extensions": False}
 _CSV_FAULTS = {
     "Expected Number of Columns": "does not have as many fields as the header line",
     "unterminated quote": "has a quotation mark that is not closed, or text beside a quoted field",
@@ -139,16 +138,15 @@ class Source:
         self._stamp = self._stat()
         self._changed = f"{self.label} changed while it was read; run again when nobody writes to it."
         self._spill = tempfile.mkdtemp(prefix="cosynth-")  # 0700
-        self._connection: Any = None
+        self._engine: Engine | None = None
         try:
-            header = _header(location) if location.kind == "csv" else None
-            self._table: Any = _attempt(lambda: self._connect(header), self._unopened)
+            header = _header(location) if location.kind == "csv" else ()
+            self._engine = _attempt(lambda: self._connect(len(header)), self._unopened)
         except BaseException:
             self.close()
             raise
         # a CSV's fields go by position: DuckDB's names ignore case, and a header may repeat a name
-        self._fields: tuple[str, ...] = tuple(self._table.columns)
-        self.columns: tuple[str, ...] = header or self._fields
+        self.columns: tuple[str, ...] = header or self._engine.fields
 
     def __enter__(self) -> Source:
         return self
@@ -158,41 +156,32 @@ class Source:
 
     def close(self) -> None:
         """Release the connection and whatever a query has spilled."""
-        if self._connection is not None:
-            with suppress(Exception):  # nothing was written: there is nothing to lose
-                self._connection.disconnect()
-            self._connection = None
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
         shutil.rmtree(self._spill, ignore_errors=True)
 
-    def _connect(self, header: tuple[str, ...] | None) -> Any:
-        import ibis
+    def _connect(self, columns: int) -> Engine:
+        location = self.location
+        if location.path is None:
+            return Server(location.url, location.table)
+        if location.kind == "csv":
+            return DuckDB.csv(location.path, columns, self._spill)
+        if location.kind == "parquet":
+            return DuckDB.parquet(location.path, self._spill)
+        return DuckDB.database(location.path, location.table, self._spill)
 
-        location, engine = self.location, {**_ENGINE, "temp_directory": self._spill}
-        if location.kind == "postgres":
-            # the server itself refuses to write in this connection
-            self._connection = ibis.connect(location.url, options="-c default_transaction_read_only=on")
-        elif location.kind == "duckdb":
-            self._connection = ibis.duckdb.connect(location.path, read_only=True, **engine)
-        else:
-            self._connection = ibis.duckdb.connect(**engine)
-        if location.kind != "postgres":
-            self._connection.raw_sql("SET enable_progress_bar = false")  # stdout belongs to the runner
-        if location.kind in ("csv", "parquet"):
-            # this very file, though DuckDB reads patterns and "name=value" folders in a path
-            name = re.sub(r"([*?\[])", r"[\1]", str(location.path))
-            if location.kind == "parquet":
-                return self._connection.read_parquet(name, hive_partitioning=False)
-            return self._connection.read_csv(name, columns={f"c{i}": "VARCHAR" for i in range(len(header or ()))},
-                                             header=True, delim=",", quote='"', escape='"', nullstr="", hive_partitioning=False)
-        database, _, name = location.table.rpartition(".")
-        return self._connection.table(name, database=database or None)
+    def _open(self) -> Engine:
+        if self._engine is None:
+            raise ValueError(f"{self.label} is closed")
+        return self._engine
 
     def _unopened(self, error: Exception) -> str:
         location = self.location
         if isinstance(error, ImportError):
             return (f"{self.label} cannot be read without its driver; install it with "
                     "python -m pip install 'ibis-framework[postgres]'.")
-        if type(error).__name__ == "TableNotFound":
+        if type(error).__name__ in ("CatalogException", "TableNotFound"):
             return f"{self.label} does not exist in this database (a table of another schema is written schema.table)."
         if location.kind == "postgres":
             return f"{self.label} cannot be opened; check the address, the user and its right to read, and that the server runs."
@@ -234,31 +223,21 @@ class Source:
         import pyarrow as pa
 
         schema: pa.Schema | None = None
-        reader: Any = _attempt(lambda: self._reader(self._table.select(*map(self._field, names)), rows), self._unread)
+        engine, fields = self._open(), [self._field(name) for name in names]
+        reader = _attempt(lambda: engine.stream(fields, rows), self._unread)
         while (batch := _attempt(lambda: next(reader, None), self._unread)) is not None:
             schema = schema or pa.schema([(name, kind) for name, kind in zip(names, batch.schema.types, strict=True)])
             yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
         if self._stat() != self._stamp:
             raise DataRefused(self._changed)
 
-    def _reader(self, expression: Any, rows: int) -> Any:
-        if self._connection.name != "duckdb":
-            return expression.to_pyarrow_batches(chunk_size=rows)
-        # ibis executes a statement, which materialises all rows; a relation is streamed
-        return self._connection.con.sql(self._connection.compile(expression)).to_arrow_reader(rows)
-
     def _field(self, name: str) -> str:
-        return self._fields[self.columns.index(name)]
+        return self._open().fields[self.columns.index(name)]
 
     def units(self, name: str, bound: int) -> tuple[bool, bool]:
         """Whether some value of the column has more than `bound` rows, and whether some row has none. One pass, pushed down."""
-        column = self._table[self._field(name)]
-        if column.type().is_string():
-            column = column.nullif("")
-        groups = self._table.select(unit=column).group_by("unit").aggregate(size=lambda table: table.count())
-        answer = groups.aggregate(above=((groups.size > bound) & groups.unit.notnull()).any(), absent=groups.unit.isnull().any())
-        (row,) = _attempt(lambda: self._reader(answer, 1).read_all().to_pylist(), self._unread)
-        return bool(row["above"]), bool(row["absent"])  # NULL over no rows
+        engine, field = self._open(), self._field(name)
+        return _attempt(lambda: engine.units(field, bound), self._unread)
 
     def places(self, rows: Collection[int]) -> dict[int, str]:
         """Where a person finds these rows (numbered from 0): "line 17" of a CSV, "row 16" of anything else."""

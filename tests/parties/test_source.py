@@ -111,7 +111,7 @@ def test_missing_and_unreadable_files_are_named(tmp_path: Path) -> None:
 def test_a_database_is_opened_read_only(tmp_path: Path) -> None:
     location = write_duckdb(tmp_path / "t.duckdb", {"a": [1, 2]})
     with open_source(location) as source, pytest.raises(Exception, match="read-only"):
-        source._connection.con.sql("CREATE TABLE stolen AS SELECT 1")
+        source._engine._connection.sql("CREATE TABLE stolen AS SELECT 1")  # type: ignore[union-attr]
     with pytest.raises(DataRefused) as caught:
         open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": "absent"}))
     assert_says(caught.value, "table absent does not exist")
