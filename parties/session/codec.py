@@ -52,9 +52,11 @@ def loads(payload: bytes | bytearray | memoryview) -> Any:
 def _tagged(value: object) -> object:
     import numpy as np
 
+    if isinstance(value, np.generic):
+        value = value.item()
     if value is None or isinstance(value, bool | str | float):
         return value
-    if isinstance(value, int | np.integer):
+    if isinstance(value, int):
         return {"i": hex(value)}
     if isinstance(value, bytes | bytearray):
         return {"b": base64.b64encode(value).decode()}

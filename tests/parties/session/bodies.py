@@ -107,14 +107,6 @@ def attack(wire: SessionWire, kind: str) -> str:
     stream, sequence = wire._stream, wire._sequence[0]
     if kind == "garbage":
         put(b"\xff" * 36)
-    elif kind == "long frame":
-        put(Header(CHUNK + 1, Kind.DATA, sequence, stream, 9, CHUNK + 1).pack())
-    elif kind == "huge message":
-        put(Header(CHUNK, Kind.DATA, sequence, stream, 9, 1 << 62).pack())
-    elif kind == "empty frame":
-        put(Header(0, Kind.DATA, sequence, stream, 9, 100).pack())
-    elif kind == "sequence":
-        put(Header(1, Kind.DATA, sequence + 1, stream, 9, 1).pack(), b"x")
     elif kind == "wrong size":
         wire.send(0, b"two bytes and more")
     elif kind == "streams":

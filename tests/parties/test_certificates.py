@@ -1,0 +1,105 @@
+"""Certificates: what is issued is accepted by OpenSSL for what it is meant for; files are private and whole."""
+
+from __future__ import annotations
+
+import hashlib
+import ssl
+import stat
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from mpc_protocols.errors import PeerIdentity
+from parties import certificates
+from parties.certificates import Credential
+
+
+def handshake(ca: Path, server: tuple[Path, Path], client: tuple[Path, Path]) -> tuple[dict[str, object], dict[str, object]]:
+    """TLS 1.3 with both certificates checked against one CA, in memory; what each side learned about the other."""
+    ends = []
+    bios = [ssl.MemoryBIO() for _ in range(2)]
+    for is_server, (cert, key) in ((True, server), (False, client)):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if is_server else ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_REQUIRED
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        context.load_cert_chain(cert, key)
+        context.load_verify_locations(ca)
+        ends.append(context.wrap_bio(bios[is_server], bios[not is_server], server_side=is_server))
+    done = [False, False]
+    for _ in range(6):
+        for number in (1, 0):
+            try:
+                ends[number].do_handshake()
+                done[number] = True
+            except ssl.SSLWantReadError:
+                pass
+    assert done == [True, True]
+    return ends[0].getpeercert() or {}, ends[1].getpeercert() or {}
+
+
+def test_issued_certificates_serve_both_sides_under_strict_rules(tmp_path: Path) -> None:
+    ca = certificates.make_all(tmp_path, ["north", "south"])
+    seen_by_server, seen_by_client = handshake(
+        ca, (tmp_path / "north.crt", tmp_path / "north.key"), (tmp_path / "south.crt", tmp_path / "south.key"))
+    assert seen_by_server["subjectAltName"] == (("DNS", "south"),)
+    assert seen_by_client["subjectAltName"] == (("DNS", "north"),)
+
+
+def test_a_request_signed_elsewhere_works_with_the_key_that_stayed(tmp_path: Path) -> None:
+    ca = certificates.make_ca("study")
+    ca_file, _ = certificates.write(tmp_path, "ca", ca, with_key=False)
+    csr, key = certificates.request("north")
+    assert b"PRIVATE KEY" not in csr
+    north = certificates.write(tmp_path, "north", Credential(certificates.sign(ca, csr, "north"), key))
+    south = certificates.write(tmp_path, "south", certificates.issue(ca, "south"))
+    handshake(ca_file, north, south)
+    assert not (tmp_path / "ca.key").exists()
+
+
+def test_requests_that_are_not_signed() -> None:
+    ca = certificates.make_ca("study")
+    csr, _ = certificates.request("north")
+    with pytest.raises(PeerIdentity, match=r"is for .*north.*, not for party 'south'"):
+        certificates.sign(ca, csr, "south")
+    with pytest.raises(PeerIdentity, match="not a PEM request"):
+        certificates.sign(ca, b"garbage", "north")
+    lines = csr.decode().splitlines()
+    middle = lines[len(lines) // 2]
+    changed = csr.replace(middle.encode(), middle.swapcase().encode())
+    with pytest.raises(PeerIdentity):
+        certificates.sign(ca, changed, "north")
+    with pytest.raises(PeerIdentity, match="does not belong"):
+        certificates.issue(Credential(ca.certificate, certificates.make_ca("other").key), "north")
+
+
+def test_facts(tmp_path: Path) -> None:
+    ca = certificates.make_all(tmp_path, ["north"], days=30)
+    facts, authority = certificates.read(tmp_path / "north.crt"), certificates.read(ca)
+    assert facts.names == ("north",) and not facts.authority and authority.authority
+    assert timedelta(days=29) < facts.not_after - datetime.now(UTC) <= timedelta(days=30)
+    assert facts.not_before < datetime.now(UTC)
+    shown = ssl.PEM_cert_to_DER_cert((tmp_path / "north.crt").read_text())
+    assert facts.fingerprint == certificates.fingerprint(tmp_path / "north.crt") == hashlib.sha256(shown).hexdigest()
+    with pytest.raises(PeerIdentity, match="there is no certificate"):
+        certificates.read(tmp_path / "absent.crt")
+    with pytest.raises(PeerIdentity, match="is not a PEM certificate"):
+        certificates.read(tmp_path / "north.key")
+
+
+def test_a_name_outside_ascii_stands_in_the_common_name(tmp_path: Path) -> None:
+    certificates.make_all(tmp_path, ["Ärzte"])
+    assert certificates.read(tmp_path / "Ärzte.crt").names == ("Ärzte",)
+
+
+def test_keys_are_private_and_files_whole(tmp_path: Path) -> None:
+    certificates.make_all(tmp_path, ["north"], keep_ca_key=True)
+    for name in ("north", "ca"):
+        assert stat.S_IMODE((tmp_path / f"{name}.key").stat().st_mode) == 0o600
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ca.crt", "ca.key", "north.crt", "north.key"]
+    target = tmp_path / "folder"
+    target.mkdir()
+    with pytest.raises(OSError):
+        certificates.write_file(target, b"x", 0o600)
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+    assert "PRIVATE" not in repr(certificates.issue(certificates.make_ca("x"), "y"))
