@@ -57,6 +57,9 @@ def test_row_bound_and_total_come_from_the_first_batch() -> None:
     state.begin(step)
     assert not state.plan_total(step).fixes_row_bound
     state.learn_total(step, 5000)
+    again = MeasureStep(2, (0,), F(1))
+    state.begin(again)
+    state.learn_counts(again, [np.array([3000, 4000])])
     assert state.row_bound == bound and state.noisy_total == pytest.approx(99.8)
 
 
@@ -145,6 +148,11 @@ def test_inputs_hash_changes_with_every_public_input_and_every_output() -> None:
     other.begin(step)
     other.learn_counts(step, [np.array([60, 41]), np.array([30, 40, 29])])  # one noisy count differs
     hashes.append(other.begin(base))
+    for position in (0, 1):  # and so does the candidate selected
+        other = measured()
+        other.begin(base)
+        other.learn_selection(base, position)
+        hashes.append(other.begin(TotalStep(2, F(2))))
     assert len(set(hashes)) == len(hashes)
     assert measured().begin(base) == hashes[0]  # and the same inputs give the same hash
 

@@ -126,6 +126,8 @@ def test_convolution_of_ideal_laws_deviates_by_at_most_kap(sigma2: Fraction) -> 
         s2 = mp(narrow.sigma2 * wide.sigma2 / sigma2)  # (s / K)^2
         kap = 2 * mpmath.exp(-2 * mpmath.pi**2 * s2)
         assert kap < kap_bound < kap * mpmath.mpf("1.001")
+        # charged is the sum of all three; the exact distance of the convolution would not show a missing one
+        assert mp(of.tv - narrow.tv - wide.tv) > kap / (1 - kap)
         assert mpmath.log(kap, 2) < (-71 if sigma2 >= 128**2 else -70)
         reach = 14 * int(wide.bound / 9 + 1)
 

@@ -66,13 +66,13 @@ def test_theta_depends_on_session_and_step_only() -> None:
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_answers_that_are_not_finite(bad: float) -> None:
     """NaN is refused; infinities are clipped into the public range like any other number."""
-    answers = np.array([1.0, bad, 2.0])
+    answers = np.array([1.0, bad, 2.0, 3.0])
     if np.isnan(bad):
         for call in (lambda: systematic(answers, 0.5, 10), lambda: sum_bound(answers, 10)):
             with pytest.raises(ValueError, match="not finite"):
                 call()
     else:
-        assert systematic(answers, 0.5, 10)[1] in (0, 10)
+        assert systematic(answers, 0.5, 10).tolist() == [1, 10 if bad > 0 else 0, 2, 3]
 
 
 def test_digest_covers_values_lengths_and_order() -> None:
