@@ -55,6 +55,11 @@ def read_report(path: Path) -> Report | None:
         return None
 
 
+def interrupted(party: str) -> Report:
+    """The report on a process that Ctrl-C ended."""
+    return Report(party, errors.Interrupted.exit_code, f"Party {party} was interrupted.", time.monotonic())
+
+
 def killed(party: str, number: int, log: Path | None) -> Report:
     """The report on a process that a signal ended."""
     name = signal.Signals(number).name if number in set(signal.Signals) else "unknown"

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpc_protocols import errors
-from runner.causes import Report, killed, read_report, stopped
+from runner.causes import Report, interrupted, killed, read_report, stopped
 
 HEARTBEAT = 1.0
 TICK = 0.2
@@ -145,6 +145,8 @@ class Child:
                 self.report = reported
         elif reported:
             self.report = reported
+        elif code == -signal.SIGINT:  # before the process could say so itself
+            self.report = interrupted(self.party)
         elif code < 0:
             self.report = killed(self.party, -code, self._last_words())
         elif code:

@@ -48,7 +48,7 @@ class Display:
     def __init__(self, progress: Progress, study: Study, only: str | None = None, output: Output | None = None) -> None:
         """only: the party whose process this is; None if events of all parties arrive."""
         self._json, self._output = progress == "json", output or Output()
-        self._leader = only or study.leader.name
+        self._told_by, self._leader = only or study.leader.name, study.leader.name
         self._delta, self._epsilon = study.privacy.delta, float(study.privacy.epsilon)
         self._told: set[str] = set()
         self._start = time.monotonic()
@@ -63,10 +63,10 @@ class Display:
         if self._json:
             self._output.line(line)
             return
-        if phase in LEADERS and party != self._leader:
-            return
+        if phase in LEADERS and (party != self._told_by or (party == self._leader and "step" in event)):
+            return  # a computing party's own account of a step; the leader knows more about it
         text = self._words(phase, name, event)
-        if text and f"{phase} {text}" not in self._told:
+        if f"{phase} {text}" not in self._told:
             self._told.add(f"{phase} {text}")
             self.say(phase, text)
 
@@ -80,7 +80,7 @@ class Display:
             words = WORDS.get((phase, name), _plain)(event)
         except (KeyError, TypeError, ValueError):
             words = _plain(event)
-        return ", ".join((words, *filter(None, (self._spent(event), _traffic(event))))) if words else ""
+        return ", ".join((words, *filter(None, (self._spent(event), _traffic(event)))))
 
     def _spent(self, event: Mapping[str, Any]) -> str:
         rho = event.get("rho_spent")
@@ -127,7 +127,7 @@ def _short(value: object) -> str:
     return str(value)
 
 
-SAID = frozenset({"t", "party", "phase", "event", "rho_spent", "rho", "bytes_sent", "bytes_received", "rounds_sent", "traffic"})
+SAID = frozenset({"t", "party", "phase", "event", "rho_spent", "rho", "bytes_sent"})
 
 
 def _traffic(event: Mapping[str, Any]) -> str:
@@ -141,8 +141,8 @@ def clique_words(clique: list[str]) -> str:
 
 
 def _selected(event: Mapping[str, Any]) -> str:
-    if "round" not in event:
-        return ""  # a computing party's own account of the same step
+    if "step" in event:
+        return f"step {event['step']}: one of {event['candidates']} candidates chosen, {event['cells']:,} cells compared"
     of = f" of {event['rounds']}" if event.get("rounds") else ""
     return f"round {event['round']}{of}: {clique_words(event['clique'])} (1 of {event['candidates']} candidates)"
 
@@ -162,15 +162,11 @@ def _fitted(event: Mapping[str, Any]) -> str:
     return f"round {event['round']}: model of {size:.2f} MiB, {steps} iterations, {seconds:.2f} s"
 
 
-def _unsaid(event: Mapping[str, Any]) -> str:
-    return ""
-
-
 WORDS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], str]] = {
     ("select", "selected"): _selected,
     ("measure", "measured"): _measured,
     ("fit", "fitted"): _fitted,
-    ("measure", "opened"): _unsaid,
+    ("measure", "opened"): lambda event: f"step {event['step']}: {event['cells']:,} noisy counts opened",
     ("connect", "waiting"): lambda event: f"{event['party']} is waiting for {', '.join(event['for'])}",
     ("connect", "connected"): lambda event: " and ".join(sorted((event["party"], event["peer"]))) + " are connected",
     ("agree", "agreed"): lambda event: f"{len(event['parties'])} parties hold the same study (session {event['session'][:12]})",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
 from runner import private as private_file
-from runner.causes import Report, write_report
+from runner.causes import Report, interrupted, write_report
 from runner.commands import command
 from runner.failures import describe
 from runner.leash import Job, hold
@@ -90,8 +90,8 @@ def _party(arguments: argparse.Namespace) -> None:
     except BaseException as error:
         code, sentence = describe(error, out / LOG if out else None)
         if job is not None:
-            write_report(Path(job.report), Report(name, code, f"Party {name} was interrupted." if code == 130 else sentence,
-                                                  time.monotonic()))
+            write_report(Path(job.report), interrupted(name) if isinstance(error, KeyboardInterrupt) else
+                         Report(name, code, sentence, time.monotonic()))
         if isinstance(error, Exception) and code == 1:
             print(sentence, file=sys.stderr)
             raise SystemExit(code) from None

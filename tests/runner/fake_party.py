@@ -2,7 +2,8 @@
 
 FAKE_PARTY in the environment: JSON, party -> list of steps, each [name, argument]:
     sleep s · event {..} · fail [class, sentence] · crash · hang (ignores SIGINT and SIGTERM) · stop (SIGSTOP to itself)
-    kill n (signal to itself) · write (the files of a finished run) · touch file · wait (for ever, politely)
+    kill n (signal to itself) · default n (the signal's default action: the process dies of it)
+    write (the files of a finished run) · touch file · wait (for ever, politely)
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ STEPS = {
     "event": event, "fail": fail, "hang": hang, "write": write, "crash": crash,
     "stop": lambda *_: os.kill(os.getpid(), signal.SIGSTOP),
     "kill": lambda argument, _: os.kill(os.getpid(), argument),
+    "default": lambda argument, _: signal.signal(argument, signal.SIG_DFL),
     "touch": lambda argument, _: Path(argument).touch(),
 }
 

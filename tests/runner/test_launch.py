@@ -17,6 +17,7 @@ from mpc_protocols.errors import (
     BudgetRefused,
     CosynthError,
     DataRefused,
+    Interrupted,
     PeerLost,
     PeerUnreachable,
     ProtocolAborted,
@@ -118,6 +119,8 @@ def test_json_shows_the_raw_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     # killed: worth more than what the others say of it
     ({"north": [["sleep", 0.2], ["fail", ["PeerLost", "south is lost."]]], "south": [["sleep", 0.4], ["kill", 9]],
       "west": [["wait", None]]}, PeerLost, "Party south was killed (signal 9, SIGKILL)"),
+    ({"south": [["default", 2], ["kill", 2]], "west": [["wait", None]], "north": [["wait", None]]}, Interrupted,
+     "Party south was interrupted."),
     ({"south": [["kill", 11]], "west": [["wait", None]], "north": [["wait", None]]}, PeerLost, "signal 11, SIGSEGV"),
     # nobody else fails by itself: the launcher ends the rest
     ({"north": [["fail", ["StudyInvalid", "The study cannot be run."]]], "south": [["hang", None]], "west": [["hang", None]]},

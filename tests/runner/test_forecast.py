@@ -1,0 +1,88 @@
+"""`plan` against `run`: rounds and bytes of every party within a factor of 1.5."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runner.__main__ import main
+from runner.forecast.invented import InventedTable
+from tests.runner.studies import STUDY, free_ports, write_study
+
+SIZES = {"a": 12, "b": 7, "c": 3, "d": 20, "e": 2}
+
+
+def study_of(directory: Path, *changes: tuple[str, str]) -> Path:
+    """Five columns that depend on one another, 3,000 rows at three custodians."""
+    draw = random.Random(7)
+    for name in ("north", "south", "west"):
+        lines = []
+        for _ in range(1000):
+            kind = draw.random()
+            drawn = [kind if draw.random() < 0.5 else draw.random() for _ in SIZES]
+            lines.append(",".join(str(int(size * place**2)) for size, place in zip(SIZES.values(), drawn, strict=True)))
+        (directory / f"{name}.csv").write_text("\n".join([",".join(SIZES), *lines]) + "\n")
+    (directory / "domain.json").write_text(json.dumps(SIZES))
+    text = STUDY[:STUDY.index("[domain.columns.age]")] + '[domain]\nfile = "domain.json"\n' + STUDY[STUDY.index("[session]"):]
+    moved = [(f"127.0.0.1:{7101 + i}", f"127.0.0.1:{port}") for i, port in enumerate(free_ports(3))]
+    return write_study(directory, *moved, *changes, text=text)
+
+
+def predicted_and_counted(directory: Path, study: Path, capsys: pytest.CaptureFixture[str],
+                          monkeypatch: pytest.MonkeyPatch) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    monkeypatch.setenv("COSYNTH_LEDGER", str(directory / "ledger.db"))
+    capsys.readouterr()
+    assert main(["plan", str(study), "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert main(["run", str(study), "--out", str(directory / "out")]) == 0
+    return plan, json.loads((directory / "out" / "run.json").read_text())
+
+
+def test_plan_predicts_what_run_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, run = predicted_and_counted(tmp_path, study_of(tmp_path), capsys, monkeypatch)
+    assert plan["rows"] == 3000 and "tables on this machine" in plan["rows_from"]
+    for expected, counted in zip(plan["parties"], run["parties"], strict=True):
+        assert expected["name"] == counted["name"]
+        assert 1 / 1.5 < expected["bytes_sent"] / counted["bytes_sent"] < 1.5
+        assert 1 / 1.5 < plan["rounds"] / counted["rounds"] < 1.5
+    assert plan["privacy"]["rho"] == pytest.approx(run["privacy"]["rho"])
+
+
+@pytest.mark.slow
+def test_plan_bounds_an_adaptive_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    study = study_of(tmp_path, ("rounds = 4", 'rounds = "adaptive"'))
+    plan, run = predicted_and_counted(tmp_path, study, capsys, monkeypatch)
+    sent = sum(party["bytes_sent"] for party in run["parties"])
+    low, high = plan["range"]["bytes_sent"]
+    assert low <= sent <= high and low <= plan["bytes_sent"] <= high
+    low, high = plan["range"]["rounds"]
+    assert all(low <= party["rounds"] <= high for party in run["parties"])
+
+
+def test_the_text_says_what_it_costs_and_who_learns_what(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = study_of(tmp_path)
+    assert main(["plan", str(study), "--rows", "20000"]) == 0
+    text = capsys.readouterr().out
+    for words in ("epsilon 1, delta 1e-09", "for about 20,000 rows (from --rows)", "north      sends", "rounds, ", "MB per party",
+                  "who learns what", "nobody: another party's records"):
+        assert words in text
+    (tmp_path / "ideal").mkdir()
+    assert main(["plan", str(write_study(tmp_path / "ideal", ('"replicated"', '"ideal"')))]) == 0
+    text = capsys.readouterr().out
+    assert "protects nothing" in text and "max_rows in the study" in text and "learns every record" in text
+
+
+def test_invented_marginals_are_marginals() -> None:
+    sizes = {"x": 6, "y": 9, "z": 2}
+    wide, x, y = InventedTable(sizes, 10_000).counts([("x", "y", "z"), ("x",), ("y",)])
+    cube = wide.reshape(6, 9, 2)
+    assert wide.min() >= 0 and wide.sum() == x.sum() == y.sum() == 10_000
+    # every cell is rounded by less than 1, a sum over k cells in a row by less than 1, over k scattered ones by less than k
+    assert np.abs(cube.sum((1, 2)) - x).max() <= 1 and np.abs(cube.sum((0, 2)) - y).max() <= 12

@@ -1,0 +1,74 @@
+"""What a run shows while it runs."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from runner.progress import Display, Output, echo
+from runner.study import load
+from tests.runner.studies import write_study
+
+
+def shown(tmp_path: Path, *events: dict[str, object], only: str | None = None) -> list[str]:
+    stream = io.StringIO()
+    display = Display("human", load(write_study(tmp_path)), only, Output(stream))
+    for event in events:
+        display.feed(json.dumps({"t": 1.0, "party": "south", **event}))
+    return [line[11:] for line in stream.getvalue().splitlines()]
+
+
+def test_lines_name_phase_round_clique_measurement_and_epsilon(tmp_path: Path) -> None:
+    lines = shown(
+        tmp_path,
+        {"phase": "connect", "event": "waiting", "party": "west", "for": ["north", "south"]},
+        {"phase": "connect", "event": "connected", "party": "west", "peer": "north"},
+        {"phase": "connect", "event": "connected", "party": "north", "peer": "west"},
+        {"phase": "select", "event": "selected", "round": 3, "rounds": 10, "clique": ["age", "sex"], "candidates": 5,
+         "rho_spent": 0.0149, "bytes_sent": 2_500_000},
+        {"phase": "measure", "event": "measured", "round": 3, "clique": ["age", "sex"], "cells": 16, "sigma": 12.34,
+         "noisy_l1_to_model": 1234.6, "l1_of_noise": 157.2})
+    assert lines == [
+        "connect  west is waiting for north, south",
+        "connect  north and west are connected",
+        "select   round 3 of 10: age x sex (1 of 5 candidates), epsilon 0.998 of 1, 2.50 MB sent",
+        "measure  round 3: age x sex, 16 cells, noise sd 12.3, 1,235 from the model (noise alone: 157)",
+    ]
+
+
+def test_the_leader_tells_rounds_and_a_follower_its_own_steps(tmp_path: Path) -> None:
+    step = {"phase": "select", "event": "selected", "step": 1, "candidates": 5, "cells": 1000}
+    assert shown(tmp_path, step, {**step, "party": "north"}) == []
+    assert shown(tmp_path, {**step, "party": "north"}, only="north") == [
+        "select   step 1: one of 5 candidates chosen, 1,000 cells compared"]
+
+
+def test_unknown_events_are_shown_plainly_and_lines_that_are_none_are_not(tmp_path: Path) -> None:
+    skew = {"phase": "agree", "event": "clock_skew", "seconds": 0.123456}
+    assert shown(tmp_path, skew) == ["agree    south: clock skew seconds=0.1235"]
+    assert shown(tmp_path, {"phase": "select", "event": "selected", "round": 1}) == ["select   south: selected round=1"]
+    stream = io.StringIO()
+    display = Display("json", load(write_study(tmp_path)), None, Output(stream))
+    for line in ("", "hello", "[1]", '{"phase": "x"}'):
+        display.feed(line)
+    assert stream.getvalue() == ""
+
+
+def test_a_reader_that_goes_away_does_not_end_the_run(tmp_path: Path) -> None:
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    display = Display("human", load(write_study(tmp_path)), None, Output(Closed()))
+    display.say("study", "one")
+    display.say("study", "two")
+
+
+def test_echo_shows_a_processs_own_events(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stream = echo("human", load(write_study(tmp_path)), "north")
+    stream.write('{"t": 0, "party": "north", "phase": "report", "event": "written", "rows": 5}\n')
+    stream.flush()
+    assert capsys.readouterr().out.endswith("report   north has its results\n")
