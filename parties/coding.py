@@ -23,9 +23,12 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from parties.arrow import entries, present, truths
 from synth.domain import Categorical, Codes, Column, Numeric, Value
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -60,14 +63,15 @@ class Coder:
         values = _plain(values)
         if unfit := _unfit(values.type, self.column):
             return np.zeros(len(values), np.int64), [Misfit(None, unfit)]
-        codes, faults = self._present(values)
-        if values.null_count:
-            null = np.asarray(values.is_null())
-            self.absent += values.null_count
-            codes[null] = self.column.size - 1 if self.column.missing else 0
-            faults = [(bad & ~null, reason) for bad, reason in faults]
+        distinct = _Distinct(values) if _text(values.type) or isinstance(self.column, Categorical) else None
+        absent = _absent(values, distinct)
+        codes, faults = self._present(values, distinct)
+        if absent.any():
+            self.absent += int(np.count_nonzero(absent))
+            codes[absent] = self.column.size - 1 if self.column.missing else 0
+            faults = [(bad & ~absent, reason) for bad, reason in faults]
             if not self.column.missing:
-                faults.append((null, "the value is missing, and the study does not declare missing = true for this column"))
+                faults.append((absent, "the value is missing, and the study does not declare missing = true for this column"))
         misfits = []
         for bad, reason in faults:
             if bad.any():
@@ -75,25 +79,20 @@ class Coder:
                 misfits.append(Misfit(int(bad.argmax()), reason))
         return codes, misfits
 
-    def _present(self, values: pa.Array) -> tuple[NDArray[np.int64], Faults]:
+    def _present(self, values: pa.Array, distinct: _Distinct | None) -> tuple[NDArray[np.int64], Faults]:
         """Codes and faults of the values that are there; anything where one is missing."""
-        import numpy as np
-        import pyarrow as pa
-
         if isinstance(self.column, Codes):
-            return _codes(values, self.column.size)
+            return _codes(values, distinct, self.column.size)
         if isinstance(self.column, Numeric):
-            return self._bins(values, self.column)
-        if not pa.types.is_null(values.type):
-            codes = self._looked_up(values)
-            return codes, [(codes < 0, "the value is not one of those declared for this column (a text must equal one of them "
-                                       "exactly, spaces and capitals included)")]
-        return np.zeros(len(values), np.int64), []
+            return self._bins(_numbers(values, distinct), self.column)
+        assert distinct is not None
+        codes = distinct.each([self._code_of(_written(value)) for value in distinct.values.to_pylist()], -1)
+        return codes, [(codes < 0, "the value is not one of those declared for this column (a text must equal one of them "
+                                   "exactly, spaces and capitals included)")]
 
-    def _bins(self, values: pa.Array, column: Numeric) -> tuple[NDArray[np.int64], Faults]:
+    def _bins(self, numbers: NDArray[np.float64], column: Numeric) -> tuple[NDArray[np.int64], Faults]:
         import numpy as np
 
-        numbers = _numbers(values)
         self.clamped += int(np.count_nonzero((numbers < column.low) | (numbers > column.high)))
         faults = [(~np.isfinite(numbers), "the value is not a finite number in plain digits")]
         if column.integral:
@@ -108,15 +107,6 @@ class Coder:
 
         assert isinstance(self.column, Numeric)
         return np.asarray(self.column.edges()[1:-1], dtype=np.float64)
-
-    def _looked_up(self, values: pa.Array) -> NDArray[np.int64]:
-        """The code of each value's text, -1 where no declared value matches."""
-        import numpy as np
-        import pyarrow.compute as pc
-
-        encoded = pc.dictionary_encode(values)
-        table = np.array([self._code_of(_written(value)) for value in encoded.dictionary.to_pylist()] + [-1], dtype=np.int64)
-        return table[_indices(encoded)]
 
     def _code_of(self, text: str) -> int:
         code = self._texts.get(text)
@@ -144,8 +134,30 @@ class Coder:
         return numbers
 
 
+class _Distinct:
+    """A block's values as Arrow's dictionary has them: each once, and every row's place among them."""
+
+    def __init__(self, array: pa.Array) -> None:
+        import numpy as np
+        import pyarrow.compute as pc
+
+        if len(array) == array.null_count:  # an array of type null cannot be encoded
+            self.values, self._places = array.slice(0, 0), np.zeros(len(array), np.int32)
+            return
+        encoded = pc.dictionary_encode(array)
+        self.values = encoded.dictionary
+        # one past the end stands for a value that is not there
+        self._places = np.where(present(encoded.indices), entries(encoded.indices, np.int32), len(self.values))
+
+    def each(self, table: Sequence[Any] | NDArray[Any], otherwise: Any) -> NDArray[Any]:
+        """What the table has for each row's value, `otherwise` where there is none."""
+        import numpy as np
+
+        return np.append(np.asarray(table, dtype=np.asarray(otherwise).dtype), otherwise)[self._places]
+
+
 def _plain(values: pa.Array) -> pa.Array:
-    """Without a dictionary; texts as `string` with the empty ones null; NaN null; dates and the like as text."""
+    """Without a dictionary; dates and the like as text."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -154,11 +166,23 @@ def _plain(values: pa.Array) -> pa.Array:
     kind = values.type
     if pa.types.is_string_view(kind) or pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind):
         values = pc.cast(values, pa.string())
-    if _text(values.type):
-        return pc.if_else(pc.equal(values, ""), pa.scalar(None, values.type), values)
-    if pa.types.is_floating(kind):
-        return pc.if_else(pc.is_nan(values), pa.scalar(None, kind), values)
     return values
+
+
+def _absent(values: pa.Array, distinct: _Distinct | None) -> NDArray[np.bool_]:
+    """Where a value is null, an empty text or a NaN."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if _text(values.type):
+        assert distinct is not None
+        lengths = pc.binary_length(distinct.values)
+        return distinct.each(entries(lengths, str(lengths.type)) == 0, True)
+    absent = ~present(values)
+    if pa.types.is_floating(values.type):
+        absent |= np.isnan(entries(pc.cast(values, pa.float64()), np.float64))
+    return absent
 
 
 def _text(kind: pa.DataType) -> bool:
@@ -179,20 +203,17 @@ def _unfit(kind: pa.DataType, column: Column) -> str | None:
     return f"data of type {kind} cannot be coded; convert them to text or numbers"
 
 
-def _codes(values: pa.Array, size: int) -> tuple[NDArray[np.int64], Faults]:
+def _codes(values: pa.Array, distinct: _Distinct | None, size: int) -> tuple[NDArray[np.int64], Faults]:
     import numpy as np
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    if _text(values.type):
-        encoded = pc.dictionary_encode(values)
-        texts = encoded.dictionary.to_pylist()
-        table = [int(text.partition(".")[0]) if _CODE.fullmatch(text) else -1 for text in texts]
-        given: NDArray[Any] = np.array([*table, -1], dtype=np.int64)[_indices(encoded)]
+    if distinct is not None:
+        texts = distinct.values.to_pylist()
+        given = distinct.each([int(text.partition(".")[0]) if _CODE.fullmatch(text) else -1 for text in texts], -1)
     elif pa.types.is_integer(values.type):
-        given = pc.fill_null(values, 0).to_numpy(zero_copy_only=False)
+        given = entries(values, str(values.type))
     else:
-        given = _numbers(values)
+        given = _numbers(values, None)
     bad = (given < 0) | (given >= size)
     if given.dtype.kind == "f":
         bad |= ~(given == np.floor(given))
@@ -200,28 +221,19 @@ def _codes(values: pa.Array, size: int) -> tuple[NDArray[np.int64], Faults]:
     return given.astype(np.int64), [(bad, f"the value is not an integer from 0 to {size - 1}")]
 
 
-def _numbers(values: pa.Array) -> NDArray[np.float64]:
+def _numbers(values: pa.Array, distinct: _Distinct | None) -> NDArray[np.float64]:
     """float64, NaN where a value is missing or is no number."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if _text(values.type):
-        encoded = pc.dictionary_encode(values)
-        texts = encoded.dictionary
-        plain = pc.if_else(pc.match_substring_regex(texts, _NUMBER), texts, pa.scalar("nan", texts.type))
-        parsed = pc.cast(plain, pa.float64()).to_numpy(zero_copy_only=False)
-        return np.append(parsed, np.nan)[_indices(encoded)]
-    numbers = pc.cast(values, pa.float64(), safe=False)  # an integer beyond 2^53 rounds: it is far outside or in a wide bin
-    return np.asarray(pc.fill_null(numbers, float("nan")).to_numpy(zero_copy_only=False))
-
-
-def _indices(encoded: pa.DictionaryArray) -> NDArray[np.int64]:
-    """Positions in the dictionary; the one past its end for a missing value."""
-    import numpy as np
-    import pyarrow.compute as pc
-
-    return np.asarray(pc.fill_null(encoded.indices, len(encoded.dictionary)).to_numpy(zero_copy_only=False), dtype=np.int64)
+    if distinct is None:
+        numbers = pc.cast(values, pa.float64(), safe=False)  # an integer beyond 2^53 rounds: far outside, or in a wide bin
+        return np.where(present(numbers), entries(numbers, np.float64), np.nan)
+    plain = pc.match_substring_regex(distinct.values, _NUMBER)
+    parsed = np.full(len(plain), np.nan)
+    parsed[truths(plain)] = entries(pc.cast(pc.filter(distinct.values, plain), pa.float64()), np.float64)
+    return distinct.each(parsed, np.nan)
 
 
 def _written(value: Value) -> str:

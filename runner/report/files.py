@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpc_protocols.errors import CosynthError, UsageError
+from parties.arrow import entries, present
 from synth.domain import Categorical, Column, Domain, Numeric
 
 if TYPE_CHECKING:
@@ -197,13 +198,13 @@ def _codes(array: Any, column: Column) -> NDArray[np.int64]:
         array = array.unify_dictionaries()
         texts = array.chunk(0).dictionary.to_pylist() if array.num_chunks else []
         place = np.array([_place(text, column) for text in texts] + [empty])
-        parts = [_entries(chunk.indices, np.int32) for chunk in array.chunks]
-        return _joined([place[np.where(known, indices, len(texts))] for indices, known in parts])
+        parts = [np.where(present(chunk.indices), entries(chunk.indices, np.int32), len(texts)) for chunk in array.chunks]
+        return _joined([place[part] for part in parts])
     if isinstance(column, Numeric):
         inner = np.asarray(column.edges()[1:-1])
-        parts = [_entries(chunk, np.float64) for chunk in array.chunks]
-        return _joined([np.where(known, np.searchsorted(inner, numbers, side="right"), empty) for numbers, known in parts])
-    codes = _joined([_entries(chunk, np.int64)[0] for chunk in array.chunks])
+        return _joined([np.where(present(chunk), np.searchsorted(inner, entries(chunk, np.float64), side="right"), empty)
+                        for chunk in array.chunks])
+    codes = _joined([entries(chunk, np.int64) for chunk in array.chunks])
     if len(codes) and not 0 <= codes.min() <= codes.max() < column.size:
         raise ValueError("a code outside the domain")
     return codes
@@ -211,16 +212,6 @@ def _codes(array: Any, column: Column) -> NDArray[np.int64]:
 
 def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts]).astype(np.int64)
-
-
-def _entries(chunk: Any, kind: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Entries of a pyarrow array of fixed width, and which of them are not null; its own to_numpy would import pandas (0.3 s)."""
-    validity, data = chunk.buffers()
-    within = slice(chunk.offset, chunk.offset + len(chunk))
-    known = np.ones(len(chunk), dtype=bool)
-    if validity is not None:
-        known = np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little")[within].astype(bool)
-    return np.frombuffer(data, kind)[within], known
 
 
 def _place(text: str, column: Categorical) -> int:
