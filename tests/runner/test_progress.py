@@ -34,7 +34,7 @@ def test_lines_name_phase_round_clique_measurement_and_epsilon(tmp_path: Path) -
     assert lines == [
         "connect  west is waiting for north, south",
         "connect  north and west are connected",
-        "select   round 3 of 10: age x sex (1 of 5 candidates), epsilon 0.998 of 1, 2.50 MB sent",
+        "select   round 3 of 10: age x sex (1 of 5 candidates), epsilon 0.997 of 1, 2.50 MB sent",
         "measure  round 3: age x sex, 16 cells, noise sd 12.3, 1,235 from the model (noise alone: 157)",
     ]
 
