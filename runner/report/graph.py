@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
-import networkx as nx
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
@@ -145,17 +144,13 @@ def _place(names: Sequence[str], cliques: Sequence[Clique], pills: Mapping[str, 
         return {}
     if len(names) == 1:
         return {names[0]: (width / 2, height / 2)}
-    graph = nx.Graph()
-    graph.add_nodes_from(names)
-    for clique in cliques:
-        graph.add_edges_from(combinations(clique, 2))
-    found = (sorted(part, key=names.index) for part in nx.connected_components(graph))
-    parts = sorted(found, key=lambda part: (-len(part), names.index(part[0])))
+    distances = _distances(names, cliques)
+    parts = sorted({tuple(np.flatnonzero(np.isfinite(row)).tolist()) for row in distances}, key=lambda part: (-len(part), part[0]))
     half = np.array([pills[name] / 2 for name in names])
     at = np.empty((len(names), 2))
     for part, (x, y, w, h) in zip(parts, _boxes([len(part) for part in parts], (0.0, 0.0, width, height)), strict=True):
-        index = [names.index(name) for name in part]
-        at[index] = np.array([x, y]) + _fit(_spread(_stress(_distances(graph, part)), w, h), half[index], w, h)
+        index = list(part)
+        at[index] = np.array([x, y]) + _fit(_spread(_stress(distances[np.ix_(index, index)]), w, h), half[index], w, h)
     at = _part(at, half, width, height)
     return {name: (round(float(x), 1), round(float(y), 1)) for name, (x, y) in zip(names, at, strict=True)}
 
@@ -174,12 +169,20 @@ def _boxes(weights: Sequence[int], box: tuple[float, float, float, float]) -> li
     return _boxes(weights[:cut], first) + _boxes(weights[cut:], second)
 
 
-def _distances(graph: nx.Graph, names: Sequence[str]) -> NDArray[np.float64]:
-    """Steps between columns of one connected part; a step leads to any column of a common clique."""
-    steps = np.zeros((len(names), len(names)))
-    for i, source in enumerate(names):
-        lengths = nx.single_source_shortest_path_length(graph, source)
-        steps[i] = [lengths[name] for name in names]
+def _distances(names: Sequence[str], cliques: Sequence[Clique]) -> NDArray[np.float64]:
+    """Steps between columns, infinite between unconnected ones; a step leads to any column of a common clique."""
+    linked = np.eye(len(names), dtype=bool)
+    for clique in cliques:
+        index = [names.index(name) for name in clique]
+        linked[np.ix_(index, index)] = True
+    reached = np.eye(len(names), dtype=bool)
+    steps = np.where(reached, 0.0, np.inf)
+    for step in range(1, len(names)):
+        further = (reached @ linked) & ~reached
+        if not further.any():
+            break
+        steps[further] = step
+        reached |= further
     return steps
 
 
