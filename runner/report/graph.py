@@ -145,7 +145,8 @@ def _place(names: Sequence[str], cliques: Sequence[Clique], pills: Mapping[str, 
     if len(names) == 1:
         return {names[0]: (width / 2, height / 2)}
     distances = _distances(names, cliques)
-    parts = sorted({tuple(np.flatnonzero(np.isfinite(row)).tolist()) for row in distances}, key=lambda part: (-len(part), part[0]))
+    found = {tuple(np.flatnonzero(np.isfinite(row)).tolist()) for row in distances}
+    parts = sorted(found, key=lambda part: (-len(part), part[0]))
     half = np.array([pills[name] / 2 for name in names])
     at = np.empty((len(names), 2))
     for part, (x, y, w, h) in zip(parts, _boxes([len(part) for part in parts], (0.0, 0.0, width, height)), strict=True):
