@@ -2,7 +2,7 @@
 
     connect   session with the others; this party's own table is counted beside it
     agree     study, roles, session id; the budget is reserved in this custodian's ledger
-    input     shares of the counts leave, masked
+    input     when all have counted and reserved, shares of the counts leave, masked
     select, measure, fit     the leader runs the synthesizer against the oracle; the others obey its steps
     sample    the leader samples the table and hands the release to everybody
     report    counters are exchanged, every party writes its own files
@@ -19,11 +19,11 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from mpc_protocols.errors import CosynthError, ProtocolAborted, StudyInvalid, UsageError
+from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid, UsageError
 from runner import private as private_file
 from runner.custodian import Custodian, override
 from runner.events import PHASES, EventLog, Meter
@@ -144,13 +144,36 @@ class _Party:
         plan = self._plan
         assert plan is not None
         computes = wire.me < wire.computing
-        self._custodian.reserve(plan, wire.session_id, self._digest, computes)
         setting = setting_of(self._study, len(custodians), wire.session_id)
+        self._custodian.reserve(plan, wire.session_id, self._digest, computes)
         self._observe("input", "counted", custodians=len(custodians))
+        try:
+            self._assemble(wire)
+        except CosynthError:
+            with suppress(BudgetRefused):  # then the reservation stands; the cause is what there is to tell
+                self._custodian.settle()  # nothing has left this party: a contributor, too, knows that nothing was released
+            raise
         limit = row_limit(self._study, len(custodians))
         take_part = self._compute if computes else self._contribute
         release = take_part(wire, setting, counts, plan, limit)
         self._finish(wire, plan, release)
+
+    def _assemble(self, wire: SessionWire) -> None:
+        """Wait until every party has its counts and its budget: what one of them refuses must not cost the others any.
+
+        2 rounds of empty messages: to the leader, and back. Before it nothing leaves a party.
+        """
+        stream = wire.fork("assembly")
+        if wire.me != 1:
+            stream.send(1, b"")
+            stream.receive(1, 0)
+            return
+        others = [number for number in range(len(self._study.parties)) if number != 1]
+        for number in others:
+            stream.receive(number, 0)
+        self._observe("input", "assembled", parties=len(self._study.parties))
+        for number in others:
+            stream.send(number, b"")
 
     def _compute(self, wire: SessionWire, setting: Any, counts: Any, plan: AimPlan, limit: int) -> Release:
         """A computing party's part: the leader runs the synthesizer, the others obey; returns the release."""

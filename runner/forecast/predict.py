@@ -28,8 +28,8 @@ START_S = 3.0
 SIGN_S, NOISE_S = 60e-9, 3e-6
 """CPU seconds of a party per compared cell and per noisy cell, while others run on the same machine (`engine.md` 1)."""
 PROCESS_MB, CELL_BYTES, ROW_BYTES = 190, 64, 40
-COUNTERS_BYTES, COUNTERS_ROUNDS = 1200, 3
-"""At the end the leader hands out the release and everybody's counters."""
+COUNTERS_BYTES, COUNTERS_ROUNDS = 1200, 5
+"""At the start all parties assemble; at the end the leader hands out the release and everybody's counters."""
 
 
 @dataclass(frozen=True)
