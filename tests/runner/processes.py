@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,15 +37,15 @@ class End:
 class Program:
     """`python -m runner` with these arguments, started at once in a directory of its own, with its own ledger."""
 
-    def __init__(self, *arguments: object, ledger: Path, scratch: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, *arguments: object, ledger: Path, scratch: Path, cwd: Path | None = None) -> None:
         scratch.mkdir(parents=True, exist_ok=True)
         self._files = [scratch / "stdout", scratch / "stderr"]
         self.began = time.monotonic()
         with self._files[0].open("wb") as output, self._files[1].open("wb") as complaint:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "runner", *map(str, arguments)], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output,
-                stderr=complaint, env={**os.environ, "COSYNTH_LEDGER": str(ledger), "OMP_NUM_THREADS": "1",
-                                       "OPENBLAS_NUM_THREADS": "1", **(environment or {})})
+                [sys.executable, "-m", "runner", *map(str, arguments)], cwd=cwd or scratch, stdin=subprocess.DEVNULL,
+                stdout=output, stderr=complaint, env={**os.environ, "COSYNTH_LEDGER": str(ledger), "PYTHONPATH": str(ROOT),
+                                       "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
 
     @property
     def pid(self) -> int:

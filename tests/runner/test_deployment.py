@@ -1,0 +1,246 @@
+"""A deployment: every party has its own folder and nothing else, and starts its own process (DESIGN 8).
+
+Who fails with which exit code, what each is told, and what nobody is told: a distinctive value in a bad record.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import time
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from parties import certificates
+from parties.ledger import Ledger
+from tests.runner import small
+from tests.runner.folders import Folder, Folders
+from tests.runner.processes import CONTRACT_FILES, End, Program, eventually, happened, parties, results, run
+from tests.runner.test_end_to_end import Finished, check_shape
+
+CANARY = "CANARY-90217"
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Folders:
+    """Three computing custodians."""
+    return Folders.make(tmp_path, small.write(tmp_path / "study"))
+
+
+def refused(folders: Folders, ends: dict[str, End], **codes: int) -> dict[str, str]:
+    """Each party ended with its code and one sentence on standard error, nothing is left of the run; the sentences."""
+    assert {name: end.code for name, end in ends.items()} == codes, ends
+    for end in ends.values():
+        assert end.complaint.endswith(".\n") and end.complaint.count("\n") == 1, end.complaint
+    assert not parties(folders.root)
+    for folder in folders:
+        assert not results(folder.path)
+    return {name: end.complaint for name, end in ends.items()}
+
+
+def same_everywhere(folders: Folders) -> dict[str, object]:
+    """All parties hold the same finished files; the run's summary."""
+    first = next(iter(folders))
+    for folder in folders:
+        assert {entry.name for entry in folder.out.iterdir()} >= CONTRACT_FILES
+        for file in ("synthetic.csv", "report.html", "run.json", "measurements.json", "model.npz"):
+            assert (folder.out / file).read_bytes() == (first.out / file).read_bytes(), file
+        assert not [entry for entry in folder.out.iterdir() if "partial" in entry.name or entry.name.endswith(".part")]
+    summary: dict[str, object] = json.loads((first.out / "run.json").read_text())
+    check_shape(summary, folders.trial.names)
+    assert summary["deployment"] == "distributed"
+    return summary
+
+
+def test_three_commands_make_one_table(folders: Folders) -> None:
+    ends = folders.run()
+    assert all(end.code == 0 and end.complaint == "" for end in ends.values()), ends
+    summary = same_everywhere(folders)
+    finished = Finished(folders.trial, folders["north"].out)
+    for deviation, sigma in finished.deviations():  # 8 sigma: false alarms below 1e-13 for 76 cells
+        assert abs(deviation) < 8 * sigma
+    for folder in folders:
+        (entry,) = Ledger(folder.ledger).entries()
+        assert entry.state == "settled" and entry.reservation.dataset == f"people of {folder.name}"
+        assert float(entry.spent_rho) == pytest.approx(summary["privacy"]["rho_spent"], rel=1e-12)  # type: ignore[index]
+        assert not any("cpu_s" in party for party in summary["parties"])  # type: ignore[attr-defined]
+        # what a party knows alone stays in its own log
+        assert "clamped" in (folder.out / "cosynth.log").read_text()
+        assert "clamped" not in "".join((folder.out / file).read_text() for file in ("run.json", "events.jsonl", "report.html"))
+
+
+def test_keys_that_never_travel(tmp_path: Path) -> None:
+    """`certs request` at each party, `certs sign` at one; a contributor, a party without data, and an empty table."""
+    trial = small.write(tmp_path / "study", parties=4, data={"west": None, "south": []})
+    folders = Folders.make(tmp_path, trial, certify=False)
+    folders["south"].edit("private.toml", ('out = "out"\n', 'out = "out"\nallow_empty = true\n'))
+    for folder in folders:
+        end = run("certs", "request", folder.name, "--out", folder.path, ledger=folder.ledger, scratch=tmp_path / "scratch")
+        assert end.code == 0, end
+    requests = [folder / f"{folder.name}.csr" for folder in folders]
+    end = run("certs", "sign", folders["north"] / "study.toml", *requests, "--out", tmp_path / "signer", ledger=tmp_path / "l",
+              scratch=tmp_path / "scratch")
+    assert end.code == 0, end
+    for folder in folders:
+        shutil.copy(tmp_path / "signer" / f"{folder.name}.crt", folder.path)
+        shutil.copy(tmp_path / "signer" / "ca.crt", folder.path)
+        assert (folder / f"{folder.name}.key").stat().st_mode & 0o077 == 0
+        assert not list((tmp_path / "signer").glob(f"{folder.name}.key"))
+    ends = folders.run()
+    assert all(end.code == 0 for end in ends.values()), ends
+    same_everywhere(folders)
+    assert not folders["west"].ledger.exists()  # no data, no account
+    (entry,) = Ledger(folders["east"].ledger).entries()
+    assert not entry.reservation.computes and entry.state == "settled" and entry.events
+
+
+def test_a_study_edited_at_one_party(folders: Folders) -> None:
+    folders["west"].edit("study.toml", ("epsilon = 4.0", "epsilon = 4.5"))
+    for sentence in refused(folders, folders.run(), north=22, south=22, west=22).values():
+        assert "west" in sentence and "study" in sentence
+    assert not any(folder.ledger.exists() for folder in folders)
+
+
+def test_a_foreign_ca(folders: Folders, tmp_path: Path) -> None:
+    certificates.make_all(tmp_path / "foreign", ["west"])
+    for file in ("west.crt", "west.key", "ca.crt"):
+        shutil.copy(tmp_path / "foreign" / file, folders["west"].path)
+    with folders.started(["north", "south"]) as programs:
+        # a party that came later would only find that the others have gone
+        assert all(eventually(lambda name=name: happened(folders[name].out / "events.jsonl", "connect", "connected"), 30)
+                   for name in programs)
+        ends = folders.run("west") | {name: program.end() for name, program in programs.items()}
+    sentences = refused(folders, ends, north=21, south=21, west=21)
+    assert all("west" in sentence and "certificate" in sentence for sentence in sentences.values())
+
+
+def expired(folders: Folders, name: str) -> bytes:
+    """A certificate that was right until yesterday."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+
+    certs = folders.root / "certs"
+    now = x509.load_pem_x509_certificate((certs / f"{name}.crt").read_bytes())
+    key = serialization.load_pem_private_key((certs / "ca.key").read_bytes(), None)
+    builder = x509.CertificateBuilder(now.issuer, now.subject, now.public_key(), x509.random_serial_number(),
+                                      datetime.now(UTC) - timedelta(days=9), datetime.now(UTC) - timedelta(days=1),
+                                      list(now.extensions))
+    return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)  # type: ignore[arg-type]
+
+
+def test_ones_own_certificate_is_looked_at_first(folders: Folders) -> None:
+    """Expired, another party's, without its key: refused before a connection is opened (the peers' view: `session`)."""
+    west = folders["west"]
+    good = (west / "west.crt").read_bytes()
+    (west / "west.crt").write_bytes(expired(folders, "west"))
+    assert "expired" in refused(folders, folders.run("west"), west=21)["west"]
+    for file in ("crt", "key"):
+        shutil.copy(folders["north"] / f"north.{file}", west / f"west.{file}")
+    sentence = refused(folders, folders.run("west"), west=21)["west"]
+    assert "'north'" in sentence and "'west'" in sentence
+    (west / "west.crt").write_bytes(good)
+    assert "does not belong" in refused(folders, folders.run("west"), west=21)["west"]
+    (west / "west.key").unlink()
+    assert "missing" in refused(folders, folders.run("west"), west=21)["west"]
+
+
+def test_two_computing_parties_are_too_few(tmp_path: Path) -> None:
+    trial = small.write(tmp_path / "study", parties=2)
+    for arguments in ((), ("--party", "north")):
+        end = run("run", trial.path, *arguments, "--out", tmp_path / "out", ledger=tmp_path / "l", scratch=tmp_path / "s")
+        assert end.code == 10 and "three" in end.complaint and end.complaint.count("\n") == 1
+
+
+def test_a_port_in_use(folders: Folders) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", folders.trial.ports["north"]))
+        holder.listen()
+        sentence = refused(folders, folders.run("north"), north=20)["north"]
+        assert f":{folders.trial.ports['north']}" in sentence and "in use" in sentence
+
+
+def test_a_party_that_never_comes(tmp_path: Path) -> None:
+    folders = Folders.make(tmp_path, small.write(tmp_path / "study", changes=[("connect_s = 30", "connect_s = 5")]))
+    ends = folders.run("north", "south")
+    sentences = refused(folders, ends, north=20, south=20).values()
+    assert all("'west'" in sentence for sentence in sentences)
+    assert any(f":{folders.trial.ports['west']}" in sentence for sentence in sentences)
+    assert max(end.seconds for end in ends.values()) < 5 + 5
+    assert happened(folders["north"].out / "events.jsonl", "connect", "waiting")  # it says for whom
+    assert not any(folder.ledger.exists() for folder in folders)
+
+
+def bad_record(trial: small.Trial, name: str) -> None:
+    """A value that the study does not declare, in the middle of a custodian's table."""
+    table = [dict(row) for row in trial.rows[name]]
+    table[200]["work"] = CANARY
+    small.write_csv(trial.path.parent / f"{name}.csv", table)
+
+
+def mentions(directory: Path, text: str) -> list[Path]:
+    """Files that hold the text, tables aside."""
+    return [path for path in directory.rglob("*") if path.is_file() and path.suffix != ".csv" and text.encode() in
+            path.read_bytes()]
+
+
+def test_a_bad_record_is_refused_and_never_shown(tmp_path: Path) -> None:
+    """Nobody learns the value, and nobody is charged: not even a contributor, who sees no releases and so cannot count them."""
+    trial = small.write(tmp_path / "study", parties=4)
+    bad_record(trial, "west")
+    folders = Folders.make(tmp_path, trial)
+    sentences = refused(folders, folders.run(), north=40, south=40, west=30, east=40)
+    assert "west.csv" in sentences["west"] and '"work"' in sentences["west"] and "line 202" in sentences["west"]
+    for name in ("north", "south", "east"):
+        assert "west" in sentences[name] and "data" in sentences[name]
+        assert "line" not in sentences[name] and "work" not in sentences[name]  # peers get a reason, not a place
+        assert spent(folders[name]) == 0
+    assert not mentions(tmp_path, CANARY)
+    assert (folders["west"].path / "west.csv").read_text().count(CANARY) == 1
+    assert not folders["west"].ledger.exists()
+
+
+def spent(folder: Folder) -> Fraction:
+    """What a party's data has spent."""
+    return sum((entry.spent_rho for entry in Ledger(folder.ledger).entries()), Fraction(0))
+
+
+def test_more_rows_than_max_rows(tmp_path: Path) -> None:
+    folders = Folders.make(tmp_path, small.write(tmp_path / "study", changes=[("max_rows = 4096", "max_rows = 299")]))
+    (folders["north"] / "north.csv").write_text("".join((folders["north"] / "north.csv").open().readlines()[:290]))
+    (folders["south"] / "south.csv").write_text("".join((folders["south"] / "south.csv").open().readlines()[:290]))
+    sentences = refused(folders, folders.run(), north=40, south=40, west=30)
+    assert "max_rows = 299" in sentences["west"] and "300" not in sentences["west"]
+    assert "299" not in sentences["north"] + sentences["south"]
+
+
+def test_a_ledger_cap(folders: Folders) -> None:
+    """A custodian that allows less than the study takes refuses before any share leaves."""
+    folders["south"].edit("private.toml", ("[ledger]\n", "[ledger]\ncap_epsilon = 3.0\ncap_delta = 1e-6\n"))
+    sentences = refused(folders, folders.run(), north=40, south=50, west=40)
+    assert "cap" in sentences["south"] and "people of south" in sentences["south"]
+    assert all("south" in sentences[name] and "budget" in sentences[name] for name in ("north", "west"))
+    assert Ledger(folders["south"].ledger).entries() == []
+    assert spent(folders["north"]) == spent(folders["west"]) == 0  # they may have reserved, and nothing was released
+
+
+def test_the_launcher_reports_the_first_cause_at_once(tmp_path: Path) -> None:
+    """A bad record at one party: its sentence and code, no peer's, and no waiting for the others."""
+    trial = small.write(tmp_path / "study")
+    bad_record(trial, "south")
+    out = tmp_path / "out"
+    program = Program("run", trial.path, "--out", out, ledger=tmp_path / "ledger.db", scratch=tmp_path / "scratch")
+    try:
+        assert eventually(lambda: len(parties(out)) == 3, 30)
+        assert eventually(lambda: len(parties(out)) < 3, 30)
+        first = time.monotonic()
+        end = program.end()
+        waited = time.monotonic() - first
+    finally:
+        program.kill()
+    assert end.code == 30 and "south.csv" in end.complaint and end.complaint.count("\n") == 1
+    assert waited < 2, waited
+    assert not parties(out) and not results(out) and not mentions(tmp_path, CANARY)
