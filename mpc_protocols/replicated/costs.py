@@ -22,7 +22,7 @@ from mpc_protocols.replicated.absolute import BATCH, adder_for
 from mpc_protocols.replicated.answers import bitmap_size
 from mpc_protocols.replicated.bitslice import piece_lengths, words_for
 from mpc_protocols.replicated.contribution import SEED_BYTES
-from mpc_protocols.replicated.sampling import GUMBEL_LAYOUT
+from mpc_protocols.replicated.sampling import gumbel_layout
 from mpc_protocols.replicated.search import Layout, batch_words, layout_for, merge_schedule, schedule
 from mpc_protocols.replicated.sign import Adder
 
@@ -128,8 +128,9 @@ def table_search(tally: Tally, layout: Layout, thresholds: int, bits: int, words
 
 def gumbel_noise(tally: Tally, candidates: int, a: int, element: int = 4) -> None:
     """`sampling.gumbel_noise`."""
-    table_search(tally, GUMBEL_LAYOUT, gumbel.HIGH - gumbel.LOW, gumbel.BITS, words_for(candidates))
-    weighted_sum(tally, GUMBEL_LAYOUT.digits + a, candidates, element)
+    layout = gumbel_layout(candidates)
+    table_search(tally, layout, gumbel.HIGH - gumbel.LOW, gumbel.BITS, words_for(candidates))
+    weighted_sum(tally, layout.digits + a, candidates, element)
 
 
 def gaussian_noise(tally: Tally, sampler: Sampler, cells: int, element: int = 4) -> None:
