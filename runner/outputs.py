@@ -20,6 +20,8 @@ from runner import outdir
 from runner.release import Release
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from synth.domain import Domain
 
 
@@ -34,7 +36,7 @@ def write_outputs(directory: Path, release: Release, domain: Domain, run: dict[s
 
     with tempfile.TemporaryDirectory(prefix=".partial-", dir=directory) as name:
         staging = Path(name)
-        write_table(staging / "synthetic.csv", release, domain)
+        write_table(staging / "synthetic.csv", release.codes, domain, release.decode_seed)
         (staging / "measurements.json").write_text(json.dumps({
             "columns": dict(domain.sizes),
             "noisy_total": release.noisy_total,
@@ -49,10 +51,13 @@ def write_outputs(directory: Path, release: Release, domain: Domain, run: dict[s
         outdir.install(staging, directory, run)
 
 
-def write_table(path: Path, release: Release, domain: Domain) -> None:
-    """Write the synthetic rows as CSV: codes as integers, or decoded values; a missing value is an empty field."""
-    rng = np.random.default_rng(release.decode_seed)
-    columns = [column.decode(release.codes[:, j], rng).tolist() for j, column in enumerate(domain.columns)]
+def write_table(path: Path, codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> None:
+    """Write synthetic rows, (rows, columns) codes, as CSV: codes as integers, or values decoded by the public seed.
+
+    A missing value is an empty field.
+    """
+    rng = np.random.default_rng(seed)
+    columns = [column.decode(codes[:, j], rng).tolist() for j, column in enumerate(domain.columns)]
     # the csv module rather than Arrow, whose arrays of NumPy values load pandas
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

@@ -129,6 +129,8 @@ class _Party:
         """An event of this run; what led to it belongs to its phase."""
         if phase in PHASES:
             self._meter.mark(phase)
+        if sent := self._meter.traffic().bytes_sent:
+            fields["bytes_sent"] = sent
         self._events(phase, event, **fields)
 
     def _body(self, wire: SessionWire) -> None:

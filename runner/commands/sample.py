@@ -47,15 +47,13 @@ def run(arguments: argparse.Namespace) -> None:
     import numpy as np
 
     from runner.outputs import write_table
-    from runner.release import Release
 
     seed = secrets.randbits(64) if arguments.seed is None else arguments.seed
     codes = finished.model.sample(arguments.rows, np.random.default_rng([seed, 0]))
-    drawn = Release(codes, b"", (), (), finished.model.total, seed, ())
     target: Path | None = arguments.out
     with tempfile.TemporaryDirectory(prefix="cosynth-", dir=target.parent if target else None) as name:
         rows = Path(name) / "rows.csv"
-        write_table(rows, drawn, finished.domain)
+        write_table(rows, codes, finished.domain, seed)
         if target is not None:
             rows.replace(target)
         else:
