@@ -15,6 +15,7 @@ Threat model: the peer is who it says (`identity`) but may send any bytes, at an
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import threading
 from collections import deque
@@ -72,7 +73,7 @@ class Link:
         self._queued = 0
         self._may_send = self._granted = frames.WINDOW
         self._unread = self._wanted = 0
-        self._writing = False
+        self._writing = self._bye = False
         self._raw = bytearray(HEADER.size)
         self._target = memoryview(self._raw)
         self._header: Header | None = None
@@ -108,6 +109,18 @@ class Link:
             self._control.append(frames.control(kind, payload))
         self._pump()
 
+    def goodbye(self) -> None:
+        """Say BYE behind all data: nothing more will be sent."""
+        with self._lock:
+            self._bye = True
+        self._pump()
+
+    @property
+    def idle(self) -> bool:
+        """Everything queued, a BYE included, is on its way."""
+        with self._lock:
+            return not (self._data or self._bye or self._control) and self._channel.clear
+
     def ping(self) -> None:
         """A sign of life, unless earlier ones still wait (then the peer does not read, and more would only pile up)."""
         with self._lock:
@@ -134,6 +147,10 @@ class Link:
     def _seal_next(self) -> bool:
         if self._control:
             self._channel.put(self._control.popleft())
+            return True
+        if not self._data and self._bye:
+            self._bye = False
+            self._channel.put(frames.control(Kind.BYE))
             return True
         if not self._data or self._may_send < FRAME_COST:
             return False
@@ -292,7 +309,7 @@ class Link:
                             break
                     await asyncio.sleep(0.01)
                 with suppress(OSError):
-                    sock.shutdown(1)
+                    sock.shutdown(socket.SHUT_WR)
                     while await self._loop.sock_recv(sock, 1 << 18):
                         pass
         except TimeoutError:

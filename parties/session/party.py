@@ -44,7 +44,7 @@ class Party:
         self._inboxes: dict[tuple[int, int], Inbox] = {}
         self._unopened = dict.fromkeys(range(len(names)), 0)
         self._waiting = 0
-        self._clock = self._rounds = self._sent = self._received = self._messages = 0
+        self._clock = self._sent = self._received = self._messages = 0
 
     def fail(self, error: BaseException) -> bool:
         """Record why the run ends, if nothing has been recorded yet, and wake everybody. True if this is the cause."""
@@ -103,21 +103,18 @@ class Party:
         with self._lock:
             self._sent += size
             self._messages += 1
-            depth = self._clock + 1
-            self._rounds = max(self._rounds, depth)
-            return depth
+            return self._clock + 1
 
     def receiving(self, message: Message) -> None:
         """Count a message and advance the logical clock."""
         with self._lock:
             self._received += len(message.payload)
             self._clock = max(self._clock, message.depth)
-            self._rounds = max(self._rounds, self._clock)
 
     def traffic(self) -> Traffic:
         """Counters of the whole party."""
         with self._lock:
-            return Traffic(self._sent, self._received, self._messages, self._rounds)
+            return Traffic(self._sent, self._received, self._messages, self._clock)
 
 
 class SessionWire:

@@ -42,7 +42,9 @@ Observe = Callable[..., None]
 HEARTBEAT_S = 1.0
 _FLUSH_S = 2.0
 _WORKER_S = 3.0
+_EXPLAIN_S = 1.0
 _SWITCH_S = 0.001
+
 
 def run_session(config: SessionConfig, body: Callable[[SessionWire], T], observe: Observe, tap: Tap | None = None,
                 beside: Callable[[], None] | None = None) -> T:
@@ -232,14 +234,17 @@ class _Session(Generic[T]):
     async def _say_goodbye(self) -> None:
         self._finished = True
         for peer in self._config.peers:
-            self._party.links[peer].control(Kind.BYE)
+            self._party.links[peer].goodbye()
         try:
             async with asyncio.timeout(self._config.closing_s):
                 while len(self._byes) < len(self._config.peers):
                     self._bye_changed.clear()
                     await self._bye_changed.wait()
+                while not all(each.idle or each.ended for each in self._party.links.values()):
+                    await asyncio.sleep(0.01)
         except TimeoutError:
-            late = ", ".join(f"'{self._names[p]}'" for p in self._config.peers if p not in self._byes)
+            late = ", ".join(f"'{self._names[p]}'" for p in self._config.peers
+                             if p not in self._byes or not self._party.links[p].idle)
             raise PeerLost(f"party {late} did not finish within {self._config.closing_s:.0f} s of this one.") from None
 
     async def _unless_over(self, work: Any) -> Any:
@@ -278,11 +283,11 @@ class _Session(Generic[T]):
     # Links (Hub).
 
     def _linked(self, number: int, channel: Channel) -> None:
-        if self._over.is_set():
-            channel.sock.close()
-            return
         made = Link(self._loop, channel, number, self._names[number], self)
         self._party.links[number] = made
+        if self._over.is_set():  # too late, but it is to hear why
+            self._end_link(made, self._last_words)
+            return
         made.start()
         self._observe("connect", "connected", peer=self._names[number])
         self._agreement.greet(number)
@@ -318,6 +323,11 @@ class _Session(Generic[T]):
                 self._stop(refused(self._config, source.name))
                 return
             error = ProtocolAborted(f"party '{source.name}' broke the TLS connection ({error.reason or 'no reason given'}).")
+        if error is None and not self._agreement.ready(source.number):
+            # it left while the parties were meeting, perhaps because of a third one, who can say why
+            self._end_link(source, None)
+            self._loop.call_later(_EXPLAIN_S, self._stop, link.gone(source.name), None, source.number)
+            return
         self._stop(error or link.gone(source.name), culprit=source.number)
 
     async def _beat(self) -> None:

@@ -78,6 +78,17 @@ def late(wire: SessionWire, slow: int, seconds: float) -> str:
     return "done"
 
 
+def last_word(wire: SessionWire, size: int) -> int:
+    """Party 0's last act is one large message to a party 1 that is slow to read it."""
+    meet(wire)
+    if wire.me == 0:
+        wire.send(1, bytes(size))
+    if wire.me == 1:
+        time.sleep(0.5)
+        return len(wire.receive(0, size))
+    return 0
+
+
 def mpyc_waits(wire: SessionWire, culprit: int) -> None:
     """Everybody but the culprit waits inside MPyC."""
     meet(wire)

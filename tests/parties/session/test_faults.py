@@ -172,6 +172,12 @@ def test_who_is_done_early_waits_for_the_others(started: Start, credentials: Pat
     assert all(child.errors() == "" for child in children)
 
 
+def test_the_last_message_arrives_before_the_goodbye(started: Start, credentials: Path) -> None:
+    children = started(configs(credentials, computing=2), bodies.last_word, 150 << 20)
+    assert [child.wait(20) for child in children] == [0, 0]
+    assert children[1].outcome is not None and decode(children[1].outcome["value"]) == 150 << 20
+
+
 @pytest.mark.slow
 def test_who_never_gets_done_is_named(started: Start, credentials: Path) -> None:
     children = started(configs(credentials, computing=2, closing_s=1.0), bodies.late, 1, 3.0)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mpc_protocols.memory_wire import run_parties
 from parties.session.frames import QUEUED, UNREAD_SOFT, WINDOW
 from tests.parties.session import jobs
 from tests.trio import Trio
@@ -26,14 +27,15 @@ def test_a_sender_that_runs_ahead_is_held_back(trio: Trio) -> None:
 
 
 def test_counters(trio: Trio) -> None:
-    """Shouting is one round, each step of the chain one more; bytes are payload bytes."""
+    """Shouting is one round, each step of the chain one more; bytes are payload bytes; as the wire in memory counts."""
     for length in (1, 4):
         results = trio.run(jobs.chain, length)
         for result in results:
             assert result["sent"] == result["received"] == 20 + 100 * length
             assert result["messages"] == 2 + length
-        # the last message, 2 to 0, is step 3 * length after the shout: party 2 sends it, party 0 receives it
-        assert [result["rounds"] for result in results] == [1 + 3 * length, 3 * length, 1 + 3 * length]
+        # the last messages that parties 1, 2 and 0 receive are steps 3 length - 2, - 1 and 0 after the shout
+        assert [result["rounds"] for result in results] == [1 + 3 * length, 3 * length - 1, 3 * length]
+        assert results == run_parties([lambda wire, n=length: jobs.chain(wire, n)] * 3)
 
 
 def test_streams_do_not_mix(trio: Trio) -> None:
