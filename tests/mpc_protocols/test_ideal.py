@@ -71,7 +71,7 @@ def oracle(guard: Recorder | None = None, **kwargs: object) -> IdealOracle:
 
 def select(of: MarginalOracle) -> int:
     answers = [np.full(of.setting.cells(c), 300.0 / of.setting.cells(c)) for c in CLIQUES]
-    return of.select(range(6), answers, [F(len(c)) for c in CLIQUES], [F(3)] * 6, F(1, 2))
+    return of.select(range(6), answers, [F(len(c)) for c in CLIQUES], [F(3)] * 6, F(1, 5))
 
 
 def test_the_guard_is_asked_before_anything_is_drawn() -> None:
@@ -131,8 +131,9 @@ def test_selection_is_the_reference_on_the_scores() -> None:
         first = IdealOracle(SETTING, count, Recorder(), randomness=stream(seed))
         first.prepare(CLIQUES)
         answers = [np.full(SETTING.cells(c), 300.0 / SETTING.cells(c)) for c in CLIQUES]
-        step, rounded = first.state.select_step(range(6), answers, [F(len(c)) for c in CLIQUES], [F(3)] * 6, F(1, 2))
+        step, rounded = first.state.select_step(range(6), answers, [F(len(c)) for c in CLIQUES], [F(3)] * 6, F(1, 5))
         plan = first.state.plan_select(step)
+        assert plan.a % 8  # so that surplus bits of V would show
         scores = [
             plan.weights[q] * sum(abs(m - c) for m, c in zip(count([CLIQUES[q]])[0].tolist(), answer.tolist(), strict=True))
             - plan.biases[q]

@@ -275,7 +275,7 @@ def test_answers_that_were_not_announced_are_refused() -> None:
             state.check_answers(step, answers)
     # a true hash of answers outside their public range is no excuse: the widths would not hold
     high = [np.array([state.row_bound + 1, 0]), *rounded[1:]]
-    lying = replace(step, answers_digest=digest(high))
+    lying = replace(step, answers_digest=digest(high), answer_sums=(state.row_bound + 1, *step.answer_sums[1:]))
     with pytest.raises(ProtocolAborted, match="not those that were announced"):
         state.check_answers(lying, high)
     heavy = [np.array([100, 100]), *rounded[1:]]
