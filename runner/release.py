@@ -19,7 +19,7 @@ import numpy as np
 
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Clique, Event
-from synth.aim.loop import Measured
+from synth.run import Measured
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -5,26 +5,19 @@ Importing this needs the standard library only; NumPy and the model are loaded b
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from synth.aim.plan import AimConfig, AimPlan, plan
+from synth.plan import Observe, unobserved
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import MarginalOracle
-    from synth.aim.loop import Synthesis
+    from synth.run import Synthesis
 
 __all__ = ["AimConfig", "AimPlan", "Observe", "plan", "run"]
 
-Observe = Callable[..., None]
-"""observe(phase, event, **public_json_fields)"""
 
-
-def _unobserved(phase: str, event: str, **fields: object) -> None:
-    """For callers that do not want to know."""
-
-
-def run(oracle: MarginalOracle, plan: AimPlan, observe: Observe = _unobserved) -> Synthesis:
+def run(oracle: MarginalOracle, plan: AimPlan, observe: Observe = unobserved) -> Synthesis:
     """Run a plan on an oracle: see `synth.aim.loop.run`."""
     from synth.aim import loop
 

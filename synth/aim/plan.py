@@ -1,4 +1,4 @@
-"""AIM's plan: everything about a run that is fixed before the first question is asked. Public and deterministic.
+"""AIM's plan: budget, noise, rounds and candidates (`synth.plan` has what all algorithms share).
 
 AIM (McKenna-Mullins-Sheldon-Miklau 2022; `notes.md` 4) measures all one-column marginals, then repeats: select the marginal
 that the model approximates worst, measure it, refit. With d columns, budget rho, share r = 1 - select_share for measuring:
@@ -8,14 +8,9 @@ that the model approximates worst, measure it, refit. With d columns, budget rho
 
 in units of one row's effect; `charges` has the sensitivities of the study's adjacency and unit. Every column of the domain is
 measured and modelled, also one that no workload clique names: the table will have it, and uniform noise is no use to anybody.
+Candidates are the workload's closure, with weight w_q = sum over workload cliques q' of |q ∩ q'|.
 
-Which candidates exist at all is public: the workload's closure, less what could never be in a model of max_model_mb (named
-for `check`). With prune, a candidate whose penalty sqrt(2/pi) sigma n_q exceeds twice the noisy total is not one in that
-round: a score is w_q (L1 - penalty) with L1 at most about twice the total, so it could only be picked for its noise
-(DESIGN 4). That choice reads the noisy total only; it belongs here, so that every backend is asked about the same list.
-
-The samplers' distance (`beta_cap`) is bounded here for the worst case, because the cap on rho is solved for what it leaves of
-delta. Standard library only at import.
+Standard library only at import.
 """
 
 from __future__ import annotations
@@ -27,19 +22,13 @@ from fractions import Fraction
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Adjacency, Clique
-from mpc_protocols.mechanisms.gaussian import MAX_SIGMA2
-from synth.accounting import Budget
-from synth.charges import Charges, cell_distance, mean_noise
-from synth.domain import MOST_VALUES, Domain
+from synth.charges import Charges, cell_distance
+from synth.domain import Domain
+from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, RoundPlan, calibrate, check_sizes, modelled
+from synth.settings import check_model_mb, check_prune, check_rounds, check_rows, number
 from synth.workload import Workload
 
-CELL_BYTES = 8
 FIRST_ROUNDS_PER_COLUMN = 8
-MOST_ROUNDS = 100_000
-SELECTION_DISTANCE = Fraction(1, 2**70)
-"""Of one candidate's noise in one selection (`mechanisms.md` 1.2)."""
-TOTAL_DISTANCE = Fraction(1, 2**56)
-"""Of all uses of the noisy total as a bound on the number of rows: nine sigma, 3e-18 (`mechanisms.md` 5), with room."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +42,13 @@ class AimConfig:
     synthetic_rows: int | None = None
 
     def __post_init__(self) -> None:
-        if self.rounds is not None and not (_whole(self.rounds) and 1 <= self.rounds <= MOST_ROUNDS):
-            raise StudyInvalid(f'[aim] rounds must be an integer from 1 to {MOST_ROUNDS} or "adaptive", got {self.rounds!r}.')
-        if not _number(self.max_model_mb) or not 0 < self.max_model_mb < math.inf:
-            raise StudyInvalid(f"[aim] max_model_mb must be a number above 0, got {self.max_model_mb!r}.")
-        if not _number(self.select_share) or not 0 < self.select_share < 1:
+        if self.rounds is not None:
+            check_rounds("aim", self.rounds, or_else=' or "adaptive"')
+        check_model_mb("aim", self.max_model_mb)
+        if not number(self.select_share) or not 0 < self.select_share < 1:
             raise StudyInvalid(f"[aim] select_share must lie strictly between 0 and 1, got {self.select_share!r}.")
-        if not isinstance(self.prune, bool):
-            raise StudyInvalid(f"[aim] prune must be true or false, got {self.prune!r}.")
-        if self.synthetic_rows is not None and not (_whole(self.synthetic_rows) and self.synthetic_rows >= 1):
-            raise StudyInvalid(f"[aim] synthetic_rows must be an integer of at least 1, got {self.synthetic_rows!r}.")
+        check_prune("aim", self.prune)
+        check_rows("aim", self.synthetic_rows)
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> AimConfig:
@@ -78,63 +64,25 @@ class AimConfig:
         return cls(**values)  # type: ignore[arg-type]
 
 
-def _whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 @dataclass(frozen=True)
-class AimPlan:
-    """What will happen, as far as it does not depend on noisy outputs.
+class AimPlan(RoundPlan):
+    """AIM's plan. least_sigma2: the smallest noise any round can reach."""
 
-    sigma2, epsilon: of the one-column marginals and of the first round; of every round when rounds are fixed.
-    least_sigma2: the smallest any round can reach. rounds: fewest and most rounds. candidates: with their number of cells, in
-    the order of the closure. oversized: workload cliques that no model of max_model_mb can hold.
-    """
-
-    domain: Domain
-    workload: Workload
     config: AimConfig
-    charges: Charges
-    budget: Budget
-    sigma2: Fraction
-    epsilon: Fraction
     least_sigma2: Fraction
-    rounds: tuple[int, int]
-    candidates: Mapping[Clique, int]
-    oversized: tuple[Clique, ...]
-
-    @property
-    def singles(self) -> tuple[Clique, ...]:
-        """The one-column cliques that are measured first."""
-        return tuple((name,) for name in self.domain.names)
 
     @property
     def closure_cells(self) -> int:
         """Cells of the whole closure, candidates or not."""
         return sum(self.domain.cells(clique) for clique in self.workload.closure)
 
-    def can_win(self, sigma2: Fraction, noisy_total: float) -> list[Clique]:
-        """Candidates whose penalty at this noise leaves them a score above 0; all of them without prune."""
-        if not self.config.prune:
-            return list(self.candidates)
-        bound = 2 * Fraction(noisy_total)
-        return [clique for clique in self.candidates if self.penalty(clique, sigma2) <= bound]
-
-    def penalty(self, clique: Clique, sigma2: Fraction) -> Fraction:
-        """sqrt(2/pi) sigma n_q: the L1 norm that the noise of measuring the clique will have, in the mean."""
-        return mean_noise(sigma2) * self.candidates[clique]
+    def weight(self, clique: Clique) -> int:
+        """How much of the workload measuring the clique may help."""
+        return self.workload.weights[clique]
 
     def shared(self, noisy_total: float) -> list[Clique]:
         """Candidates that are made available to the oracle: all that can win at the smallest noise the budget can reach."""
         return self.can_win(self.least_sigma2, noisy_total)
-
-    def round_cost(self, sigma2: Fraction, epsilon: Fraction) -> Fraction:
-        """rho of one round: a selection and a measurement."""
-        return self.charges.selecting(epsilon) + self.charges.measuring(sigma2)
 
     def spend(self, rho: Fraction) -> tuple[Fraction, Fraction]:
         """(sigma2, epsilon) of one round that spends all of rho."""
@@ -149,56 +97,34 @@ def plan(domain: Domain, workload: Workload, config: AimConfig, *, epsilon: floa
     Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta) out of range.
     """
     charges = Charges(adjacency, unit_rows)
-    candidates, oversized = _candidates(domain, workload, config)
+    check_sizes(domain, workload, config.max_model_mb)
+    candidates, left_out = modelled(domain, workload.closure, config.max_model_mb)
+    oversized = tuple(clique for clique in workload.cliques if clique in left_out)
     columns, share = len(domain), _exact(config.select_share)
     most_rounds = FIRST_ROUNDS_PER_COLUMN * columns if config.rounds is None else config.rounds
 
-    def noise(rho: Fraction) -> tuple[Fraction, Fraction]:
+    def noise(rho: Fraction) -> Fraction:
         measured = most_rounds if config.rounds is None else most_rounds + columns
-        return charges.sigma2((1 - share) * rho / measured), charges.epsilon(share * rho / most_rounds)
+        return charges.sigma2((1 - share) * rho / measured)
 
     def distance(sigma2: Fraction) -> Fraction:  # the first batch also fixes the bound on the rows, an event of all its cells
         return ((most_rounds + 2 * columns) * charges.distance(sigma2) + sum(domain.sizes.values()) * cell_distance(sigma2)
                 + most_rounds * len(candidates) * SELECTION_DISTANCE + TOTAL_DISTANCE)
 
-    # sigma depends on the cap on rho, which depends on the samplers' distance, which grows (slowly) with sigma: the distance
-    # is taken for more noise than the study will have, and again if that was not enough.
-    budget = Budget.of(epsilon, delta, Fraction(0))
-    sigma2 = presumed = Fraction(0)
-    while sigma2 >= presumed:
-        presumed = 2 * noise(budget.rho_cap)[0]
-        budget = Budget.of(epsilon, delta, distance(presumed))
-        sigma2, first_epsilon = noise(budget.rho_cap)
-    if sigma2 > MAX_SIGMA2:
-        raise StudyInvalid(f"[privacy] epsilon = {epsilon} is too little for {columns} columns and {most_rounds} rounds: the "
-                           f"noise would have a standard deviation of {math.sqrt(sigma2):.3g}.")
+    budget = calibrate(epsilon, delta, noise, distance, f"{columns} columns and {most_rounds} rounds")
+    sigma2, first_epsilon = noise(budget.rho_cap), charges.epsilon(share * budget.rho_cap / most_rounds)
     left = budget.rho_cap - columns * charges.measuring(sigma2)
-    draft = AimPlan(domain, workload, config, charges, budget, sigma2, first_epsilon, sigma2, (most_rounds, most_rounds),
-                    candidates, oversized)
+    draft = AimPlan(domain, workload, config, charges, budget, sigma2, first_epsilon, (most_rounds, most_rounds), candidates,
+                    oversized, sigma2)
     if config.rounds is not None:
         return draft
-    return AimPlan(domain, workload, config, charges, budget, sigma2, first_epsilon, draft.spend(left)[0],
-                   _adaptive_rounds(draft, left), candidates, oversized)
+    return AimPlan(domain, workload, config, charges, budget, sigma2, first_epsilon, _adaptive_rounds(draft, left), candidates,
+                   oversized, draft.spend(left)[0])
 
 
 def _exact(share: float) -> Fraction:
     """The decimal number that was written: 0.1 is a tenth."""
     return Fraction(str(share))
-
-
-def _candidates(domain: Domain, workload: Workload, config: AimConfig) -> tuple[dict[Clique, int], tuple[Clique, ...]]:
-    most_cells = config.max_model_mb * 2**20 / CELL_BYTES
-    for name, size in domain.sizes.items():
-        if size > most_cells:
-            raise StudyInvalid(f"The column {name} has {size} values, more than a model of max_model_mb = {config.max_model_mb} "
-                               "can hold: give it fewer bins, or raise max_model_mb.")
-    for clique in workload.cliques:
-        if domain.cells(clique) > MOST_VALUES:
-            raise StudyInvalid(f"The workload clique {', '.join(clique)} has {domain.cells(clique)} cells, and no clique of more "
-                               f"than {MOST_VALUES} can be shared: coarsen its columns or leave it out.")
-    cells = {clique: domain.cells(clique) for clique in workload.closure}
-    return ({clique: count for clique, count in cells.items() if count <= most_cells},
-            tuple(clique for clique in workload.cliques if cells[clique] > most_cells))
 
 
 def _adaptive_rounds(first: AimPlan, left: Fraction) -> tuple[int, int]:

@@ -1,0 +1,164 @@
+"""A plan: everything about a run that is fixed before the first question is asked. Public and deterministic.
+
+Every select-measure-generate algorithm here is planned the same way: which marginals are candidates (public sizes decide),
+how much noise each step has, how many steps there are, and the budget that bounds them. `aim`, `mwem` and `mst` say in their
+own `plan` how they split it; this file holds what they share, and `runner` knows plans by this class only.
+
+Candidates. A marginal that no model of max_model_mb can hold is never one; those of them that were wished for are named for
+`check`. With prune, a candidate whose penalty sqrt(2/pi) sigma n_q exceeds twice the noisy total is not one in that round: a
+score is w_q (L1 - penalty) with L1 at most about twice the total, so it could only be picked for its noise (DESIGN 4). That
+choice reads the noisy total only; it belongs here, so that every backend is asked about the same list.
+
+Budget. The samplers' distance (`beta_cap`) is bounded for the worst case, because the cap on rho is solved for what it leaves
+of delta (`accounting.Budget`). Standard library only at import.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.functionality import Clique
+from mpc_protocols.mechanisms.gaussian import MAX_SIGMA2
+from synth.accounting import Budget
+from synth.charges import Charges, mean_noise
+from synth.domain import MOST_VALUES, Domain
+from synth.workload import Workload
+
+Observe = Callable[..., None]
+"""observe(phase, event, **public_json_fields)"""
+
+CELL_BYTES = 8
+SELECTION_DISTANCE = Fraction(1, 2**70)
+"""Of one candidate's noise in one selection (`mechanisms.md` 1.2)."""
+TOTAL_DISTANCE = Fraction(1, 2**56)
+"""Of all uses of the noisy total as a bound on the number of rows: nine sigma, 3e-18 (`mechanisms.md` 5), with room."""
+
+
+def unobserved(phase: str, event: str, **fields: object) -> None:
+    """For callers that do not want to know."""
+
+
+class Config(Protocol):
+    """What every algorithm's table says."""
+
+    @property
+    def max_model_mb(self) -> float:
+        """MiB at 8 bytes a cell."""
+
+    @property
+    def synthetic_rows(self) -> int | None:
+        """Rows of the table; None: the noisy total."""
+
+
+class RoundConfig(Config, Protocol):
+    """What the table of an algorithm in rounds says."""
+
+    @property
+    def prune(self) -> bool:
+        """Whether candidates that can only win by noise are left out."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will happen, as far as it does not depend on noisy outputs.
+
+    sigma2: of the first measurements. epsilon: of the first selection. rounds: fewest and most selections. candidates: with
+    their number of cells, in the order they are offered. oversized: marginals that no model of max_model_mb can hold and that
+    would be candidates otherwise; of AIM's, the workload's own only.
+    """
+
+    domain: Domain
+    workload: Workload
+    config: Config
+    charges: Charges
+    budget: Budget
+    sigma2: Fraction
+    epsilon: Fraction
+    rounds: tuple[int, int]
+    candidates: Mapping[Clique, int]
+    oversized: tuple[Clique, ...]
+
+    @property
+    def singles(self) -> tuple[Clique, ...]:
+        """The cliques of one column, in domain order."""
+        return tuple((name,) for name in self.domain.names)
+
+
+@dataclass(frozen=True)
+class RoundPlan(Plan, ABC):
+    """A plan of rounds: select the candidate that the model approximates worst, measure it, refit.
+
+    sigma2, epsilon: of the first round too; of every round when their number is fixed.
+    """
+
+    config: RoundConfig
+
+    @abstractmethod
+    def weight(self, clique: Clique) -> int:
+        """What a candidate's score is multiplied by."""
+
+    def penalty(self, clique: Clique, sigma2: Fraction) -> Fraction:
+        """sqrt(2/pi) sigma n_q: the L1 norm that the noise of measuring the clique will have, in the mean."""
+        return mean_noise(sigma2) * self.candidates[clique]
+
+    def can_win(self, sigma2: Fraction, noisy_total: float) -> list[Clique]:
+        """Candidates whose penalty at this noise leaves them a score above 0; all of them without prune."""
+        if not self.config.prune:
+            return list(self.candidates)
+        bound = 2 * Fraction(noisy_total)
+        return [clique for clique in self.candidates if self.penalty(clique, sigma2) <= bound]
+
+    def round_cost(self, sigma2: Fraction, epsilon: Fraction) -> Fraction:
+        """rho of one round: a selection and a measurement."""
+        return self.charges.selecting(epsilon) + self.charges.measuring(sigma2)
+
+
+def check_sizes(domain: Domain, workload: Workload, max_model_mb: float) -> None:
+    """Refuse what no run could ever do. Raises `StudyInvalid`: a column that no model can hold, a clique beyond sharing."""
+    for name, size in domain.sizes.items():
+        if size > cells_within(max_model_mb):
+            raise StudyInvalid(f"The column {name} has {size} values, more than a model of max_model_mb = {max_model_mb} "
+                               "can hold: give it fewer bins, or raise max_model_mb.")
+    for clique in workload.cliques:
+        if domain.cells(clique) > MOST_VALUES:
+            raise StudyInvalid(f"The workload clique {', '.join(clique)} has {domain.cells(clique)} cells, and no clique of more "
+                               f"than {MOST_VALUES} can be shared: coarsen its columns or leave it out.")
+
+
+def cells_within(max_model_mb: float) -> float:
+    """The most cells a model of this size has."""
+    return max_model_mb * 2**20 / CELL_BYTES
+
+
+def modelled(domain: Domain, cliques: Iterable[Clique], max_model_mb: float) -> tuple[dict[Clique, int], tuple[Clique, ...]]:
+    """(cliques that a model can hold and parties can share, with their number of cells; the others), in the given order."""
+    cells = {clique: domain.cells(clique) for clique in cliques}
+    most = min(cells_within(max_model_mb), MOST_VALUES)
+    return ({clique: count for clique, count in cells.items() if count <= most},
+            tuple(clique for clique, count in cells.items() if count > most))
+
+
+def calibrate(epsilon: float, delta: float, widest: Callable[[Fraction], Fraction],
+              distance: Callable[[Fraction], Fraction], asked: str) -> Budget:
+    """The budget of a run whose noise is `widest(rho_cap)` at most and whose samplers' distances then add up to `distance`.
+
+    sigma depends on the cap on rho, which depends on the samplers' distance, which grows (slowly) with sigma: the distance is
+    taken for more noise than the study will have, and again if that was not enough. asked: in words, what the budget is for.
+    Raises `StudyInvalid`: (epsilon, delta) out of range, or so little that the noise is beyond the samplers.
+    """
+    budget = Budget.of(epsilon, delta, Fraction(0))
+    sigma2 = presumed = Fraction(0)
+    while sigma2 >= presumed:
+        presumed = 2 * widest(budget.rho_cap)
+        budget = Budget.of(epsilon, delta, distance(presumed))
+        sigma2 = widest(budget.rho_cap)
+    if sigma2 > MAX_SIGMA2:
+        raise StudyInvalid(f"[privacy] epsilon = {epsilon} is too little for {asked}: the noise would have a standard deviation "
+                           f"of {math.sqrt(sigma2):.3g}.")
+    return budget

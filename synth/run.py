@@ -1,0 +1,195 @@
+"""A run in progress: what has been released so far, the model fitted to it, and the budget it took.
+
+The algorithms (`aim.loop`, `mwem.loop`, `mst.loop`) decide what to ask; asking, keeping and fitting is the same for all and
+stands here. Private data is seen through a `MarginalOracle` alone, and everything computed with (noisy counts, the model, its
+answers) is public post-processing: floats are allowed, and nothing is charged but the oracle's releases. Each computing
+party's own accountant stands inside the oracle; the sums here are exact rationals that never fall short of the oracle's
+events, so that a run that plans with them is never refused.
+
+`observe` is told public values only.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from synth.mrf import Measurement, Model, SizeEstimator, fit, model_size_mb
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from mpc_protocols.functionality import Clique, Handle, MarginalOracle
+    from synth.plan import Observe, Plan, RoundPlan
+
+ROUND_ITERATIONS = 100
+FINAL_ITERATIONS = 1000
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One noisy marginal: int64 counts in row-major order of the clique's columns; round 0 is what precedes selections."""
+
+    clique: Clique
+    sigma2: Fraction
+    round: int
+    values: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """What a synthesizer releases. rows: how many rows the table is to have (public: the study's number or the noisy total)."""
+
+    model: Model
+    measurements: tuple[Measured, ...]
+    selected: tuple[Clique, ...]
+    noisy_total: float
+    rows: int
+
+
+class Run:
+    """One run of a plan on an oracle. spent: at least the rho of the events so far.
+
+    Every method that asks raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`.
+    """
+
+    def __init__(self, oracle: MarginalOracle, plan: Plan, observe: Observe) -> None:
+        self.oracle, self.plan, self.observe = oracle, plan, observe
+        self.measurements: list[Measured] = []
+        self.selected: list[Clique] = []
+        self.handles: dict[Clique, Handle] = {}
+        self.spent = Fraction(0)
+        self._model: Model | None = None
+
+    @property
+    def model(self) -> Model:
+        """What `refit` found last."""
+        if self._model is None:
+            raise RuntimeError("a model must be fitted before it is asked")
+        return self._model
+
+    @property
+    def noisy_total(self) -> float:
+        """The only row count used anywhere."""
+        total = self.oracle.noisy_total
+        if total is None:
+            raise RuntimeError("an oracle must know a noisy total once marginals have been measured")
+        return total
+
+    @property
+    def left(self) -> Fraction:
+        """rho that is not spent yet."""
+        return self.plan.budget.rho_cap - self.spent
+
+    def share(self, cliques: Sequence[Clique]) -> None:
+        """Make candidates available, once."""
+        if cliques:
+            self.handles = dict(zip(cliques, self.oracle.prepare(cliques), strict=True))
+
+    def measure_columns(self, columns: Sequence[Clique], sigma2: Fraction, number: int) -> None:
+        """Measure one-column marginals as one batch; the first gives the noisy total."""
+        values = self.oracle.measure(self.oracle.prepare(columns), sigma2)
+        self._keep(columns, values, sigma2, [number] * len(columns))
+        self.observe("measure", "measured", round=number, cliques=[list(clique) for clique in columns], sigma=root(sigma2),
+                     noisy_total=self.noisy_total, **self.spending())
+
+    def sharpen(self) -> None:
+        """Spend what is left on the one-column marginals: for a run that finds no candidate worth a question. The last step."""
+        number, singles = len(self.selected) + 1, self.plan.singles
+        self.measure_columns(singles, self.plan.charges.sigma2(self.left / len(singles)), number)
+        self.refit(number, FINAL_ITERATIONS)
+
+    def fitting(self, cliques: Iterable[Clique], limit_mb: float, beside: Iterable[Clique] = ()) -> list[Clique]:
+        """Those shared that keep the model of everything measured, and of `beside`, within the limit, or are in it already."""
+        size = SizeEstimator(self.plan.domain.sizes, {*(m.clique for m in self.measurements), *beside})
+        return [clique for clique in cliques if clique in self.handles
+                and ((grown := size.with_clique(clique)) <= limit_mb or grown == size.mb)]
+
+    def select(self, candidates: Sequence[Clique], answers: Sequence[NDArray[np.float64]], weights: Sequence[Fraction],
+               penalties: Sequence[Fraction], epsilon: Fraction) -> int:
+        """Position of the candidate that the oracle finds worst approximated; arguments as `MarginalOracle.select`."""
+        position = self.oracle.select([self.handles[clique] for clique in candidates], answers, weights, penalties, epsilon)
+        self.spent += self.plan.charges.selecting(epsilon)
+        clique = candidates[position]
+        self.selected.append(clique)
+        self.observe("select", "selected", round=len(self.selected), rounds=self.plan.rounds[1], clique=list(clique),
+                     candidates=len(candidates), epsilon=float(epsilon), **self.spending())
+        return position
+
+    def measure_selected(self, cliques: Sequence[Clique], answers: Sequence[NDArray[np.float64]], sigma2: Fraction,
+                         penalties: Sequence[Fraction]) -> None:
+        """Measure the last selected cliques as one batch. answers, penalties: the model's counts, the L1 norm of the noise."""
+        values = self.oracle.measure([self.handles[clique] for clique in cliques], sigma2)
+        first = len(self.selected) - len(cliques) + 1
+        self._keep(cliques, values, sigma2, range(first, first + len(cliques)))
+        for number, (clique, noisy, answer, penalty) in enumerate(zip(cliques, values, answers, penalties, strict=True), first):
+            self.observe("measure", "measured", round=number, clique=list(clique), sigma=root(sigma2), cells=len(noisy),
+                         noisy_l1_to_model=float(np.abs(noisy - answer).sum()), l1_of_noise=float(penalty), **self.spending())
+
+    def refit(self, number: int, iterations: int) -> None:
+        """Fit the model to everything measured so far, from the last potentials."""
+        sizes, loss = self.plan.domain.sizes, float("nan")
+
+        def watch(_: int, now: float) -> None:
+            nonlocal loss
+            loss = now
+
+        began = time.perf_counter()
+        measurements = [Measurement(m.clique, m.values.astype(np.float64), float(m.sigma2)) for m in self.measurements]
+        self._model = fit(sizes, measurements, total=max(1.0, self.noisy_total), warm_start=self._model, iterations=iterations,
+                          callback=watch)
+        self.observe("fit", "fitted", round=number, iterations=iterations, loss=loss,
+                     model_mb=model_size_mb(sizes, self.model.cliques), seconds=time.perf_counter() - began)
+
+    def synthesis(self) -> Synthesis:
+        """What the run has come to."""
+        rows = self.plan.config.synthetic_rows
+        if rows is None:  # wide noise must not ask for more than could be there
+            rows = min(max(0, round(self.noisy_total)), self.oracle.row_bound)
+        return Synthesis(self.model, tuple(self.measurements), tuple(self.selected), self.noisy_total, rows)
+
+    def spending(self) -> dict[str, float]:
+        """For observers."""
+        return {"rho_spent": float(self.spent), "rho": float(self.plan.budget.rho_cap)}
+
+    def _keep(self, cliques: Sequence[Clique], values: Sequence[NDArray[np.int64]], sigma2: Fraction,
+              rounds: Sequence[int]) -> None:
+        self.spent += len(cliques) * self.plan.charges.measuring(sigma2)
+        self.measurements += [Measured(clique, sigma2, number, noisy)
+                              for clique, noisy, number in zip(cliques, values, rounds, strict=True)]
+
+
+class Rounds(Run):
+    """A run in rounds: select, measure, fit."""
+
+    plan: RoundPlan
+
+    def candidates(self, sigma2: Fraction, epsilon: Fraction, last: bool) -> list[Clique]:
+        """Shared candidates that can win at this noise and fit the share of the model that the budget has reached."""
+        plan = self.plan
+        used = self.spent + plan.round_cost(sigma2, epsilon)
+        limit = plan.config.max_model_mb * (1.0 if last else float(used / plan.budget.rho_cap))
+        return self.fitting(plan.can_win(sigma2, self.noisy_total), limit)
+
+    def round(self, candidates: Sequence[Clique], sigma2: Fraction, epsilon: Fraction, last: bool) -> bool:
+        """Select, measure, fit; whether the model's answer moved by more than the noise of the measurement would move it."""
+        plan = self.plan
+        answers = self.model.marginals(candidates)
+        position = self.select(candidates, answers, [Fraction(plan.weight(clique)) for clique in candidates],
+                               [plan.penalty(clique, sigma2) for clique in candidates], epsilon)
+        clique, before = candidates[position], answers[position]
+        noise = plan.penalty(clique, sigma2)
+        self.measure_selected([clique], [before], sigma2, [noise])
+        self.refit(len(self.selected), FINAL_ITERATIONS if last else ROUND_ITERATIONS)
+        return float(np.abs(self.model.marginal(clique) - before).sum()) > noise
+
+
+def root(sigma2: Fraction) -> float:
+    """A standard deviation, for observers."""
+    return math.sqrt(sigma2)
