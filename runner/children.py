@@ -1,8 +1,9 @@
 """The launcher's party processes: started together, watched, and ended together; none is left behind (DESIGN section 3).
 
 Each process has its own process group, so that Ctrl-C reaches the launcher alone, which passes it on; a pipe on which the
-launcher writes one byte a second (`runner.leash`); and a report file. As soon as one process fails, the others get a few
-seconds to end by themselves: they lose a peer, and say so. A process that is stopped (SIGSTOP) for silence_s is killed.
+launcher writes one byte a second (`runner.leash`), the first when everything is ready for it; and a report file. As soon as
+one process fails, the others get a few seconds to end by themselves: they lose a peer, and say so. A process that is stopped
+(SIGSTOP) for silence_s is killed.
 Standard library only.
 """
 
@@ -25,6 +26,8 @@ from runner.causes import Report, interrupted, killed, read_report, stopped
 
 HEARTBEAT = 1.0
 TICK = 0.2
+TICK_ENDING = 0.005
+"""The same while a process is about to end: it has closed its output, and its end itself wakes nobody."""
 GRACE_TERM = 2.0
 """Seconds after the first failure (or the user's interruption) until the processes that are left get SIGTERM."""
 GRACE_KILL = 3.5
@@ -173,11 +176,13 @@ class Child:
 
 
 def supervise(commands: Sequence[Command], silence_s: float, on_line: Callable[[str, bytes], None],
-              program: Sequence[str] = PROGRAM, interruptions: int | None = None) -> tuple[list[Child], bool]:
+              program: Sequence[str] = PROGRAM, interruptions: int | None = None,
+              prepare: Callable[[], None] = lambda: None) -> tuple[list[Child], bool]:
     """Run all commands to their end; afterwards none of the processes is left.
 
     on_line(party, line) gets what they write to standard output. interruptions: a non-blocking file descriptor on which each
-    byte is a Ctrl-C. Returns the children, and whether the user ended the run: before anything else did.
+    byte is a Ctrl-C. prepare: makes what the processes wait for, while they load. Returns the children, and whether the user
+    ended the run: before anything else did.
     """
     children: list[Child] = []
     presses = 0
@@ -191,8 +196,9 @@ def supervise(commands: Sequence[Command], silence_s: float, on_line: Callable[[
             for command in commands:
                 children.append(Child(command, program))
                 selector.register(children[-1].output, selectors.EVENT_READ)
+            prepare()
             while any(child.running for child in children):
-                for key, _ in selector.select(TICK):
+                for key, _ in selector.select(TICK_ENDING if any(child.running and child.silent for child in children) else TICK):
                     if key.fd == interruptions:
                         presses += len(os.read(interruptions, 64))
                         by_user |= first_end is None

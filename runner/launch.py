@@ -1,10 +1,10 @@
 """`run STUDY` without `--party`: all parties of a study as processes of this machine (DESIGN sections 3 and 8).
 
-The launcher makes throw-away certificates (TLS is on even here), starts one process per party, shows their progress, and
-puts the leader's results into DIR when all have succeeded; each party's own files lie in DIR/parties/NAME. If anything fails,
-the first cause decides the exit code and the sentence, an earlier run's results in DIR stay as they were, and no process is
-left. A run on one machine protects nobody from that machine: run.json says `deployment = "one-machine"`.
-Standard library only: the processes load what they need themselves.
+The launcher starts one process per party, makes throw-away certificates while these load (TLS is on even here), shows their
+progress, and puts the leader's results into DIR when all have succeeded; each party's own files lie in DIR/parties/NAME. If
+anything fails, the first cause decides the exit code and the sentence, an earlier run's results in DIR stay as they were, and
+no process is left. A run on one machine protects nobody from that machine: run.json says `deployment = "one-machine"`.
+Standard library only, and `cryptography` for the certificates: the processes load what they need themselves.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import json
 import os
 import queue
 import signal
-import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,8 +23,8 @@ from typing import Any
 
 from mpc_protocols.errors import Interrupted, StudyInvalid
 from runner import private
-from runner.causes import Report, as_error, first_cause
-from runner.children import PROGRAM, Child, Command, environment, supervise
+from runner.causes import as_error, first_cause
+from runner.children import PROGRAM, Child, Command, supervise
 from runner.leash import Job
 from runner.options import PartyOptions, Progress
 from runner.outdir import LOG, claim, finished, install
@@ -33,7 +32,6 @@ from runner.progress import Display
 from runner.study import Study, load
 
 PARTIES = "parties"
-CERTIFICATES_S = 60
 
 
 def launch(path: Path, out: Path, *, progress: Progress = "human", data: Mapping[str, Path] | None = None,
@@ -78,12 +76,10 @@ def _parties(study: Study, out: Path, data: Mapping[str, Path], display: Display
              program: Sequence[str]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="cosynth-") as name, _interruptions() as interruptions, _aside(display) as show:
         temporary = Path(name)
-        if study.session.tls == "mutual":
-            _certificates(study.path, temporary, program)
         commands = [_command(study, party.name, out / PARTIES / party.name, temporary, data.get(party.name))
                     for party in study.parties]
         children, by_user = supervise(commands, study.session.silence_s, lambda _, line: show(line.decode("utf-8", "replace")),
-                                      program, interruptions)
+                                      program, interruptions, lambda: _certificates(study, temporary))
         _conclude(out, children, by_user)
     run = finished(out / PARTIES / study.leader.name)
     usage = {child.party: child.usage for child in children}
@@ -115,14 +111,12 @@ def _command(study: Study, party: str, out: Path, temporary: Path, data: Path | 
                    temporary / f"{party}.stderr", out / LOG)
 
 
-def _certificates(study: Path, directory: Path, program: Sequence[str]) -> None:
-    """A CA and certificates that live as long as this run. Made in a process of its own: `cryptography` is slow to load."""
-    result = subprocess.run([*program, "certs", "make", str(study), "--out", str(directory)], stdin=subprocess.DEVNULL,
-                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=CERTIFICATES_S, check=False,
-                            env=environment())
-    if result.returncode:
-        sentence = result.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise as_error(Report("", result.returncode, sentence[-1] if sentence else "Certificates could not be made.", 0.0))
+def _certificates(study: Study, directory: Path) -> None:
+    """A CA and certificates that live as long as this run."""
+    if study.session.tls == "mutual":
+        from parties.certificates import make_all
+
+        make_all(directory, [party.name for party in study.parties])
 
 
 @contextlib.contextmanager

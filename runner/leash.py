@@ -1,8 +1,8 @@
 """A party process that the launcher started: it reports to the launcher and never outlives it (DESIGN section 3).
 
-The launcher writes one byte a second to the process's standard input. When that input ends, the launcher is gone; when it is
-silent for silence_s, the launcher is stopped or stuck: either way the process ends by itself. On Linux the kernel kills it
-together with the launcher, too (PR_SET_PDEATHSIG). Standard library only.
+The launcher writes one byte a second to the process's standard input, the first when the certificates exist. When that input
+ends, the launcher is gone; when it is silent for silence_s, the launcher is stopped or stuck: either way the process ends by
+itself. On Linux the kernel kills it together with the launcher, too (PR_SET_PDEATHSIG). Standard library only.
 """
 
 from __future__ import annotations
@@ -48,17 +48,19 @@ class Job:
             raise errors.UsageError(f"--job {path} is for the launcher's own use; run without it.") from None
 
 
-def hold(job: Job, party: str) -> None:
-    """Tie this process to its launcher. Returns at once; a daemon thread listens."""
+def hold(job: Job, party: str) -> threading.Event:
+    """Tie this process to its launcher. Returns at once; a daemon thread listens. The event: the launcher's first byte came."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != job.launcher:
         os._exit(errors.PeerLost.exit_code)
-    threading.Thread(target=_listen, args=(job, party), name="leash", daemon=True).start()
+    ready = threading.Event()
+    threading.Thread(target=_listen, args=(job, party, ready), name="leash", daemon=True).start()
+    return ready
 
 
-def _listen(job: Job, party: str) -> None:
+def _listen(job: Job, party: str, begun: threading.Event) -> None:
     while True:
         ready, _, _ = select.select([0], [], [], job.silence_s)
         if not ready:
@@ -67,6 +69,7 @@ def _listen(job: Job, party: str) -> None:
         if not os.read(0, 4096):
             reason = "is gone"
             break
+        begun.set()
     write_report(Path(job.report), Report(party, errors.PeerLost.exit_code,
                                           f"Party {party} ended because its launcher {reason}; run again.", time.monotonic()))
     os.kill(os.getpid(), signal.SIGTERM)

@@ -76,16 +76,18 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _party(arguments: argparse.Namespace) -> None:
     """Be one party; when the launcher started it, tell it how this ended."""
-    name, job, out = str(arguments.party), None, None
+    name, job, out, ready = str(arguments.party), None, None, None
     _interruptible()
     try:
         if arguments.job is not None:
             job = Job.read(arguments.job)
-            hold(job, name)
+            ready = hold(job, name)
         options = _options(arguments, name, job)
         with claim(options.out) as out:
             from runner.party import run_party
 
+            if ready is not None:
+                ready.wait()
             run_party(options)
     except BaseException as error:
         code, sentence = describe(error, out / LOG if out else None)

@@ -3,7 +3,7 @@
 FAKE_PARTY in the environment: JSON, party -> list of steps, each [name, argument]:
     sleep s · event {..} · fail [class, sentence] · crash · hang (ignores SIGINT and SIGTERM) · stop (SIGSTOP to itself)
     kill n (signal to itself) · default n (the signal's default action: the process dies of it)
-    write (the files of a finished run) · touch file · wait (for ever, politely)
+    write (the files of a finished run) · touch file · wait (for ever, politely) · certified (crash without certificates)
 """
 
 from __future__ import annotations
@@ -55,10 +55,15 @@ def crash(argument: None, options: PartyOptions) -> None:
     raise ValueError("a secret value of a record")
 
 
+def certified(argument: None, options: PartyOptions) -> None:
+    certs = options.certs
+    assert certs is not None and all(path is not None and path.stat().st_size for path in (certs.ca, certs.cert, certs.key))
+
+
 STEPS = {
     "sleep": lambda argument, _: time.sleep(argument),
     "wait": lambda *_: time.sleep(600),
-    "event": event, "fail": fail, "hang": hang, "write": write, "crash": crash,
+    "event": event, "fail": fail, "hang": hang, "write": write, "crash": crash, "certified": certified,
     "stop": lambda *_: os.kill(os.getpid(), signal.SIGSTOP),
     "kill": lambda argument, _: os.kill(os.getpid(), argument),
     "default": lambda argument, _: signal.signal(argument, signal.SIG_DFL),

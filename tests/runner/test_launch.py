@@ -178,7 +178,7 @@ def test_certificates_are_made_and_thrown_away(tmp_path: Path, monkeypatch: pyte
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
     monkeypatch.setattr("tempfile.tempdir", None)
-    told(monkeypatch, north=[["fail", ["DataRefused", "No."]]])
+    told(monkeypatch, north=[["certified", None], ["fail", ["DataRefused", "No."]]])
     study = write_study(tmp_path, ("insecure-loopback", "mutual"))
     with pytest.raises(DataRefused):
         launch(study, tmp_path / "out", program=PROGRAM)
