@@ -6,6 +6,7 @@ import ipaddress
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
 
 from runner.study.model import DataLocation, Party
 from runner.study.table import Table, nearest, shown
@@ -136,7 +137,7 @@ def read_location(table: Table, path: Path) -> DataLocation | None:
         scheme, _, place = url.partition("://")
         if scheme == "duckdb":
             file, mark, rest = place.partition("?")
-            url = f"{scheme}://{(path.parent / file).resolve()}{mark}{rest}"
+            url = f"{scheme}://{quote(str((path.parent / unquote(file)).resolve()))}{mark}{rest}"
         return DataLocation(url=url, table=name)
     if isinstance(given, str) and Path(given).suffix.lower() in FORMATS:
         return DataLocation(path=(path.parent / given).resolve())

@@ -34,6 +34,18 @@ def test_a_valid_study(tmp_path: Path) -> None:
         study.name = "other"  # type: ignore[misc]
 
 
+def test_data_lies_where_the_file_that_names_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the current directory: also a DuckDB database, whose address is a path with escapes."""
+    folder = tmp_path / "50%20? of"
+    folder.mkdir()
+    monkeypatch.chdir(tmp_path)
+    study = load(write_study(folder, ('"south.csv"', '{ url = "duckdb://in/the%20south.db", table = "s.people" }'),
+                             ('"west.csv"', f'{{ url = "duckdb://{tmp_path.as_posix()}/w.db", table = "people" }}')))
+    places = [party.data.locate() for party in study.parties if party.data is not None]
+    assert [place.path for place in places] == [folder / "north.csv", folder / "in" / "the south.db", tmp_path / "w.db"]
+    assert [place.table for place in places] == ["", "s.people", "people"]
+
+
 def test_public_form_is_json_and_holds_no_data(tmp_path: Path) -> None:
     text = json.dumps(load(write_study(tmp_path)).public())
     assert ".csv" not in text and json.loads(text)["aim"]["rounds"] == 4
