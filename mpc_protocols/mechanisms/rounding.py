@@ -32,13 +32,15 @@ def systematic(answers: NDArray[np.float64], theta: float, row_bound: int) -> ND
     A zero answer gives a zero. Raises `ValueError` for answers that are not finite.
     """
     clipped = np.clip(np.asarray(answers, dtype=np.float64), 0.0, float(row_bound))
-    steps = np.cumsum(clipped)
-    if steps.size and not isfinite(steps[-1]):
+    np.cumsum(clipped, out=clipped)
+    if clipped.size and not isfinite(clipped[-1]):
         raise ValueError("the model's answers hold a value that is not finite")
-    steps += theta
-    np.floor(steps, out=steps)
-    rounded = np.diff(steps, prepend=0.0).astype(np.int64)
-    return np.minimum(rounded, row_bound)
+    clipped += theta
+    steps = clipped.astype(np.int64)  # towards zero, which is the floor here
+    rounded = steps.copy()
+    rounded[1:] -= steps[:-1]
+    # differences of floating-point sums may pass a bound that the answers themselves keep
+    return np.minimum(rounded, row_bound, out=rounded)
 
 
 def sum_bound(answers: NDArray[np.float64], row_bound: int) -> int:

@@ -227,7 +227,7 @@ def test_twenty_thousand_selections_fit_the_exact_law() -> None:
 
 
 def test_an_aim_sized_selection_is_quick() -> None:
-    """64 candidates of 1,000,000 cells in all: well under 30 ms each, so ten rounds under 0.3 s (measured here: 5 ms)."""
+    """64 candidates of 1,000,000 cells in all, none pruned: 25-35 ms of CPU each on a busy 2-core machine, about 0.3 s for ten."""
     sizes = {f"c{i}": 125 for i in range(64)} | {"wide": 125}
     rng = np.random.default_rng(0)
     cells = {c: rng.multinomial(45_000, np.full(125 * 125, 1 / 125**2)) for c in sizes}
@@ -238,7 +238,7 @@ def test_an_aim_sized_selection_is_quick() -> None:
     started = process_time()
     for _ in range(5):
         big.select(handles, answers, [F(1)] * 64, [F(100)] * 64, F(35, 1000))
-    assert (process_time() - started) / 5 < 0.1  # three times the target: other programs share the machine
+    assert (process_time() - started) / 5 < 0.1  # about three times what was measured: other programs share the machine
 
 
 def test_gumbel_draws_take_ten_bytes_each() -> None:
