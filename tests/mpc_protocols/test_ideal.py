@@ -227,7 +227,7 @@ def test_twenty_thousand_selections_fit_the_exact_law() -> None:
 
 
 def test_an_aim_sized_selection_is_quick() -> None:
-    """64 candidates of 1,000,000 cells in all, none pruned: 25-35 ms of CPU each on a busy 2-core machine, about 0.3 s for ten."""
+    """64 candidates of 1,000,000 cells in all, none pruned: 25-37 ms of CPU each on busy cores, 0.3 s for ten."""
     sizes = {f"c{i}": 125 for i in range(64)} | {"wide": 125}
     rng = np.random.default_rng(0)
     cells = {c: rng.multinomial(45_000, np.full(125 * 125, 1 / 125**2)) for c in sizes}
