@@ -30,7 +30,10 @@ HANDSHAKE_S = 10.0
 
 
 class Connector:
-    """Opens this party's links and hands each, verified, to `linked(number, channel)`; `failed(error, party)` ends the start."""
+    """Opens this party's links and hands each, verified, to `linked(number, channel)`; `failed(error, party)` ends the start.
+
+    met: parties with which it came to a link or a refusal; `progress` is set whenever one is added.
+    """
 
     def __init__(self, own: Identity, linked: Callable[[int, Channel], None],
                  failed: Callable[[CosynthError, int], None]) -> None:
@@ -38,6 +41,9 @@ class Connector:
         self._linked, self._failed = linked, failed
         self._numbers = {peer.name: number for number, peer in enumerate(self._config.numbered)}
         self._done: set[int] = set()
+        self.closed = False
+        self.met: set[int] = set()
+        self.progress = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: socket.socket | None = None
         self.reasons: dict[int, str] = {}
@@ -52,7 +58,8 @@ class Connector:
             self._spawn(self._dial(number))
 
     def close(self) -> None:
-        """Stop listening and dialling."""
+        """Stop listening and dialling. Does nothing the second time."""
+        self.closed = True
         for task in tuple(self._tasks):
             task.cancel()
         if self._server is not None:
@@ -71,6 +78,15 @@ class Connector:
     def _establish(self, number: int, channel: Channel) -> None:
         self._done.add(number)
         self._linked(number, channel)
+        self._meet(number)
+
+    def _refuse(self, error: CosynthError, number: int) -> None:
+        self._failed(error, number)
+        self._meet(number)
+
+    def _meet(self, number: int) -> None:
+        self.met.add(number)
+        self.progress.set()
 
     # The side that listens.
 
@@ -102,7 +118,7 @@ class Connector:
         except CosynthError as error:
             self._part(sock)
             kept = True
-            self._failed(error, number)
+            self._refuse(error, number)
         finally:
             strangers.release()
             if not kept:
@@ -132,7 +148,7 @@ class Connector:
                 await asyncio.sleep(pause)
                 pause = min(pause * 1.5, 0.5)
             except CosynthError as error:
-                self._failed(error, number)
+                self._refuse(error, number)
                 return
             else:
                 self._establish(number, channel)

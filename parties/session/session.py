@@ -43,6 +43,7 @@ HEARTBEAT_S = 1.0
 _FLUSH_S = 2.0
 _WORKER_S = 3.0
 _EXPLAIN_S = 1.0
+_LINGER_S = 3.0
 _SWITCH_S = 0.001
 
 
@@ -99,7 +100,7 @@ class _Session(Generic[T]):
         self._over = asyncio.Event()
         self._byes: set[int] = set()
         self._bye_changed = asyncio.Event()
-        self._finished = False
+        self._finished = self._interrupted = False
         self._last_words = frames.abort(1, config.number)
         self._closing: list[asyncio.Task[None]] = []
         self._connector: Connector | None = None
@@ -126,10 +127,13 @@ class _Session(Generic[T]):
                 raise
             except BaseException as error:
                 self._stop(error)
+                await self._tell_latecomers()
                 await self._await_worker()
                 raise (self._party.failure or error) from None
             finally:
                 beat.cancel()
+                if self._connector is not None:
+                    self._connector.close()
                 await asyncio.gather(*self._closing, *(self._connector.parting if self._connector else ()))
                 if self._loading is not None:  # a thread in the middle of an import had better finish it
                     await asyncio.wait([self._loading], timeout=_FLUSH_S)
@@ -150,7 +154,7 @@ class _Session(Generic[T]):
             self._missing()
         finally:
             watch.cancel()
-            connector.close()
+        connector.close()
         self._party.session_id = self._agreement.session_id
         self._party.announcements = self._agreement.announcements
         self._observe("agree", "agreed", session=self._party.session_id.hex(), parties=self._names)
@@ -222,6 +226,17 @@ class _Session(Generic[T]):
         else:
             self._outcome.set_exception(error)
 
+    async def _tell_latecomers(self) -> None:
+        """Who has not met all others yet stays a moment, so that they hear why there is no run instead of waiting in vain."""
+        connector = self._connector
+        if connector is None or connector.closed or isinstance(self._party.failure, PeerUnreachable):
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LINGER_S):
+                while not (self._interrupted or connector.met.issuperset(self._config.peers)):
+                    connector.progress.clear()
+                    await connector.progress.wait()
+
     async def _await_worker(self) -> None:
         """Give the body a moment to notice (it may write its last lines); it is a daemon and can be left behind."""
         outcome = self._outcome
@@ -265,6 +280,10 @@ class _Session(Generic[T]):
 
     def _stop(self, error: BaseException, code: int | None = None, culprit: int | None = None) -> None:
         """Record the cause, wake everybody, tell the peers: `code` (by default the error's) and who caused it (this party)."""
+        if isinstance(error, Interrupted):
+            self._interrupted = True
+            if self._connector is not None:
+                self._connector.progress.set()
         if self._party.fail(error):
             own = error.exit_code if isinstance(error, CosynthError) else 1
             self._last_words = frames.abort(own if code is None else code, self._config.number if culprit is None else culprit)
