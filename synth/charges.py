@@ -5,6 +5,7 @@ One privacy unit holds at most s rows. Between neighbouring tables (DESIGN 5; `m
     add-remove   a marginal moves by at most s in L2; a released marginal costs rho = s^2 / (2 sigma^2)
     replace      a marginal moves by at most sqrt(2) s in L2;               rho = s^2 / sigma^2
 
+the number of rows moves by at most s and costs s^2 / (2 sigma^2) under both (`mechanisms/measurement.py`),
 and a selection whose log ratios lie in an interval of length epsilon costs epsilon^2 / 8, whatever the adjacency: the
 oracle scales its integer weights by the sensitivity (s or 2 s times the largest weight), not its epsilon.
 Noise parameters are rounded so that a release never costs more than was asked: sigma^2 up, epsilon down.
@@ -52,6 +53,14 @@ class Charges:
     def sigma2(self, rho: Fraction) -> Fraction:
         """The least noise (to 40 bits, rounded up) at which one released marginal costs at most rho."""
         return max(significant(self.unit_rows * self.cells_moved / (2 * rho), _BITS, up=True), MIN_SIGMA2)
+
+    def counting(self, sigma2: Fraction) -> Fraction:
+        """rho of the number of rows released with noise sigma2; its sensitivity is s (replace: at most that)."""
+        return self.unit_rows * self.unit_rows / (2 * sigma2)
+
+    def total_sigma2(self, rho: Fraction) -> Fraction:
+        """The least noise (to 40 bits, rounded up) at which the number of rows costs at most rho."""
+        return max(significant(self.unit_rows * self.unit_rows / (2 * rho), _BITS, up=True), MIN_SIGMA2)
 
     @staticmethod
     def selecting(epsilon: Fraction) -> Fraction:

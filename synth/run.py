@@ -92,6 +92,12 @@ class Run:
         if cliques:
             self.handles = dict(zip(cliques, self.oracle.prepare(cliques), strict=True))
 
+    def count_rows(self, sigma2: Fraction) -> None:
+        """Ask for the number of rows: for algorithms that measure nothing before they select."""
+        self.oracle.total(sigma2)
+        self.spent += self.plan.charges.counting(sigma2)
+        self.observe("measure", "total", noisy_total=self.noisy_total, sigma=root(sigma2), **self.spending())
+
     def measure_columns(self, columns: Sequence[Clique], sigma2: Fraction, number: int) -> None:
         """Measure one-column marginals as one batch; the first gives the noisy total."""
         values = self.oracle.measure(self.oracle.prepare(columns), sigma2)
