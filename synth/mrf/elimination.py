@@ -20,6 +20,7 @@ from synth.mrf.factor import Array, aligned
 from synth.mrf.junction_tree import Clique, JunctionTree
 from synth.mrf.schedule import subscripts
 
+MOST_CELLS = 2**28  # of one intermediate or final table: 2 GiB
 SMALL_PRODUCT = 64  # below this many multiplications per matrix of a batch, einsum beats matmul
 
 
@@ -52,6 +53,8 @@ def contract(left: Table, right: Table, kept: frozenset[str]) -> Table:
         return prod(size[n] for n in names)
 
     out = batch + rows + cols
+    if cells(out) > MOST_CELLS:
+        raise ValueError(f"this marginal needs a table of {cells(out)} cells over ({', '.join(out)}); ask for fewer columns")
     a = left.values.transpose([left.columns.index(n) for n in batch + rows + summed])
     b = right.values.transpose([right.columns.index(n) for n in batch + summed + cols])
     per_matrix = cells(rows) * cells(cols) * cells(summed)

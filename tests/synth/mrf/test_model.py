@@ -50,6 +50,12 @@ def test_a_long_chain_and_a_star_carry_distant_columns() -> None:
             np.testing.assert_allclose(model.marginal(query), project(sizes, table, query), rtol=1e-9)
 
 
+def test_a_marginal_beyond_memory_is_refused_by_name() -> None:
+    model = fit({f"c{i}": 1000 for i in range(5)}, [])
+    with pytest.raises(ValueError, match=r"needs a table of 1000000000 cells over \(.+\); ask for fewer columns"):
+        model.marginal([f"c{i}" for i in range(5)])
+
+
 def test_answers_belong_to_the_caller() -> None:
     model = fit({"a": 2, "b": 2}, [Measurement(("a", "b"), np.array([1.0, 2.0, 3.0, 4.0]), 1.0)])
     first = model.marginal(("a", "b"))

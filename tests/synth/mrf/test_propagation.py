@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from synth.mrf import schedule
 from synth.mrf.factor import Factor
 from synth.mrf.junction_tree import junction_tree
 from synth.mrf.propagation import Propagation, home
@@ -44,6 +45,26 @@ def test_marginals_follow_every_step(data: st.DataObject, size: float) -> None:
         if kept:
             work.accept()
             theta += step
+
+
+@pytest.mark.parametrize("call_cells", [-(10**9), 0, 10**9])
+def test_every_schedule_gives_the_same_marginals(call_cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Merging all scopes inside a clique, some, or only nested ones: three ways to multiply the same factors."""
+    monkeypatch.setattr(schedule, "CALL_CELLS", call_cells)
+    sizes = {"a": 2, "b": 3, "c": 3, "d": 4, "e": 5, "f": 2, "g": 3}
+    cliques = [("a", "b"), ("b",), ("b", "c"), ("c", "d"), ("a", "d"), ("a", "c"), ("b", "d", "e"), ("d", "e"), ("e", "f")]
+    rng = np.random.default_rng(7)
+    work = Propagation(junction_tree(sizes, cliques), sizes, cliques, 100.0)
+    work.start([])
+    theta = np.zeros_like(work.marginals)
+    for _ in range(3):
+        step = rng.uniform(-1, 1, theta.size)
+        work.evaluate(step)
+        work.accept()
+        theta += step
+        table = joint(sizes, _in_domain_order(work, cliques, theta), 100.0)
+        for layout, margin in zip(work.layouts, work.views(work.marginals), strict=True):
+            np.testing.assert_allclose(margin.reshape(-1), project(sizes, table, layout), rtol=1e-10)
 
 
 def test_a_thousand_large_steps_one_way_and_back_stay_finite() -> None:

@@ -47,7 +47,7 @@ def test_sampling_is_unbiased() -> None:
     sizes = {"a": 2, "b": 3, "c": 4}
     model = _random_model(sizes, [("a", "b"), ("b", "c")], 3)
     rng = np.random.default_rng(11)
-    counts = np.stack([counted(sizes, model.sample(7, rng), ("a", "b", "c")) for _ in range(4000)])
+    counts = np.stack([counted(sizes, model.sample(7, rng, targets=()), ("a", "b", "c")) for _ in range(4000)])
     expected = model.marginal(("a", "b", "c")) * 7 / model.total
     error = counts.std(axis=0) / np.sqrt(len(counts)) + 1e-4
     assert (np.abs(counts.mean(axis=0) - expected) < 5 * error).all()
