@@ -119,11 +119,14 @@ class _Party:
             connect_s=study.session.connect_s, silence_s=study.session.silence_s)
 
     def _count(self) -> None:
-        """Beside the connecting: derive the plan, read and count this party's own table."""
+        """Beside the connecting: derive the plan, read and count this party's own table; then make ready for the end."""
+        from runner.report import prepare
         from runner.synthesis import counted, plan_of
 
         self._plan = plan_of(self._study)
         self._custodian.count(counted(self._plan))
+        if self._name != self._study.leader.name:  # the others wait while the leader fits its model
+            prepare()
 
     def _observe(self, phase: str, event: str, **fields: Any) -> None:
         """An event of this run; what led to it belongs to its phase."""

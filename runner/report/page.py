@@ -13,6 +13,7 @@ import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -58,15 +59,21 @@ def write(directory: Path, comparison: Mapping[str, Any] | None) -> Path:
     return target
 
 
-def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
-    """The whole HTML text."""
+@cache
+def template() -> jinja2.Template:
+    """The page without its figures, compiled."""
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
                                      loader=jinja2.FunctionLoader(_source))
     environment.filters.update(whole=words.whole, plain=words.plain, percent=words.percent, size=words.size,
                                duration=words.duration, moment=words.moment, spelled=words.spelled)
+    return environment.get_template("report.html.j2")
+
+
+def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
+    """The whole HTML text."""
     facts = run.facts
     columns = one_way(run)
-    return environment.get_template("report.html.j2").render(
+    return template().render(
         style=Markup(_source("report.css")), facts=facts, privacy=facts["privacy"], statement=statement(facts),
         algorithm=_algorithm(facts), ledger=_ledger(run), calibration=_calibration(facts["privacy"]), map=_map(run),
         marginals=_marginals(run), columns=[_column(run, one) for one in columns], noisy_total=run.noisy_total,
