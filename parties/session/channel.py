@@ -12,6 +12,10 @@ import ssl
 from abc import ABC, abstractmethod
 from collections import deque
 from itertools import islice
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from parties.session.shim import HeldBack
 
 STAGE = 1 << 18
 """Bytes taken from the socket at once."""
@@ -29,6 +33,7 @@ class Channel(ABC):
         self._stage = bytearray(STAGE)
         self._out: deque[memoryview] = deque()
         self._dead = False
+        self.held_back: HeldBack | None = None
 
     @abstractmethod
     def put(self, header: bytes, payload: memoryview | None = None) -> None:
@@ -67,7 +72,7 @@ class Channel(ABC):
 
     def _receive(self, view: memoryview | bytearray) -> int:
         try:
-            count = self.sock.recv_into(view)
+            count = self.sock.recv_into(view) if self.held_back is None else self.held_back.receive_into(view)
         except BlockingIOError:
             raise
         except OSError as error:

@@ -23,7 +23,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from mpc_protocols.errors import CosynthError, PeerLost, ProtocolAborted
-from parties.session import frames
+from parties.session import frames, shim
 from parties.session.channel import Channel, Closed
 from parties.session.frames import CHUNK, FRAME_COST, HEADER, BadFrame, Header, Kind
 from parties.session.inbox import Inbox, Message
@@ -189,6 +189,7 @@ class Link:
 
     def start(self) -> None:
         """Begin to read (bytes may already wait inside the TLS object)."""
+        self._channel.held_back = shim.hold_back(self._channel.sock, self._loop, self._readable)
         self._loop.add_reader(self._channel.sock.fileno(), self._readable)
         self._loop.call_soon(self._readable)
 

@@ -21,7 +21,7 @@ from contextlib import suppress
 from typing import Any, Generic, NoReturn, TypeVar, cast
 
 from mpc_protocols.errors import CosynthError, Interrupted, PeerLost, PeerUnreachable, ProtocolAborted
-from parties.session import frames, link
+from parties.session import frames, link, shim
 from parties.session.agreement import Agreement
 from parties.session.channel import Channel
 from parties.session.config import SessionConfig
@@ -60,7 +60,7 @@ def run_session(config: SessionConfig, body: Callable[[SessionWire], T], observe
     in its daemon thread; then leave the process by `leave`.
     """
     interval = sys.getswitchinterval()
-    loop = asyncio.SelectorEventLoop()
+    loop = asyncio.SelectorEventLoop(shim.selector())
     try:
         sys.setswitchinterval(_SWITCH_S)
         return loop.run_until_complete(_Session(loop, config, body, observe, tap, beside).run())
