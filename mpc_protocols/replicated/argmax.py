@@ -1,11 +1,17 @@
 """Index of the largest of n shared keys, ties to the lower index, opening the index only (`mechanisms.md` 1.5).
 
-All pairs p < q are compared at once: p beats q unless key_p - key_q is negative, so of equal keys the lower index wins. The
-winner is the one that beats all its opponents: an AND tree over the opponents gives a one-hot vector, of which the XOR of the
-indices is opened.
+All pairs p < q are compared at once: p beats q unless key_p - key_q is negative, so of equal keys the lower index wins and
+exactly one candidate q has lost no comparison: its vector l_q of n - 1 loss bits is zero. That, and nothing else, is opened:
 
-    rounds: 2 + ceil(log2(K - 1)) for the signs (tree), ceil(log2(n - 1)) for the winner, 1 to open: 14 for n = 64, K = 32
-    sent:   about 10 bytes a pair and party
+    e_q = XOR_p l_q[p] & R_q[p],    R_q[p] fresh shared random words of 128 bits that nobody knows (free)
+
+Statement. If l_q = 0 then e_q = 0. Else e_q is uniform and independent of all else, since one of its R_q[p] with l_q[p] = 1 is:
+a simulator that knows the index alone writes 0 there and random words elsewhere. e_q = 0 for a loser with probability 2^-128,
+which the 2^-70 per candidate of `gumbel.BETA` covers with room to spare. A product summed before it travels costs its OUTPUT
+only, so the opening is one round: the masked parts go straight to both others.
+
+    rounds: 2 + ceil(log2(K - 1)) for the signs (tree), 1 to open: 8 for K = 32, whatever n is up to PAIRS comparisons
+    sent:   about 10 bytes a pair and party, and 32 a candidate
 
 Public bound, asserted by the caller: all differences of keys lie in [-2^(K-1), 2^(K-1)). Threat model, masking and
 assumption: `trio`. All three learn the index; keys, margins, ties and every single comparison stay shared.
@@ -16,48 +22,90 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.replicated.bitslice import Words, from_bits, to_bits
-from mpc_protocols.replicated.boolean import BitShare, and_bits, complement, concatenate, open_bits
+from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.replicated.bitslice import Words, to_bits
 from mpc_protocols.replicated.ring import RingShare
 from mpc_protocols.replicated.sign import signs
 from mpc_protocols.replicated.trio import Trio
 
+PAIRS = 1 << 20
+"""Comparisons that go through the adder together: bounds the memory at about 150 MB; 1,448 candidates need one batch."""
+TEST_WORDS = 2
+"""Words of 64 bits in which a loser looks like a winner with probability 2^-128."""
+_TESTED = 1 << 18  # random test words held at a time
+
 
 def argmax(trio: Trio, keys: RingShare) -> int:
     """Open the position of the largest of the shared keys, shape (n,), read as signed ring elements; 0 for n = 1."""
-    count = len(keys)
+    return int(argmax_rows(trio, keys.reshape(1, -1))[0])
+
+
+def argmax_rows(trio: Trio, keys: RingShare) -> NDArray[np.int64]:
+    """`argmax` of every row of keys of shape (rows, n), in the same rounds: int64 of shape (rows,)."""
+    rows, count = keys.shape
     if count == 1:
-        return 0
+        return np.zeros(rows, np.int64)
+    own, following = _losses(trio, keys)
+    parts = trio.zero_bits((rows, count, TEST_WORDS))
+    operation = trio.operation()
+    own_words, next_words = trio.own_reader(operation), trio.next_reader(operation)
+    pair, lost = _duels(count)
+    step = max(1, _TESTED // (TEST_WORDS * rows * (count - 1)))
+    for start in range(0, count, step):
+        block = slice(start, start + step)
+        own_loss, next_loss = own[:, pair[block]], following[:, pair[block]]
+        if trio.me == 0:  # the complement of a shared bit flips component 0
+            own_loss ^= lost[block]
+        elif trio.me == 2:
+            next_loss ^= lost[block]
+        shape = (*own_loss.shape, TEST_WORDS)
+        secret, other = np.empty(shape, np.uint64), np.empty(shape, np.uint64)
+        own_words.fill(secret)
+        next_words.fill(other)
+        other ^= secret
+        other &= _spread(own_loss)
+        secret &= _spread(next_loss)
+        other ^= secret
+        parts[:, block] ^= np.bitwise_xor.reduce(other, axis=2)
+    winners = (_open_parts(trio, parts) == 0).all(axis=2)
+    if not winners.any(axis=1).all():
+        raise ProtocolAborted("a selection opened to no candidate: a peer did not follow the protocol; stop the run")
+    return winners.argmax(axis=1)
+
+
+def _losses(trio: Trio, keys: RingShare) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Both components of [key_p < key_q], p < q in the order of `np.triu_indices`: bits of shape (rows, pairs)."""
+    rows, count = keys.shape
+    planes = 8 * np.dtype(keys.dtype).itemsize
     left, right = np.triu_indices(count, 1)
-    loses = signs(trio, keys[left] - keys[right], 8 * np.dtype(keys.dtype).itemsize, "tree")
-    winners = _one_hot(trio, loses, left, right, count)
-    return _open_index(trio, winners, count)
+    bits = np.empty((2, rows * len(left)), np.uint8)
+    for start in range(0, bits.shape[1], PAIRS):
+        piece = slice(start, min(start + PAIRS, bits.shape[1]))
+        row, which = np.divmod(np.arange(piece.start, piece.stop), len(left))
+        negative = signs(trio, keys[row, left[which]] - keys[row, right[which]], planes, "tree")
+        bits[:, piece] = to_bits(np.stack((negative.own, negative.next)), piece.stop - piece.start)
+    own, following = bits.reshape(2, rows, -1)
+    return own, following
 
 
-def _one_hot(trio: Trio, loses: BitShare, left: NDArray[np.int64], right: NDArray[np.int64], count: int) -> BitShare:
-    """1 where a candidate beats all others: a plane over the candidates."""
-    beats = complement(trio, loses)
-    standing = BitShare(_duels(beats.own, loses.own, left, right, count), _duels(beats.next, loses.next, left, right, count))
-    while len(standing) > 1:
-        half = len(standing) // 2
-        merged = and_bits(trio, standing[:half], standing[half:2 * half])
-        standing = merged if len(standing) % 2 == 0 else concatenate([merged, standing[2 * half:]])
-    return standing[0]
+def _duels(count: int) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
+    """For every candidate and opponent: the number of their pair, and 1 if the pair's bit is the opponent's loss."""
+    left, right = np.triu_indices(count, 1)
+    numbers = np.zeros((count, count), np.intp)
+    numbers[left, right] = numbers[right, left] = np.arange(len(left))
+    candidate = np.arange(count)[:, np.newaxis]
+    opponent = np.arange(count - 1) + (np.arange(count - 1) >= candidate)
+    return numbers[candidate, opponent], (opponent < candidate).astype(np.uint8)
 
 
-def _duels(beats: Words, loses: Words, left: NDArray[np.int64], right: NDArray[np.int64], count: int) -> Words:
-    """One component's bits of the pairs as planes (count - 1, words): opponent by opponent, candidates along the words."""
-    duels = np.zeros((count - 1, count), np.uint32)
-    duels[right - 1, left] = to_bits(beats, len(left))  # candidate p meets q > p in row q - 1
-    duels[left, right] = to_bits(loses, len(left))  # candidate q meets p < q in row p
-    return from_bits(duels)
+def _spread(bits: NDArray[np.uint8]) -> Words:
+    """All ones where a bit is 1, with an axis for the words of a test."""
+    return np.negative(bits.astype(np.uint64))[..., np.newaxis]
 
 
-def _open_index(trio: Trio, winners: BitShare, count: int) -> int:
-    """XOR of the positions set in the one-hot plane, opened; one word of 64 bits per party."""
-    positions = np.arange(count, dtype=np.uint64)
-
-    def index(plane: Words) -> Words:
-        return np.bitwise_xor.reduce(positions * to_bits(plane, count, np.uint64), keepdims=True)
-
-    return int(open_bits(trio, BitShare(index(winners.own), index(winners.next)))[0])
+def _open_parts(trio: Trio, parts: Words) -> Words:
+    """XOR of the three parties' masked parts, revealed to all. 1 round, their size to either neighbour."""
+    for peer in (trio.left, trio.right):
+        trio.send(peer, parts)
+    opened: Words = parts ^ trio.receive(trio.left, parts.shape, np.uint64) ^ trio.receive(trio.right, parts.shape, np.uint64)
+    return opened

@@ -20,6 +20,7 @@ from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.replicated.absolute import BATCH, adder_for
 from mpc_protocols.replicated.answers import bitmap_size
+from mpc_protocols.replicated.argmax import PAIRS, TEST_WORDS
 from mpc_protocols.replicated.bitslice import piece_lengths, words_for
 from mpc_protocols.replicated.contribution import SEED_BYTES
 from mpc_protocols.replicated.sampling import gumbel_layout
@@ -144,16 +145,15 @@ def gaussian_noise(tally: Tally, sampler: Sampler, cells: int, element: int = 4)
             weighted_sum(tally, layout.digits + 1, size, element)
 
 
-def argmax(tally: Tally, candidates: int, element: int = 4) -> None:
-    """`argmax.argmax`, the opening included."""
+def argmax(tally: Tally, candidates: int, element: int = 4, rows: int = 1) -> None:
+    """`argmax.argmax`, or `argmax_rows`, the opening included."""
     if candidates == 1:
         return
-    signs(tally, candidates * (candidates - 1) // 2, 8 * element, "tree")
-    opponents = candidates - 1
-    while opponents > 1:
-        products(tally, opponents // 2 * words_for(candidates), WORD)
-        opponents -= opponents // 2
-    opening(tally, 1, WORD)
+    pairs = rows * candidates * (candidates - 1) // 2
+    for start in range(0, pairs, PAIRS):
+        signs(tally, min(PAIRS, pairs - start), 8 * element, "tree")
+    tests = rows * candidates * TEST_WORDS * WORD
+    tally.step([(i, j, tests) for i in range(3) for j in ((i - 1) % 3, (i + 1) % 3)])
 
 
 # -- steps of the oracle ---------------------------------------------------------------------------------------------------

@@ -90,8 +90,6 @@ class ComputingParty:
                 sums = lift(self._trio, sums)
             keys = _weighted(self._trio, sums, plan) + noise
             winner = argmax(self._trio, keys)
-            if winner >= len(plan.kept):
-                raise ProtocolAborted(f"the selection of step {step.number} opened to no candidate; stop the run")
         position = plan.kept[winner]
         self.state.learn_selection(step, position)
         self._observe("select", "selected", step=step.number, position=position, candidates=len(step.handles),

@@ -111,7 +111,7 @@ def test_argmax_costs(count: int) -> None:
         tally = check(lambda trio, shares=shares: argmax.argmax(trio, shares[trio.me]),  # type: ignore[misc]
                       lambda t, dtype=dtype: costs.argmax(t, count, np.dtype(dtype).itemsize))  # type: ignore[misc]
         if count == 64:
-            assert tally.rounds <= 16  # `mechanisms.md` 0: 15 rounds and the opening
+            assert tally.rounds <= 9  # `mechanisms.md` 0: 15 rounds and the opening
 
 
 @pytest.mark.parametrize(("count", "a"), [(1, 0), (64, 4), (65, 14), (320, 1), (321, 1)])
