@@ -24,9 +24,11 @@ from runner.study import DataLocation, Party, Study
 from runner.study.table import nearest
 
 if TYPE_CHECKING:
-    from synth.aim import AimPlan
+    from synth.plan import Plan
 
 CONNECT_S = 3.0
+TOO_LARGE = {"aim": "it is never measured itself, only its subsets are", "mwem": "it is never measured",
+             "mst": "no tree will hold this pair"}
 SOON_DAYS = 30
 
 
@@ -90,14 +92,14 @@ def findings(path: Path, party: str | None, private: Path | None, connect: bool)
         yield from _peers(study, party)
 
 
-def _planned(study: Study, plan: AimPlan) -> Iterator[Finding]:
+def _planned(study: Study, plan: Plan) -> Iterator[Finding]:
     rounds = "up to " * (plan.rounds[0] != plan.rounds[1]) + str(plan.rounds[1])
     yield fine(f"budget: rho {float(plan.budget.rho_cap):.4g} for epsilon {float(study.privacy.epsilon):g}, delta "
                f"{float(study.privacy.delta):g}; {rounds} rounds among {len(plan.candidates)} candidates")
     for clique in plan.oversized:
         size = study.domain.cells(clique) * 8 / 2**20
         yield note(f"{' x '.join(clique)} ({size:.1f} MiB) is too large for max_model_mb = {study.settings.max_model_mb:g}: "
-                   "it is never measured itself, only its subsets are")
+                   + TOO_LARGE[study.algorithm])
 
 
 def _everybody(study: Study) -> Iterator[Finding]:
@@ -194,7 +196,7 @@ def _key_fits(cert: Path, key: Path) -> None:
                            "with it.") from None
 
 
-def _budget(study: Study, party: str, own: Private, plan: AimPlan) -> Iterator[Finding]:
+def _budget(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Finding]:
     with contextlib.suppress(StudyInvalid):  # a party that should not be there: named already
         data = private_file.location(study, party, own)
         if data is None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique
     from parties.counting import LocalTable
     from parties.ledger import OpenRun
-    from synth.aim import AimPlan
+    from synth.plan import Plan
 
 log = logging.getLogger("cosynth.custodian")
 
@@ -56,7 +56,7 @@ class Custodian:
         """The counted marginals; None if this party only computes."""
         return None if self._table is None else self._table.counts
 
-    def reserve(self, plan: AimPlan, session: bytes, digest: bytes, computes: bool) -> None:
+    def reserve(self, plan: Plan, session: bytes, digest: bytes, computes: bool) -> None:
         """Charge the study's whole budget to the ledger, before the first share leaves. Raises `BudgetRefused`."""
         if self._data is None:
             return

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from parties.session import SessionConfig, SessionWire
     from runner.release import Release
     from synth.accounting import Accountant
-    from synth.aim import AimPlan
+    from synth.plan import Plan
 
 COUNTERS_LIMIT = 8 << 20
 """Bytes of one party's counters, or of what the leader makes of them; the leader's events are most of it."""
@@ -96,7 +96,7 @@ class _Party:
         self._meter = Meter()
         self._started, self._clock = datetime.now(UTC), time.monotonic()
         self._digest = digest(study, _ca_fingerprint(options))
-        self._plan: AimPlan | None = None
+        self._plan: Plan | None = None
         self._last = 0
 
     def run(self) -> None:
@@ -180,7 +180,7 @@ class _Party:
         for number in others:
             stream.send(number, b"")
 
-    def _compute(self, wire: SessionWire, setting: Any, counts: Any, plan: AimPlan, limit: int) -> Release:
+    def _compute(self, wire: SessionWire, setting: Any, counts: Any, plan: Plan, limit: int) -> Release:
         """A computing party's part: the leader runs the synthesizer, the others obey; returns the release."""
         from mpc_protocols.replicated.oracle import ReplicatedOracle, follow
         from parties.journal import Header, Journal
@@ -204,7 +204,7 @@ class _Party:
         journal.end(0)
         return release
 
-    def _contribute(self, wire: SessionWire, setting: Any, counts: Any, plan: AimPlan, limit: int) -> Release:
+    def _contribute(self, wire: SessionWire, setting: Any, counts: Any, plan: Plan, limit: int) -> Release:
         """A contributor's part: masked counts go out, the release comes in."""
         from mpc_protocols.replicated.oracle import contribute
 
@@ -232,7 +232,7 @@ class _Party:
         payload = wire.fork("release").receive_up_to(1, size_limit(self._study.domain, limit))
         return parse(payload, self._study.domain, limit, self._study.leader.name)
 
-    def _finish(self, wire: SessionWire, plan: AimPlan, release: Release) -> None:
+    def _finish(self, wire: SessionWire, plan: Plan, release: Release) -> None:
         """Hand out the release (leader), exchange counters, write the files, settle the ledger."""
         from runner.outputs import write_outputs
         from runner.release import parse
@@ -281,7 +281,7 @@ class _Party:
         return shared
 
 
-def describe(study: Study, plan: AimPlan, release: Release, shared: Mapping[str, Any], session: bytes, study_digest: bytes,
+def describe(study: Study, plan: Plan, release: Release, shared: Mapping[str, Any], session: bytes, study_digest: bytes,
              deployment: str) -> dict[str, Any]:
     """The content of run.json (DESIGN section 8): a function of the study, the release and the traffic counters."""
     privacy = study.privacy

@@ -165,6 +165,7 @@ def _fitted(event: Mapping[str, Any]) -> str:
 WORDS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], str]] = {
     ("select", "selected"): _selected,
     ("measure", "measured"): _measured,
+    ("measure", "total"): lambda event: f"about {event['noisy_total']:,.0f} rows, noise sd {event['sigma']:.3g}",
     ("fit", "fitted"): _fitted,
     ("measure", "opened"): lambda event: f"step {event['step']}: {event['cells']:,} noisy counts opened",
     ("connect", "waiting"): lambda event: f"{event['party']} is waiting for {', '.join(event['for'])}",

@@ -6,26 +6,34 @@ Public and deterministic: check, plan, the leader and every follower call this w
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
 
 from runner.study import ADAPTIVE, Study
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique, Event, MarginalOracle, Setting
     from runner.release import Release
-    from synth.aim import AimPlan, Observe
+    from synth.plan import Config, Observe, Plan
+    from synth.run import Synthesis
 
 
-def plan_of(study: Study) -> AimPlan:
-    """The study's AIM plan: budget, noise, rounds, candidates. Raises `StudyInvalid`."""
-    from synth.aim import AimConfig, plan
+def plan_of(study: Study) -> Plan:
+    """The plan of the study's algorithm: budget, noise, rounds, candidates. Raises `StudyInvalid`."""
+    from synth import aim, mst, mwem
 
-    own = study.settings
-    config = AimConfig(rounds=None if own.rounds == ADAPTIVE else own.rounds, max_model_mb=own.max_model_mb,
-                       select_share=own.select_share, prune=own.prune, synthetic_rows=own.synthetic_rows)
-    return plan(study.domain, study.workload, config, epsilon=float(study.privacy.epsilon), delta=float(study.privacy.delta),
-                adjacency=study.privacy.adjacency, unit_rows=study.privacy.unit.rows)
+    own, privacy = study.settings, study.privacy
+
+    def fixed(plan: Callable[..., Plan], config: Config) -> Plan:
+        return plan(study.domain, study.workload, config, epsilon=float(privacy.epsilon), delta=float(privacy.delta),
+                    adjacency=privacy.adjacency, unit_rows=privacy.unit.rows)
+
+    if study.algorithm == "mst":
+        return fixed(mst.plan, mst.MstConfig(own.max_model_mb, own.synthetic_rows))
+    if study.algorithm == "mwem":  # its rounds are a number: the study's reader lets AIM's alone be adaptive
+        return fixed(mwem.plan, mwem.MwemConfig(cast(int, own.rounds), own.max_model_mb, own.prune, own.synthetic_rows))
+    return fixed(aim.plan, aim.AimConfig(None if own.rounds == ADAPTIVE else own.rounds, own.max_model_mb, own.select_share,
+                                         own.prune, own.synthetic_rows))
 
 
 def setting_of(study: Study, custodians: int, session: bytes) -> Setting:
@@ -36,7 +44,7 @@ def setting_of(study: Study, custodians: int, session: bytes) -> Setting:
     return Setting(study.domain.sizes, privacy.adjacency, privacy.unit.rows, custodians * privacy.max_rows, session)
 
 
-def counted(plan: AimPlan) -> list[Clique]:
+def counted(plan: Plan) -> list[Clique]:
     """The cliques a custodian counts in its one pass: all that any step of the run may ask for."""
     return [*plan.singles, *plan.candidates]
 
@@ -46,7 +54,7 @@ def row_limit(study: Study, custodians: int) -> int:
     return study.settings.synthetic_rows or 2 * custodians * study.privacy.max_rows
 
 
-def synthesize(oracle: MarginalOracle, plan: AimPlan, observe: Observe, most_rows: int, events: Sequence[Event]) -> Release:
+def synthesize(oracle: MarginalOracle, plan: Plan, observe: Observe, most_rows: int, events: Sequence[Event]) -> Release:
     """Run the plan on an oracle and sample the table.
 
     events: the list that this party's accountant appends to.
@@ -54,12 +62,24 @@ def synthesize(oracle: MarginalOracle, plan: AimPlan, observe: Observe, most_row
     import numpy as np
 
     from runner.release import Release
-    from synth.aim import run
 
-    synthesis = run(oracle, plan, observe)
+    synthesis = _run(oracle, plan, observe)
     rows = min(synthesis.rows, most_rows)
     # sampling from the released model is post-processing: its seed is no secret and costs nothing
-    codes = synthesis.model.sample(rows, np.random.default_rng(secrets.randbits(128)))
+    codes = synthesis.model.sample(rows, np.random.default_rng(secrets.randbits(128)), targets=plan.workload.cliques)
     observe("sample", "sampled", rows=rows)
     return Release(codes, synthesis.model.to_bytes(), synthesis.measurements, synthesis.selected, synthesis.noisy_total,
                    secrets.randbits(64), tuple(events))
+
+
+def _run(oracle: MarginalOracle, plan: Plan, observe: Observe) -> Synthesis:
+    """The algorithm that made the plan."""
+    from synth import aim, mst, mwem
+
+    if isinstance(plan, mst.MstPlan):
+        return mst.run(oracle, plan, observe)
+    if isinstance(plan, mwem.MwemPlan):
+        return mwem.run(oracle, plan, observe)
+    if isinstance(plan, aim.AimPlan):
+        return aim.run(oracle, plan, observe)
+    raise TypeError(f"no synthesizer runs a {type(plan).__name__}")

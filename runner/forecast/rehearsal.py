@@ -18,7 +18,7 @@ from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.replicated import costs
 from mpc_protocols.replicated.answers import encode
 from mpc_protocols.replicated.contribution import blocks
-from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep
+from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, TotalStep
 from runner.forecast.invented import InventedTable
 
 if TYPE_CHECKING:
@@ -86,6 +86,21 @@ class Rehearsal(MarginalOracle):
         return self._ideal.measure(handles, sigma2)
 
     def total(self, sigma2: Fraction) -> int:
+        state = self._ideal.state
+        step = TotalStep(state.next_number, sigma2)
+        sampler, announced = state.plan_total(step).sampler, len(step.to_bytes())
+        self.noise += 1
+        if state.shared:
+            costs.measure(self.tally, announced, sampler, 1)
+            return self._ideal.total(sigma2)
+        # nothing is shared yet: the smallest column travels for it, with an agreement of its own (`replicated.party`)
+        smallest = (min(self.setting.sizes, key=lambda column: self.setting.sizes[column]),)
+        cells = self.setting.cells(smallest)
+        costs.prepare(self.tally, announced, len(PrepareStep((smallest,)).to_bytes()), [cells])
+        costs.agreement(self.tally)
+        costs.gaussian_noise(self.tally, sampler, 1)
+        costs.opening(self.tally, 1)
+        self.shared_cells += cells
         return self._ideal.total(sigma2)
 
     def close(self) -> None:

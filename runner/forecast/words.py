@@ -5,6 +5,13 @@ from __future__ import annotations
 from runner.forecast.predict import Forecast
 from runner.study import ADAPTIVE, Study
 
+ASKED = {
+    "aim": "each column once, then {count} round{s}: which of {candidates} marginals is worst, and its counts",
+    "mwem": "the number of rows, then {count} round{s}: which of {candidates} cliques is worst, and its counts",
+    "mst": "each column once, then {count} time{s} which of {candidates} pairs is least independent, at last their counts",
+}
+"""What the parties ask of the data, by algorithm."""
+
 
 def words(study: Study, expected: Forecast) -> str:
     """The text that `plan` prints."""
@@ -14,15 +21,17 @@ def words(study: Study, expected: Forecast) -> str:
 def _questions(study: Study, expected: Forecast) -> list[str]:
     privacy, asked = expected.privacy, expected.questions
     low, high = asked["rounds"]
-    rounds = f"{high} rounds" if low == high else f"{low} to {high} rounds"
+    count = str(high) if low == high else f"{low} to {high}"
     lines = [
         f"{study.name}: {study.algorithm} on {study.backend}, {len(study.parties)} parties, {len(study.domain)} columns",
         f"privacy    epsilon {privacy['epsilon']:g}, delta {privacy['delta']:g} ({privacy['adjacency']}; unit: "
         f"{privacy['unit']}); rho {privacy['rho']:.4g} in all",
-        f"questions  each column once, then {rounds}: which of {asked['candidates']:,} marginals is worst, and its counts",
-        f"noise      standard deviation {asked['noise_sd']:.3g} a count" + (", less in later rounds" if low != high else ""),
+        "questions  " + ASKED[study.algorithm].format(count=count, s="s" * (high != 1), candidates=f"{asked['candidates']:,}"),
+        f"noise      standard deviation {asked['noise_sd']:.3g} a count"
+        + (", less in later rounds" if study.settings.rounds == ADAPTIVE else ""),
     ]
-    return lines + [f"too large  {' x '.join(clique)} exceeds max_model_mb: only its subsets are measured"
+    left_out = "only its subsets are measured" if study.algorithm == "aim" else "it is not measured"
+    return lines + [f"too large  {' x '.join(clique)} exceeds max_model_mb: {left_out}"
                     for clique in expected.oversized]
 
 

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from synth.workload import Workload
 
 ADAPTIVE: Literal["adaptive"] = "adaptive"
+ALGORITHMS = {
+    "aim": ("rounds", "max_model_mb", "select_share", "prune", "synthetic_rows"),
+    "mwem": ("rounds", "max_model_mb", "prune", "synthetic_rows"),
+    "mst": ("max_model_mb", "synthetic_rows"),
+}
+"""The algorithms of the contract, each with the keys of its table."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +200,8 @@ class Study:
                                                        "max_custodians": unit.max_custodians},
             },
             "workload": dict(self.workload_spec),
-            self.algorithm: {key: value for key, value in vars(self.settings).items() if value is not None},
+            self.algorithm: {key: value for key in ALGORITHMS[self.algorithm]
+                             if (value := getattr(self.settings, key)) is not None},
             "domain": self.domain.to_spec(),
             "session": dict(vars(self.session)),
             "party": [{"name": party.name, "address": party.address, "compute": party.compute} for party in self.parties],

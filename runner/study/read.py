@@ -16,22 +16,16 @@ from typing import Any, cast
 
 from mpc_protocols.errors import StudyInvalid
 from runner.failures import reason
-from runner.study.model import ADAPTIVE, Privacy, Session, Settings, Study, Unit
+from runner.study.model import ADAPTIVE, ALGORITHMS, Privacy, Session, Settings, Study, Unit
 from runner.study.parties import read_parties
 from runner.study.table import Table, nearest, read_toml, shown
 from runner.study.vertical import read_alignment
 from synth.domain import Column, Domain, column_from_spec
 from synth.workload import MOST_CANDIDATES, Workload
 
-ALGORITHMS = {
-    "aim": ("rounds", "max_model_mb", "select_share", "prune", "synthetic_rows"),
-    "mwem": ("rounds", "max_model_mb", "prune", "synthetic_rows"),
-    "mst": ("max_model_mb", "synthetic_rows"),
-}
-"""The algorithms of the contract, each with the keys of its table."""
 BACKENDS = ("replicated", "shamir", "additive", "paillier", "ideal")
 PARTITIONS = ("horizontal", "vertical")
-AVAILABLE = {"algorithm": ("aim",), "backend": ("replicated", "ideal"), "partition": ("horizontal",)}
+AVAILABLE = {"algorithm": tuple(ALGORITHMS), "backend": ("replicated", "ideal"), "partition": ("horizontal",)}
 """What this version runs."""
 WORKLOAD = ("cliques", "degree", "count", "seed")
 SECTIONS = ("study", "privacy", "workload", *ALGORITHMS, "domain", "alignment", "session", "party")
