@@ -1,4 +1,4 @@
-"""Oracles and tables for AIM's tests."""
+"""Oracles, guards and tables for the tests of synthesizers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Adjacency, Clique, Event, Guard, Handle, LocalCounts, MarginalOracle, Setting
 from mpc_protocols.ideal import IdealOracle
-from synth.charges import Charges
+from synth.charges import Charges, cell_distance
 from synth.domain import Codes, Domain
 from synth.metrics import marginal
 
@@ -41,7 +42,7 @@ def chain(rows: int, rng: np.random.Generator) -> tuple[Domain, NDArray[np.int64
 
 
 class ScriptedOracle(MarginalOracle):
-    """Answers as a script says, charges exactly what AIM plans, and keeps what it was asked.
+    """Answers as a script says, charges exactly what is planned, and keeps what it was asked.
 
     Without noise it selects the largest score and measures the truth; with `rng` it selects anything and measures nonsense,
     whose size varies wildly: the adversary of a test that a budget holds whatever the answers are.
@@ -91,4 +92,23 @@ class ScriptedOracle(MarginalOracle):
         return values
 
     def total(self, sigma2: Fraction) -> int:
-        raise AssertionError("AIM has no need of total(): the first marginals give it")
+        assert self.total_seen is None, "marginals give the total: nobody needs to ask for it"
+        beta = 2 * cell_distance(sigma2) + Fraction(1, 2**57)
+        self.guard.authorise(Event("total", self.charges.counting(sigma2), beta), b"")
+        rows = int(self.counts([tuple(self.setting.sizes)[:1]])[0].sum())
+        if self.rng is not None:
+            rows += int(self.rng.normal(0, 10 ** self.rng.uniform(-1, 5)))
+        self.total_seen = float(rows)
+        return rows
+
+
+class RefuseThird:
+    """A guard that refuses the third release. asked: what was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def authorise(self, event: Event, inputs: bytes) -> None:
+        self.asked.append(event.what)
+        if len(self.asked) == 3:
+            raise BudgetRefused("The custodian's cap is reached.")

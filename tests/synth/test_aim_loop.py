@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import BudgetRefused
-from mpc_protocols.functionality import Adjacency, Event
+from mpc_protocols.functionality import Adjacency
 from synth import aim
 from synth.accounting import Accountant
 from synth.aim import AimConfig, AimPlan
 from synth.domain import Domain
 from synth.metrics import workload_error
 from synth.workload import Workload
-from tests.synth.oracles import ScriptedOracle, chain, codes_domain, ideal
+from tests.synth.oracles import RefuseThird, ScriptedOracle, chain, codes_domain, ideal
 
 ROWS = 20_000
 DOMAIN, CODES = chain(ROWS, np.random.default_rng(11))
@@ -92,14 +92,6 @@ def test_scores_grow_with_the_distance_and_fall_with_the_penalty() -> None:
 
 
 def test_a_refused_release_ends_the_run_before_anything_else_is_asked() -> None:
-    class RefuseThird:
-        def __init__(self) -> None:
-            self.asked: list[str] = []
-
-        def authorise(self, event: Event, inputs: bytes) -> None:
-            self.asked.append(event.what)
-            if len(self.asked) == 3:
-                raise BudgetRefused("The custodian's cap is reached.")
 
     guard = RefuseThird()
     with pytest.raises(BudgetRefused, match="cap is reached"):
