@@ -26,28 +26,25 @@ from numpy.typing import NDArray
 from mpc_protocols.replicated.bitslice import Elements, bit_pieces, words_for
 from mpc_protocols.replicated.boolean import BitShare
 from mpc_protocols.replicated.ring import RingShare, reshare, sum_segments
-from mpc_protocols.replicated.search import ROUND_BYTES, merge_schedule
-from mpc_protocols.replicated.sign import Adder, share_operands, sign_of
+from mpc_protocols.replicated.sign import Adder, adder_for, share_operands, sign_of
 from mpc_protocols.replicated.trio import Trio
 
 BATCH = 1 << 20
 """Cells that go through the adder together: bounds the memory at about 20 bytes a cell of one batch."""
 
 
-def adder_for(cells: int, planes: int) -> Adder:
-    """Ripple for many cells, tree for few: the least rounds * ROUND_BYTES + bytes; from public sizes, alike at all parties."""
-    tree = [planes - 1, *merge_schedule(planes - 1)]
-    saved_rounds = planes - 1 - len(tree)
-    extra_bytes = (sum(tree) - (planes - 1)) * 8 * words_for(cells)
-    return "tree" if saved_rounds * -(-cells // BATCH) * ROUND_BYTES > extra_bytes else "ripple"
+def score_adder(cells: int, planes: int, round_bytes: int, batch: int = BATCH) -> Adder:
+    """The adder of `absolute_sums` for so many cells."""
+    return adder_for(planes - 1, words_for(cells), round_bytes, -(-cells // batch))
 
 
-def absolute_sums(trio: Trio, known: Elements, lengths: NDArray[np.int64], planes: int, adder: Adder = "ripple",
+def absolute_sums(trio: Trio, known: Elements, lengths: NDArray[np.int64], planes: int, adder: Adder | None = None,
                   batch: int = BATCH) -> RingShare:
     """Segment sums of |a + b|: `known` is a at P0 and b at P1 and P2, of shape (cells,); `lengths` covers the cells.
 
-    Result: one shared element per segment. `batch` is the same at all parties.
+    Result: one shared element per segment. `batch` and `adder` (None: `score_adder`) are the same at all parties.
     """
+    adder = adder or score_adder(len(known), planes, trio.round_bytes, batch)
     if int(lengths.sum()) != len(known):
         raise ValueError(f"segments of {int(lengths.sum())} cells do not cover {len(known)}")
     parts = np.zeros(len(lengths), known.dtype)

@@ -70,7 +70,8 @@ def argmax_rows(trio: Trio, keys: RingShare) -> NDArray[np.int64]:
     winners = (_open_parts(trio, parts) == 0).all(axis=2)
     if not winners.any(axis=1).all():
         raise ProtocolAborted("a selection opened to no candidate: a peer did not follow the protocol; stop the run")
-    return winners.argmax(axis=1)
+    index: NDArray[np.int64] = winners.argmax(axis=1)
+    return index
 
 
 def _losses(trio: Trio, keys: RingShare) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

@@ -18,14 +18,15 @@ from dataclasses import dataclass
 
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
-from mpc_protocols.replicated.absolute import BATCH, adder_for
+from mpc_protocols.replicated.absolute import BATCH, score_adder
+from mpc_protocols.replicated.alias import AliasTable, alias_table, schedule
 from mpc_protocols.replicated.answers import bitmap_size
 from mpc_protocols.replicated.argmax import PAIRS, TEST_WORDS
 from mpc_protocols.replicated.bitslice import piece_lengths, words_for
 from mpc_protocols.replicated.contribution import SEED_BYTES
-from mpc_protocols.replicated.sampling import gumbel_layout
-from mpc_protocols.replicated.search import Layout, batch_words, layout_for, merge_schedule, schedule
-from mpc_protocols.replicated.sign import Adder
+from mpc_protocols.replicated.sampling import batches, noise_adder
+from mpc_protocols.replicated.sign import Adder, merge_schedule
+from mpc_protocols.replicated.trio import ROUND_BYTES
 
 WORD = 8
 """Bytes of a word of 64 bits."""
@@ -121,28 +122,29 @@ def lift(tally: Tally, cells: int) -> None:
     weighted_sum(tally, 1, cells, 8)
 
 
-def table_search(tally: Tally, layout: Layout, thresholds: int, bits: int, words: int) -> None:
-    """`search.search`."""
-    for gates in schedule(layout, thresholds, bits):
+def draws(tally: Tally, table: AliasTable, words: int, adder: Adder) -> None:
+    """`alias.draw`."""
+    for gates in schedule(table, adder):
         products(tally, gates * words, WORD)
 
 
-def gumbel_noise(tally: Tally, candidates: int, a: int, element: int = 4) -> None:
+def gumbel_noise(tally: Tally, candidates: int, a: int, element: int = 4, round_bytes: int = ROUND_BYTES) -> None:
     """`sampling.gumbel_noise`."""
-    layout = gumbel_layout(candidates)
-    table_search(tally, layout, gumbel.HIGH - gumbel.LOW, gumbel.BITS, words_for(candidates))
-    weighted_sum(tally, layout.digits + a, candidates, element)
+    table = alias_table(gumbel.THRESHOLDS, gumbel.BITS)
+    adder = noise_adder(table, candidates, round_bytes)
+    for cells in batches(candidates):
+        draws(tally, table, words_for(cells), adder)
+        weighted_sum(tally, table.index_bits + a, cells, element)
 
 
-def gaussian_noise(tally: Tally, sampler: Sampler, cells: int, element: int = 4) -> None:
+def gaussian_noise(tally: Tally, sampler: Sampler, cells: int, element: int = 4, round_bytes: int = ROUND_BYTES) -> None:
     """`sampling.gaussian_noise`."""
-    for _, table in sampler.parts:
-        layout = layout_for(table.bound, gaussian.BITS, words_for(cells))
-        batch = 64 * batch_words(layout, gaussian.BITS)
-        for start in range(0, cells, batch):
-            size = min(batch, cells - start)
-            table_search(tally, layout, table.bound, gaussian.BITS, words_for(size))
-            weighted_sum(tally, layout.digits + 1, size, element)
+    for _, half in sampler.parts:
+        table = alias_table(half.thresholds, gaussian.BITS)
+        adder = noise_adder(table, cells, round_bytes)
+        for size in batches(cells):
+            draws(tally, table, words_for(size), adder)
+            weighted_sum(tally, table.index_bits + 1, size, element)
 
 
 def argmax(tally: Tally, candidates: int, element: int = 4, rows: int = 1) -> None:
@@ -188,7 +190,7 @@ def prepare(tally: Tally, step: int, request: int, blocks: Sequence[int]) -> Non
 
 
 def select(tally: Tally, step: int, answers: int, cells: int, nonzero: int, candidates: int, a: int, planes: int,
-           ring_bits: int = 32) -> None:
+           ring_bits: int = 32, round_bytes: int = ROUND_BYTES) -> None:
     """`ReplicatedOracle.select`: `candidates` kept, of `cells` in all, `nonzero` with an answer other than 0.
 
     answers: bytes of the compressed answers (`answers.encoded_limit` bounds them). a, planes, ring_bits: of the plan.
@@ -200,19 +202,19 @@ def select(tally: Tally, step: int, answers: int, cells: int, nonzero: int, cand
         return
     announce(tally, step, [(1, 2, answers), (1, 0, bitmap_size(cells))])
     agreement(tally)
-    gumbel_noise(tally, candidates, a, element)
+    gumbel_noise(tally, candidates, a, element, round_bytes)
     if nonzero:
-        absolute_sums(tally, nonzero, candidates, planes, adder_for(nonzero, planes), BATCH)
+        absolute_sums(tally, nonzero, candidates, planes, score_adder(nonzero, planes, round_bytes), BATCH)
     if ring_bits == 64:
         lift(tally, candidates)
     argmax(tally, candidates, element)
 
 
-def measure(tally: Tally, step: int, sampler: Sampler, cells: int) -> None:
+def measure(tally: Tally, step: int, sampler: Sampler, cells: int, round_bytes: int = ROUND_BYTES) -> None:
     """`ReplicatedOracle.measure` of `cells` in all, or `total` (one cell) once something is shared."""
     announce(tally, step)
     agreement(tally)
-    gaussian_noise(tally, sampler, cells)
+    gaussian_noise(tally, sampler, cells, 4, round_bytes)
     opening(tally, cells)
 
 

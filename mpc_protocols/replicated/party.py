@@ -29,7 +29,7 @@ from mpc_protocols.functionality import Clique, Guard, Handle, LocalCounts, Sett
 from mpc_protocols.mechanisms.measurement import MeasurePlan
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.replicated import answers as encoding
-from mpc_protocols.replicated.absolute import absolute_sums, adder_for
+from mpc_protocols.replicated.absolute import absolute_sums
 from mpc_protocols.replicated.argmax import argmax
 from mpc_protocols.replicated.bitslice import Elements
 from mpc_protocols.replicated.conversion import lift
@@ -200,7 +200,7 @@ class ComputingParty:
         total = int(signed.sum())
         if total == 0:
             return plain
-        return plain + absolute_sums(self._trio, np.concatenate(known), signed, plan.sign_bits, adder_for(total, plan.sign_bits))
+        return plain + absolute_sums(self._trio, np.concatenate(known), signed, plan.sign_bits)
 
     def _release_counts(self, plan: MeasurePlan, number: int, mechanism: str, inputs: bytes,
                         shares: RingShare) -> NDArray[np.int64]:

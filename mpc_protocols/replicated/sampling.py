@@ -1,14 +1,14 @@
 """Shared noise that nobody knows: the dithered Gumbel noise of a selection and the discrete Gaussian of a measurement.
 
-Both are table inversions (`search`) of shared uniform bits, which are free, followed by one weighted sum of bits
-(`mechanisms.md` 1.5, 3.1, 3.3); they equal `mechanisms.selection.reference` and `mechanisms.gaussian.reference` bit for bit.
+Both draw from a public table with shared uniform bits, which are free (`alias`), followed by one weighted sum of bits
+(`mechanisms.md` 1.5, 3.1, 3.3). Given U, they equal `mechanisms.selection.reference` and `mechanisms.gaussian.reference` on
+`AliasTable.table_order(U)`, bit for bit: the same integer law, with the uniform numbers in another order.
 
-    Gumbel    2^a K + V: 80 bits U and a bits V per candidate. Up to 320 candidates radix 64 x 64: 15 rounds, 22,682 ANDs a
-              candidate; then 16 x 16 x 16: 24 rounds, 9,193 ANDs; and so on. 2 rounds to the ring.
-    Gaussian  x = (1 - 2s) k = sum_j 2^j (k_j ^ s) - (2^t - 1) s: per part of the sampler 64 bits U and a sign s per cell; 2
-              rounds to the ring.
+    Gumbel    2^a K + V: 80 bits U and a bits V per candidate; 13 rounds and 408 ANDs a candidate (tree), 2 rounds to the ring
+    Gaussian  x = (1 - 2s) k = sum_j 2^j (k_j ^ s) - (2^t - 1) s: per part of the sampler 64 bits U and a sign s per cell.
+              sigma 10: 143 ANDs (ripple) or 249 (tree, 11 rounds); sigma 100: 192 or 294; 2 rounds to the ring
 
-The layout of a search follows from the table's size and the number of cells alone (`search.layout_for`).
+Ripple or tree: `sign.adder_for`, from the table's size, the number of cells and the worth of a round.
 
 The random bits come from streams bound to the release (`release_bits`): the same release, inputs and input sharing give the
 same noise, anything else gives fresh noise. Privacy does not depend on the ring: adding the noise wraps like any other sum.
@@ -24,21 +24,26 @@ import numpy as np
 
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import HalfTable, Sampler
+from mpc_protocols.replicated.alias import AliasTable, alias_table, draw
 from mpc_protocols.replicated.bitslice import words_for
 from mpc_protocols.replicated.boolean import BitShare, concatenate, random_bits
 from mpc_protocols.replicated.conversion import weighted_sum
 from mpc_protocols.replicated.ring import RingShare, add_public
 from mpc_protocols.replicated.ring import concatenate as join
-from mpc_protocols.replicated.search import Layout, batch_words, layout_for, search
+from mpc_protocols.replicated.sign import Adder, adder_for
 from mpc_protocols.replicated.trio import Trio, UInt
 
 BitSource = Callable[[tuple[int, ...]], BitShare]
 """Fresh shared uniform words of a shape, in the order of the calls."""
 
 
-def gumbel_layout(count: int) -> Layout:
-    """Layout of the search for so many candidates."""
-    return layout_for(gumbel.HIGH - gumbel.LOW, gumbel.BITS, words_for(count))
+BATCH = 1 << 18
+"""Cells that are drawn together: bounds the memory at about 200 bytes a cell of one batch."""
+
+
+def noise_adder(table: AliasTable, count: int, round_bytes: int) -> Adder:
+    """The comparison of the draws of so many cells."""
+    return adder_for(table.rest_bits, words_for(count), round_bytes, -(-count // BATCH))
 
 
 def release_bits(trio: Trio, release: bytes) -> BitSource:
@@ -55,14 +60,16 @@ def release_bits(trio: Trio, release: bytes) -> BitSource:
 
 
 def gumbel_noise(trio: Trio, source: BitSource, count: int, a: int, dtype: UInt) -> RingShare:
-    """2^a K + V for `count` candidates: a share of shape (count,) modulo 2^K of the dtype."""
-    words = words_for(count)
-    uniform = source((gumbel.BITS, words))
-    dither = source((a, words))
-    digits = search(trio, uniform, gumbel.THRESHOLDS, gumbel_layout(count))
-    weights = [1 << a + j for j in range(len(digits))] + [1 << j for j in range(a)]
-    noise = weighted_sum(trio, concatenate([digits, dither]), weights, count, dtype)
-    return add_public(trio, noise, np.full(count, gumbel.LOW << a, np.int64))
+    """2^a K + V for `count` candidates, of one selection or of many: a share of shape (count,) modulo 2^K of the dtype."""
+    table = alias_table(gumbel.THRESHOLDS, gumbel.BITS)
+    adder = noise_adder(table, count, trio.round_bytes)
+    weights = [1 << a + j for j in range(table.index_bits)] + [1 << j for j in range(a)]
+    parts = []
+    for cells in batches(count):
+        uniform = source((gumbel.BITS, words_for(cells)))
+        dither = source((a, words_for(cells)))
+        parts.append(weighted_sum(trio, concatenate([draw(trio, uniform, table, adder), dither]), weights, cells, dtype))
+    return add_public(trio, join(parts), np.full(count, gumbel.LOW << a, np.int64))
 
 
 def gaussian_noise(trio: Trio, source: BitSource, sampler: Sampler, count: int, dtype: UInt) -> RingShare:
@@ -73,19 +80,21 @@ def gaussian_noise(trio: Trio, source: BitSource, sampler: Sampler, count: int, 
     return noise
 
 
-def _half_table_noise(trio: Trio, source: BitSource, multiplier: int, table: HalfTable, count: int, dtype: UInt) -> RingShare:
-    layout = layout_for(table.bound, gaussian.BITS, words_for(count))
-    batch = 64 * batch_words(layout, gaussian.BITS)
+def batches(count: int) -> list[int]:
+    """Cells of each batch."""
+    return [min(BATCH, count - start) for start in range(0, count, BATCH)]
+
+
+def _half_table_noise(trio: Trio, source: BitSource, multiplier: int, half: HalfTable, count: int, dtype: UInt) -> RingShare:
+    table = alias_table(half.thresholds, gaussian.BITS)
+    adder = noise_adder(table, count, trio.round_bytes)
+    digits = table.index_bits
+    weights = [multiplier << j for j in range(digits)] + [-multiplier * ((1 << digits) - 1)]
     parts = []
-    for start in range(0, count, batch):
-        cells = min(batch, count - start)
+    for cells in batches(count):
         bits = source((gaussian.BITS + 1, words_for(cells)))
         sign = bits[gaussian.BITS:]
-        magnitude = search(trio, bits[:gaussian.BITS], table.thresholds, layout)
-        weights = [multiplier << j for j in range(layout.digits)] + [-multiplier * ((1 << layout.digits) - 1)]
-        parts.append(weighted_sum(trio, concatenate([magnitude ^ _repeat(sign, layout.digits), sign]), weights, cells, dtype))
+        magnitude = draw(trio, bits[:gaussian.BITS], table, adder)
+        signed = BitShare(magnitude.own ^ sign.own, magnitude.next ^ sign.next)
+        parts.append(weighted_sum(trio, concatenate([signed, sign]), weights, cells, dtype))
     return join(parts)
-
-
-def _repeat(plane: BitShare, times: int) -> BitShare:
-    return BitShare(np.repeat(plane.own, times, axis=0), np.repeat(plane.next, times, axis=0))

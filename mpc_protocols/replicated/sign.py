@@ -28,6 +28,25 @@ from mpc_protocols.replicated.trio import Trio
 Adder = Literal["ripple", "tree"]
 
 
+def merge_schedule(planes: int) -> list[int]:
+    """AND planes of each round of `merge_planes`."""
+    rounds = []
+    while planes > 1:
+        rounds.append(2 * (planes // 2) - 1)
+        planes -= planes // 2
+    return rounds
+
+
+def adder_for(planes: int, words: int, round_bytes: int, batches: int = 1) -> Adder:
+    """For one AND per plane or a tree over them: the least rounds * round_bytes + bytes, from public sizes, alike at all parties.
+
+    words: of a plane, over all batches; a tree begins with one AND per plane, too.
+    """
+    tree = [planes, *merge_schedule(planes)]
+    saved = (planes - len(tree)) * batches * round_bytes
+    return "tree" if saved > (sum(tree) - planes) * 8 * words else "ripple"
+
+
 @dataclass(frozen=True)
 class Operands:
     """Bit planes of a and b, shape (k, words): `mixed` shares a ^ b, `first` shares a (None: a component that is zero)."""

@@ -28,11 +28,14 @@ from mpc_protocols.wire import Wire
 
 UInt = type[np.unsignedinteger[Any]]
 
+ROUND_BYTES = 1 << 16
+"""What a round is worth on one machine: choices between rounds and bytes count it as this many bytes sent by each party."""
+
 
 class Trio:
-    """Masks and messages of party `wire.me` in 0, 1, 2."""
+    """Masks and messages of party `wire.me` in 0, 1, 2. `round_bytes`: what a round is worth here (see ROUND_BYTES)."""
 
-    def __init__(self, wire: Wire, stream: str = "") -> None:
+    def __init__(self, wire: Wire, stream: str = "", round_bytes: int = ROUND_BYTES) -> None:
         """`stream` names a computation that runs beside others over a fork of the wire: it has masks of its own.
 
         Raises `StudyInvalid` unless exactly three parties compute and this is one of them.
@@ -43,6 +46,7 @@ class Trio:
             raise StudyInvalid("The replicated backend runs on little-endian machines only; move this party to another one.")
         self.wire = wire
         self.me = wire.me
+        self.round_bytes = round_bytes
         self.left = (wire.me - 1) % 3
         self.right = (wire.me + 1) % 3
         context = (wire.session_id, stream.encode())
