@@ -31,7 +31,9 @@ MAX_COLUMNS: Final = 64
 MAX_NAME: Final = 1024
 """Characters of a column's name."""
 MAX_RATIONAL_BITS: Final = 2048
-"""Bits of a numerator or denominator; holds every finite float64 as a rational."""
+"""Bits of a numerator or denominator; holds every float64 below 2^1023 as a rational."""
+_BEYOND_FLOATS: Final = 1 << 1023
+"""Sentences and events show rationals as floats; half the largest float, so that none overflows by rounding."""
 MAX_STEPS: Final = 1 << 32
 MAX_SUM: Final = 1 << 62
 
@@ -47,6 +49,7 @@ def _check_rational(x: object, what: str, *, positive: bool) -> None:
     _require(x.numerator.bit_length() <= MAX_RATIONAL_BITS, f"{what} has too long a numerator")
     _require(x.denominator.bit_length() <= MAX_RATIONAL_BITS, f"{what} has too long a denominator")
     _require(x > 0 or (x == 0 and not positive), f"{what} must {'be positive' if positive else 'not be negative'}")
+    _require(x < _BEYOND_FLOATS, f"{what} is too large a number")
 
 
 def _check_integer(x: object, what: str, limit: int) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Clique, Event
+from synth.mrf import storage
 from synth.run import Measured
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 HEADER_LIMIT = 8 << 20
 MODEL_LIMIT = 1 << 30
+SEED_BITS = 64
+_LONGEST_PART = 1023  # bits of a rational's numerator or denominator: as a float it stays finite
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ def parse(payload: memoryview, domain: Domain, row_limit: int, sender: str) -> R
     """Read a release received from `sender`. Raises `ProtocolAborted` on anything that the study does not allow."""
     try:
         return _parse(payload, domain, row_limit)
-    except (ValueError, KeyError, TypeError, OverflowError, zlib.error, RecursionError):
+    except (ValueError, LookupError, TypeError, ArithmeticError, zlib.error, RecursionError, ProtocolAborted):
         raise ProtocolAborted(f"{sender} sent a result that does not fit the study; ask its operator for the log of "
                               "this run and repeat it with the same software version everywhere.") from None
 
@@ -84,23 +87,22 @@ def _parse(payload: memoryview, domain: Domain, row_limit: int) -> Release:
         raise ValueError("header")
     header = json.loads(bytes(payload[4:4 + header_size]))
     at = 4 + header_size
-    rows, width, columns = header["rows"], _code_dtype(domain), len(domain.names)
-    if not (isinstance(rows, int) and 0 <= rows <= row_limit):
-        raise ValueError("rows")
+    rows, width, columns = _whole(header["rows"], row_limit), _code_dtype(domain), len(domain.names)
     expected = rows * columns * width.itemsize
     inflate = zlib.decompressobj()
-    raw = inflate.decompress(bytes(payload[at:at + header["codes"]]), max_length=expected + 1)
+    packed = _whole(header["codes"], len(payload))
+    raw = inflate.decompress(bytes(payload[at:at + packed]), max_length=expected + 1)
     if len(raw) != expected or not inflate.eof:
         raise ValueError("codes")
     codes = np.frombuffer(raw, width).reshape(columns, rows).T
     for j, name in enumerate(domain.names):
         if rows and int(codes[:, j].max()) >= domain.sizes[name]:
             raise ValueError("code outside the domain")
-    at += header["codes"]
-    if not 0 <= header["model"] <= MODEL_LIMIT:
-        raise ValueError("model")
-    model = bytes(payload[at:at + header["model"]])
-    at += header["model"]
+    at += packed
+    model = bytes(payload[at:at + _whole(header["model"], MODEL_LIMIT)])
+    at += len(model)
+    if list(storage.from_bytes(model)[0].items()) != list(domain.sizes.items()):
+        raise ValueError("model of other columns")
     measurements = []
     for names, numerator, denominator, number in header["measurements"]:
         clique = _clique(names, domain)
@@ -109,14 +111,18 @@ def _parse(payload: memoryview, domain: Domain, row_limit: int) -> Release:
         if len(values) != cells:
             raise ValueError("values")
         at += 8 * cells
-        measurements.append(Measured(clique, Fraction(int(numerator), int(denominator)), int(number), values))
+        sigma2 = _rational([numerator, denominator])
+        if sigma2 == 0:
+            raise ValueError("sigma2")
+        measurements.append(Measured(clique, sigma2, _whole(number, len(header["measurements"])), values))
     if at != len(payload):
         raise ValueError("length")
     noisy_total = float(header["noisy_total"])
     if not math.isfinite(noisy_total):
         raise ValueError("noisy_total")
     return Release(codes, model, tuple(measurements), tuple(_clique(names, domain) for names in header["selected"]),
-                   noisy_total, int(header["decode_seed"]), tuple(event_from_json(e) for e in header["events"]))
+                   noisy_total, _whole(header["decode_seed"], (1 << SEED_BITS) - 1),
+                   tuple(event_from_json(e) for e in header["events"]))
 
 
 def event_to_json(event: Event) -> dict[str, Any]:
@@ -126,11 +132,27 @@ def event_to_json(event: Event) -> dict[str, Any]:
 
 
 def event_from_json(form: dict[str, Any]) -> Event:
-    """Inverse of `event_to_json`; raises ValueError, KeyError or TypeError on anything else."""
-    if not isinstance(form["what"], str) or not isinstance(form["detail"], dict):
+    """Inverse of `event_to_json`; raises ValueError, KeyError or TypeError on anything else, a negative cost included."""
+    detail = form["detail"]
+    if not isinstance(form["what"], str) or not isinstance(detail, dict) or not detail.keys().isdisjoint(form):
         raise ValueError("event")
-    rho, beta = (Fraction(int(form[key][0]), int(form[key][1])) for key in ("rho", "beta"))
-    return Event(form["what"], rho, beta, form["detail"])
+    return Event(form["what"], _rational(form["rho"]), _rational(form["beta"]), detail)
+
+
+def _whole(value: object, most: int) -> int:
+    """An integer from 0 to `most`, and no bool."""
+    if type(value) is not int or not 0 <= value <= most:
+        raise ValueError("integer")
+    return value
+
+
+def _rational(form: Sequence[object]) -> Fraction:
+    """A rational of at least 0 from [numerator, denominator]."""
+    numerator, denominator = form
+    longest = (1 << _LONGEST_PART) - 1
+    if not _whole(denominator, longest):
+        raise ValueError("denominator")
+    return Fraction(_whole(numerator, longest), _whole(denominator, longest))
 
 
 def _clique(names: Sequence[str], domain: Domain) -> Clique:

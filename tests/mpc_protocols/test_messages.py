@@ -131,6 +131,7 @@ def test_the_encodings_are_fixed() -> None:
         MEASURE.replace(b"[9,2]", b"[9,2,1]"),
         MEASURE.replace(b"[9,2]", b"4.5"),
         MEASURE.replace(b"[9,2]", b"[9,%d]" % (1 << 2049)),
+        MEASURE.replace(b"[9,2]", b"[%d,1]" % (1 << 1024)),  # no float, so no sentence could show it
         MEASURE.replace(b"[9,2]", b"[" + b"9" * 5000 + b",2]"),
         MEASURE.replace(b"[1,2]", b"[1,1]"),  # a handle twice
         MEASURE.replace(b"[1,2]", b"[]"),
