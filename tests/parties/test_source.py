@@ -33,7 +33,8 @@ def test_importing_the_parties_modules_loads_nothing_heavy() -> None:
 
 
 def test_every_format_streams_the_same_rows_in_order(tmp_path: Path) -> None:
-    columns = {"a": [f"{i}" for i in range(5000)], "b b": [None if i % 7 == 0 else f"x{i % 3}" for i in range(5000)]}
+    columns: dict[str, list[object]] = {"a": [f"{i}" for i in range(5000)],
+                                        "b b": [None if i % 7 == 0 else f"x{i % 3}" for i in range(5000)]}
     expected = list(zip(columns["b b"], columns["a"], strict=True))
     for location in (write_csv(tmp_path / "t.csv", columns), write_parquet(tmp_path / "t.parquet", columns),
                      write_duckdb(tmp_path / "t.duckdb", columns)):
@@ -183,7 +184,7 @@ def test_units_over_their_bound_and_without_a_name(tmp_path: Path) -> None:
         (["p", "", "p"], 1, (True, True)), (["01", "1"], 1, (False, False)), ([], 1, (False, False))]
     for values, bound, expected in cases:
         import pyarrow as pa
-        columns = {"id": values, "v": [0] * len(values)}
+        columns: dict[str, list[object]] = {"id": values, "v": [0] * len(values)}
         schema = pa.schema([("id", pa.string()), ("v", pa.int64())])
         for location in (write_csv(tmp_path / "t.csv", columns), write_parquet(tmp_path / "t.parquet", columns, schema)):
             with open_source(location) as source:
