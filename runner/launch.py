@@ -27,7 +27,7 @@ from runner.causes import as_error, first_cause
 from runner.children import PROGRAM, Child, Command, supervise
 from runner.leash import Job
 from runner.options import PartyOptions, Progress
-from runner.outdir import LOG, claim, finished, install
+from runner.outdir import LOG, claim, finished, install, sweep
 from runner.progress import Display
 from runner.study import Study, load
 
@@ -93,7 +93,9 @@ def _parties(study: Study, out: Path, data: Mapping[str, Path], display: Display
 
 
 def _conclude(out: Path, children: Sequence[Child], by_user: bool) -> None:
-    """Raise the first cause, if the run failed."""
+    """Raise the first cause, if the run failed; what killed parties left half written is removed."""
+    for child in children:
+        sweep(out / PARTIES / child.party)
     if by_user:
         raise Interrupted(f"Interrupted; {out} holds no result of this run, only the parties' logs.")
     cause = first_cause([child.report for child in children])

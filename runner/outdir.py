@@ -23,6 +23,8 @@ MARK = ".cosynth"
 LOG = "cosynth.log"
 EVENTS = "events.jsonl"
 RUN = "run.json"
+STAGING = ".partial-"
+"""How the name of a directory begins in which results are being made."""
 FILES = ("synthetic.csv", "measurements.json", "model.npz", "report.html", EVENTS, LOG, RUN)
 """What a finished run leaves, in the order in which it is put in place: run.json last, the sign that all is there."""
 
@@ -49,9 +51,16 @@ def claim(directory: Path) -> Iterator[Path]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise UsageError(f"--out {directory} is in use by another run; wait for it or name another directory.") from None
+        sweep(directory)
         yield directory
     finally:
         os.close(lock)
+
+
+def sweep(directory: Path) -> None:
+    """Remove what a run that was killed was about to put in place. Only for who knows that no run is writing there."""
+    for entry in [*directory.glob(f"{STAGING}*"), *directory.glob(".*.part")]:
+        shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink(missing_ok=True)
 
 
 def _unusable(directory: Path, error: OSError) -> UsageError:

@@ -34,7 +34,7 @@ def write_outputs(directory: Path, release: Release, domain: Domain, run: dict[s
     """
     from runner.report import render
 
-    with tempfile.TemporaryDirectory(prefix=".partial-", dir=directory) as name:
+    with tempfile.TemporaryDirectory(prefix=outdir.STAGING, dir=directory) as name:
         staging = Path(name)
         write_table(staging / "synthetic.csv", release.codes, domain, release.decode_seed)
         (staging / "measurements.json").write_text(json.dumps({
