@@ -54,7 +54,9 @@ def absolute_sums(trio: Trio, known: Elements, lengths: NDArray[np.int64], plane
         negative = sign_of(trio, share_operands(trio, part, planes), planes, adder)
         if trio.me == 0:
             _send_columns(trio, part, negative)
+            trio.turn()
         else:
+            trio.turn()
             _add_terms(trio, part, negative, parts, ends - lengths - start, ends - start)
     return reshare(trio, parts)
 

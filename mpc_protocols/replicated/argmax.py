@@ -108,5 +108,6 @@ def _open_parts(trio: Trio, parts: Words) -> Words:
     """XOR of the three parties' masked parts, revealed to all. 1 round, their size to either neighbour."""
     for peer in (trio.left, trio.right):
         trio.send(peer, parts)
+    trio.turn()
     opened: Words = parts ^ trio.receive(trio.left, parts.shape, np.uint64) ^ trio.receive(trio.right, parts.shape, np.uint64)
     return opened

@@ -114,5 +114,6 @@ def random_bits(streams: tuple[KeyStream, KeyStream], shape: tuple[int, ...], op
 def open_bits(trio: Trio, x: BitShare) -> Words:
     """Reveal x to all three parties. 1 round, its size per party: x_i goes to party i+1, which lacks it."""
     trio.send(trio.right, x.own)
+    trio.turn()
     opened: Words = x.own ^ x.next ^ trio.receive(trio.left, x.shape, np.uint64)
     return opened

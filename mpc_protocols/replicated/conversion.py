@@ -39,7 +39,9 @@ def weighted_sum(trio: Trio, bits: BitShare, weights: Sequence[int], cells: int,
     if trio.me == 0:
         columns = to_bits(bits.own ^ bits.next, cells, dtype)
         trio.send(1, columns - trio.own_mask(shape, dtype, operation))
+        trio.turn()
     else:
+        trio.turn()
         columns = trio.receive(0, shape, dtype) if trio.me == 1 else trio.next_mask(shape, dtype, operation)
         for j, factor in enumerate(factors):
             known = to_bits(bits.next[j] if trio.me == 1 else bits.own[j], cells, dtype)

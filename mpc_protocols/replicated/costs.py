@@ -13,7 +13,7 @@ Nothing here is secret: every argument is a size that the protocol's messages sh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mpc_protocols.mechanisms import gaussian, gumbel
@@ -54,12 +54,19 @@ class Tally:
 
     def step(self, transfers: Sequence[tuple[int, int, int]]) -> None:
         """Messages (sender, receiver, bytes) that are all sent before any of them is received; empty ones do not travel."""
-        before = list(self.clocks)
-        for sender, receiver, size in transfers:
-            if size:
-                self.sent[sender] += size
-                self.messages[sender] += 1
-                self.clocks[receiver] = max(self.clocks[receiver], before[sender] + 1)
+        self.arrive(self.leave(transfers))
+
+    def leave(self, transfers: Sequence[tuple[int, int, int]]) -> list[tuple[int, int]]:
+        """The sending half of a step; returns receivers and the rounds in which the messages travel."""
+        for sender, _, size in transfers:
+            self.sent[sender] += size
+            self.messages[sender] += size > 0
+        return [(receiver, self.clocks[sender] + 1) for sender, receiver, size in transfers if size]
+
+    def arrive(self, travelling: Sequence[tuple[int, int]]) -> None:
+        """The receiving half of a step."""
+        for receiver, clock in travelling:
+            self.clocks[receiver] = max(self.clocks[receiver], clock)
 
     def pass_left(self, size: int) -> None:
         """A multiplication: every party sends to the one on its left."""
@@ -68,6 +75,32 @@ class Tally:
     def pass_right(self, size: int) -> None:
         """An opening or an input of all three: every party sends to the one on its right."""
         self.step([(i, (i + 1) % 3, size) for i in range(3)])
+
+
+class _Script(Tally):
+    """Notes the steps of a protocol instead of taking them."""
+
+    def __init__(self, parties: int) -> None:
+        super().__init__([0] * parties, [0] * parties, [0] * parties)
+        self.steps: list[Sequence[tuple[int, int, int]]] = []
+
+    def step(self, transfers: Sequence[tuple[int, int, int]]) -> None:
+        self.steps.append(transfers)
+
+
+def beside(tally: Tally, first: Callable[[Tally], None], second: Callable[[Tally], None]) -> None:
+    """`lockstep.beside`: two protocols take turns between the sends and the receives of their steps."""
+    scripts = []
+    for protocol in (first, second):
+        script = _Script(len(tally.clocks))
+        protocol(script)
+        scripts.append(script.steps)
+    travelling: list[list[tuple[int, int]]] = [[], []]
+    for number in range(max(map(len, scripts)) + 1):
+        for which, steps in enumerate(scripts):
+            if number <= len(steps):
+                tally.arrive(travelling[which])
+                travelling[which] = tally.leave(steps[number]) if number < len(steps) else []
 
 
 def sharing(tally: Tally, cells: int, element: int = 4) -> None:
@@ -202,11 +235,14 @@ def select(tally: Tally, step: int, answers: int, cells: int, nonzero: int, cand
         return
     announce(tally, step, [(1, 2, answers), (1, 0, bitmap_size(cells))])
     agreement(tally)
-    gumbel_noise(tally, candidates, a, element, round_bytes)
-    if nonzero:
-        absolute_sums(tally, nonzero, candidates, planes, score_adder(nonzero, planes, round_bytes), BATCH)
-    if ring_bits == 64:
-        lift(tally, candidates)
+
+    def scores(script: Tally) -> None:
+        if nonzero:
+            absolute_sums(script, nonzero, candidates, planes, score_adder(nonzero, planes, round_bytes), BATCH)
+        if ring_bits == 64:
+            lift(script, candidates)
+
+    beside(tally, scores, lambda script: gumbel_noise(script, candidates, a, element, round_bytes))
     argmax(tally, candidates, element)
 
 

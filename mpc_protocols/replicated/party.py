@@ -33,6 +33,7 @@ from mpc_protocols.replicated.absolute import absolute_sums
 from mpc_protocols.replicated.argmax import argmax
 from mpc_protocols.replicated.bitslice import Elements
 from mpc_protocols.replicated.conversion import lift
+from mpc_protocols.replicated.lockstep import beside
 from mpc_protocols.replicated.marginals import SharedMarginals
 from mpc_protocols.replicated.prg import binding
 from mpc_protocols.replicated.ring import RingShare, add_public, centred, concatenate, open_ring
@@ -58,6 +59,7 @@ class ComputingParty:
         self.setting = setting
         self.state = PublicState(setting)
         self._trio = Trio(wire)
+        self._noise = Trio(wire.fork("noise"), "noise")
         self._guard = guard
         self._observe = observe or silent
         self._marginals = SharedMarginals(self._trio, setting, counts)
@@ -84,10 +86,13 @@ class ComputingParty:
         if len(plan.kept) > 1:
             dtype: UInt = np.uint32 if plan.ring_bits == 32 else np.uint64
             source = release_bits(self._trio, self._release(step.number, "select", inputs))
-            noise = gumbel_noise(self._trio, source, len(plan.kept), plan.a, dtype)
-            sums = self._distances(step, plan, lengths, rounded, nonzero)
-            if dtype is np.uint64:
-                sums = lift(self._trio, sums)
+
+            def scores() -> RingShare:
+                sums = self._distances(step, plan, lengths, rounded, nonzero)
+                return sums if dtype is np.uint32 else lift(self._trio, sums)
+
+            sums, noise = beside(self._trio, scores, self._noise,
+                                 lambda: gumbel_noise(self._noise, source, len(plan.kept), plan.a, dtype))
             keys = _weighted(self._trio, sums, plan) + noise
             winner = argmax(self._trio, keys)
         position = plan.kept[winner]

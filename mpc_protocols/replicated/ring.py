@@ -101,6 +101,7 @@ def share_own(trio: Trio, values: Elements) -> RingShare:
     following = trio.next_mask(values.shape, values.dtype.type, operation)
     rest = values - own
     trio.send(trio.right, rest)
+    trio.turn()
     own += trio.receive(trio.left, values.shape, values.dtype.type)
     following += rest
     return RingShare(own, following)
@@ -115,7 +116,9 @@ def share_from(trio: Trio, owner: int, values: Elements | None, shape: int | tup
         own = trio.own_mask(shape, dtype, operation)
         rest = values - own
         trio.send(trio.right, rest)
+        trio.turn()
         return RingShare(own, rest)
+    trio.turn()
     if trio.me == (owner + 1) % 3:
         rest = trio.receive(owner, shape, dtype)
         return RingShare(rest, np.zeros(shape, dtype))
@@ -125,6 +128,7 @@ def share_from(trio: Trio, owner: int, values: Elements | None, shape: int | tup
 def open_ring(trio: Trio, x: RingShare) -> Elements:
     """Reveal x to all three parties. 1 round, one element per cell: x_i goes to party i+1, which lacks it."""
     trio.send(trio.right, x.own)
+    trio.turn()
     opened: Elements = x.own + x.next + trio.receive(trio.left, x.shape, x.dtype)
     return opened
 

@@ -72,7 +72,9 @@ def share_operands(trio: Trio, known: Elements, planes: int) -> Operands:
         mask = trio.own_mask(shape, np.uint64, operation)
         mine ^= mask
         trio.send(1, mine)
+        trio.turn()
         return Operands(BitShare(mask, mine), mask, mine)
+    trio.turn()
     if trio.me == 1:
         received = trio.receive(0, shape, np.uint64)
         return Operands(BitShare(received, mine), received, None)

@@ -16,6 +16,7 @@ All three parties call the same operations in the same order; the operation coun
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,10 @@ UInt = type[np.unsignedinteger[Any]]
 
 ROUND_BYTES = 1 << 16
 """What a round is worth on one machine: choices between rounds and bytes count it as this many bytes sent by each party."""
+
+
+def alone() -> None:
+    """The turn of a protocol that nothing runs beside."""
 
 
 class Trio:
@@ -53,6 +58,8 @@ class Trio:
         self._own = KeyStream(derive(wire.key(self.left), MASK, *context))
         self._next = KeyStream(derive(wire.key(self.right), MASK, *context))
         self._operation = 0
+        self.turn: Callable[[], None] = alone
+        """Called by all parties between the sends and the receives of every step: what runs beside goes on (`lockstep`)."""
 
     def operation(self) -> int:
         """The number of the next operation; each is used for one draw of each stream."""
@@ -108,4 +115,5 @@ class Trio:
     def pass_left(self, array: NDArray[Any]) -> NDArray[Any]:
         """One round of a multiplication: send this party's part to party me-1, return the part of party me+1."""
         self.send(self.left, array)
+        self.turn()
         return self.receive(self.right, array.shape, array.dtype.type)
