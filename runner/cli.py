@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from mpc_protocols.errors import UsageError
-from runner.commands import certs, check, demo, init, later, ledger, plan, query, report, run, sample
+from runner.commands import bench, certs, check, demo, init, later, ledger, plan, query, report, run, sample
 from runner.failures import describe
 from runner.version import VERSION
 
@@ -48,7 +48,7 @@ exit codes:
   21 peer identity   22 studies differ   30 data does not fit the study   40 protocol aborted
   41 peer lost   50 budget refused   130 interrupted
 """
-COMMANDS = (demo, init, check, plan, run, certs, sample, query, report, ledger, later)
+COMMANDS = (demo, init, check, plan, run, certs, sample, query, report, ledger, bench, later)
 
 
 class Parser(argparse.ArgumentParser):

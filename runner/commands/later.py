@@ -10,7 +10,7 @@ from mpc_protocols.errors import UsageError
 if TYPE_CHECKING:
     from runner.commands import Commands
 
-COMING = {"bench": "benchmarks of the protocols", "audit": "the security-evaluation harness"}
+COMING = {"audit": "the security-evaluation harness"}
 
 
 def add(commands: Commands) -> None:

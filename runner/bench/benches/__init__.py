@@ -1,0 +1,1 @@
+"""One benchmark per file, each holding `BENCH` (see `runner.bench.registry`)."""

@@ -1,0 +1,71 @@
+"""The public part of a synthesis: fitting the graphical model to noisy marginals, at the leading party (`synth.mrf`).
+
+The domain is invented and like Adult's: 14 columns of 2 to 100 values. Measured are all single columns and then, one more each
+round as AIM does it, random pairs and triples of a bounded size. The secure part of a round is to be negligible beside this.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from mpc_protocols.functionality import Clique
+from mpc_protocols.wire import Wire
+from runner.bench.parameters import ROWS, Parameter, Params
+from runner.bench.registry import Kernel, Task
+from runner.forecast.invented import InventedTable
+from synth.mrf import Measurement, Model, fit, model_size_mb
+
+SIZES = {f"c{number}": size for number, size in enumerate((74, 9, 100, 16, 16, 7, 15, 6, 5, 2, 100, 90, 96, 42))}
+"""Numbers of values of an invented table with Adult's proportions."""
+MARGINALS = Parameter("marginals", "measured pairs and triples, one more in each round", (10,), 0, 100)
+ITERATIONS = Parameter("iterations", "most iterations of a round's fit", (100,), 1, 10**6)
+_MODEL_MB = 4.0
+_SIGMA = 30.0
+
+
+class Fit(Kernel):
+    """The fits of a whole run, each starting from the last."""
+
+    name, purpose, counts = "fit", "the public model fits of a run, at the leading party", "fits"
+    parameters = (MARGINALS, ITERATIONS, ROWS)
+
+    def amount(self, params: Params) -> float:
+        return float(params["marginals"]) + 1
+
+    def prepare(self, wire: Wire, params: Params) -> Task:
+        if wire.me != 1:
+            return Task(lambda: None)
+        rounds = _rounds(params)
+
+        def run() -> Model:
+            model = None
+            for measurements in rounds:
+                model = fit(SIZES, measurements, warm_start=model, iterations=int(params["iterations"]))
+            assert model is not None
+            return model
+
+        return Task(run)
+
+
+def _rounds(params: Params) -> list[list[Measurement]]:
+    """The measurements of each round: all single columns, then one more clique each time, within the model's limit."""
+    rng = np.random.default_rng(3)
+    table = InventedTable(SIZES, int(params["rows"]))
+    wanted = [clique for degree in (2, 3) for clique in itertools.combinations(SIZES, degree)
+              if math.prod(SIZES[name] for name in clique) <= 20_000]
+    chosen: list[Clique] = [(name,) for name in SIZES]
+    singles = len(chosen)
+    for place in rng.permutation(len(wanted)):
+        if len(chosen) == singles + int(params["marginals"]):
+            break
+        if model_size_mb(SIZES, [*chosen, wanted[place]]) <= _MODEL_MB:
+            chosen.append(wanted[place])
+    measured = [Measurement(clique, values + rng.normal(0, _SIGMA, len(values)), _SIGMA**2)
+                for clique, values in zip(chosen, table.counts(chosen), strict=True)]
+    return [measured[:count] for count in range(singles, len(measured) + 1)]
+
+
+BENCH = Fit()

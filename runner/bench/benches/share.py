@@ -1,0 +1,64 @@
+"""The input: all custodians' counts become shares (DESIGN 3: contributors; `replicated.contribution`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mpc_protocols.functionality import Clique, Setting
+from mpc_protocols.replicated.contribution import send_contribution
+from mpc_protocols.replicated.marginals import SharedMarginals
+from mpc_protocols.replicated.ring import concatenate, open_ring
+from mpc_protocols.replicated.trio import Trio
+from mpc_protocols.steps import PrepareStep, PublicState
+from mpc_protocols.wire import Wire
+from runner.bench.inputs import counts, expect
+from runner.bench.parameters import CELLS, PARTIES, Params
+from runner.bench.registry import Kernel, Task
+
+_ROWS = 10_000
+_CLIQUES = 16
+
+
+class Share(Kernel):
+    """`cells` in sixteen marginals, of each of the parties."""
+
+    name, purpose, counts = "share", "the counts of all custodians become shares", "cells"
+    parameters = (CELLS, PARTIES)
+
+    def prepare(self, wire: Wire, params: Params) -> Task:
+        parties = int(params["parties"])
+        sizes = _sizes(int(params["cells"]))
+        setting = Setting(sizes, "add-remove", 1, parties * _ROWS, wire.session_id)
+        cliques: list[Clique] = [(name,) for name in sizes]
+        own = [counts(size, _ROWS, wire.me) for size in sizes.values()]
+        if wire.me >= wire.computing:
+            return Task(lambda: send_contribution(wire, setting, lambda _: own, cliques))
+        trio = Trio(wire)
+
+        def check(marginals: Any) -> None:
+            state = PublicState(setting)
+            handles = state.prepare(PrepareStep(tuple(cliques)))
+            opened = open_ring(trio, concatenate([marginals.marginal(state, handle) for handle in handles]))
+            wanted = np.concatenate([sum(counts(size, _ROWS, party) for party in range(parties)) for size in sizes.values()])
+            expect(self.name, opened, wanted.astype(np.uint32))
+
+        def run() -> SharedMarginals:
+            marginals = SharedMarginals(trio, setting, lambda _: own)
+            marginals.share(cliques, bytes(32))
+            return marginals
+
+        return Task(run, check)
+
+    def floor(self, params: Params) -> Task:
+        cells = [np.ones(int(params["cells"]), np.uint32) for _ in range(int(params["parties"]))]
+        return Task(lambda: sum(cells))
+
+
+def _sizes(cells: int) -> dict[str, int]:
+    pieces = min(_CLIQUES, cells)
+    return {str(q): (q + 1) * cells // pieces - q * cells // pieces for q in range(pieces)}
+
+
+BENCH = Share()

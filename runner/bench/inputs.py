@@ -1,0 +1,46 @@
+"""Invented inputs of the kernels, the same at every party, and the comparison with what should come out.
+
+The generator is seeded: these are nobody's data, and a benchmark repeats.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.errors import CosynthError
+from mpc_protocols.replicated.ring import RingShare, share_own
+from mpc_protocols.replicated.trio import Trio, UInt
+
+
+def ring_of(bits: int) -> UInt:
+    """The narrowest ring for numbers of so many bits."""
+    return np.uint32 if bits <= 32 else np.uint64
+
+
+def vector(cells: int, bits: int, seed: int) -> NDArray[np.int64]:
+    """Uniform integers from -(2^(bits-1) - 1) to 2^(bits-1) - 1."""
+    top = (1 << bits - 1) - 1
+    return np.random.default_rng([seed, cells, bits]).integers(-top, top, cells, endpoint=True)
+
+
+def counts(cells: int, rows: int, seed: int) -> NDArray[np.int64]:
+    """An uneven table of counts that adds up to `rows`."""
+    rng = np.random.default_rng([seed, cells, rows])
+    edges = np.sort(rng.integers(0, rows, cells - 1, endpoint=True))
+    return np.diff(np.concatenate(([0], edges, [rows])))
+
+
+def shared(trio: Trio, values: NDArray[Any]) -> RingShare:
+    """A sharing of the values with three random components: P0 inputs them, the others zeros."""
+    return share_own(trio, values if trio.me == 0 else np.zeros_like(values))
+
+
+def expect(bench: str, found: NDArray[Any], wanted: NDArray[Any]) -> None:
+    """Raise `CosynthError` unless the two are equal."""
+    if found.shape != wanted.shape or not np.array_equal(found, wanted):
+        wrong = int(np.count_nonzero(found != wanted)) if found.shape == wanted.shape else found.size
+        raise CosynthError(f"The benchmark {bench} came to a wrong result: {wrong} of {wanted.size} values are not plain "
+                           "NumPy's; its figures mean nothing, please report it.")

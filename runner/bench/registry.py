@@ -1,0 +1,123 @@
+"""What a benchmark is, and how one is found: a file in `runner/bench/benches` that holds `BENCH`. Nothing else needs to know it.
+
+Two kinds. A `Kernel` is protocol code between party processes that are connected already: the harness starts them, repeats,
+times, counts, and checks the result. A `Program` is whole runs of this project as a user would start them.
+
+    class Multiply(Kernel):                     runner/bench/benches/multiply.py
+        name, purpose, counts = "multiply", "elementwise products of two secret vectors", "products"
+        parameters = (CELLS, BITS.of(32, 64))
+        def prepare(self, wire, params): ...    at every party: make the input, return the Task that is timed
+        def floor(self, params): ...            the same work on plain NumPy arrays, if there is such a thing
+        def peer(self, params): ...             the parameters of a size that MPyC's secure arrays manage
+        def mpyc(self, mpc, params): ...        the same work by MPyC
+    BENCH = Multiply()
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpc_protocols.errors import UsageError
+from runner.bench.network import Net
+from runner.bench.parameters import Parameter, Params
+
+if TYPE_CHECKING:
+    from mpc_protocols.wire import Wire
+    from runner.bench.netns import Namespaces
+
+
+def _nothing(result: Any) -> None:
+    """No check."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One party's part of what is repeated and timed, and a check of the last result (untimed; it may talk to the others).
+
+    `check` raises `CosynthError` if the result is wrong; it must take the same messages at every party.
+    """
+
+    run: Callable[[], Any]
+    check: Callable[[Any], None] = _nothing
+
+
+class Bench(ABC):
+    """A name, what it measures, and what can be varied."""
+
+    name: str
+    purpose: str
+    counts: str
+    """What the throughput counts, in the plural: cells, samples."""
+    parameters: tuple[Parameter, ...]
+
+    def amount(self, params: Params) -> float:
+        """How many of `counts` one repetition does."""
+        return float(params["cells"])
+
+    def problem(self, params: Params) -> str | None:
+        """What is wrong with values that do not go together; None if they do."""
+        return None
+
+
+class Kernel(Bench):
+    """Protocol code of connected parties (wire numbers 0, 1, 2 compute, others contribute)."""
+
+    @abstractmethod
+    def prepare(self, wire: Wire, params: Params) -> Task:
+        """At every party: invent and share the input (untimed), and return what is timed."""
+
+    def floor(self, params: Params) -> Task | None:
+        """The same work in the clear, on NumPy arrays, at one party; None if there is nothing to compare with."""
+        return None
+
+    def peer(self, params: Params) -> Params | None:
+        """The parameters at which MPyC's own secure arrays do the same work in about a second; None if they cannot."""
+        return None
+
+    def mpyc(self, mpc: Any, params: Params) -> Task:
+        """The same work by MPyC's secure arrays, at every computing party. Only called if `peer` gives parameters."""
+        raise UsageError(f"the benchmark {self.name} has no baseline by MPyC.")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a program runs: an empty directory of its own, the network, and its namespaces if it is emulated by those."""
+
+    directory: Path
+    net: Net
+    namespaces: Namespaces | None
+
+
+class Program(Bench):
+    """Whole runs, started as a user starts them; start-up counts."""
+
+    @abstractmethod
+    def prepare(self, params: Params, place: Place) -> None:
+        """Write the input files (untimed)."""
+
+    @abstractmethod
+    def run(self, params: Params, place: Place) -> dict[str, Any]:
+        """One run: wall_s, and per party cpu_s, bytes_sent, bytes_received, peak_mb; rounds; more keys are kept as they are."""
+
+    def baseline(self, params: Params, place: Place) -> dict[str, dict[str, Any]]:
+        """What to compare with, by name: each at least wall_s."""
+        return {}
+
+
+def load() -> dict[str, Bench]:
+    """All benchmarks by name. Imports them, and with them NumPy."""
+    from runner.bench import benches
+
+    found: dict[str, Bench] = {}
+    for module in sorted(pkgutil.iter_modules(benches.__path__), key=lambda module: module.name):
+        bench = importlib.import_module(f"{benches.__name__}.{module.name}").BENCH
+        if not isinstance(bench, Bench) or bench.name in found:
+            raise UsageError(f"runner/bench/benches/{module.name}.py does not hold a benchmark of a name of its own.")
+        found[bench.name] = bench
+    return found

@@ -1,0 +1,73 @@
+"""From the parties' figures to one JSON line per point (`--json`): medians and spreads over the repetitions.
+
+    bench, params, net, network     what ran where; network: delay_ms (one way), rate_mbit (null: not limited), by
+    wall_s, wall_spread_s           median, and [least, most]: from the first party's beginning to the last one's end
+    wall_s_per_party, cpu_s         medians per party; CPU of the whole process, all threads
+    bytes_sent, bytes_received      payload per party and repetition; rounds: the longest chain of messages
+    peak_mb, above_mb               most resident memory per party, and how much of that came after the input was there
+    throughput, unit                amount / wall_s, in unit; amount: what one repetition does
+    repeats, warmup, baseline       baseline: {"numpy": {...}, "mpyc": {"params": {...}, ...}} where there are such, with wall_s
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from runner.bench.network import Net
+from runner.bench.parameters import Params
+from runner.bench.registry import Bench
+
+Line = dict[str, Any]
+
+
+def summary(answers: Sequence[dict[str, Any]]) -> Line:
+    """Medians of one job over its repetitions; `answers` by wire number, as `repeat.repeat` gives them."""
+    repetitions = list(zip(*(answer["repetitions"] for answer in answers), strict=True))
+    walls = [max(party["ended"] for party in one) - min(party["began"] for party in one) for one in repetitions]
+
+    def per_party(value: Any) -> list[float]:
+        return [statistics.median(value(one[number]) for one in repetitions) for number in range(len(answers))]
+
+    return {
+        "wall_s": statistics.median(walls), "wall_spread_s": [min(walls), max(walls)],
+        "wall_s_per_party": per_party(lambda party: party["ended"] - party["began"]),
+        "cpu_s": per_party(lambda party: party["cpu_s"]),
+        "bytes_sent": [round(value) for value in per_party(lambda party: party["bytes_sent"])],
+        "bytes_received": [round(value) for value in per_party(lambda party: party["bytes_received"])],
+        "rounds": round(statistics.median(max(party["rounds"] for party in one) for one in repetitions)),
+        "peak_mb": [answer["peak_mb"] for answer in answers], "above_mb": [answer["above_mb"] for answer in answers],
+    }
+
+
+def runs(found: Sequence[dict[str, Any]]) -> Line:
+    """Medians over whole runs of a program; keys that are not numbers are those of the run with the median wall."""
+    walls = [one["wall_s"] for one in found]
+    middle = min(found, key=lambda one: abs(one["wall_s"] - statistics.median(walls)))
+    line = dict(middle) | {"wall_s": statistics.median(walls), "wall_spread_s": [min(walls), max(walls)]}
+    for key in ("cpu_s", "bytes_sent", "bytes_received", "peak_mb"):
+        line[key] = [statistics.median(values) for values in zip(*(one[key] for one in found), strict=True)]
+    return line
+
+
+def line_of(bench: Bench, params: Params, net: Net, figures: Line, repeats: int, warmup: int, baseline: Line) -> Line:
+    """The whole line, times to the microsecond."""
+    network = {"delay_ms": net.delay_ms, "rate_mbit": net.rate_mbit, "by": net.by if net.emulated else None}
+    amount = bench.amount(params)
+    return {"bench": bench.name, "params": dict(params), "net": net.name, "network": network, **rounded(figures),
+            "amount": amount, "throughput": _digits(amount / figures["wall_s"]), "unit": f"{bench.counts}/s",
+            "repeats": repeats, "warmup": warmup, "baseline": baseline}
+
+
+def rounded(value: Any) -> Any:
+    """Floats to six decimals, throughout."""
+    if isinstance(value, dict):
+        return {key: rounded(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [rounded(part) for part in value]
+    return round(value, 6) if isinstance(value, float) else value
+
+
+def _digits(value: float) -> float:
+    return float(f"{value:.6g}")
