@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import select
 import selectors
 import socket
 from collections import deque
@@ -67,13 +68,24 @@ def emulate(network: Network | None) -> None:
 
 
 def selector() -> selectors.BaseSelector | None:
-    """What the session's loop waits with: `select` keeps microseconds while a network is emulated, epoll rounds up to 1 ms."""
-    return None if _way_in is None else selectors.SelectSelector()
+    """What the session's loop waits with: asyncio's own (None), or, while a network is emulated, one that is on time."""
+    return None if _way_in is None else _Punctual()
 
 
 def hold_back(sock: socket.socket, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> HeldBack | None:
     """What stands between the socket of a link and its reader while a network is emulated; else None."""
     return None if _way_in is None else HeldBack(_way_in, sock, loop, wake)
+
+
+class _Punctual(selectors.DefaultSelector):
+    """epoll rounds its timeouts up to a millisecond; waiting for the epoll object itself by `select` keeps microseconds."""
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """As the selector's own."""
+        if timeout is not None and timeout > 0:
+            select.select([self], [], [], timeout)
+            timeout = 0
+        return super().select(timeout)
 
 
 class HeldBack:
