@@ -23,6 +23,7 @@ from pathlib import Path
 
 from mpc_protocols import errors
 from runner.causes import Report, interrupted, killed, read_report, stopped
+from runner.failures import append_private
 
 HEARTBEAT = 1.0
 TICK = 0.2
@@ -45,7 +46,7 @@ def environment() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Command:
-    """One party process: its arguments after the program, where it reports, where its standard error goes, its log."""
+    """One party process: its arguments after the program, where it reports, where its standard error goes, its private log."""
 
     party: str
     arguments: tuple[str, ...]
@@ -158,13 +159,11 @@ class Child:
             self.report = Report(self.party, 1, sentence, time.monotonic(), seen=True)
 
     def _last_words(self) -> Path | None:
-        """What the process wrote to its standard error goes to its log; the log's path, None if it wrote nothing."""
+        """What the process wrote to its standard error goes to its private log; that log's path, None if it wrote nothing."""
         words = self.command.stderr.read_bytes()
         if not words:
             return None
-        self.command.log.parent.mkdir(parents=True, exist_ok=True)
-        with self.command.log.open("ab") as log:
-            log.write(words)
+        append_private(self.command.log, words)
         return self.command.log
 
     def close(self) -> None:

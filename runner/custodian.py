@@ -1,6 +1,7 @@
 """One party's own side of a run: its table, counted beside the connecting; its journal and its ledger entry.
 
-Nothing here is sent. What only the custodian may know (its row count, clamped and missing values) goes to its own log.
+Nothing here is sent. What only the custodian may know (its row count, clamped and missing values) goes to its private log, as
+does all that this file logs.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
     from parties.ledger import OpenRun
     from synth.plan import Plan
 
-log = logging.getLogger("cosynth.custodian")
+PRIVATE = "cosynth.custodian"
+"""The logger whose lines are private."""
+
+log = logging.getLogger(PRIVATE)
 
 
 class Custodian:

@@ -1,8 +1,9 @@
-"""How a failure becomes an exit code and one sentence (DESIGN section 8); tracebacks go to the party's own log only."""
+"""How a failure becomes an exit code and one sentence (DESIGN section 8); tracebacks go to the party's private log only."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 import traceback
 from pathlib import Path
@@ -16,6 +17,13 @@ def reason(error: OSError) -> str:
     return (error.strerror or "no reason given").lower()
 
 
+def append_private(path: Path, text: bytes) -> None:
+    """Append to a private log; if there is none yet, it is made for its owner alone."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "wb") as file:
+        file.write(text)
+
+
 def describe(error: BaseException, log: Path | None = None) -> tuple[int, str]:
     """(exit code, sentence) of what ended a command. The traceback of a failure nobody foresaw is appended to `log`.
 
@@ -27,8 +35,9 @@ def describe(error: BaseException, log: Path | None = None) -> tuple[int, str]:
         return errors.Interrupted.exit_code, "Interrupted."
     place = "the traceback was not kept"
     if log is not None:
-        with contextlib.suppress(OSError), log.open("a", encoding="utf-8") as file:
-            file.write(time.strftime("%Y-%m-%d %H:%M:%S ") + "".join(traceback.format_exception(error)))
+        with contextlib.suppress(OSError):
+            text = time.strftime("%Y-%m-%d %H:%M:%S ") + "".join(traceback.format_exception(error))
+            append_private(log, text.encode("utf-8", "replace"))
             place = f"the traceback is in {log}"
     if isinstance(error, MemoryError):
         return CosynthError.exit_code, f"Out of memory; `python -m runner plan` says what a run needs ({place})."

@@ -27,11 +27,9 @@ from runner.causes import as_error, first_cause
 from runner.children import PROGRAM, Child, Command, supervise
 from runner.leash import Job
 from runner.options import PartyOptions, Progress
-from runner.outdir import LOG, claim, finished, install, sweep
+from runner.outdir import PARTIES, PRIVATE_LOG, claim, finished, install, sweep
 from runner.progress import Display
 from runner.study import Study, load
-
-PARTIES = "parties"
 
 
 def launch(path: Path, out: Path, *, progress: Progress = "human", data: Mapping[str, Path] | None = None,
@@ -110,7 +108,7 @@ def _command(study: Study, party: str, out: Path, temporary: Path, data: Path | 
     job.write_text(json.dumps(asdict(Job(os.getpid(), str(report), study.session.silence_s, ca, cert, key,
                                          str(data) if data else None))), encoding="utf-8")
     return Command(party, ("run", str(study.path), "--party", party, "--out", str(out), "--json", "--job", str(job)), report,
-                   temporary / f"{party}.stderr", out / LOG)
+                   temporary / f"{party}.stderr", out / PRIVATE_LOG)
 
 
 def _certificates(study: Study, directory: Path) -> None:

@@ -2,7 +2,9 @@
 
 Rule: a run writes into a directory that is new, empty, or holds an earlier run of this program. The mark is the file
 `.cosynth`, which is also the lock: two runs never share a directory. An earlier run's files are replaced only by those of a
-run that succeeded; anything else in such a directory is left alone. Standard library only.
+run that succeeded; anything else in such a directory is left alone. What only the party may know (its row count, a traceback
+that may quote a record) goes to a log of its own, PRIVATE_LOG, which is nobody else's to read and is never put beside the
+results of a run on one machine: DIR can be passed on as it is, but for DIR/parties. Standard library only.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ from runner.failures import reason
 
 MARK = ".cosynth"
 LOG = "cosynth.log"
+PRIVATE_LOG = "private.log"
+PARTIES = "parties"
+"""Where a run on one machine keeps each party's own files, inside its directory."""
 EVENTS = "events.jsonl"
 RUN = "run.json"
 STAGING = ".partial-"
@@ -65,6 +70,14 @@ def sweep(directory: Path) -> None:
 
 def _unusable(directory: Path, error: OSError) -> UsageError:
     return UsageError(f"--out {directory} cannot be used ({reason(error)}); name another one.")
+
+
+def new_private_log(directory: Path) -> Path:
+    """The empty PRIVATE_LOG in `directory`, readable by its owner alone."""
+    path = directory / PRIVATE_LOG
+    path.unlink(missing_ok=True)
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    return path
 
 
 def finished(directory: Path) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 `synthetic.csv`, `measurements.json`, `model.npz`, `run.json` and `report.html` appear together, after everything has been
 written: a run that ends early leaves its events and its log, never half a table. All five are functions of the release and
-of public facts; what only this party knows (clamped values, missing counts, its own row count) stays in its log.
+of public facts; what only this party knows (clamped values, missing counts, its own row count) stays in its private log.
 """
 
 from __future__ import annotations

@@ -25,15 +25,17 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid, UsageError
 from runner import private as private_file
-from runner.custodian import Custodian, override
+from runner.custodian import PRIVATE, Custodian, override
 from runner.events import PHASES, EventLog, Meter
 from runner.options import PartyOptions
-from runner.outdir import LOG
+from runner.outdir import LOG, PARTIES, new_private_log
 from runner.progress import echo
 from runner.study import Study, digest, load
 from runner.version import VERSION
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mpc_protocols.functionality import Event
     from parties.journal import Journal
     from parties.session import SessionConfig, SessionWire
@@ -56,33 +58,38 @@ def run_party(options: PartyOptions) -> None:
     settings = private_file.load(options.private)
     data = override(options.data[name]) if name in options.data else private_file.location(study, name, settings)
     custodian = Custodian(study, name, settings, data)
-    with _records(options, study) as observe:
+    with _records(options, study, options.out) as observe:
         _Party(options, study, settings, custodian, observe).run()
 
 
 def run_ideal(options: PartyOptions) -> None:
     """Run the whole study in this process, in the clear: it protects nothing. Raises `CosynthError`."""
     study = load(options.study)
-    with _records(options, study) as observe:
+    private = options.out / PARTIES
+    private.mkdir(exist_ok=True)
+    with _records(options, study, private) as observe:
         _ideal(options, study, observe)
 
 
 @contextmanager
-def _records(options: PartyOptions, study: Study) -> Iterator[EventLog]:
-    """events.jsonl and the log of this process, for as long as it runs."""
-    handler = logging.FileHandler(options.out / LOG, mode="w", encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
-    logger = logging.getLogger("cosynth")
-    logger.setLevel(logging.INFO)
-    logger.propagate = False
-    logger.addHandler(handler)
+def _records(options: PartyOptions, study: Study, private: Path) -> Iterator[EventLog]:
+    """events.jsonl and the logs of this process, for as long as it runs; the private one goes to the directory `private`."""
+    handlers = {"cosynth": logging.FileHandler(options.out / LOG, mode="w", encoding="utf-8"),
+                PRIVATE: logging.FileHandler(new_private_log(private), encoding="utf-8")}
+    for name, handler in handlers.items():
+        handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.INFO)
+        logger.propagate = False
+        logger.addHandler(handler)
     events = EventLog(options.out, options.party or study.leader.name, echo(options.progress, study, options.party))
     try:
         yield events
     finally:
         events.close()
-        logger.removeHandler(handler)
-        handler.close()
+        for name, handler in handlers.items():
+            logging.getLogger(name).removeHandler(handler)
+            handler.close()
 
 
 class _Party:
@@ -247,9 +254,13 @@ class _Party:
         self._meter.mark("sample")
         shared = self._counters(wire)
         self._custodian.settle()
-        write_outputs(self._options.out, release, self._study.domain,
-                      describe(self._study, plan, release, shared, wire.session_id, self._digest,
-                               "one-machine" if self._options.one_machine else "distributed"), _events_of(shared, self._study))
+        run = describe(self._study, plan, release, shared, wire.session_id, self._digest,
+                       "one-machine" if self._options.one_machine else "distributed")
+        try:
+            write_outputs(self._options.out, release, self._study.domain, run, _events_of(shared, self._study))
+        except UsageError:  # the report reads the files strictly: whoever made their content is to blame, not the user
+            raise ProtocolAborted(f"{self._study.leader.name} sent results of which no report can be made; nothing was "
+                                  "written.") from None
         self._events("report", "written", rows=int(release.codes.shape[0]))
 
     def _counters(self, wire: SessionWire) -> dict[str, Any]:
@@ -311,7 +322,7 @@ def describe(study: Study, plan: Plan, release: Release, shared: Mapping[str, An
             "columns": [{"size": column.size, **spec} for column, spec in zip(study.domain.columns, columns, strict=True)],
             "public_study": study.public(),
         }
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise ProtocolAborted(f"{study.leader.name} sent counters that do not fit the study; nothing was written.") from None
 
 
@@ -329,7 +340,7 @@ def _counters_of(content: dict[str, Any], sender: str) -> dict[str, Any]:
     try:
         return {"phases": [{"name": str(phase["name"]), "bytes_sent": int(phase["bytes_sent"])} for phase in content["phases"]],
                 **{key: int(content[key]) for key in ("bytes_sent", "bytes_received", "rounds")}}
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise ProtocolAborted(f"{sender} sent counters that do not fit the study; nothing was written.") from None
 
 
@@ -337,7 +348,8 @@ def _events_of(shared: Mapping[str, Any], study: Study) -> list[dict[str, Any]]:
     """The leader's events, as the report shows them: each with a time, a known phase and a name."""
     events = shared.get("events")
     if not isinstance(events, list) or not all(
-            isinstance(event, dict) and isinstance(event.get("t"), int | float) and event.get("phase") in PHASES
+            isinstance(event, dict) and isinstance(event.get("t"), int | float) and 0 <= event["t"] < 1e9
+            and event.get("phase") in PHASES
             and isinstance(event.get("event"), str) and isinstance(event.get("party"), str) for event in events):
         raise ProtocolAborted(f"{study.leader.name} sent events that cannot be read; nothing was written.")
     return events

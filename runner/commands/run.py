@@ -17,7 +17,7 @@ from runner.commands import command
 from runner.failures import describe
 from runner.leash import Job, hold
 from runner.options import CertificateFiles, PartyOptions
-from runner.outdir import LOG, claim
+from runner.outdir import PRIVATE_LOG, claim
 from runner.study import load
 from runner.study.table import nearest
 
@@ -31,8 +31,9 @@ is that one party: start one such command at each organisation, in any order; ea
 others until the study's connect_s is over.
 
 Results in DIR, the same at every party: synthetic.csv, report.html, run.json, measurements.json,
-model.npz, events.jsonl; and the party's own log, cosynth.log. DIR must be new, empty, or hold an
-earlier run, whose files are replaced.
+model.npz, events.jsonl; and the party's own log, cosynth.log. What nobody else may know, such as
+the number of rows read, stands in private.log only. DIR must be new, empty, or hold an earlier run,
+whose files are replaced.
 """
 EXAMPLES = """\
   python -m runner run study.toml --out out
@@ -90,7 +91,7 @@ def _party(arguments: argparse.Namespace) -> None:
                 ready.wait()
             run_party(options)
     except BaseException as error:
-        code, sentence = describe(error, out / LOG if out else None)
+        code, sentence = describe(error, out / PRIVATE_LOG if out else None)
         if job is not None:
             write_report(Path(job.report), interrupted(name) if isinstance(error, KeyboardInterrupt) else
                          Report(name, code, sentence, time.monotonic()))

@@ -68,9 +68,11 @@ def test_three_commands_make_one_table(folders: Folders) -> None:
         assert entry.state == "settled" and entry.reservation.dataset == f"people of {folder.name}"
         assert float(entry.spent_rho) == pytest.approx(summary["privacy"]["rho_spent"], rel=1e-12)  # type: ignore[index]
         assert not any("cpu_s" in party for party in summary["parties"])  # type: ignore[attr-defined]
-        # what a party knows alone stays in its own log
-        assert "clamped" in (folder.out / "cosynth.log").read_text()
-        assert "clamped" not in "".join((folder.out / file).read_text() for file in ("run.json", "events.jsonl", "report.html"))
+        # what a party knows alone stays in its private log
+        assert "clamped" in (folder.out / "private.log").read_text()
+        assert (folder.out / "private.log").stat().st_mode & 0o777 == 0o600
+        assert "clamped" not in "".join((folder.out / file).read_text()
+                                        for file in ("run.json", "events.jsonl", "report.html", "cosynth.log"))
 
 
 def test_keys_that_never_travel(tmp_path: Path) -> None:

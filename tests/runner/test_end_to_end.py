@@ -128,6 +128,16 @@ def test_contract_files(finished: Finished) -> None:
     assert not [entry for entry in finished.out.rglob("*") if "partial" in entry.name or entry.name.endswith(".part")]
 
 
+def test_what_lies_beside_the_results_tells_no_custodians_counts(finished: Finished) -> None:
+    """All of DIR but DIR/parties may be passed on: how many rows a custodian read is in its private log and nowhere else."""
+    logs = [*finished.out.glob("parties/**/private.log")]
+    told = "".join(log.read_text() for log in logs)
+    assert "own data:" in told and all(log.stat().st_mode & 0o777 == 0o600 for log in logs)
+    for entry in finished.out.rglob("*"):
+        if entry.is_file() and entry.name != "private.log":
+            assert b"own data:" not in entry.read_bytes(), entry
+
+
 def test_run_json(finished: Finished) -> None:
     run, trial = finished.run, finished.trial
     check_shape(run, trial.names)

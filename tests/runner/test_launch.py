@@ -135,9 +135,10 @@ def test_first_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: Ste
 
 def test_a_crash_is_an_internal_error_and_its_text_stays_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     error = failure(tmp_path, monkeypatch, west=[["crash", None]], north=[["wait", None]], south=[["wait", None]])
-    log = tmp_path / "out" / "parties" / "west" / "cosynth.log"
+    log = tmp_path / "out" / "parties" / "west" / "private.log"
     assert error.exit_code == 1 and "ValueError" in error.sentence and str(log) in error.sentence
     assert "secret" not in error.sentence and "a secret value" in log.read_text()
+    assert log.stat().st_mode & 0o777 == 0o600  # and nobody else on this machine reads it
 
 
 def test_a_stopped_party_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

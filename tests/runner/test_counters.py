@@ -1,0 +1,44 @@
+"""What a peer says of its run's traffic, time and events is read strictly: anything odd is a `ProtocolAborted`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpc_protocols.errors import ProtocolAborted
+from runner.party import _counters_of, _events_of
+from runner.study import Study, load
+from tests.runner import small
+
+COUNTERS = {"phases": [{"name": "input", "bytes_sent": 5}], "bytes_sent": 5, "bytes_received": 6, "rounds": 2}
+EVENT = {"t": 0.5, "party": "south", "phase": "fit", "event": "fitted"}
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    directory: Path = tmp_path_factory.mktemp("study")
+    return load(small.write(directory / "study").path)
+
+
+def test_sound_ones_are_read(study: Study) -> None:
+    assert _counters_of(dict(COUNTERS), "west") == COUNTERS
+    assert _events_of({"events": [EVENT]}, study) == [EVENT]
+
+
+@pytest.mark.parametrize("text", ["1e999", "NaN", "null", '"many"', "[]"])
+def test_counters_that_are_no_numbers(text: str) -> None:
+    for key in ("rounds", "bytes_sent"):
+        with pytest.raises(ProtocolAborted, match="west sent counters"):
+            _counters_of({**COUNTERS, key: json.loads(text)}, "west")
+
+
+@pytest.mark.parametrize("change", [
+    {"t": float("nan")}, {"t": float("inf")}, {"t": -1}, {"t": 10**400}, {"t": "0"}, {"phase": "other"}, {"phase": []},
+    {"event": 1}, {"party": None},
+])
+def test_events_that_no_report_can_show(study: Study, change: dict[str, Any]) -> None:
+    with pytest.raises(ProtocolAborted, match="sent events"):
+        _events_of({"events": [EVENT, {**EVENT, **change}]}, study)
