@@ -5,6 +5,7 @@ message pattern of its protocol on a `Tally`, which keeps one logical clock per 
 travels in the same step is one round, and the rounds of a run are the longest chain of messages, not a sum.
 
     tally = Tally.of(parties=5)                 three that compute, two contributors
+    pace(tally)
     prepare(tally, step=120, request=120, blocks=[50_000])
     tally.rounds, tally.sent                    the longest chain; payload bytes sent by each party
 
@@ -24,6 +25,7 @@ from mpc_protocols.replicated.answers import bitmap_size
 from mpc_protocols.replicated.argmax import PAIRS, TEST_WORDS
 from mpc_protocols.replicated.bitslice import piece_lengths, words_for
 from mpc_protocols.replicated.contribution import SEED_BYTES
+from mpc_protocols.replicated.pace import LAPS
 from mpc_protocols.replicated.sampling import batches, noise_adder
 from mpc_protocols.replicated.sign import Adder, merge_schedule
 from mpc_protocols.replicated.trio import ROUND_BYTES
@@ -192,6 +194,14 @@ def argmax(tally: Tally, candidates: int, element: int = 4, rows: int = 1) -> No
 
 
 # -- steps of the oracle ---------------------------------------------------------------------------------------------------
+
+
+def pace(tally: Tally) -> None:
+    """The beginning of a run: `pace.agree_on_delay`."""
+    for _ in range(LAPS):
+        for hop in ((1, 0, 1), (0, 2, 1), (2, 1, 1)):
+            tally.step([hop])
+    tally.step([(1, 0, 4), (1, 2, 4)])
 
 
 def announce(tally: Tally, step: int, extra: Sequence[tuple[int, int, int]] = ()) -> None:

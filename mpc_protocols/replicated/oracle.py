@@ -38,7 +38,10 @@ class ReplicatedOracle(MarginalOracle):
 
     def __init__(self, wire: Wire, setting: Setting, counts: LocalCounts | None, guard: Guard,
                  observe: Observe | None = None) -> None:
-        """counts: P1's own data, None if it only computes. Raises `StudyInvalid` (setting, parties)."""
+        """counts: P1's own data, None if it only computes. Waits for the followers, to learn how far away they are (`pace`).
+
+        Raises `StudyInvalid` (setting, parties).
+        """
         if wire.me != LEADER:
             raise StudyInvalid(f"Party {wire.me} cannot lead: the second computing party of the study does.")
         self.setting = setting
@@ -49,6 +52,11 @@ class ReplicatedOracle(MarginalOracle):
     def state(self) -> PublicState:
         """Transcript, handles and bounds: all that is public."""
         return self._party.state
+
+    @property
+    def round_bytes(self) -> int:
+        """What a round is worth in this run (`pace`): with it `costs` predicts every step."""
+        return self._party.round_bytes
 
     @property
     def row_bound(self) -> int:

@@ -29,15 +29,16 @@ from mpc_protocols.functionality import Clique, Guard, Handle, LocalCounts, Sett
 from mpc_protocols.mechanisms.measurement import MeasurePlan
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.replicated import answers as encoding
-from mpc_protocols.replicated.absolute import absolute_sums
+from mpc_protocols.replicated.absolute import absolute_sums, score_adder
 from mpc_protocols.replicated.argmax import argmax
 from mpc_protocols.replicated.bitslice import Elements
 from mpc_protocols.replicated.conversion import lift
 from mpc_protocols.replicated.lockstep import beside
 from mpc_protocols.replicated.marginals import SharedMarginals
+from mpc_protocols.replicated.pace import agree_on_delay, round_worth
 from mpc_protocols.replicated.prg import binding
 from mpc_protocols.replicated.ring import RingShare, add_public, centred, concatenate, open_ring
-from mpc_protocols.replicated.sampling import gaussian_noise, gumbel_noise, release_bits
+from mpc_protocols.replicated.sampling import gaussian_adder, gaussian_noise, gumbel_adder, gumbel_noise, release_bits
 from mpc_protocols.replicated.trio import Trio, UInt
 from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, PublicState, SelectStep, TotalStep
 from mpc_protocols.wire import Wire
@@ -60,9 +61,17 @@ class ComputingParty:
         self.state = PublicState(setting)
         self._trio = Trio(wire)
         self._noise = Trio(wire.fork("noise"), "noise")
+        self._delay = agree_on_delay(wire)
+        self._trio.round_bytes = self._noise.round_bytes = round_worth(self._delay)
         self._guard = guard
         self._observe = observe or silent
         self._marginals = SharedMarginals(self._trio, setting, counts)
+        self._observe("agree", "paced", delay_us=self._delay, round_bytes=self.round_bytes)
+
+    @property
+    def round_bytes(self) -> int:
+        """What a round is worth in this run (`pace`)."""
+        return self._trio.round_bytes
 
     def prepare(self, step: PrepareStep) -> list[Handle]:
         """Share what the step needs; releases nothing. 1 round of 4 bytes a cell after the agreement and the contributions."""
@@ -95,10 +104,12 @@ class ComputingParty:
                                  lambda: gumbel_noise(self._noise, source, len(plan.kept), plan.a, dtype))
             keys = _weighted(self._trio, sums, plan) + noise
             winner = argmax(self._trio, keys)
-        position = plan.kept[winner]
+        position, signs = plan.kept[winner], int(np.count_nonzero(nonzero))
         self.state.learn_selection(step, position)
         self._observe("select", "selected", step=step.number, position=position, candidates=len(step.handles),
-                      kept=len(plan.kept), cells=sum(lengths), signs=int(np.count_nonzero(nonzero)))
+                      kept=len(plan.kept), cells=sum(lengths), signs=signs,
+                      scores=score_adder(signs, plan.sign_bits, self.round_bytes) if signs else "sums",
+                      noise=gumbel_adder(len(plan.kept), self.round_bytes))
         return position
 
     def measure(self, step: MeasureStep) -> list[NDArray[np.int64]]:
@@ -109,7 +120,8 @@ class ComputingParty:
         opened = self._release_counts(plan, step.number, "measure", inputs, concatenate(shares))
         noisy = np.split(opened, np.cumsum([len(share) for share in shares])[:-1])
         self.state.learn_counts(step, noisy)
-        self._observe("measure", "opened", step=step.number, marginals=len(noisy), cells=len(opened))
+        self._observe("measure", "opened", step=step.number, marginals=len(noisy), cells=len(opened),
+                      noise=gaussian_adder(plan.sampler, len(opened), self.round_bytes))
         return noisy
 
     def total(self, step: TotalStep) -> int:
@@ -124,7 +136,8 @@ class ComputingParty:
             assert rows is not None
         value = int(self._release_counts(plan, step.number, "total", inputs, rows)[0])
         self.state.learn_total(step, value)
-        self._observe("measure", "opened", step=step.number, marginals=0, cells=1)
+        self._observe("measure", "opened", step=step.number, marginals=0, cells=1,
+                      noise=gaussian_adder(plan.sampler, 1, self.round_bytes))
         return value
 
     def end(self, step: EndStep) -> None:
@@ -144,7 +157,8 @@ class ComputingParty:
         self._observe("input", "shared", marginals=len(cliques), cells=cells, contributors=len(self.wire.contributors))
 
     def _agree(self, digest: bytes) -> None:
-        """Raise `ProtocolAborted` unless both others hold the same 32 bytes."""
+        """Raise `ProtocolAborted` unless both others hold the same 32 bytes, and the same delay."""
+        digest = binding(digest, self._delay.to_bytes(4, "little"))
         peers = (self._trio.left, self._trio.right)
         for peer in peers:
             self.wire.send(peer, digest)

@@ -46,6 +46,16 @@ def noise_adder(table: AliasTable, count: int, round_bytes: int) -> Adder:
     return adder_for(table.rest_bits, words_for(count), round_bytes, -(-count // BATCH))
 
 
+def gumbel_adder(count: int, round_bytes: int) -> Adder:
+    """The form of `gumbel_noise`."""
+    return noise_adder(alias_table(gumbel.THRESHOLDS, gumbel.BITS), count, round_bytes)
+
+
+def gaussian_adder(sampler: Sampler, count: int, round_bytes: int) -> Adder:
+    """The form of `gaussian_noise`: that of the sampler's first table."""
+    return noise_adder(alias_table(sampler.parts[0][1].thresholds, gaussian.BITS), count, round_bytes)
+
+
 def release_bits(trio: Trio, release: bytes) -> BitSource:
     """The random bits of one release; `release` is the hash of everything they are bound to (`mechanisms.md` 4)."""
     streams = trio.noise_streams(release)

@@ -153,12 +153,14 @@ def test_a_whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap
     sigma2, epsilon = Fraction(10_000), Fraction(1, 100)
     steps: list[Any] = []
     plans: list[Any] = []
+    worth: list[int] = []
 
     def body(oracle: ReplicatedOracle) -> None:
         handles = oracle.prepare(cliques)
         step, _ = oracle.state.select_step(handles, answers, weights, penalties, epsilon)
         steps.append(step)
         plans.append(oracle.state.plan_select(step))
+        worth.append(oracle.round_bytes)
         oracle.select(handles, answers, weights, penalties, epsilon)
         oracle.measure(handles[:2], sigma2)
         oracle.total(sigma2)
@@ -167,13 +169,15 @@ def test_a_whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap
     tally = costs.Tally.of(3 + contributors)
     fresh = PublicState(of).to_share(PrepareStep(tuple(cliques)))
     assert fresh == cliques[:3]
+    costs.pace(tally)
     costs.prepare(tally, len(PrepareStep(tuple(cliques)).to_bytes()), len(PrepareStep(tuple(fresh)).to_bytes()), [22, 20])
     select, plan = steps[0], plans[0]
     assert isinstance(select, SelectStep) and plan.kept == (0, 1, 2, 3)
     assert plan.ring_bits == (32 if row_cap == 10_000 else 64)
-    costs.select(tally, len(select.to_bytes()), compressed[0], 45, 20, 4, plan.a, plan.sign_bits, plan.ring_bits)
-    costs.measure(tally, len(MeasureStep(1, (0, 1), sigma2).to_bytes()), gaussian.sampler(sigma2), 22)
-    costs.measure(tally, len(b'{"number":2,"sigma2":[10000,1],"step":"total"}'), gaussian.sampler(sigma2), 1)
+    costs.select(tally, len(select.to_bytes()), compressed[0], 45, 20, 4, plan.a, plan.sign_bits, plan.ring_bits,
+                 *worth)
+    costs.measure(tally, len(MeasureStep(1, (0, 1), sigma2).to_bytes()), gaussian.sampler(sigma2), 22, *worth)
+    costs.measure(tally, len(b'{"number":2,"sigma2":[10000,1],"step":"total"}'), gaussian.sampler(sigma2), 1, *worth)
     costs.end(tally, len(EndStep().to_bytes()))
     compare(tally, [network.traffic(i) for i in range(3 + contributors)])
     for contributor in range(3, 3 + contributors):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -20,6 +21,8 @@ from mpc_protocols.replicated import answers as encoding
 from mpc_protocols.replicated import oracle as oracle_module
 from mpc_protocols.replicated import party as party_module
 from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
+from mpc_protocols.replicated.pace import LAPS, LONGEST_US, agree_on_delay, round_worth
+from mpc_protocols.replicated.trio import ROUND_BYTES
 from mpc_protocols.steps import PublicState
 from mpc_protocols.wire import Wire
 
@@ -298,6 +301,7 @@ def _leader(script: Callable[[Wire, PublicState], None], parts: Sequence[NDArray
 
     def party(wire: Wire) -> None:
         if wire.me == 1:
+            agree_on_delay(wire)
             script(wire, PublicState(of))
             for peer in (0, 2):  # whatever the followers still say
                 while True:
@@ -426,9 +430,75 @@ def test_only_the_second_computing_party_leads_and_a_closed_oracle_answers_nothi
 def test_observers_get_public_sizes_only() -> None:
     seen: list[tuple[str, str, dict[str, Any]]] = []
     serve(work, [*PARTS, CONTRIBUTORS[0]], observe=lambda phase, event, **fields: seen.append((phase, event, fields)))
-    assert {(phase, event) for phase, event, _ in seen} == {("input", "shared"), ("measure", "opened"), ("select", "selected")}
-    assert all(isinstance(value, int) for _, _, fields in seen for value in fields.values())
+    assert {(phase, event) for phase, event, _ in seen} == {
+        ("agree", "paced"), ("input", "shared"), ("measure", "opened"), ("select", "selected")}
+    assert all(isinstance(value, int) or value in ("tree", "ripple") for _, _, fields in seen for value in fields.values())
 
 
 def test_module_names_the_leader() -> None:
     assert oracle_module.LEADER == 1
+
+
+# -- pace ----------------------------------------------------------------------------------------------------------------
+
+
+class Slow:
+    """A wire on which every message takes `delay_s` longer."""
+
+    def __init__(self, wire: Wire, delay_s: float) -> None:
+        self._wire, self._delay = wire, delay_s
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._wire, name)
+
+    def fork(self, name: str) -> Slow:
+        return Slow(self._wire.fork(name), self._delay)
+
+    def receive(self, peer: int, size: int) -> memoryview:
+        payload = self._wire.receive(peer, size)
+        time.sleep(self._delay)
+        return payload
+
+
+@pytest.mark.parametrize("delay_ms", [0, 20])
+def test_all_parties_agree_on_the_measured_delay(delay_ms: int) -> None:
+    found = MemoryNetwork(3).run([lambda wire: agree_on_delay(Slow(wire, delay_ms / 1000))] * 3)  # type: ignore[arg-type]
+    assert len(set(found)) == 1 and delay_ms * 1000 <= found[0] < delay_ms * 1000 + 100_000
+    assert round_worth(0) == ROUND_BYTES < round_worth(found[0] + 1)
+
+
+def test_a_delay_beyond_belief_is_refused() -> None:
+    def party(wire: Wire) -> None:
+        if wire.me != 1:
+            agree_on_delay(wire)
+            return
+        stream = wire.fork("pace")
+        for _ in range(LAPS):
+            stream.send(0, b"x")
+            stream.receive(2, 1)
+        for peer in (0, 2):
+            stream.send(peer, (LONGEST_US + 1).to_bytes(4, "little"))
+
+    with pytest.raises(ProtocolAborted, match="delay"):
+        MemoryNetwork(3, patience_s=5).run([party] * 3)
+
+
+def test_different_delays_for_the_two_followers_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else they would take different forms of a protocol and misread each other."""
+    monkeypatch.setattr(party_module, "agree_on_delay", lambda wire: 100 + (wire.me == 2))
+    with pytest.raises(ProtocolAborted, match="other public inputs"):
+        serve(lambda oracle: oracle.prepare(ONE_WAY), PARTS)
+
+
+@pytest.mark.parametrize("delay_us", [0, 20_000])
+def test_the_form_follows_the_delay_and_is_told(monkeypatch: pytest.MonkeyPatch, delay_us: int) -> None:
+    """A far network takes trees, a near one ripples where they save bytes; the answers are the same, all parties say which."""
+    monkeypatch.setattr(party_module, "agree_on_delay", lambda wire: delay_us)
+    monkeypatch.setattr(party_module, "round_worth", lambda delay: 1 + 64 * delay)
+    told: list[tuple[str, str, dict[str, Any]]] = []
+    expected = work(IdealOracle(setting(), counter(np.concatenate(PARTS)), Recorder()))
+    assert serve(work, PARTS, observe=lambda phase, event, **fields: told.append((phase, event, fields)))[0] == expected
+    form = "tree" if delay_us else "ripple"
+    assert {fields["delay_us"] for _, event, fields in told if event == "paced"} == {delay_us}
+    assert {fields["scores"] for _, event, fields in told if event == "selected"} == {form}
+    assert {fields["noise"] for _, event, fields in told if event in ("selected", "opened")} == {form}
