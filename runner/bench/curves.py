@@ -1,7 +1,7 @@
 """Curves of cost on two logarithmic axes, as SVG in the report's style (`runner.report.svg`).
 
 A series is a line with a dot per measurement, whiskers from the least to the most of its repetitions, and its name at its end;
-figures are tooltips. Zero (a delay of 0 ms) has no logarithm: it stands at the left edge, behind a gap.
+figures are tooltips. Zero (a delay of 0 ms) has no logarithm: it stands alone at the left edge.
 """
 
 from __future__ import annotations
@@ -31,12 +31,11 @@ class Dot:
 
 @dataclass(frozen=True)
 class Series:
-    """Measurements that differ in x only. hue: 0..5. faint: a baseline, dashed."""
+    """Measurements that differ in x only. hue: 0..5."""
 
     name: str
     dots: tuple[Dot, ...]
     hue: int
-    faint: bool = False
 
 
 class _Axis:
@@ -59,11 +58,11 @@ class _Axis:
         return self._edge + (self._end - self._edge) * (math.log10(value) - self._low) / (self._high - self._low)
 
     def ticks(self) -> list[float]:
-        """Round values, one to nine of them, and zero if it has a place."""
+        """At most seven round values, three if possible, and zero if it has a place."""
         for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7)):
             found = [step * 10.0**power for power in range(math.floor(self._low), math.ceil(self._high) + 1) for step in steps
                      if self._low - 1e-9 <= math.log10(step * 10.0**power) <= self._high + 1e-9]
-            if len(found) >= 2:
+            if len(found) >= 3:
                 break
         every = max(1, -(-len(found) // 7))
         return ([0.0] if self._zero else []) + found[::every]
@@ -94,14 +93,15 @@ def chart(title: str, across: str, series: Sequence[Series], say_x: Callable[[fl
 
 def _line(one: Series, x_axis: _Axis, y_axis: _Axis, say_x: Callable[[float], str], say_y: Callable[[float], str]) -> Markup:
     marks = []
-    if len(one.dots) > 1:
-        marks.append(tag("path", d=path((x_axis(dot.x), y_axis(dot.y)) for dot in one.dots), class_="line"))
+    joined = [dot for dot in one.dots if dot.x > 0]
+    if len(joined) > 1:
+        marks.append(tag("path", d=path((x_axis(dot.x), y_axis(dot.y)) for dot in joined), class_="line"))
     for dot in one.dots:
         if dot.low is not None and dot.high is not None and dot.high > dot.low:
             marks.append(tag("line", x1=x_axis(dot.x), x2=x_axis(dot.x), y1=y_axis(dot.low), y2=y_axis(dot.high), class_="reach"))
         tip = tag("title", f"{one.name}: {say_y(dot.y)} at {say_x(dot.x)}")
         marks.append(tag("circle", tip, cx=x_axis(dot.x), cy=y_axis(dot.y), r=3.4, class_="point"))
-    return group(marks, class_=f"series hue{one.hue}{' faint' if one.faint else ''}")
+    return group(marks, class_=f"series hue{one.hue}")
 
 
 def _spaced(wanted: Sequence[tuple[float, int]], least: float = 13.0) -> dict[int, float]:

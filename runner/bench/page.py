@@ -92,12 +92,12 @@ def _charts(name: str, varied: Sequence[str], pairs: Sequence[tuple[Line, dict[s
     across = _ACROSS.get(name, name)
     found = []
     quantities: list[tuple[str, Callable[[Line], Dot], Callable[[float], str]]] = [
-        ("Wall time", lambda line: Dot(_at(line, name), line["wall_s"], *line["wall_spread_s"]), table.time),
+        ("Wall time", lambda line: Dot(_at(line, name), line["wall_s"], *line["wall_spread_s"]), clock),
         ("Bytes sent by the busiest party", lambda line: Dot(_at(line, name), max(line["bytes_sent"])), words.size)]
     for title, dot_of, say in quantities:
         series = [Series(label, tuple(sorted(map(dot_of, members), key=lambda dot: dot.x)), number % HUES)
                   for number, (label, members) in enumerate(groups.items())]
-        if any(dot.y > 0 for one in series for dot in one.dots):
+        if any(len({dot.y for dot in one.dots}) > 1 for one in series):  # a level line says what the table says
             whole = f"{title} against {across}"
             found.append({"title": whole, "drawing": chart(whole, across, series, _tick, say)})
     return found
@@ -113,6 +113,12 @@ def _said(name: str, value: Value) -> str:
     return str(value) if name == _BY else f"{name} {spelled(value)}"
 
 
+def clock(seconds: float) -> str:
+    """A time with a no-break space before its unit."""
+    text = table.time(seconds)
+    return f"{text.rstrip('mus')}\u00a0{text.lstrip('0123456789.')}".replace("\u00a0us", "\u00a0µs")
+
+
 def _tick(value: float) -> str:
     return table.amount(value).replace(" ", "\u00a0") if value >= 1 else f"{value:g}"
 
@@ -120,10 +126,10 @@ def _tick(value: float) -> str:
 def _row(line: Line) -> dict[str, Any]:
     secure = line.get("secure_over_fit")
     return {"params": ", ".join(f"{name} {spelled(value)}" for name, value in line["params"].items() if name != "tls" or value),
-            "net": _network(line), "wall": table.time(line["wall_s"]),
-            "spread": " – ".join(map(table.time, line["wall_spread_s"])),  # noqa: RUF001
+            "net": _network(line), "wall": clock(line["wall_s"]),
+            "spread": " – ".join(map(clock, line["wall_spread_s"])),  # noqa: RUF001
             "throughput": table.amount(line["throughput"]), "unit": line["unit"],
-            "cpu": " / ".join(map(table.time, line["cpu_s"])),
+            "cpu": " / ".join(map(clock, line["cpu_s"])),
             "sent": " / ".join(map(words.size, line["bytes_sent"])), "rounds": line["rounds"],
             "memory": " / ".join(f"{mb:.0f}" for mb in line.get("above_mb") or line["peak_mb"]),
             "note": "" if secure is None else f"select and measure take {secure:.2f} of the fit's time"}
@@ -134,7 +140,7 @@ def _baselines(line: Line) -> list[dict[str, Any]]:
     found = []
     for name, figures in line["baseline"].items():
         params = figures.get("params", line["params"])
-        found.append({"name": names.get(name, name), "net": _network(line), "wall": table.time(figures["wall_s"]),
+        found.append({"name": names.get(name, name), "net": _network(line), "wall": clock(figures["wall_s"]),
                       "params": ", ".join(f"{key} {spelled(value)}" for key, value in params.items() if key != "tls"),
                       "throughput": table.amount(figures["throughput"]),
                       "ratio": f"{table.plain(line['throughput'] / figures['throughput'])} ×"})  # noqa: RUF001

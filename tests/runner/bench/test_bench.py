@@ -1,0 +1,204 @@
+"""`bench` as a user runs it: real party processes, figures that add up, slow networks that are slow, and clean ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mpc_protocols.errors import CosynthError
+from runner.__main__ import main
+from runner.bench import netns
+from runner.bench.inputs import expect
+from runner.bench.network import Net
+
+ROOT = Path(__file__).resolve().parents[3]
+Run = Callable[..., tuple[int, str, str]]
+FIELDS = {"bench": str, "params": dict, "net": str, "wall_s": float, "cpu_s": list, "bytes_sent": list, "rounds": int,
+          "throughput": float, "unit": str, "repeats": int, "baseline": dict}
+"""What every line has (the specification's words), and its type."""
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run `bench`; exit code, standard output, standard error."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main(["bench", *map(str, arguments)])
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err and captured.err.count("\n") == (code != 0)
+        return code, captured.out, captured.err
+
+    return call
+
+
+def measured(run: Run, tmp_path: Path, *arguments: object) -> list[dict[str, Any]]:
+    """The JSON lines of a benchmark that succeeds."""
+    path = tmp_path / "lines.jsonl"
+    code, _, err = run(*arguments, "--json", path)
+    assert code == 0, err
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    for line in lines:
+        for field, kind in FIELDS.items():
+            assert isinstance(line[field], kind), (field, line[field])
+        parties = line["params"].get("parties", 3)
+        assert len(line["cpu_s"]) == len(line["bytes_sent"]) == len(line["peak_mb"]) == parties
+        assert line["throughput"] == pytest.approx(line["amount"] / line["wall_s"], rel=1e-3)
+        assert line["wall_spread_s"][0] <= line["wall_s"] <= line["wall_spread_s"][1]
+        assert sum(line["bytes_sent"]) == sum(line["bytes_received"]) and line["unit"].endswith("/s")
+    return lines
+
+
+def test_every_kernel_at_a_tiny_size(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "lines.jsonl").write_text("not JSON\n")  # is emptied
+    lines = measured(run, tmp_path, "multiply", "scores", "select", "gaussian", "rounds", "share", "fit", "--cells", 640, "--bits",
+                     "12,17", "--candidates", 5, "--samples", 200, "--sigma", 3, "--rounds", 4, "--parties", "3,5", "--marginals", 1,
+                     "--iterations", 3, "--repeats", 2, "--no-baseline", "--html", tmp_path / "page.html")
+    found = {line["bench"]: line for line in lines}
+    assert [line["bench"] for line in lines] == ["multiply"] * 2 + ["scores"] * 2 + ["select"] * 2 + ["gaussian", "rounds"] + [
+        "share"] * 2 + ["fit"]
+    assert found["multiply"]["bytes_sent"] == [640 * 4] * 3 and found["multiply"]["rounds"] == 1
+    assert found["rounds"]["rounds"] == 4 and found["rounds"]["bytes_sent"] == [4 * 16 * 4] * 3
+    assert found["share"]["bytes_sent"][3:] == [640 * 4 + 16] * 2 and found["share"]["rounds"] == 2
+    assert found["fit"]["bytes_sent"] == [0, 0, 0] and found["select"]["rounds"] > 10
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Wall time against bits" in page and "Wall time against parties" in page and 'id="gaussian"' in page
+
+
+def test_baselines_state_their_own_size(run: Run, tmp_path: Path) -> None:
+    line, = measured(run, tmp_path, "rounds", "--rounds", 60, "--width", 5000, "--repeats", 1)
+    mpyc, floor = line["baseline"]["mpyc"], line["baseline"]["numpy"]
+    assert mpyc["params"] == {"rounds": 50, "width": 1000} and mpyc["amount"] == 50
+    assert mpyc["throughput"] == pytest.approx(50 / mpyc["wall_s"], rel=1e-3) and mpyc["bytes_sent"][0] >= 50 * 1000 * 8
+    assert floor["throughput"] == pytest.approx(60 / floor["wall_s"], rel=0.05)
+
+
+@pytest.mark.parametrize("tls", ["off", "on"])
+def test_a_delay_delays_every_round(run: Run, tmp_path: Path, tls: str) -> None:
+    quick, slow = measured(run, tmp_path, "rounds", "--rounds", 10, "--delay-ms", "0,30", "--repeats", 1, "--no-baseline",
+                           "--tls", tls)
+    assert slow["wall_s"] >= 10 * 0.030 and slow["bytes_sent"] == quick["bytes_sent"] and slow["rounds"] == quick["rounds"] == 10
+    assert slow["network"] == {"delay_ms": 30, "rate_mbit": None, "by": "shim"} and quick["network"]["by"] is None
+
+
+def test_a_rate_limits_what_a_party_receives(run: Run, tmp_path: Path) -> None:
+    line, = measured(run, tmp_path, "multiply", "--cells", 50_000, "--bits", 32, "--rate-mbit", 8, "--repeats", 1, "--no-baseline")
+    assert line["wall_s"] >= 50_000 * 4 / 1e6
+
+
+def test_wrong_results_do_not_count() -> None:
+    expect("x", np.arange(3), np.arange(3))
+    with pytest.raises(CosynthError, match="1 of 3 values"):
+        expect("x", np.array([0, 1, 3]), np.arange(3))
+    with pytest.raises(CosynthError, match="wrong result"):
+        expect("x", np.arange(2), np.arange(3))
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["selct"], 'did you mean "select"'), (["multiply", "--sigma", "3"], "--sigma is not a parameter of multiply"),
+    (["multiply", "--cells", "0"], "--cells must be from 1"), (["multiply", "--cells"], "expected one argument"),
+    (["multiply", "--net", "moon"], "moon"), (["multiply", "--repeats", "0"], "--repeats"), (["multiply", "--warmup", "-1"], "warmup"),
+    (["scores", "--cells", "5"], "64 candidates need"), (["multiply", "--json", "/nowhere/at/all"], "cannot be written"),
+    (["multiply", "--nonsense"], "--nonsense"), (["end-to-end", "--rows", "2"], "at least one row each"),
+])
+def test_bad_arguments(run: Run, arguments: list[str], words: str) -> None:
+    code, out, err = run(*arguments)
+    assert code == 2 and words in err and out == ""
+
+
+def test_help_and_list(run: Run) -> None:
+    code, out, _ = run("--help")
+    assert code == 0 and "examples:" in out and "--candidates" in out and all(len(line) <= 110 for line in out.splitlines())
+    code, out, _ = run("--list")
+    assert code == 0 and "gaussian" in out and "--sigma" in out
+
+
+def children(pid: int) -> list[int]:
+    """Process numbers of a process's children."""
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+
+
+def alive(pids: list[int]) -> list[int]:
+    """Those that still run (a zombie does not)."""
+    def state(pid: int) -> str:
+        try:
+            return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0]
+        except OSError:
+            return "Z"
+    return [pid for pid in pids if state(pid) != "Z"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9), (None, 41)])
+def test_however_it_ends_no_process_is_left(number: int | None, code: int, tmp_path: Path) -> None:
+    """number: the signal to the launcher; None: one party is killed instead."""
+    out = tmp_path / "out"
+    with out.open("wb") as stdout:
+        process = subprocess.Popen([sys.executable, "-m", "runner", "bench", "rounds", "--rounds", "5,100000", "--no-baseline",
+                                    "--repeats", "1", "--warmup", "0"], cwd=ROOT, stdout=stdout, stderr=subprocess.PIPE)
+    try:
+        deadline = time.monotonic() + 30
+        while b"rounds 5," not in out.read_bytes() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        parties = children(process.pid)
+        assert len(parties) == 3
+        if number is None:
+            os.kill(parties[1], signal.SIGKILL)
+        else:
+            process.send_signal(number)
+        _, err = process.communicate(timeout=20)
+        assert process.returncode == code and b"Traceback" not in err and err.count(b"\n") == (number != signal.SIGKILL)
+        deadline = time.monotonic() + 10
+        while alive(parties) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not alive(parties)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def without(net: Net) -> str | None:
+    """Why namespaces cannot be used here."""
+    return netns.problem(net)
+
+
+def test_parties_in_namespaces(run: Run, tmp_path: Path) -> None:
+    if why := without(Net("loopback", by="netns")):
+        pytest.skip(why)
+    line, = measured(run, tmp_path, "rounds", "--rounds", 5, "--net-by", "netns", "--repeats", 1, "--no-baseline")
+    assert line["params"]["tls"] and line["rounds"] == 5
+    left = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    assert f"cosynth-{os.getpid()}-" not in left
+
+
+def test_the_emulations_agree(run: Run, tmp_path: Path) -> None:
+    """Time beyond loopback's, by netem and by the session: within a third of each other (and neither is below the model)."""
+    if why := without(Net("custom", 10.0, 100.0, "netns")):
+        pytest.skip(why)
+    shape = ("multiply", "rounds", "--cells", 200_000, "--bits", 32, "--rounds", 10, "--delay-ms", 10, "--rate-mbit", 100,
+             "--tls", "on", "--repeats", 3, "--no-baseline")
+    ours = measured(run, tmp_path, *shape, "--net-by", "shim")
+    kernels = measured(run, tmp_path, *shape, "--net-by", "netns")
+    for one, other, model in zip(ours, kernels, (0.010 + 200_000 * 32 / 100e6, 10 * 0.010), strict=True):
+        assert min(one["wall_s"], other["wall_s"]) >= model
+        assert 2 / 3 <= one["wall_s"] / other["wall_s"] <= 3 / 2, (one["wall_s"], other["wall_s"])
+
+
+@pytest.mark.slow
+def test_whole_runs(run: Run, tmp_path: Path) -> None:
+    line, = measured(run, tmp_path, "end-to-end", "--rows", 3000, "--columns", 4, "--aim-rounds", 1, "--repeats", 1, "--warmup", 0,
+                     "--delay-ms", 5)
+    assert line["wall_s"] >= line["inner_wall_s"] >= 0.005 * line["rounds"] / 2 and min(line["peak_mb"]) > 20
+    assert {"select", "measure", "fit"} <= set(line["phases"]) and line["baseline"]["ideal"]["wall_s"] > 0
+    secure = line["phases"]["select"] + line["phases"]["measure"]
+    assert line["secure_over_fit"] == pytest.approx(secure / line["phases"]["fit"], rel=0.01)
