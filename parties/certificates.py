@@ -125,10 +125,15 @@ def facts(certificate: x509.Certificate) -> Facts:
     except x509.ExtensionNotFound:
         authority = False
     return Facts(
-        names=tuple(names_of(certificate)), issuer=certificate.issuer.rfc4514_string(),
+        names=tuple(map(shown, names_of(certificate))), issuer=shown(certificate.issuer.rfc4514_string()),
         not_before=certificate.not_valid_before_utc, not_after=certificate.not_valid_after_utc,
         fingerprint=hashlib.sha256(certificate.public_bytes(Encoding.DER)).hexdigest(), authority=authority,
     )
+
+
+def shown(text: str) -> str:
+    """A certificate's text for a person: what could command a terminal is replaced."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 def names_of(certificate: x509.Certificate) -> list[str]:

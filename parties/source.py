@@ -3,7 +3,7 @@
 A file and a database look alike: CSV and Parquet files and DuckDB databases are read by DuckDB inside this process,
 PostgreSQL through ibis and a server-side cursor (`engine.py`). A source is streamed in bounded Arrow record batches; nothing
 holds more than a few blocks, whatever the number of rows (a GROUP BY on the unit's identifier may spill to a private
-temporary folder, which `close` removes).
+temporary folder, which `close` removes; a process that ends while a thread still reads calls `remove_spills`).
 
 Types are never guessed. A CSV file is read as text, by RFC 4180 with a comma, a header line and UTF-8, whatever its first
 thousand lines look like: "007", "1.0" and "true" mean what the study's domain says (`coding.py`), not what a sniffer
@@ -50,6 +50,14 @@ _CSV_FAULTS = {
 }
 
 T = TypeVar("T")
+
+_spills: set[str] = set()  # temporary folders of the open sources
+
+
+def remove_spills() -> None:
+    """Remove the temporary folders of sources that are still open: for a process that is about to end without closing them."""
+    for folder in tuple(_spills):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -138,6 +146,7 @@ class Source:
         self._stamp = self._stat()
         self._changed = f"{self.label} changed while it was read; run again when nobody writes to it."
         self._spill = tempfile.mkdtemp(prefix="cosynth-")  # 0700
+        _spills.add(self._spill)
         self._engine: Engine | None = None
         try:
             header = _header(location) if location.kind == "csv" else ()
@@ -160,6 +169,7 @@ class Source:
             self._engine.close()
             self._engine = None
         shutil.rmtree(self._spill, ignore_errors=True)
+        _spills.discard(self._spill)
 
     def _connect(self, columns: int) -> Engine:
         location = self.location

@@ -120,7 +120,7 @@ def names_in(certificate: Mapping[str, Any]) -> list[str]:
 
 def quoted(names: list[str]) -> str:
     """Names for a sentence."""
-    return " and ".join(f"'{name}'" for name in names[:3]) or "nobody"
+    return " and ".join(f"'{certificates.shown(name)}'" for name in names[:3]) or "nobody"
 
 
 def own_identity(config: SessionConfig) -> Identity:

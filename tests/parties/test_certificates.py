@@ -103,3 +103,12 @@ def test_keys_are_private_and_files_whole(tmp_path: Path) -> None:
         certificates.write_file(target, b"x", 0o600)
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
     assert "PRIVATE" not in repr(certificates.issue(certificates.make_ca("x"), "y"))
+
+
+def test_a_strangers_certificate_commands_no_terminal(tmp_path: Path) -> None:
+    """`certs show` and sentences print names out of files that somebody sent."""
+    name = "north\x1b[2J\x07\u202e"
+    certificate, _ = certificates.write(tmp_path, "stranger", certificates.issue(certificates.make_ca(name), name))
+    found = certificates.read(certificate)
+    assert all(text.isprintable() and text.startswith(("north", "CN=north")) for text in (*found.names, found.issuer))
+    assert certificates.shown("nördlich 1") == "nördlich 1"

@@ -205,3 +205,17 @@ def test_closing_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(DataRefused):
         open_source(location)
     assert not os.listdir(spill)
+
+
+def test_a_process_that_ends_at_once_leaves_no_records_behind(tmp_path: Path) -> None:
+    """A query's temporary folder may hold records; Ctrl-C ends the process while a thread still reads."""
+    table = tmp_path / "table.csv"
+    write_csv(table, {"a": [1]})
+    program = ("import sys; from runner import __main__ as program; from parties.source import locate, open_source\n"
+               "def main():\n"
+               "    source = open_source(locate(sys.argv[1])); open(source._spill + '/spilled', 'w').close()\n"
+               "    print(source._spill); main.kept = source; return 130\n"
+               "program.main = main; program.program()\n")
+    ended = subprocess.run([sys.executable, "-c", program, str(table)], capture_output=True, text=True, timeout=60)
+    folder = Path(ended.stdout.strip())
+    assert ended.returncode == 130 and folder.name.startswith("cosynth-") and not folder.exists()
