@@ -87,6 +87,12 @@ class Custodian:
             self._run.settle()
             self._run = None
 
+    def close(self) -> None:
+        """The run is over, however it ended: one that was not settled is as dead to the ledger as its process would be."""
+        if self._run is not None:
+            self._run.close()
+            self._run = None
+
 
 def override(path: Path) -> DataLocation:
     """A file that replaces the study's `data` of one party (the Python API writes it)."""

@@ -19,7 +19,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -67,8 +67,8 @@ def run_ideal(options: PartyOptions) -> None:
     study = load(options.study)
     private = options.out / PARTIES
     private.mkdir(exist_ok=True)
-    with _records(options, study, private) as observe:
-        _ideal(options, study, observe)
+    with _records(options, study, private) as observe, ExitStack() as accounts:
+        _ideal(options, study, observe, accounts)
 
 
 @contextmanager
@@ -364,8 +364,8 @@ def _ca_fingerprint(options: PartyOptions) -> str:
     return fingerprint(options.certs.ca)
 
 
-def _ideal(options: PartyOptions, study: Study, observe: EventLog) -> None:
-    """All custodians' tables in one process, added in the clear."""
+def _ideal(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitStack) -> None:
+    """All custodians' tables in one process, added in the clear. accounts: closes ledgers, for this process may live on."""
     import secrets
 
     from mpc_protocols.ideal import IdealOracle
@@ -383,6 +383,7 @@ def _ideal(options: PartyOptions, study: Study, observe: EventLog) -> None:
             custodians.append(Custodian(study, party.name, private_file.Private(), data))
     for custodian in custodians:
         custodian.count(counted(plan))
+        accounts.callback(custodian.close)
         custodian.reserve(plan, session, study_digest, computes=True)
     meter.mark("input")
     observe("input", "counted", custodians=len(custodians))
