@@ -11,8 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import CosynthError
+from mpc_protocols.replicated.pace import agree_on_delay, round_worth
 from mpc_protocols.replicated.ring import RingShare, share_own
 from mpc_protocols.replicated.trio import Trio, UInt
+from mpc_protocols.wire import Wire
+
+
+def trio_of(wire: Wire) -> Trio:
+    """This party's end of a computation of three, which knows what a round is worth here (`replicated.pace`)."""
+    return Trio(wire, round_bytes=round_worth(agree_on_delay(wire)))
 
 
 def ring_of(bits: int) -> UInt:

@@ -25,6 +25,8 @@ from runner.report import words
 from runner.version import VERSION
 
 _DELAY, _RATE, _NET, _BY = "delay", "rate", "network", "by"
+_LEVEL = 1.02
+"""Lines that rise less than this say what the table says."""
 _ACROSS = {_DELAY: "one-way delay, ms", _RATE: "rate into a party, Mbit/s"}
 
 
@@ -97,7 +99,7 @@ def _charts(name: str, varied: Sequence[str], pairs: Sequence[tuple[Line, dict[s
     for title, dot_of, say in quantities:
         series = [Series(label, tuple(sorted(map(dot_of, members), key=lambda dot: dot.x)), number % HUES)
                   for number, (label, members) in enumerate(groups.items())]
-        if any(len({dot.y for dot in one.dots}) > 1 for one in series):  # a level line says what the table says
+        if any(max(heights) > _LEVEL * min(heights) for heights in ([dot.y for dot in one.dots] for one in series)):
             whole = f"{title} against {across}"
             found.append({"title": whole, "drawing": chart(whole, across, series, _tick, say)})
     return found

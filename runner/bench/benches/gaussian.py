@@ -13,8 +13,8 @@ from mpc_protocols.mechanisms.gaussian import BITS, reference_array, sampler
 from mpc_protocols.replicated.prg import binding
 from mpc_protocols.replicated.ring import centred, open_ring
 from mpc_protocols.replicated.sampling import gaussian_noise, release_bits
-from mpc_protocols.replicated.trio import Trio
 from mpc_protocols.wire import Wire
+from runner.bench.inputs import trio_of
 from runner.bench.parameters import SIGMA, Parameter, Params
 from runner.bench.registry import Kernel, Task
 
@@ -31,7 +31,7 @@ class Gaussian(Kernel):
         return float(params["samples"])
 
     def prepare(self, wire: Wire, params: Params) -> Task:
-        trio, of, count = Trio(wire), sampler(_variance(params)), int(params["samples"])
+        trio, of, count = trio_of(wire), sampler(_variance(params)), int(params["samples"])
         drawn = 0
 
         def run() -> Any:

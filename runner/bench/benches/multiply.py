@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.replicated.ring import multiply, open_ring
-from mpc_protocols.replicated.trio import Trio
 from mpc_protocols.wire import Wire
-from runner.bench.inputs import expect, ring_of, shared, vector
+from runner.bench.inputs import expect, ring_of, shared, trio_of, vector
 from runner.bench.parameters import BITS, CELLS, Params
 from runner.bench.registry import Kernel, Task
 
@@ -24,7 +23,7 @@ class Multiply(Kernel):
     parameters = (CELLS, BITS.of(32, 64))
 
     def prepare(self, wire: Wire, params: Params) -> Task:
-        trio, (x, y) = Trio(wire), _input(params)
+        trio, (x, y) = trio_of(wire), _input(params)
         first, second = shared(trio, x), shared(trio, y)
 
         def check(product: Any) -> None:

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from mpc_protocols.replicated.ring import RingShare, multiply, open_ring
-from mpc_protocols.replicated.trio import Trio
 from mpc_protocols.wire import Wire
-from runner.bench.inputs import expect, shared, vector
+from runner.bench.inputs import expect, shared, trio_of, vector
 from runner.bench.parameters import Parameter, Params
 from runner.bench.registry import Kernel, Task
 
@@ -27,7 +26,7 @@ class Rounds(Kernel):
         return float(params["rounds"])
 
     def prepare(self, wire: Wire, params: Params) -> Task:
-        trio, rounds = Trio(wire), int(params["rounds"])
+        trio, rounds = trio_of(wire), int(params["rounds"])
         x = _input(params)
         share = shared(trio, x)
 

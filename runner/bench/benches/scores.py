@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from mpc_protocols.replicated.absolute import absolute_sums
 from mpc_protocols.replicated.ring import open_ring, sum_segments
 from mpc_protocols.replicated.sign import operand
-from mpc_protocols.replicated.trio import Trio
 from mpc_protocols.wire import Wire
-from runner.bench.inputs import expect, ring_of, shared, vector
+from runner.bench.inputs import expect, ring_of, shared, trio_of, vector
 from runner.bench.parameters import BITS, CANDIDATES, CELLS, Params
 from runner.bench.registry import Kernel, Task
 
@@ -28,7 +27,7 @@ class Scores(Kernel):
         return None if fits else f"{params['candidates']} candidates need at least as many cells, got {params['cells']}"
 
     def prepare(self, wire: Wire, params: Params) -> Task:
-        trio, bits = Trio(wire), int(params["bits"])
+        trio, bits = trio_of(wire), int(params["bits"])
         x, c, lengths = _input(params)
         known = operand(trio, shared(trio, x))
         if trio.me != 0:

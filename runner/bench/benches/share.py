@@ -10,10 +10,9 @@ from mpc_protocols.functionality import Clique, Setting
 from mpc_protocols.replicated.contribution import send_contribution
 from mpc_protocols.replicated.marginals import SharedMarginals
 from mpc_protocols.replicated.ring import concatenate, open_ring
-from mpc_protocols.replicated.trio import Trio
 from mpc_protocols.steps import PrepareStep, PublicState
 from mpc_protocols.wire import Wire
-from runner.bench.inputs import counts, expect
+from runner.bench.inputs import counts, expect, trio_of
 from runner.bench.parameters import CELLS, PARTIES, Params
 from runner.bench.registry import Kernel, Task
 
@@ -35,7 +34,7 @@ class Share(Kernel):
         own = [counts(size, _ROWS, wire.me) for size in sizes.values()]
         if wire.me >= wire.computing:
             return Task(lambda: send_contribution(wire, setting, lambda _: own, cliques))
-        trio = Trio(wire)
+        trio = trio_of(wire)
 
         def check(marginals: Any) -> None:
             state = PublicState(setting)

@@ -61,9 +61,9 @@ def measured(run: Run, tmp_path: Path, *arguments: object) -> list[dict[str, Any
 
 def test_every_kernel_at_a_tiny_size(run: Run, tmp_path: Path) -> None:
     (tmp_path / "lines.jsonl").write_text("not JSON\n")  # is emptied
-    lines = measured(run, tmp_path, "multiply", "scores", "select", "gaussian", "rounds", "share", "fit", "--cells", 640, "--bits",
-                     "12,17", "--candidates", 5, "--samples", 200, "--sigma", 3, "--rounds", 4, "--parties", "3,5", "--marginals", 1,
-                     "--iterations", 3, "--repeats", 2, "--no-baseline", "--html", tmp_path / "page.html")
+    lines = measured(run, tmp_path, "multiply", "scores", "select", "gaussian", "rounds", "share", "fit", "--cells", 640,
+                     "--bits", "12,17", "--candidates", 5, "--samples", 200, "--sigma", 3, "--rounds", 4, "--parties", "3,5",
+                     "--marginals", 1, "--iterations", 3, "--repeats", 2, "--no-baseline", "--html", tmp_path / "page.html")
     found = {line["bench"]: line for line in lines}
     assert [line["bench"] for line in lines] == ["multiply"] * 2 + ["scores"] * 2 + ["select"] * 2 + ["gaussian", "rounds"] + [
         "share"] * 2 + ["fit"]
@@ -92,7 +92,8 @@ def test_a_delay_delays_every_round(run: Run, tmp_path: Path, tls: str) -> None:
 
 
 def test_a_rate_limits_what_a_party_receives(run: Run, tmp_path: Path) -> None:
-    line, = measured(run, tmp_path, "multiply", "--cells", 50_000, "--bits", 32, "--rate-mbit", 8, "--repeats", 1, "--no-baseline")
+    line, = measured(run, tmp_path, "multiply", "--cells", 50_000, "--bits", 32, "--rate-mbit", 8, "--repeats", 1,
+                     "--no-baseline")
     assert line["wall_s"] >= 50_000 * 4 / 1e6
 
 
@@ -107,7 +108,8 @@ def test_wrong_results_do_not_count() -> None:
 @pytest.mark.parametrize(("arguments", "words"), [
     (["selct"], 'did you mean "select"'), (["multiply", "--sigma", "3"], "--sigma is not a parameter of multiply"),
     (["multiply", "--cells", "0"], "--cells must be from 1"), (["multiply", "--cells"], "expected one argument"),
-    (["multiply", "--net", "moon"], "moon"), (["multiply", "--repeats", "0"], "--repeats"), (["multiply", "--warmup", "-1"], "warmup"),
+    (["multiply", "--net", "moon"], "moon"), (["multiply", "--repeats", "0"], "--repeats"),
+    (["multiply", "--warmup", "-1"], "warmup"),
     (["scores", "--cells", "5"], "64 candidates need"), (["multiply", "--json", "/nowhere/at/all"], "cannot be written"),
     (["multiply", "--nonsense"], "--nonsense"), (["end-to-end", "--rows", "2"], "at least one row each"),
 ])
@@ -196,8 +198,8 @@ def test_the_emulations_agree(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_whole_runs(run: Run, tmp_path: Path) -> None:
-    line, = measured(run, tmp_path, "end-to-end", "--rows", 3000, "--columns", 4, "--aim-rounds", 1, "--repeats", 1, "--warmup", 0,
-                     "--delay-ms", 5)
+    line, = measured(run, tmp_path, "end-to-end", "--rows", 3000, "--columns", 4, "--aim-rounds", 1, "--repeats", 1,
+                     "--warmup", 0, "--delay-ms", 5)
     assert line["wall_s"] >= line["inner_wall_s"] >= 0.005 * line["rounds"] / 2 and min(line["peak_mb"]) > 20
     assert {"select", "measure", "fit"} <= set(line["phases"]) and line["baseline"]["ideal"]["wall_s"] > 0
     secure = line["phases"]["select"] + line["phases"]["measure"]
