@@ -36,13 +36,13 @@ def words_for(cells: int) -> int:
 
 
 def to_planes(values: Elements, planes: int) -> Words:
-    """The low `planes` bit planes of uint32 or uint64 values of shape (n,): shape (planes, words_for(n)); padding is 0."""
+    """The low `planes` bit planes of unsigned values of shape (n,): shape (planes, words_for(n)); padding is 0."""
+    if planes > 8 * values.dtype.itemsize:
+        raise ValueError(f"{values.dtype} values have no {planes} bit planes")
     if values.dtype == np.uint64 and planes > _LANES:
         low = to_planes(values.astype(np.uint32), _LANES)
         high = to_planes((values >> np.uint64(_LANES)).astype(np.uint32), planes - _LANES)
         return np.concatenate((low, high))
-    if planes > _LANES:
-        raise ValueError(f"32-bit values have no {planes} bit planes")
     count = len(values)
     row = 2 * words_for(count)
     if values.dtype != np.uint32 or row * _LANES != count:

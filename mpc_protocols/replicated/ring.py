@@ -1,10 +1,10 @@
-"""Additive replicated sharing in Z_2^32 and Z_2^64: input, open, public operations, products, sums (`engine.md` 2).
+"""Additive replicated sharing in Z_2^16, Z_2^32 and Z_2^64: input, open, public operations, products, sums (`engine.md` 2).
 
     x = x_0 + x_1 + x_2 mod 2^K,   party i holds  own = x_i  and  next = x_{i+1}
 
 Linear operations are local. A product costs one element per party and one round: z_i = x_i (y_i + y_{i+1}) + x_{i+1} y_i +
 zero_i goes to party i-1. Sums of products (dot products, segment sums) are summed before they travel, so only the OUTPUT
-is communicated. Arrays are uint32 or uint64 and wrap; signed meaning is read at the end (`centred`).
+is communicated. Arrays are uint16, uint32 or uint64 and wrap; signed meaning is read at the end (`centred`).
 
 Threat model, masking and assumption: `trio`. Who learns what: nothing, except `open`, after which all three know the values.
 """
@@ -20,18 +20,20 @@ from numpy.typing import NDArray
 from mpc_protocols.replicated.bitslice import Elements
 from mpc_protocols.replicated.trio import Trio, UInt
 
+RINGS = (np.uint16, np.uint32, np.uint64)
+
 
 @dataclass(frozen=True)
 class RingShare:
-    """One party's two components of a shared array; same shape, dtype uint32 or uint64."""
+    """One party's two components of a shared array; same shape, dtype uint16, uint32 or uint64."""
 
     own: Elements
     next: Elements
 
     def __post_init__(self) -> None:
-        if self.own.dtype not in (np.uint32, np.uint64) or self.own.dtype != self.next.dtype or self.own.shape != self.next.shape:
-            raise ValueError(f"a ring share holds two like arrays of uint32 or uint64, got {self.own.dtype}{self.own.shape} and "
-                             f"{self.next.dtype}{self.next.shape}")
+        if self.own.dtype not in RINGS or self.own.dtype != self.next.dtype or self.own.shape != self.next.shape:
+            raise ValueError(f"a ring share holds two like arrays of uint16, uint32 or uint64, got {self.own.dtype}"
+                             f"{self.own.shape} and {self.next.dtype}{self.next.shape}")
 
     @property
     def dtype(self) -> UInt:
@@ -71,7 +73,7 @@ def ring_array(values: NDArray[Any], dtype: UInt) -> Elements:
 
 def centred(values: Elements) -> NDArray[np.int64]:
     """Ring elements read as signed integers in [-2^(K-1), 2^(K-1))."""
-    signed = values.view(np.int32 if values.dtype == np.uint32 else np.int64)
+    signed = values.view(f"i{values.dtype.itemsize}")
     return signed.astype(np.int64)
 
 

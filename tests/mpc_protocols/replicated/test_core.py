@@ -12,7 +12,7 @@ from mpc_protocols.replicated.bitslice import from_bits, to_bits, to_planes, to_
 from mpc_protocols.replicated.trio import Trio
 from tests.mpc_protocols.replicated.trio_run import deal_bits, deal_flags, deal_ring, parity, run_trio, spread, total
 
-RINGS = [np.uint32, np.uint64]
+RINGS = [np.uint16, np.uint32, np.uint64]
 SIZES = [1, 63, 64, 65, 1000]
 
 
@@ -29,6 +29,12 @@ def test_planes_hold_the_bits(cells: int, seed: int, kind: tuple[type, int]) -> 
         np.testing.assert_array_equal(to_bits(sliced[j], cells), (values >> dtype(j)) & dtype(1))
         np.testing.assert_array_equal(from_bits((values >> dtype(j)) & dtype(1)), sliced[j])
     np.testing.assert_array_equal(to_values(sliced, cells), values.astype(np.uint64) & np.uint64(2**planes - 1))
+
+
+@pytest.mark.parametrize(("dtype", "planes"), [(np.uint16, 17), (np.uint32, 33), (np.uint64, 65)])
+def test_rings_have_no_more_planes_than_bits(dtype: type, planes: int) -> None:
+    with pytest.raises(ValueError, match=f"no {planes} bit planes"):
+        to_planes(np.ones(3, dtype), planes)
 
 
 def test_planes_of_a_batch_larger_than_one_piece() -> None:
@@ -116,6 +122,8 @@ def test_signs_of_extreme_components(components: tuple[int, int, int]) -> None:
 @pytest.mark.parametrize("dtype", RINGS)
 @pytest.mark.parametrize("planes", [2, 3, 5, 9, 17, 24, 31, 32])
 def test_absolute_sums(dtype: type, planes: int) -> None:
+    if planes > np.iinfo(dtype).bits:
+        pytest.skip("more planes than the ring has bits")
     rng = np.random.default_rng(planes)
     for cells in SIZES:
         largest = 2 ** (planes - 1) - 1

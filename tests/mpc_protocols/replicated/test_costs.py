@@ -56,7 +56,7 @@ def compare(tally: costs.Tally, traffic: list[Traffic]) -> None:
     assert [t.rounds for t in traffic] == tally.clocks
 
 
-@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
+@pytest.mark.parametrize("dtype", [np.uint16, np.uint32, np.uint64])
 @pytest.mark.parametrize("cells", [1, 64, 65, 1000])
 def test_ring_costs(dtype: type, cells: int) -> None:
     size = np.dtype(dtype).itemsize
