@@ -1,0 +1,150 @@
+"""The conversation of two owners: lists in blocks, both ways at once, every byte checked and hashed.
+
+Lists are exchanged block by block, a few blocks ahead of what has been received: neither side ever waits for a whole list
+before it computes, and neither fills the other's window, however long the lists are. Sizes are announced first, checked
+against the study's limits before anything is allocated, and every later message must have exactly the length that follows
+from them (`wire.receive`). A message that breaks a rule ends the run with `ProtocolAborted`, one sentence that names the owner
+and the rule and holds no value.
+
+Each direction has a running hash over all messages, begun with the run's salt (study, both identities, session). `transcript`
+joins the two in the owners' order, so both sides hold the same value exactly if they saw the same conversation.
+
+Messages are public to the two owners and inside TLS; an observer of the network sees their lengths.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.psu.functionality import AlignmentSpec, Context
+from mpc_protocols.psu.group import Elements, InvalidElement, has_duplicates
+from mpc_protocols.psu.hashing import digest
+from mpc_protocols.wire import Wire
+
+BLOCK = 1 << 15
+"""Entries per message of a list: 1 MiB of ristretto255 elements."""
+AHEAD = 4
+"""Blocks sent before one must have come."""
+COUNT_BYTES = 8
+
+
+class Exchange:
+    """One owner's end of the conversation with the other."""
+
+    def __init__(self, wire: Wire, context: Context, spec: AlignmentSpec) -> None:
+        numbers = [owner.number for owner in context.owners]
+        if wire.me not in numbers:
+            raise ValueError(f"party {wire.me} is no owner of this alignment")
+        self.side = numbers.index(wire.me)
+        self.own = context.owners[self.side]
+        self.peer = context.owners[1 - self.side]
+        self.spec = spec
+        self.sid = context.salt(spec, wire.session_id)
+        self.wire = wire
+        self._sent = hashlib.blake2b(self.sid, digest_size=32, person=b"psu transcript")
+        self._received = self._sent.copy()
+
+    def send(self, payload: bytes | memoryview) -> None:
+        """One message."""
+        self._sent.update(payload)
+        self.wire.send(self.peer.number, payload)
+
+    def receive(self, size: int) -> memoryview:
+        """One message of exactly `size` bytes."""
+        payload = self.wire.receive(self.peer.number, size)
+        self._received.update(payload)
+        return payload
+
+    def swap(self, payload: bytes) -> bytes:
+        """One message of the same length each way."""
+        self.send(payload)
+        return bytes(self.receive(len(payload)))
+
+    def announce(self, count: int, extra: bytes = b"") -> tuple[int, bytes]:
+        """Sizes of the two lists, and `extra` (of the same length at both): the other's count, checked, and its extra."""
+        theirs = self.swap(count.to_bytes(COUNT_BYTES, "big") + extra)
+        other = int.from_bytes(theirs[:COUNT_BYTES], "big")
+        if not self.spec.min_size <= other <= self.longest:
+            self.abort(f"announced a list of {other} entries where {self.spec.min_size} to {self.longest} are allowed")
+        return other, theirs[COUNT_BYTES:]
+
+    @property
+    def longest(self) -> int:
+        """The most entries a list may have: the study's limit and as many dummies."""
+        return 2 * self.spec.max_size
+
+    def stream(self, mine: int, theirs: int, produce: Callable[[slice], bytes | memoryview],
+               consume: Callable[[slice, memoryview], None], width: int, trailer: int = 0) -> None:
+        """Exchange two lists of `mine` and `theirs` entries of `width` bytes, each block followed by `trailer` bytes.
+
+        `produce(part)` makes the block of entries `part`; `consume(part, payload)` takes one of the other's.
+        """
+        sending, receiving = -(-mine // BLOCK), -(-theirs // BLOCK)
+        for turn in range(max(sending, receiving + AHEAD if receiving else 0)):
+            if turn < sending:
+                self.send(produce(slice(turn * BLOCK, min((turn + 1) * BLOCK, mine))))
+            came = turn - AHEAD
+            if 0 <= came < receiving:
+                part = slice(came * BLOCK, min((came + 1) * BLOCK, theirs))
+                consume(part, self.receive((part.stop - part.start) * width + trailer))
+
+    def lists(self, own: NDArray[np.uint8], theirs: int, width: int) -> NDArray[np.uint8]:
+        """Exchange whole lists of rows of `width` bytes that are there already; of the other's only the size is checked."""
+        out = np.empty((theirs, width), np.uint8)
+
+        def consume(part: slice, payload: memoryview) -> None:
+            out[part] = np.frombuffer(payload, np.uint8).reshape(-1, width)
+
+        self.stream(len(own), theirs, lambda part: own[part].tobytes(), consume, width)
+        return out
+
+    def distinct(self, rows: Elements, what: str) -> None:
+        """Abort if the other's list holds two equal rows."""
+        if has_duplicates(rows):
+            self.abort(f"sent {what} with duplicates")
+
+    @contextmanager
+    def judging(self, what: str) -> Iterator[None]:
+        """Work on elements that the other sent: one that is invalid aborts."""
+        try:
+            yield
+        except InvalidElement as error:
+            self.abort(f"sent {what} of which {error}")
+
+    @property
+    def sent(self) -> bytes:
+        """Hash of everything sent so far: what the other has as `received`."""
+        return self._sent.digest()
+
+    @property
+    def received(self) -> bytes:
+        """Hash of everything received so far."""
+        return self._received.digest()
+
+    @property
+    def transcript(self) -> bytes:
+        """Hash of the whole conversation, the same at both owners."""
+        both = [self.sent, self.received]
+        return digest(b"psu transcript", *(both if self.side == 0 else reversed(both)))
+
+    def agree(self, result: bytes, what: str) -> None:
+        """Both owners must hold the same `result` after the same conversation.
+
+        Each side hashes its own role, so that nobody can pass by sending back what came.
+        """
+        transcript = self.transcript
+        mine, theirs = (digest(b"psu agreement", self.sid, transcript, bytes([side]), result)
+                        for side in (self.side, 1 - self.side))
+        if self.swap(mine) != theirs:
+            self.abort(f"did not arrive at the same {what}; one of the two did not follow the protocol")
+
+    def abort(self, what: str) -> NoReturn:
+        """Raise `ProtocolAborted`: the other owner did something that the protocol does not allow."""
+        raise ProtocolAborted(f"Party {self.peer.name} {what}; the alignment was stopped.")

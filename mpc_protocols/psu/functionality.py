@@ -1,0 +1,158 @@
+"""What an alignment computes and what it reveals: specification, result, and the ideal functionality (`psu.md` 6).
+
+Every owner i holds a set X_i of canonical identifiers. Everybody obtains the number of rows u = |X_1 ∪ .. ∪ X_m| of a common
+table and a public order of its rows that depends on nothing but fresh randomness; owner i learns the row of each of its own
+identifiers. Nobody learns which of its identifiers another owner holds.
+
+| who learns         | list sizes | u   | intersection size | own x in the other set | if it deviates                      |
+|--------------------|------------|-----|-------------------|------------------------|-------------------------------------|
+| owner, `florist`   | announced  | yes | from sizes and u  | no                     | learns memberships, unnoticed       |
+| owner, `dh2`       | announced  | yes | from sizes and u  | no                     | noticed when it gained a membership |
+| owner, `helper`    | announced  | yes | from sizes and u  | no                     | chooses its own input only          |
+| helper, `helper`   | announced  | yes | from sizes and u  | no (has no key)        | with an owner: dictionary search    |
+
+With adjacency "add-remove", sizes and u carry noise (`dummies`); each released size is an event. Row order and names of rows
+live for one run only: fresh keys each time, so that runs cannot be linked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.errors import DataRefused, StudyInvalid
+from mpc_protocols.functionality import Adjacency, Event
+from mpc_protocols.psu.group import Operations
+from mpc_protocols.psu.hashing import digest
+from mpc_protocols.psu.randomness import Entropy, permutation, system
+
+VERSION = b"cosynth psu 1"
+METHODS = ("florist", "dh2", "helper")
+Method = Literal["florist", "dh2", "helper"]
+Security = Literal["semi-honest", "proofs"]
+
+
+@dataclass(frozen=True)
+class AlignmentSpec:
+    """Public parameters of an alignment; equal at all parties.
+
+    min_size: an owner with fewer identifiers refuses. max_size: longest list of one owner, dummies included.
+    size_epsilon, size_delta: what each announced size may reveal (add-remove only). pad_to: public sizes to which the two
+    owners' identifiers are padded, in the owners' order (add-remove only); None: padded by a noisy number.
+    """
+
+    method: Method
+    security: Security = "semi-honest"
+    adjacency: Adjacency = "replace"
+    min_size: int = 1000
+    max_size: int = 1 << 24
+    size_epsilon: Fraction = Fraction(1, 10)
+    size_delta: Fraction = Fraction(1, 10**9)
+    pad_to: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise StudyInvalid(f"[alignment] via = {self.method!r} is not one of {', '.join(METHODS)}")
+        if self.security == "proofs" and self.method != "dh2":
+            raise StudyInvalid(f'[alignment] security = "proofs" needs via = "dh2", got {self.method!r}')
+        if not 0 <= self.min_size <= self.max_size <= 1 << 28:
+            raise StudyInvalid(f"[alignment] min_size = {self.min_size} must lie between 0 and the largest list, {self.max_size}")
+        if self.adjacency == "replace" and self.pad_to is not None:
+            raise StudyInvalid('[alignment] pad_to has a meaning only with adjacency = "add-remove": sizes are public otherwise')
+        if self.adjacency == "add-remove" and not (0 < self.size_epsilon <= 20 and 0 < self.size_delta < Fraction(1, 2)):
+            raise StudyInvalid("[alignment] size_epsilon must lie in (0, 20] and size_delta in (0, 1/2)")
+        if self.pad_to is not None and not all(self.min_size <= size <= self.max_size for size in self.pad_to):
+            raise StudyInvalid(f"[alignment] pad_to must lie between {self.min_size} and {self.max_size}")
+
+    def to_bytes(self) -> bytes:
+        """Canonical encoding, for the run's salt."""
+        return repr((self.method, self.security, self.adjacency, self.min_size, self.max_size, str(self.size_epsilon),
+                     str(self.size_delta), self.pad_to)).encode("ascii")
+
+
+@dataclass(frozen=True)
+class Member:
+    """A party of an alignment: its name, what proves its identity (certificate fingerprint), its number on the wire."""
+
+    name: str
+    identity: bytes
+    number: int
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a run is bound to: the study's digest (32 bytes) and the identities of the two owners and of the helper, if any.
+
+    The first owner is FLORIST's active party; the other protocols are symmetric.
+    """
+
+    study: bytes
+    owners: tuple[Member, Member]
+    helper: Member | None = None
+
+    def __post_init__(self) -> None:
+        members = [*self.owners] + ([self.helper] if self.helper else [])
+        if len(self.study) != 32 or len(self.owners) != 2:
+            raise ValueError("an alignment has a study digest of 32 bytes and two owners")
+        if len({m.number for m in members}) != len(members) or len({m.identity for m in members}) != len(members):
+            raise StudyInvalid("the parties of an alignment must be different ones; give each its own certificate")
+
+    def salt(self, spec: AlignmentSpec, session_id: bytes) -> bytes:
+        """sid: 32 bytes that name this run; session_id holds fresh nonces of all parties."""
+        members = [*self.owners] + ([self.helper] if self.helper else [])
+        parts = [part for m in members for part in (m.name.encode(), m.identity, m.number.to_bytes(4, "big"))]
+        return digest(b"psu salt", VERSION, spec.to_bytes(), self.study, session_id, *parts)
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """One owner's result.
+
+    n_rows: u, the rows of the common table. rows: (n,) int64, the row of each of the owner's identifiers in the order given,
+    pairwise different. digest: 32 bytes, equal at both owners exactly if their common tables are. operations: what this
+    party's group computed. events: what the run charges (empty when sizes are public).
+    """
+
+    n_rows: int
+    rows: NDArray[np.int64] = field(repr=False)
+    digest: bytes = field(repr=False)
+    operations: Operations = field(default_factory=Operations)
+    events: tuple[Event, ...] = ()
+
+    @property
+    def membership(self) -> NDArray[np.bool_]:
+        """(n_rows,): whether the owner holds the row. Secret: the rows of dummies are False like those of others."""
+        held = np.zeros(self.n_rows, np.bool_)
+        held[self.rows] = True
+        return held
+
+
+def check_list(entries: Sequence[bytes], spec: AlignmentSpec, owner: str) -> None:
+    """One owner's own list before anything is sent. Raises `DataRefused`: too short, too long, not distinct."""
+    if len(entries) < spec.min_size:
+        raise DataRefused(f"Party {owner} has fewer identifiers than the study's [alignment] min_size = {spec.min_size}; "
+                          "an alignment of so few would reveal who is in it.")
+    if len(entries) > spec.max_size:
+        raise DataRefused(f"Party {owner} has more than {spec.max_size} identifiers, the largest list of an alignment.")
+    if len(set(entries)) != len(entries):
+        raise DataRefused(f"Party {owner} has duplicate identifiers; one identifier is one row, so remove the duplicates or "
+                          'set [alignment] duplicates = "first".')
+
+
+def ideal_align(lists: Sequence[Sequence[bytes]], spec: AlignmentSpec, entropy: Entropy = system) -> list[Alignment]:
+    """The functionality in the clear, for any number of owners: what the protocols are tested against. Protects nothing.
+
+    lists: the canonical identifiers of each owner. Rows are in uniformly random order. Raises `DataRefused` as the owners do.
+    """
+    for number, entries in enumerate(lists):
+        check_list(entries, spec, str(number))
+    union = sorted(set().union(*lists))
+    place = permutation(len(union), entropy)
+    row_of = dict(zip(union, place.tolist(), strict=True))
+    table = digest(b"psu ideal", *sorted(entropy(16) for _ in union))
+    return [Alignment(len(union), np.array([row_of[e] for e in entries], np.int64), table) for entries in lists]
