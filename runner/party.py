@@ -202,11 +202,11 @@ class _Party:
             release = synthesize(oracle, plan, self._observe, limit, accountant.events)
             oracle.close()
         else:
-            follow(wire, setting, counts, accountant, self._observe)
+            opened = follow(wire, setting, counts, accountant, self._observe)
             release = self._receive(wire, limit)
-            if list(release.events) != accountant.events:
-                raise ProtocolAborted(f"{self._study.leader.name} reports other releases than this party has authorised; "
-                                      "do not use its result.")
+            if not release.tells(opened, accountant.events):
+                raise ProtocolAborted(f"{self._study.leader.name} reports other releases than this party has authorised and "
+                                      "opened; do not use its result.")
         journal.opened(self._last)
         journal.end(0)
         return release

@@ -49,6 +49,11 @@ class Release:
     decode_seed: int
     events: tuple[Event, ...]
 
+    def tells(self, opened: Sequence[NDArray[np.int64]], events: Sequence[Event]) -> bool:
+        """Whether it holds just what another computing party has opened, in order, and authorised."""
+        return (len(opened) == len(self.measurements) and list(self.events) == list(events)
+                and all(np.array_equal(own, m.values) for own, m in zip(opened, self.measurements, strict=True)))
+
     def to_bytes(self, domain: Domain) -> bytes:
         """Header length (4 bytes), header, compressed codes, model, measured values."""
         width = _code_dtype(domain)

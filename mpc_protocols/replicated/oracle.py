@@ -11,7 +11,7 @@ A follower refuses (`ProtocolAborted`) whatever is not the canonical encoding of
 state (`steps.PublicState`); its own guard decides whether the step's event is still within the budget. Any exception ends the
 run at that party, the wire then fails at the others, and nothing more is opened.
 
-Who learns what, threat model and assumption: `party`. `follow` and `contribute` return nothing.
+Who learns what, threat model and assumption: `party`. `follow` returns what was opened, `contribute` nothing.
 """
 
 from __future__ import annotations
@@ -129,13 +129,15 @@ class ReplicatedOracle(MarginalOracle):
             self._party.wire.send(peer, encoded)
 
 
-def follow(wire: Wire, setting: Setting, counts: LocalCounts | None, guard: Guard, observe: Observe | None = None) -> None:
-    """P0 and P2: execute the leader's steps until it ends the run. Blocks.
+def follow(wire: Wire, setting: Setting, counts: LocalCounts | None, guard: Guard,
+           observe: Observe | None = None) -> list[NDArray[np.int64]]:
+    """P0 and P2: execute the leader's steps until it ends the run; the noisy counts that were opened, in order. Blocks.
 
     counts: this party's own data, None if it only computes. Raises `ProtocolAborted` (a step or message that the protocol does
     not allow), `BudgetRefused` (the guard), `DataRefused` (own counts), `StudyInvalid`, `PeerLost`.
     """
     party = ComputingParty(wire, setting, counts, guard, observe)
+    opened: list[NDArray[np.int64]] = []
     while True:
         step = parse(wire.receive_up_to(LEADER, MAX_BYTES))
         if isinstance(step, PrepareStep):
@@ -143,12 +145,12 @@ def follow(wire: Wire, setting: Setting, counts: LocalCounts | None, guard: Guar
         elif isinstance(step, SelectStep):
             party.select(step, None)
         elif isinstance(step, MeasureStep):
-            party.measure(step)
+            opened += party.measure(step)
         elif isinstance(step, TotalStep):
             party.total(step)
         else:
             party.end(step)
-            return
+            return opened
 
 
 def contribute(wire: Wire, setting: Setting, counts: LocalCounts) -> None:

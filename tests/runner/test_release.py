@@ -105,3 +105,11 @@ def test_bytes_altered_on_the_way(changes: list[tuple[int, int]]) -> None:
         altered[place] = value
     with suppress(ProtocolAborted):
         read(memoryview(bytes(altered)))
+
+
+def test_a_release_tells_just_what_was_opened_and_authorised() -> None:
+    assert RELEASE.tells([VALUES], RELEASE.events)
+    assert not RELEASE.tells([VALUES + np.array([0, 0, 1])], RELEASE.events)
+    assert not RELEASE.tells([VALUES, VALUES], RELEASE.events)
+    assert not RELEASE.tells([], RELEASE.events)
+    assert not RELEASE.tells([VALUES], ())
