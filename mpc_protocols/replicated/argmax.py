@@ -10,8 +10,13 @@ a simulator that knows the index alone writes 0 there and random words elsewhere
 which the 2^-70 per candidate of `gumbel.BETA` covers with room to spare. A product summed before it travels costs its OUTPUT
 only, so the opening is one round: the masked parts go straight to both others.
 
-    rounds: 2 + ceil(log2(K - 1)) for the signs (tree), 1 to open: 8 for K = 32, whatever n is up to PAIRS comparisons
+    rounds: 2 + ceil(log2(K - 1)) for the signs (tree), 1 to open: 8 for K = 32, whatever n is
     sent:   about 10 bytes a pair and party, and 32 a candidate
+
+Of many candidates (`in_groups`: where bytes outweigh rounds, from some 450 on one machine), groups of GROUP first find their
+winners, on shares: an AND over the opponents, the one-hot vector as ring elements, its dot product with the keys; the groups'
+winners are compared as above, and of the winning group the place is opened. 18 rounds more, again whatever n is; about 300
+bytes a candidate. The group's number and the place are the index: nothing else is opened.
 
 Public bound, asserted by the caller: all differences of keys lie in [-2^(K-1), 2^(K-1)). Threat model, masking and
 assumption: `trio`. All three learn the index; keys, margins, ties and every single comparison stay shared.
@@ -23,9 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import ProtocolAborted
-from mpc_protocols.replicated.bitslice import Words, to_bits
-from mpc_protocols.replicated.ring import RingShare
-from mpc_protocols.replicated.sign import signs
+from mpc_protocols.replicated.bitslice import Words, from_bits, to_bits, words_for
+from mpc_protocols.replicated.boolean import BitShare, and_bits, complement, concatenate
+from mpc_protocols.replicated.conversion import weighted_sum
+from mpc_protocols.replicated.ring import RingShare, dot, open_ring, segment_sums
+from mpc_protocols.replicated.sign import merge_schedule, signs
 from mpc_protocols.replicated.trio import Trio
 
 PAIRS = 1 << 20
@@ -33,11 +40,49 @@ PAIRS = 1 << 20
 TEST_WORDS = 2
 """Words of 64 bits in which a loser looks like a winner with probability 2^-128."""
 _TESTED = 1 << 18  # random test words held at a time
+_NO_CANDIDATE = "a selection opened to no candidate: a peer did not follow the protocol; stop the run"
+GROUP = 64
+"""Candidates of a group, a power of two."""
+
+
+def in_groups(count: int, element: int, round_bytes: int) -> bool:
+    """Whether so many keys of `element` bytes are compared in groups: the least rounds * round_bytes + bytes."""
+    steps = [8 * element - 1, *merge_schedule(8 * element - 1)]
+
+    def comparisons(pairs: int) -> int:
+        return -(-pairs // PAIRS) * (1 + len(steps)) * round_bytes + 8 * sum(steps) * words_for(pairs)
+
+    groups = -(-count // GROUP)
+    grouped = comparisons(groups * (GROUP * (GROUP - 1) // 2)) + comparisons(groups * (groups - 1) // 2)
+    return comparisons(count * (count - 1) // 2) > grouped + (GROUP.bit_length() + 3) * round_bytes
 
 
 def argmax(trio: Trio, keys: RingShare) -> int:
     """Open the position of the largest of the shared keys, shape (n,), read as signed ring elements; 0 for n = 1."""
+    if in_groups(len(keys), np.dtype(keys.dtype).itemsize, trio.round_bytes):
+        return _argmax_in_groups(trio, keys)
     return int(argmax_rows(trio, keys.reshape(1, -1))[0])
+
+
+def _argmax_in_groups(trio: Trio, keys: RingShare) -> int:
+    """The winner of the groups' winners; the last group is filled with its last candidate, whose copies lose every tie."""
+    groups = -(-len(keys) // GROUP)
+    members = keys[np.minimum(np.arange(groups * GROUP), len(keys) - 1)]
+    lost = _loss_vectors(trio, *_losses(trio, members.reshape(groups, GROUP)), slice(None), *_duels(GROUP))
+    planes = [from_bits(np.moveaxis(bits, 2, 0).reshape(GROUP - 1, -1)) for bits in lost]
+    standing = complement(trio, BitShare(*planes))
+    while len(standing) > 1:
+        half = len(standing) // 2
+        merged = and_bits(trio, standing[:half], standing[half:2 * half])
+        standing = merged if len(standing) % 2 == 0 else concatenate([merged, standing[2 * half:]])
+    flags = weighted_sum(trio, standing, (1,), len(members), keys.dtype).reshape(groups, GROUP)
+    group = int(argmax_rows(trio, dot(trio, flags, members.reshape(groups, GROUP)).reshape(1, -1))[0])
+    places = flags[group].scaled(np.arange(GROUP))
+    place = open_ring(trio, segment_sums(places, np.array([GROUP])))
+    position = group * GROUP + int(place[0])
+    if position >= len(keys):
+        raise ProtocolAborted(_NO_CANDIDATE)
+    return position
 
 
 def argmax_rows(trio: Trio, keys: RingShare) -> NDArray[np.int64]:
@@ -53,11 +98,7 @@ def argmax_rows(trio: Trio, keys: RingShare) -> NDArray[np.int64]:
     step = max(1, _TESTED // (TEST_WORDS * rows * (count - 1)))
     for start in range(0, count, step):
         block = slice(start, start + step)
-        own_loss, next_loss = own[:, pair[block]], following[:, pair[block]]
-        if trio.me == 0:  # the complement of a shared bit flips component 0
-            own_loss ^= lost[block]
-        elif trio.me == 2:
-            next_loss ^= lost[block]
+        own_loss, next_loss = _loss_vectors(trio, own, following, block, pair, lost)
         shape = (*own_loss.shape, TEST_WORDS)
         secret, other = np.empty(shape, np.uint64), np.empty(shape, np.uint64)
         own_words.fill(secret)
@@ -69,7 +110,7 @@ def argmax_rows(trio: Trio, keys: RingShare) -> NDArray[np.int64]:
         parts[:, block] ^= np.bitwise_xor.reduce(other, axis=2)
     winners = (_open_parts(trio, parts) == 0).all(axis=2)
     if not winners.any(axis=1).all():
-        raise ProtocolAborted("a selection opened to no candidate: a peer did not follow the protocol; stop the run")
+        raise ProtocolAborted(_NO_CANDIDATE)
     index: NDArray[np.int64] = winners.argmax(axis=1)
     return index
 
@@ -87,6 +128,17 @@ def _losses(trio: Trio, keys: RingShare) -> tuple[NDArray[np.uint8], NDArray[np.
         bits[:, piece] = to_bits(np.stack((negative.own, negative.next)), piece.stop - piece.start)
     own, following = bits.reshape(2, rows, -1)
     return own, following
+
+
+def _loss_vectors(trio: Trio, own: NDArray[np.uint8], following: NDArray[np.uint8], block: slice, pair: NDArray[np.intp],
+                  lost: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Both components of the bits [candidate lost to opponent] for a block of candidates: (rows, block, count - 1)."""
+    own_loss, next_loss = own[:, pair[block]], following[:, pair[block]]
+    if trio.me == 0:  # the complement of a shared bit flips component 0
+        own_loss ^= lost[block]
+    elif trio.me == 2:
+        next_loss ^= lost[block]
+    return own_loss, next_loss
 
 
 def _duels(count: int) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:

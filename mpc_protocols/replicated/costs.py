@@ -22,7 +22,7 @@ from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.replicated.absolute import BATCH, score_adder
 from mpc_protocols.replicated.alias import AliasTable, alias_table, schedule
 from mpc_protocols.replicated.answers import bitmap_size
-from mpc_protocols.replicated.argmax import PAIRS, TEST_WORDS
+from mpc_protocols.replicated.argmax import GROUP, PAIRS, TEST_WORDS, in_groups
 from mpc_protocols.replicated.bitslice import piece_lengths, words_for
 from mpc_protocols.replicated.contribution import SEED_BYTES
 from mpc_protocols.replicated.matmul import waves
@@ -198,15 +198,35 @@ def gaussian_noise(tally: Tally, sampler: Sampler, cells: int, element: int = 4,
             weighted_sum(tally, table.index_bits + 1, size, element)
 
 
-def argmax(tally: Tally, candidates: int, element: int = 4, rows: int = 1) -> None:
-    """`argmax.argmax`, or `argmax_rows`, the opening included."""
+def argmax(tally: Tally, candidates: int, element: int = 4, round_bytes: int = ROUND_BYTES) -> None:
+    """`argmax.argmax`, the opening included."""
+    if not in_groups(candidates, element, round_bytes):
+        argmax_rows(tally, 1, candidates, element)
+        return
+    groups = -(-candidates // GROUP)
+    _comparisons(tally, groups * GROUP * (GROUP - 1) // 2, element)
+    opponents = GROUP - 1
+    while opponents > 1:
+        products(tally, opponents // 2 * words_for(groups * GROUP), WORD)
+        opponents -= opponents // 2
+    weighted_sum(tally, 1, groups * GROUP, element)
+    products(tally, groups, element)
+    argmax_rows(tally, 1, groups, element)
+    opening(tally, 1, element)
+
+
+def argmax_rows(tally: Tally, rows: int, candidates: int, element: int = 4) -> None:
+    """`argmax.argmax_rows`, the opening included."""
     if candidates == 1:
         return
-    pairs = rows * candidates * (candidates - 1) // 2
-    for start in range(0, pairs, PAIRS):
-        signs(tally, min(PAIRS, pairs - start), 8 * element, "tree")
+    _comparisons(tally, rows * candidates * (candidates - 1) // 2, element)
     tests = rows * candidates * TEST_WORDS * WORD
     tally.step([(i, j, tests) for i in range(3) for j in ((i - 1) % 3, (i + 1) % 3)])
+
+
+def _comparisons(tally: Tally, pairs: int, element: int) -> None:
+    for start in range(0, pairs, PAIRS):
+        signs(tally, min(PAIRS, pairs - start), 8 * element, "tree")
 
 
 # -- steps of the oracle ---------------------------------------------------------------------------------------------------
@@ -269,7 +289,7 @@ def select(tally: Tally, step: int, answers: int, cells: int, nonzero: int, cand
             lift(script, candidates)
 
     beside(tally, scores, lambda script: gumbel_noise(script, candidates, a, element, round_bytes))
-    argmax(tally, candidates, element)
+    argmax(tally, candidates, element, round_bytes)
 
 
 def measure(tally: Tally, step: int, sampler: Sampler, cells: int, round_bytes: int = ROUND_BYTES) -> None:

@@ -104,14 +104,19 @@ def test_conversion_costs(cells: int) -> None:
     check(lambda trio: boolean.and_bits(trio, bits[trio.me], bits[trio.me]), lambda t: costs.products(t, gates, 8))
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 64, 65, 100])
+@pytest.mark.parametrize("count", [1, 2, 3, 64, 65, 100, 700, 1000])
 def test_argmax_costs(count: int) -> None:
     for dtype in (np.uint32, np.uint64):
+        size = np.dtype(dtype).itemsize
         shares = deal_ring(np.arange(count, dtype=dtype), np.random.default_rng(0))
         tally = check(lambda trio, shares=shares: argmax.argmax(trio, shares[trio.me]),  # type: ignore[misc]
-                      lambda t, dtype=dtype: costs.argmax(t, count, np.dtype(dtype).itemsize))  # type: ignore[misc]
-        if count == 64:
-            assert tally.rounds <= 9  # `mechanisms.md` 0: 15 rounds and the opening
+                      lambda t, size=size: costs.argmax(t, count, size), 1)  # type: ignore[misc]
+        # `mechanisms.md` 0: 15 rounds and the opening for 64; here independent of the number of candidates, in either form
+        assert tally.rounds <= 1 + (9 if count < 450 else 28)
+        if count == 1000:
+            assert max(tally.sent) < 400 * size // 4 * count
+    rows = deal_ring(np.arange(40, dtype=np.uint32).reshape(8, 5), np.random.default_rng(0))
+    check(lambda trio: argmax.argmax_rows(trio, rows[trio.me]), lambda t: costs.argmax_rows(t, 8, 5))
 
 
 @pytest.mark.parametrize(("count", "a"), [(1, 0), (64, 4), (65, 14), (1000, 1)])

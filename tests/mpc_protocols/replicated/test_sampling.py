@@ -121,13 +121,28 @@ def test_arg_max_in_several_batches_of_pairs(monkeypatch: pytest.MonkeyPatch) ->
         np.testing.assert_array_equal(found, keys.argmax(axis=1))
 
 
+@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
+@pytest.mark.parametrize("count", [65, 128, 200, 1000])
+def test_arg_max_in_groups(monkeypatch: pytest.MonkeyPatch, dtype: type, count: int) -> None:
+    """Winners everywhere, ties within a group and across groups (the lower position wins), a filled last group."""
+    monkeypatch.setattr("mpc_protocols.replicated.argmax.in_groups", lambda *sizes: True)
+    rng = np.random.default_rng(count)
+    last = np.zeros(count, np.int64)
+    last[-1] = 1
+    for keys in (np.zeros(count, np.int64), rng.integers(-3, 4, count), rng.choice([-(2**30), 2**30 - 1], count), last,
+                 np.arange(count)[::-1] - 5):
+        shares = deal_ring(keys.astype(dtype), rng)
+        results, _ = run_trio(lambda trio, shares=shares: argmax(trio, shares[trio.me]))  # type: ignore[misc]
+        assert set(results) == {int(np.argmax(keys))}
+
+
 def test_losers_open_to_random_words() -> None:
     """What is opened of 999 losers, beaten once or often, has no word twice and half its bits set (5 sigma)."""
     rng = np.random.default_rng(4)
     shares = deal_ring(np.repeat(np.arange(500, dtype=np.uint32), 2), rng)
     frames: list[Frame] = []
-    results, _ = run_trio(lambda trio: argmax(trio, shares[trio.me]), tap=frames.append)
-    assert set(results) == {998}
+    results, _ = run_trio(lambda trio: argmax_rows(trio, shares[trio.me].reshape(1, -1)), tap=frames.append)
+    assert {int(found[0]) for found in results} == {998}
     parts = {frame.sender: frame.payload for frame in frames if len(frame.payload) == 16 * 1000}
     opened = np.bitwise_xor.reduce([np.frombuffer(part, np.uint64) for part in parts.values()])
     assert len(set(opened.tolist())) == 2 * 999 + 1 and np.flatnonzero(opened == 0).tolist() == [2 * 998, 2 * 998 + 1]
@@ -348,7 +363,7 @@ def test_every_attempt_and_stream_and_operation_masks_afresh() -> None:
     for network in (first, second):
         for stream in ("", "beside"):
             def party(wire: Wire, stream: str = stream) -> list[NDArray[np.uint64]]:
-                trio = Trio(wire, stream)
+                trio = Trio(wire).fork(stream) if stream else Trio(wire)
                 masks = [trio.own_mask(50, np.uint64, trio.operation()) for _ in range(2)]
                 return [*masks, trio.zero_bits(50), trio.noise_streams(b"r")[0].draw(50, np.uint64, 1)]
 
