@@ -60,7 +60,7 @@ class ComputingParty:
         self.setting = setting
         self.state = PublicState(setting)
         self._trio = Trio(wire)
-        self._noise = Trio(wire.fork("noise"), "noise")
+        self._noise = self._trio.fork("noise")
         self._delay = agree_on_delay(wire)
         self._trio.round_bytes = self._noise.round_bytes = round_worth(self._delay)
         self._guard = guard

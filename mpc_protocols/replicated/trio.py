@@ -41,9 +41,10 @@ class Trio:
     """Masks and messages of party `wire.me` in 0, 1, 2. `round_bytes`: what a round is worth here (see ROUND_BYTES)."""
 
     def __init__(self, wire: Wire, stream: str = "", round_bytes: int = ROUND_BYTES) -> None:
-        """`stream` names a computation that runs beside others over a fork of the wire: it has masks of its own.
+        """ONE for a run's wire: masks depend on the session and `stream`, so a second one would use the first one's again.
 
-        Raises `StudyInvalid` unless exactly three parties compute and this is one of them.
+        A computation that runs beside another gets its trio, and masks of its own, from `fork`. Raises `StudyInvalid` unless
+        exactly three parties compute and this is one of them.
         """
         if wire.computing != 3 or wire.me not in (0, 1, 2):
             raise StudyInvalid(f"The replicated backend needs exactly three computing parties, the study names {wire.computing}.")
@@ -54,12 +55,17 @@ class Trio:
         self.round_bytes = round_bytes
         self.left = (wire.me - 1) % 3
         self.right = (wire.me + 1) % 3
+        self._stream = stream
         context = (wire.session_id, stream.encode())
         self._own = KeyStream(derive(wire.key(self.left), MASK, *context))
         self._next = KeyStream(derive(wire.key(self.right), MASK, *context))
         self._operation = 0
         self.turn: Callable[[], None] = alone
         """Called by all parties between the sends and the receives of every step: what runs beside goes on (`lockstep`)."""
+
+    def fork(self, name: str) -> Trio:
+        """A trio over a fork of the wire, with masks bound to the fork's name (which a wire accepts once)."""
+        return Trio(self.wire.fork(name), f"{self._stream}/{name}", self.round_bytes)
 
     def operation(self) -> int:
         """The number of the next operation; each is used for one draw of each stream."""

@@ -33,7 +33,7 @@ def test_rounds_are_those_of_the_longer(first: int, second: int) -> None:
     shares = deal_ring(x, np.random.default_rng(1))
 
     def body(trio: Trio) -> tuple[RingShare, RingShare]:
-        other = Trio(trio.wire.fork("beside"), "beside")
+        other = trio.fork("beside")
         mine = shares[trio.me]
         return lockstep.beside(trio, lambda: products(first)(trio, mine), other, lambda: products(second)(other, mine))
 
@@ -50,7 +50,7 @@ def test_noise_beside_scores(adder: sign.Adder, batch: int) -> None:
     shares = deal_ring(VALUES.astype(np.uint32), np.random.default_rng(1))
 
     def body(trio: Trio) -> tuple[RingShare, RingShare]:
-        other = Trio(trio.wire.fork("beside"), "beside")
+        other = trio.fork("beside")
         known = sign.operand(trio, shares[trio.me])
         return lockstep.beside(
             trio, lambda: absolute.absolute_sums(trio, known, np.array([100, 200]), 12, adder, batch),
@@ -78,7 +78,7 @@ def test_a_failure_of_either_ends_both(failing: str, after: int) -> None:
         raise ProtocolAborted("this protocol fails")
 
     def body(trio: Trio) -> None:
-        other = Trio(trio.wire.fork("beside"), "beside")
+        other = trio.fork("beside")
         runs = [fail, products(2)] if failing == "first" else [products(2), fail]
         with pytest.raises(ProtocolAborted, match="this protocol fails"):
             lockstep.beside(trio, lambda: runs[0](trio, shares[trio.me]), other, lambda: runs[1](other, shares[other.me]))
@@ -93,7 +93,7 @@ def test_streams_do_not_share_masks() -> None:
     frames: list[Frame] = []
 
     def body(trio: Trio) -> None:
-        other = Trio(trio.wire.fork("beside"), "beside")
+        other = trio.fork("beside")
         parts = np.zeros(8, np.uint64)
         lockstep.beside(trio, lambda: reshare(trio, parts), other, lambda: reshare(other, parts))
 

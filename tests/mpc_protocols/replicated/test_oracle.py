@@ -88,7 +88,9 @@ def serve(body: Callable[[ReplicatedOracle], Any], parts: Sequence[NDArray[np.in
         return contribute(wire, of, mine)
 
     results = network.run([party] * len(parts))
-    assert [result for i, result in enumerate(results) if i != 1] == [None] * (len(parts) - 1)
+    assert len(results[0]) == len(results[2])
+    assert all(np.array_equal(ours, theirs) for ours, theirs in zip(results[0], results[2], strict=True))
+    assert results[3:] == [None] * (len(parts) - 3)
     return results[1], network
 
 
