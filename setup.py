@@ -24,6 +24,7 @@ setup(
         "numpy>=2.0",
         "pandas>=2.2",
         "pyarrow>=16",
+        "rbcl>=1.1.2",
         "rich>=13",
     ],
     extras_require={
