@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.psu.dummies import list_size, longest_list
 from mpc_protocols.psu.functionality import AlignmentSpec, Context
 from mpc_protocols.psu.group import Elements, InvalidElement, has_duplicates
 from mpc_protocols.psu.hashing import digest
@@ -71,14 +72,15 @@ class Exchange:
         """Sizes of the two lists, and `extra` (of the same length at both): the other's count, checked, and its extra."""
         theirs = self.swap(count.to_bytes(COUNT_BYTES, "big") + extra)
         other = int.from_bytes(theirs[:COUNT_BYTES], "big")
-        if not self.spec.min_size <= other <= self.longest:
-            self.abort(f"announced a list of {other} entries where {self.spec.min_size} to {self.longest} are allowed")
+        self.check_size(other)
         return other, theirs[COUNT_BYTES:]
 
-    @property
-    def longest(self) -> int:
-        """The most entries a list may have: the study's limit and as many dummies."""
-        return 2 * self.spec.max_size
+    def check_size(self, count: int) -> None:
+        """Abort unless the study allows the other owner a list of `count` entries."""
+        due = list_size(self.spec, 1 - self.side)
+        least, most = (self.spec.min_size, longest_list(self.spec)) if due is None else (due, due)
+        if not least <= count <= most:
+            self.abort(f"announced a list of {count} entries where {least} to {most} are allowed")
 
     def stream(self, mine: int, theirs: int, produce: Callable[[slice], bytes | memoryview],
                consume: Callable[[slice, memoryview], None], width: int, trailer: int = 0) -> None:

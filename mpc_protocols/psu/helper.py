@@ -27,6 +27,7 @@ import numpy as np
 
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.psu.cost import Cost
+from mpc_protocols.psu.dummies import longest_list
 from mpc_protocols.psu.exchange import BLOCK, COUNT_BYTES, Exchange
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
 from mpc_protocols.psu.group import has_duplicates
@@ -70,9 +71,9 @@ def serve(wire: Wire, spec: AlignmentSpec, context: Context, entropy: Entropy = 
     lists = []
     for owner in context.owners:
         count = int.from_bytes(wire.receive(owner.number, COUNT_BYTES), "big")
-        if not spec.min_size <= count <= 2 * spec.max_size:
+        if not spec.min_size <= count <= longest_list(spec):
             raise ProtocolAborted(f"Party {owner.name} announced a list of {count} entries where {spec.min_size} to "
-                                  f"{2 * spec.max_size} are allowed; the alignment was stopped.")
+                                  f"{longest_list(spec)} are allowed; the alignment was stopped.")
         hashed = np.empty((count, NAME_BYTES), np.uint8)
         for start in range(0, count, BLOCK):
             block = hashed[start:start + BLOCK]
