@@ -15,7 +15,7 @@ only, so the opening is one round: the masked parts go straight to both others.
 
 Of many candidates (`in_groups`: where bytes outweigh rounds, from some 450 on one machine), groups of GROUP first find their
 winners, on shares: an AND over the opponents, the one-hot vector as ring elements, its dot product with the keys; the groups'
-winners are compared as above, and of the winning group the place is opened. 18 rounds more, again whatever n is; about 300
+winners are compared as above, and of the winning group the place is opened. 17 rounds more, again whatever n is; about 400
 bytes a candidate. The group's number and the place are the index: nothing else is opened.
 
 Public bound, asserted by the caller: all differences of keys lie in [-2^(K-1), 2^(K-1)). Threat model, masking and
