@@ -21,7 +21,7 @@ from runner.bench.network import Net
 from runner.bench.parameters import PARTIES, TLS, Params, Value, spelled
 from runner.bench.processes import Parties
 from runner.bench.registry import Bench, Kernel, Place, Program
-from runner.bench.results import Line, line_of, rounded, runs, summary
+from runner.bench.results import Line, baseline_runs, line_of, rounded, runs, summary
 
 MOST_POINTS = 1000
 
@@ -125,8 +125,13 @@ def _program(order: Order, bench: Program, point: Point) -> tuple[Line, Line]:
     with tempfile.TemporaryDirectory(prefix="cosynth-bench-") as name, _namespaces(point) as namespaces:
         place = Place(Path(name), point.net, namespaces)
         bench.prepare(point.params, place)
-        found = [bench.run(point.params, place) for _ in range(order.warmup + order.repeats)][order.warmup:]
-        return runs(found), rounded(bench.baseline(point.params, place)) if order.baselines else {}
+        found: list[dict[str, Any]] = []
+        others: list[dict[str, dict[str, Any]]] = []
+        for _ in range(order.warmup + order.repeats):  # in turns: what else this machine does should meet both alike
+            found.append(bench.run(point.params, place))
+            if order.baselines:
+                others.append(bench.baseline(point.params, place))
+        return runs(found[order.warmup:]), rounded(baseline_runs(others[order.warmup:]))
 
 
 @contextlib.contextmanager

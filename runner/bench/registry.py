@@ -106,7 +106,7 @@ class Program(Bench):
         """One run: wall_s, and per party cpu_s, bytes_sent, bytes_received, peak_mb; rounds; more keys are kept as they are."""
 
     def baseline(self, params: Params, place: Place) -> dict[str, dict[str, Any]]:
-        """What to compare with, by name: each at least wall_s."""
+        """What to compare with, by name: one run of each, at least wall_s."""
         return {}
 
 

@@ -51,6 +51,17 @@ def runs(found: Sequence[dict[str, Any]]) -> Line:
     return line
 
 
+def baseline_runs(found: Sequence[dict[str, dict[str, Any]]]) -> Line:
+    """For each baseline the run with the median wall, with the median and the spread of all."""
+    line: Line = {}
+    for name in found[0] if found else ():
+        walls = [one[name]["wall_s"] for one in found]
+        wall = statistics.median(walls)
+        middle = min((one[name] for one in found), key=lambda one: abs(one["wall_s"] - wall))
+        line[name] = middle | {"wall_s": wall, "wall_spread_s": [min(walls), max(walls)], "throughput": 1 / wall}
+    return line
+
+
 def line_of(bench: Bench, params: Params, net: Net, figures: Line, repeats: int, warmup: int, baseline: Line) -> Line:
     """The whole line, times to the microsecond."""
     network = {"delay_ms": net.delay_ms, "rate_mbit": net.rate_mbit, "by": net.by if net.emulated else None}

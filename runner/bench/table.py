@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runner.bench.parameters import spelled
-from runner.bench.registry import Bench
+from runner.bench.registry import Bench, Program
 from runner.bench.results import Line
 
 _COLUMNS = (("wall", 9), ("spread", 18), ("per second", 12), ("CPU max", 9), ("B each, max", 13), ("rounds", 8), ("above MB", 10),
@@ -13,6 +13,8 @@ _COLUMNS = (("wall", 9), ("spread", 18), ("per second", 12), ("CPU max", 9), ("B
 def heading(bench: Bench) -> str:
     """What the rows below it are."""
     columns = "".join(f"{name:>{width}}" for name, width in _COLUMNS)
+    if isinstance(bench, Program):
+        columns = columns.replace("above MB", " peak MB")
     return f"\n{bench.name}: {bench.purpose}; one of its {bench.counts}\n{'':40}{columns}"
 
 

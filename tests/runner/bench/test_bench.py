@@ -61,12 +61,14 @@ def measured(run: Run, tmp_path: Path, *arguments: object) -> list[dict[str, Any
 
 def test_every_kernel_at_a_tiny_size(run: Run, tmp_path: Path) -> None:
     (tmp_path / "lines.jsonl").write_text("not JSON\n")  # is emptied
-    lines = measured(run, tmp_path, "multiply", "scores", "select", "gaussian", "rounds", "share", "fit", "--cells", 640,
+    lines = measured(run, tmp_path, "multiply", "scores", "select", "gaussian", "rounds", "share", "fit", "contingency",
+                     "--cells", 640, "--rows", 300, "--values", 7, "--ring", 32,
                      "--bits", "12,17", "--candidates", 5, "--samples", 200, "--sigma", 3, "--rounds", 4, "--parties", "3,5",
                      "--marginals", 1, "--iterations", 3, "--repeats", 2, "--no-baseline", "--html", tmp_path / "page.html")
     found = {line["bench"]: line for line in lines}
     assert [line["bench"] for line in lines] == ["multiply"] * 2 + ["scores"] * 2 + ["select"] * 2 + ["gaussian", "rounds"] + [
-        "share"] * 2 + ["fit"]
+        "share"] * 2 + ["fit", "contingency"]
+    assert found["contingency"]["bytes_sent"] == [300 * 7 * 4 + 7 * 7 * 4] * 2 + [7 * 7 * 4]
     assert found["multiply"]["bytes_sent"] == [640 * 4] * 3 and found["multiply"]["rounds"] == 1
     assert found["rounds"]["rounds"] == 4 and found["rounds"]["bytes_sent"] == [4 * 16 * 4] * 3
     assert found["share"]["bytes_sent"][3:] == [640 * 4 + 16] * 2 and found["share"]["rounds"] == 2
@@ -127,7 +129,10 @@ def test_help_and_list(run: Run) -> None:
 
 def children(pid: int) -> list[int]:
     """Process numbers of a process's children."""
-    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+    try:
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+    except OSError:
+        return []  # it has ended meanwhile
 
 
 def alive(pids: list[int]) -> list[int]:
@@ -194,6 +199,31 @@ def test_the_emulations_agree(run: Run, tmp_path: Path) -> None:
     for one, other, model in zip(ours, kernels, (0.010 + 200_000 * 32 / 100e6, 10 * 0.010), strict=True):
         assert min(one["wall_s"], other["wall_s"]) >= model
         assert 2 / 3 <= one["wall_s"] / other["wall_s"] <= 3 / 2, (one["wall_s"], other["wall_s"])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_no_party_of_a_whole_run_is_left(number: int) -> None:
+    process = subprocess.Popen([sys.executable, "-m", "runner", "bench", "end-to-end", "--rows", "3000", "--columns", "4",
+                                "--repeats", "50", "--no-baseline"], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        deadline, everybody = time.monotonic() + 30, []
+        while len(everybody) < 4 and time.monotonic() < deadline:
+            time.sleep(0.02)
+            launchers = children(process.pid)
+            everybody = launchers + [party for each in launchers for party in children(each)]
+        assert len(everybody) == 4
+        process.send_signal(number)
+        process.communicate(timeout=30)
+        assert process.returncode == (130 if number == signal.SIGINT else -9)
+        deadline = time.monotonic() + 15
+        while alive(everybody) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not alive(everybody)
+    finally:
+        process.kill()
+        process.wait()
 
 
 @pytest.mark.slow

@@ -79,7 +79,7 @@ def test_the_registry_finds_a_file_that_is_there(tmp_path: Path, monkeypatch: py
 
 def test_every_benchmark_is_complete() -> None:
     found = registry.load()
-    assert {"multiply", "scores", "select", "gaussian", "fit", "end-to-end", "rounds", "share"} <= set(found)
+    assert {"multiply", "scores", "select", "gaussian", "fit", "end-to-end", "rounds", "share", "contingency"} <= set(found)
     shared: dict[str, Parameter] = {}
     for name, bench in found.items():
         assert name == bench.name and bench.purpose and bench.counts
