@@ -15,7 +15,7 @@ only, so the opening is one round: the masked parts go straight to both others.
 
 Of many candidates (`in_groups`: where bytes outweigh rounds, from some 450 on one machine), groups of GROUP first find their
 winners, on shares: an AND over the opponents, the one-hot vector as ring elements, its dot product with the keys; the groups'
-winners are compared as above, and of the winning group the place is opened. 17 rounds more, again whatever n is; about 400
+winners are compared as above, and of the winning group the place is opened. 17 rounds more, again whatever n is; about 500
 bytes a candidate. The group's number and the place are the index: nothing else is opened.
 
 Public bound, asserted by the caller: all differences of keys lie in [-2^(K-1), 2^(K-1)). Threat model, masking and
@@ -36,7 +36,7 @@ from mpc_protocols.replicated.sign import merge_schedule, signs
 from mpc_protocols.replicated.trio import Trio
 
 PAIRS = 1 << 20
-"""Comparisons that go through the adder together: bounds the memory at about 150 MB; 1,448 candidates need one batch."""
+"""Comparisons that go through the adder together: bounds the memory at about 100 MB; 1,448 candidates are one batch."""
 TEST_WORDS = 2
 """Words of 64 bits in which a loser looks like a winner with probability 2^-128."""
 _TESTED = 1 << 18  # random test words held at a time
@@ -46,7 +46,7 @@ GROUP = 64
 
 
 def in_groups(count: int, element: int, round_bytes: int) -> bool:
-    """Whether so many keys of `element` bytes are compared in groups: the least rounds * round_bytes + bytes."""
+    """Whether so many keys of `element` bytes are compared in groups: the least rounds * round_bytes + bytes, in one batch."""
     steps = [8 * element - 1, *merge_schedule(8 * element - 1)]
 
     def comparisons(pairs: int) -> int:
@@ -54,7 +54,8 @@ def in_groups(count: int, element: int, round_bytes: int) -> bool:
 
     groups = -(-count // GROUP)
     grouped = comparisons(groups * (GROUP * (GROUP - 1) // 2)) + comparisons(groups * (groups - 1) // 2)
-    return comparisons(count * (count - 1) // 2) > grouped + (GROUP.bit_length() + 3) * round_bytes
+    pairs = count * (count - 1) // 2
+    return pairs > PAIRS or comparisons(pairs) > grouped + (GROUP.bit_length() + 3) * round_bytes
 
 
 def argmax(trio: Trio, keys: RingShare) -> int:
