@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from synth.domain import Domain
 
 
+BLOCK_ROWS = 1 << 16
+"""Rows decoded and written at a time."""
+
+
 def write_outputs(directory: Path, release: Release, domain: Domain, run: dict[str, Any],
                   events: Sequence[Mapping[str, Any]]) -> None:
     """Write all files of a finished run into `directory`.
@@ -57,9 +61,11 @@ def write_table(path: Path, codes: NDArray[np.integer[Any]], domain: Domain, see
     A missing value is an empty field.
     """
     rng = np.random.default_rng(seed)
-    columns = [column.decode(codes[:, j], rng).tolist() for j, column in enumerate(domain.columns)]
     # the csv module rather than Arrow, whose arrays of NumPy values load pandas
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(domain.names)
-        writer.writerows(zip(*columns, strict=True))
+        for start in range(0, len(codes), BLOCK_ROWS):  # as Python objects, all rows at once would take ten times the table
+            block = codes[start:start + BLOCK_ROWS]
+            columns = [column.decode(block[:, j], rng).tolist() for j, column in enumerate(domain.columns)]
+            writer.writerows(zip(*columns, strict=True))
