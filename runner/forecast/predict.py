@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 NETWORKS = {"this machine": (0.0004, 4e8), "LAN": (0.001, 1e8), "WAN": (0.04, 1.2e7)}
 """Seconds of one round, bytes per second."""
-START_S = 3.0
-SIGN_S, NOISE_S = 60e-9, 3e-6
+START_S = 2.0
+SIGN_S, NOISE_S = 60e-9, 0.8e-6
 """CPU seconds of a party per compared cell and per noisy cell, while others run on the same machine (`engine.md` 1)."""
 PROCESS_MB, CELL_BYTES, ROW_BYTES = 190, 64, 40
 COUNTERS_BYTES, COUNTERS_ROUNDS = 1200, 5

@@ -42,6 +42,7 @@ class Rehearsal(MarginalOracle):
     def __init__(self, setting: Setting, table: InventedTable, contributors: int) -> None:
         self.setting = setting
         self.tally = costs.Tally.of(3 + contributors)
+        costs.pace(self.tally)
         self.shared_cells = 0
         self.signs = 0
         self.noise = 0
