@@ -1,7 +1,8 @@
 """Whole runs of AIM on a table like Adult, `replicated` against `ideal`, as a user starts them; start-up counts, TLS is on.
 
-Each custodian's part is a Parquet file of its own. The line holds the seconds of every phase (`phases`), and what the secure
-part costs beside the public one (`secure_over_fit`: select and measure over fit).
+Each custodian's part is a Parquet file of its own; the synthetic table has 50,000 rows whatever goes in. The line holds the
+seconds of every phase (`phases`), and what the secure part costs beside the public one (`secure_over_fit`: select and measure
+over fit).
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ count = 64
 seed = 123
 [aim]
 rounds = {rounds}
+synthetic_rows = 50000
 [domain]
 file = "domain.json"
 [session]
