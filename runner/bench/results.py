@@ -26,6 +26,8 @@ def summary(answers: Sequence[dict[str, Any]]) -> Line:
     """Medians of one job over its repetitions; `answers` by wire number, as `repeat.repeat` gives them."""
     repetitions = list(zip(*(answer["repetitions"] for answer in answers), strict=True))
     walls = [max(party["ended"] for party in one) - min(party["began"] for party in one) for one in repetitions]
+    # bytes of one and the same repetition, so that what was sent is what was received (compressed answers differ in size)
+    middle = repetitions[walls.index(statistics.median_low(walls))]
 
     def per_party(value: Any) -> list[float]:
         return [statistics.median(value(one[number]) for one in repetitions) for number in range(len(answers))]
@@ -34,8 +36,8 @@ def summary(answers: Sequence[dict[str, Any]]) -> Line:
         "wall_s": statistics.median(walls), "wall_spread_s": [min(walls), max(walls)],
         "wall_s_per_party": per_party(lambda party: party["ended"] - party["began"]),
         "cpu_s": per_party(lambda party: party["cpu_s"]),
-        "bytes_sent": [round(value) for value in per_party(lambda party: party["bytes_sent"])],
-        "bytes_received": [round(value) for value in per_party(lambda party: party["bytes_received"])],
+        "bytes_sent": [party["bytes_sent"] for party in middle],
+        "bytes_received": [party["bytes_received"] for party in middle],
         "rounds": round(statistics.median(max(party["rounds"] for party in one) for one in repetitions)),
         "peak_mb": [answer["peak_mb"] for answer in answers], "above_mb": [answer["above_mb"] for answer in answers],
     }
