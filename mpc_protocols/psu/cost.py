@@ -53,6 +53,11 @@ class Cost:
         """`Exchange.swap`."""
         self.stream((1, 1), size)
 
+    def agree(self) -> None:
+        """`Exchange.agree`."""
+        self.swap(32)
+        self.swap(2 * 32)
+
     def stream(self, counts: tuple[int, int], width: int, trailer: int = 0) -> None:
         """`Exchange.stream` of counts[i] entries from owner i."""
         blocks = [-(-count // BLOCK) for count in counts]

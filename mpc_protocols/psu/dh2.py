@@ -8,18 +8,20 @@ Owner A holds X and secret exponents a1, a2; B mirrors it with Y, b1, b2. The re
     3  R_Y = Q^{a1 a2} in Q's order;  queries F_j = R_{Y,j}^{s_j} for the positions j of Q whose tag is not among B's,
        in random order, each with its own fresh s_j
     4  answers E^{a2} to B's queries E. A raises R_X = X^{a1 b1 b2} to a2: its own records; and B's answers to 1/s_j: the others
-    5  hash of the sorted union
+    5  hash of the sorted union, committed, then opened
 
-Threat model: two owners, semi-honest, DDH with H a random oracle; the argument is in `psu.md` 1.2: all A sees is random given
-X, |Y| and u (queries are perfectly blinded; tags appear in positions that B permuted). Deviations: there is one list, answered
-twice, so no other set can be swapped in; related elements gain nothing, since only hashed tags are shuffled; commitments keep
-anybody from forming its list or tags from the other's. What remains, querying positions that match, gains up to min(k, n - k)
-memberships but leaves the deviator without records it needs, so it cannot present the hash of the union: ALWAYS NOTICED, if
-after the fact. With security = "proofs" every ordered answer carries a proof that one committed exponent made it (`dleq`).
-Nobody can be kept from choosing its own input.
+Threat model: two owners, SEMI-HONEST, DDH with H a random oracle; the argument is in `psu.md` 1.2: all A sees is random given X,
+|Y| and u (queries are perfectly blinded; tags appear in positions that B permuted).
+Deviations, each one a test (`test_dh2_attacks.py`). There is one list, answered twice, so the set swap and the dropping merger of
+`florist` have no place here, and commitments keep anybody from forming its list or tags from the other's. Querying positions that
+match, sending false tags, answering with other exponents: always noticed, after the fact, when the tables are compared. False
+tags together with consistently false answers pass unless security = "proofs", which gives every ordered answer a proof that one
+committed exponent made it (`dleq`). NOT noticed in either mode: feeding H(y)^c for a secret c in place of H(y). The list then
+matches nothing, c comes out of the answers again, and every y that the other holds shows in the union: as in every Diffie-Hellman
+union without a proof that inputs are hashes. Against a party that would do this use a third party (`helper`).
 Who learns what: both owners the sizes and u; nothing else. Exponents are dropped at the end (Python cannot wipe them).
 
-Cost at A: n_b + 3 u exponentiations (proofs: about 3 u more); 32 (n_a + n_b + u - n_a + u - n_b) + 16 n_b bytes; 8 rounds with
+Cost at A: n_b + 3 u exponentiations (proofs: about 3 u more); 32 (n_a + n_b + u - n_a + u - n_b) + 16 n_b bytes; 9 rounds with
 commitments, while blocks fit the window.
 """
 
@@ -236,5 +238,5 @@ def cost(first: int, second: int, union: int, *, proofs: bool = False, element_b
     total.stream((n[1], n[0]), element_bytes, proof)
     total.stream((n[1] - common, n[0] - common), element_bytes)
     total.stream((n[0] - common, n[1] - common), element_bytes, proof)
-    total.swap(32)
+    total.agree()
     return total

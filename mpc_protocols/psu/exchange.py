@@ -15,6 +15,7 @@ Messages are public to the two owners and inside TLS; an observer of the network
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -139,12 +140,18 @@ class Exchange:
     def agree(self, result: bytes, what: str) -> None:
         """Both owners must hold the same `result` after the same conversation.
 
-        Each side hashes its own role, so that nobody can pass by sending back what came.
+        Committed, then opened: whoever saw the other's hash first could try what it is missing until its own hash fits. Each
+        side hashes its role, so that nobody can pass by sending back what came.
         """
         transcript = self.transcript
         mine, theirs = (digest(b"psu agreement", self.sid, transcript, bytes([side]), result)
                         for side in (self.side, 1 - self.side))
-        if self.swap(mine) != theirs:
+        nonce = secrets.token_bytes(32)
+        commitment = self.swap(digest(b"psu commitment", nonce, mine))
+        opened = self.swap(nonce + mine)
+        if digest(b"psu commitment", opened[:32], opened[32:]) != commitment:
+            self.abort(f"opened another hash of the {what} than it had committed to")
+        if opened[32:] != theirs:
             self.abort(f"did not arrive at the same {what}; one of the two did not follow the protocol")
 
     def abort(self, what: str) -> NoReturn:

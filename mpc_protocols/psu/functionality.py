@@ -7,7 +7,7 @@ identifiers. Nobody learns which of its identifiers another owner holds.
 | who learns         | list sizes | u   | intersection size | own x in the other set | if it deviates                      |
 |--------------------|------------|-----|-------------------|------------------------|-------------------------------------|
 | owner, `florist`   | announced  | yes | from sizes and u  | no                     | learns memberships, unnoticed       |
-| owner, `dh2`       | announced  | yes | from sizes and u  | no                     | noticed when it gained a membership |
+| owner, `dh2`       | announced  | yes | from sizes and u  | no                     | mostly noticed: limits in `dh2`     |
 | owner, `helper`    | announced  | yes | from sizes and u  | no                     | chooses its own input only          |
 | helper, `helper`   | announced  | yes | from sizes and u  | no (has no key)        | with an owner: dictionary search    |
 

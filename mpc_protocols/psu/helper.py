@@ -6,7 +6,7 @@ keyed hashes, shuffled:
     owner -> helper   16-byte BLAKE2b_K(x) for each own x, in random order
     helper            gives every distinct hash a row, in uniformly random order
     helper -> owner   the row of each of its hashes, in the order they came (4 bytes), and u
-    owner <-> owner   hash of u
+    owner <-> owner   hash of u, committed, then opened
 
 An owner learns its own rows and u, exactly the functionality; names of rows are not needed, since the numbers are random.
 The helper learns the sizes, u and so k; K keeps the identifiers from it, whatever their entropy.
@@ -15,7 +15,7 @@ dictionary, as two colluding computing parties could reveal it under the default
 owners the helper would see pairwise overlaps: two owners only.
 A helper that deviates can merge or part records (rows must still be distinct per owner), not learn them.
 
-Cost: 1 us per identifier; an owner sends 16 n bytes and receives 4 n; 4 rounds.
+Cost: 1 us per identifier; an owner sends 16 n bytes and receives 4 n; 5 rounds.
 """
 
 from __future__ import annotations
@@ -115,5 +115,5 @@ def cost(first: int, second: int) -> Cost:
     for i in (0, 1):
         for _ in range(1 + len(blocks[i])):
             total.receive(i, 2)
-    total.swap(32)
+    total.agree()
     return total

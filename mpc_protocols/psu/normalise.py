@@ -104,7 +104,7 @@ class IdentifierPolicy:
         kinds = {_kind(value) for value in column} - {None}
         if not kinds <= set(KINDS) or len(kinds) > 1:
             found = ", ".join(sorted(map(str, kinds)))
-            raise DataRefused(f"Party {owner}: the identifier column {name!r} holds values of type {found}; identifiers are text, "
+            raise DataRefused(f"Party {owner}: the identifier column {name!r} holds {found} values; identifiers are text, "
                               "integers or dates, one type in a column.")
         kind = kinds.pop() if kinds else "untyped"
         return "untyped" if untyped and kind == "text" else str(kind)

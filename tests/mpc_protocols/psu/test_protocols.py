@@ -1,0 +1,176 @@
+"""The protocols compute the functionality, at the cost they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
+from mpc_protocols.psu import dh2, exchange, florist, helper
+from mpc_protocols.psu.align import align
+from mpc_protocols.psu.cost import Cost
+from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member, ideal_align
+from mpc_protocols.psu.normalise import IdentifierPolicy, Identifiers
+from mpc_protocols.psu.ristretto import Ristretto255
+from mpc_protocols.wire import Wire
+from tests.mpc_protocols.psu.owners import CONTEXT, EAST, NORTH, SOUTH, Ledger, assert_ideal, ids, run, small_residues, spec_of
+
+METHODS = ("florist", "dh2", "dh2+proofs", "helper")
+OVERLAPS = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 0), (1, 1, 1), (2, 1, 1), (12, 12, 0), (12, 12, 5), (12, 12, 12), (5, 20, 5),
+            (20, 5, 0), (40, 13, 12), (0, 30, 0)]
+"""Sizes of the two sets and of their intersection."""
+
+
+def sets(first: int, second: int, common: int, seed: int = 0) -> tuple[list[bytes], list[bytes]]:
+    """Two lists in unrelated random orders."""
+    rng = np.random.default_rng((seed, first, second, common))
+    numbers = rng.permutation(1000)
+    a, b = numbers[:first], np.concatenate([numbers[:common], numbers[first:first + second - common]])
+    return ids(rng.permutation(a).tolist()), ids(rng.permutation(b).tolist())
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("sizes", OVERLAPS)
+def test_every_overlap(method: str, sizes: tuple[int, int, int]) -> None:
+    spec, lists = spec_of(method), sets(*sizes)
+    assert_ideal(lists, run(spec, *lists).results, ideal_align(lists, spec))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.sets(st.integers(0, 14)), st.sets(st.integers(0, 14)), st.randoms(use_true_random=False))
+def test_random_sets(method: str, a: set[int], b: set[int], shuffle: object) -> None:
+    first, second = sorted(a), sorted(b)
+    shuffle.shuffle(first)  # type: ignore[attr-defined]
+    shuffle.shuffle(second)  # type: ignore[attr-defined]
+    spec, lists = spec_of(method), (ids(first), ids(second))
+    assert_ideal(lists, run(spec, *lists).results, ideal_align(lists, spec))
+
+
+@pytest.mark.parametrize("sizes", [(0, 3, 0), (7, 5, 3), (6, 6, 6)])
+@pytest.mark.parametrize("method", ["florist", "dh2", "dh2+proofs"])
+def test_the_papers_group(method: str, sizes: tuple[int, int, int]) -> None:
+    spec, lists = spec_of(method), sets(*sizes)
+    assert_ideal(lists, run(spec, *lists, group=small_residues).results, ideal_align(lists, spec))
+
+
+def cost_of(method: str, n: int, m: int, u: int, width: int) -> Cost:
+    if method == "helper":
+        return helper.cost(n, m)
+    return florist.cost(n, m, u, width) if method == "florist" else dh2.cost(n, m, u, proofs="+" in method, element_bytes=width)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("sizes", [(0, 0, 0), (1, 0, 0), (9, 7, 4), (30, 41, 17), (25, 25, 25), (20, 20, 0)])
+@pytest.mark.parametrize("block", [4, 1 << 15])
+def test_cost_is_exact(method: str, sizes: tuple[int, int, int], block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exponentiations, bytes, messages and rounds, also when lists take many blocks."""
+    for module in (exchange, dh2, helper):
+        monkeypatch.setattr(module, "BLOCK", block)
+    monkeypatch.setattr("mpc_protocols.psu.cost.BLOCK", block)
+    n, m, common = sizes
+    done = run(spec_of(method), *sets(*sizes))
+    cost = cost_of(method, n, m, n + m - common, 32)
+    assert [r.operations.powers for r in done.results] == cost.powers[:2]
+    assert [t.bytes_sent for t in done.traffic] == cost.sent
+    assert [t.messages_sent for t in done.traffic] == cost.messages
+    assert [t.rounds for t in done.traffic] == cost.clocks
+    if method == "dh2":
+        assert cost.powers[:2] == [m + 3 * (n + m - common), n + 3 * (n + m - common)]  # psu.md 1.2
+
+
+def test_promised_sizes_at_a_hundred_thousand() -> None:
+    """psu.md 0 and 1: 11 n and 13 n exponentiations, 224 n and 352 n bytes when half is common."""
+    n, u = 100_000, 150_000
+    assert sum(dh2.cost(n, n, u).powers) == 11 * n and sum(florist.cost(n, n, u).powers) == 13 * n
+    assert dh2.cost(n, n, u).bytes == 224 * n + 2 * (8 + 5 * 32)
+    assert florist.cost(n, n, u).bytes == 352 * n + 24
+    assert sum(dh2.cost(n, n, u, proofs=True).powers) == pytest.approx(20 * n, rel=1e-3)
+    assert helper.cost(n, n).bytes < 41 * n
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rows_do_not_depend_on_file_order(method: str) -> None:
+    """The row of the first identifier is uniform on 4 rows: chi-square below its 1 - 10^-6 quantile (30.7, 3 degrees)."""
+    counts = np.zeros(4)
+    for _ in range(160):
+        done = run(spec_of(method), ids([0, 1, 2]), ids([2, 3]))
+        counts[done.results[0].rows[0]] += 1
+    assert ((counts - 40) ** 2 / 40).sum() < 30.7
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_two_runs_share_nothing(method: str) -> None:
+    """Fresh keys: no 16 bytes of one run's lists occur in the other's, even in the same session."""
+    lists = sets(10, 10, 5)
+    one, two = (run(spec_of(method), *lists, session_id=bytes(32)) for _ in range(2))
+    chunks = [{frame.payload[i:i + 16] for frame in done.frames if len(frame.payload) >= 160
+               for i in range(0, len(frame.payload) - 15, 16)} for done in (one, two)]
+    assert len(chunks[0]) > 10 and not chunks[0] & chunks[1]
+
+
+def test_bound_to_study_identities_session_and_parameters() -> None:
+    """Any change gives another salt; owners with different studies do not finish."""
+    spec = spec_of("dh2")
+    contexts = (CONTEXT, Context(bytes(32), (NORTH, SOUTH), EAST), Context(CONTEXT.study, (SOUTH, NORTH), EAST),
+                Context(CONTEXT.study, (Member("north", b"other", 0), SOUTH), EAST))
+    salts = {context.salt(spec, bytes(32)) for context in contexts}
+    salts |= {CONTEXT.salt(changed, session) for changed, session in (
+        (spec, bytes(31) + b"\x01"), (spec_of("dh2+proofs"), bytes(32)), (spec_of("dh2", min_size=1), bytes(32)))}
+    assert len(salts) == 7
+    other = Context(bytes(32), (NORTH, SOUTH), EAST)
+    with pytest.raises(ProtocolAborted, match="other than it had committed to"):
+        run(spec, ids(range(3)), lambda wire: dh2.align(wire, ids(range(3)), spec, other, Ristretto255()))
+
+
+def entry(identifiers: Identifiers, spec: AlignmentSpec, ledger: Ledger | None = None) -> object:
+    def body(wire: Wire) -> Alignment:
+        return align(wire, identifiers, spec, CONTEXT, ledger or Ledger())
+    return body
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_from_tables_to_rows(method: str) -> None:
+    """The entry point: columns, policy, protocol; rows in the order of the identifiers; membership."""
+    policy = IdentifierPolicy(("name", "born"), ("name", "date"), "first")
+    north = policy.encode([["Ann  Lee", "Bob", "ann lee"], ["2001-02-03", "19991231", "20010203"]], "north", untyped=True)
+    south = policy.encode([["BOB", "Ann", "ANN LEE"], ["1999-12-31", "2001-02-03", "2001-02-03"]], "south")
+    assert north.rows.tolist() == [0, 1] and north.duplicates == 1
+    spec = spec_of(method)
+    a, b = run(spec, entry(north, spec), entry(south, spec)).results  # type: ignore[arg-type]
+    assert a.n_rows == b.n_rows == 3 and a.rows.tolist() == [b.rows[2], b.rows[0]] and a.events == ()
+    assert a.membership.sum() == 2 and (a.membership & b.membership).sum() == 2 and b.membership.all()
+
+
+def test_columns_of_different_types() -> None:
+    policy, spec = IdentifierPolicy(("id",), ("text",)), spec_of("dh2")
+    numbers, texts = policy.encode([[1, 2]], "north"), policy.encode([["1", "2"]], "south")
+    with pytest.raises(ProtocolAborted, match=r"^Key column 1 of the alignment holds (text|integer) at party (north|south) and"):
+        run(spec, entry(numbers, spec), entry(texts, spec))  # type: ignore[arg-type]
+    untyped = policy.encode([["1", "2"]], "south", untyped=True)
+    assert run(spec, entry(numbers, spec), entry(untyped, spec)).results[0].n_rows == 2  # type: ignore[arg-type]
+
+
+def test_own_list_is_refused_before_anything_is_sent() -> None:
+    spec = spec_of("dh2", min_size=3, max_size=5)
+    for count, words in ((2, "fewer identifiers than"), (6, "more than 5 identifiers")):
+        with pytest.raises(DataRefused, match=words):
+            ideal_align([ids(range(count))], spec)
+        with pytest.raises(DataRefused, match=words):
+            run(spec, entry(Identifiers(ids(range(count)), np.arange(count), ("text",)), spec), lambda wire: wire.receive(0, 1))  # type: ignore[arg-type]
+    with pytest.raises(DataRefused, match="duplicate identifiers"):
+        ideal_align([ids([1, 2, 1])], spec)
+
+
+def test_parameters_are_validated() -> None:
+    for changes, words in (({"method": "merge"}, "is not one of"), ({"security": "proofs", "method": "florist"}, "needs via"),
+                           ({"min_size": 10, "max_size": 5}, "must lie between"),
+                           ({"pad_to": (5000, 5000)}, "only with adjacency"),
+                           ({"adjacency": "add-remove", "pad_to": (1, 1)}, "pad_to must lie"),
+                           ({"adjacency": "add-remove", "size_epsilon": 0}, "must lie in")):
+        with pytest.raises(StudyInvalid, match=words):
+            AlignmentSpec(**{"method": "dh2", **changes})  # type: ignore[arg-type]
+    with pytest.raises(StudyInvalid, match="different ones"):
+        Context(bytes(32), (NORTH, NORTH))
