@@ -119,7 +119,7 @@ def open_source(location: Location) -> Source:
     path = location.path
     if path is not None:
         if not path.exists():
-            raise DataRefused(f"{path} does not exist; correct data, which is relative to the file it stands in.")
+            raise DataRefused(f"{path} does not exist; correct `data` (a relative path starts where the file that names it is).")
         if not path.is_file() or not os.access(path, os.R_OK):
             raise DataRefused(f"{path} is not a file that this user may read.")
     return Source(location)

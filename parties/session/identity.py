@@ -225,4 +225,4 @@ def explain(config: SessionConfig, peer: Peer, shown: bytes, error: ssl.SSLError
 def refused(config: SessionConfig, name: str) -> PeerIdentity:
     """The peer does not accept this party's certificate."""
     return PeerIdentity(f"party '{name}' refused the certificate {config.cert} of party '{config.me}': "
-                        f"wrong CA, expired, or not in this party's name.")
+                        f"wrong CA, expired, or not in this party's name; compare both with `python -m runner certs show`.")

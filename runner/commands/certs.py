@@ -120,6 +120,8 @@ def sign(arguments: argparse.Namespace) -> None:
         certificate = certificates.sign(ca, _bytes(path), path.stem, days=arguments.days)
         certificates.write_file(directory / f"{path.stem}.crt", certificate, 0o644)
         print(directory / f"{path.stem}.crt")
+    print(f"Send each party its NAME.crt and {ca_cert}, neither of which is secret; keep {ca_key} to yourself, or delete it when "
+          "all are signed.")
 
 
 def show(arguments: argparse.Namespace) -> None:

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Show the runs that this custodian's data has taken part in and what they spent, together and one by
-one. rho adds up over runs; epsilon is what the sum means at one delta. A run that did not finish
-keeps what it had begun to release.
+one. rho adds up over runs; epsilon is what the sum means at one delta, which may differ from a run's
+own claim (epsilon, delta). A run that was stopped keeps what it had begun to release.
 
 The ledger is the private file's, else $COSYNTH_LEDGER, else cosynth/ledger.db under the user's data
 directory.
 """
+NO_FILE = "no cap is known here: name the private file that sets one with --private"
+UNCAPPED = "no cap is set: this ledger only counts ([ledger] cap_epsilon and cap_delta in the private file set one)"
 
 
 def add(commands: Commands) -> None:
@@ -73,7 +75,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(json.dumps({"ledger": str(ledger.path), "datasets": datasets}))
     else:
-        _print(ledger.path, datasets)
+        _print(ledger.path, datasets, NO_FILE if arguments.private is None else UNCAPPED)
 
 
 def _facts(entry: Entry) -> dict[str, Any]:
@@ -83,14 +85,14 @@ def _facts(entry: Entry) -> dict[str, Any]:
             "state": entry.state, "rho_reserved": float(asked.rho), "rho": float(entry.spent_rho), "releases": len(entry.events)}
 
 
-def _print(path: Path, datasets: Sequence[dict[str, Any]]) -> None:
+def _print(path: Path, datasets: Sequence[dict[str, Any]], uncapped: str) -> None:
     print(f"ledger: {path}")
     if not datasets:
         print("no run yet, nothing spent")
     for dataset in datasets:
         print(f"\ndata set: {dataset['dataset']}")
         cap = (f"cap: epsilon {dataset['cap_epsilon']:g} at delta {dataset['cap_delta']:g}" if dataset["cap_epsilon"] is not None
-               else "no cap is set: this ledger only counts ([ledger] cap_epsilon and cap_delta in the private file set one)")
+               else uncapped)
         print(f"spent: epsilon {dataset['epsilon']:.4g} at delta {dataset['delta']:g} (rho {dataset['rho']:.4g}) in "
               f"{len(dataset['runs'])} run{'s' if len(dataset['runs']) != 1 else ''}; {cap}")
         header = ("when", "study", "with", "claim", "rho", "releases", "state")
@@ -100,7 +102,7 @@ def _print(path: Path, datasets: Sequence[dict[str, Any]]) -> None:
 def _row(facts: dict[str, Any]) -> tuple[str, ...]:
     return (time.strftime("%Y-%m-%d %H:%M", time.localtime(facts["time"])), facts["study"], ", ".join(facts["with"]),
             f"({facts['epsilon']:g}, {facts['delta']:g})", f"{facts['rho']:.4g}", str(facts["releases"]),
-            "finished" if facts["state"] == "settled" else "open: the whole reservation counts")
+            "closed" if facts["state"] == "settled" else "open: the whole reservation counts")
 
 
 def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:

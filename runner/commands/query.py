@@ -67,6 +67,8 @@ def run(arguments: argparse.Namespace) -> None:
         writer.writerows([*values, f"{count:.3f}", f"{share:.6f}"] for values, count, share in rows)
     else:
         _print(columns, rows, finished.model.total)
+        if len(columns) > 1 and not any(set(columns) <= set(clique) for clique in finished.model.cliques):
+            print(f"{' x '.join(columns)} was not measured together: the relation shown follows from other measurements alone")
 
 
 def _print(columns: Sequence[str], rows: Sequence[Row], total: float) -> None:

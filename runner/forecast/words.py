@@ -41,7 +41,8 @@ def _costs(study: Study, expected: Forecast) -> list[str]:
         lines.append("  messages   none: the ideal backend runs in one process, and protects nothing")
     else:
         lines.append(f"  messages   {expected.rounds:,} rounds, {_bytes(expected.bytes_sent)} in all" + _bounds(study, expected))
-        lines += [f"  {party.name:<10} sends {_bytes(party.bytes_sent)}"
+        width = max(10, *(len(party.name) for party in expected.parties))
+        lines += [f"  {party.name:<{width}} sends {_bytes(party.bytes_sent)}"
                   + (" (computes)" if party.role == "compute" else " (contributes)") for party in expected.parties]
     lines.append(f"  memory     about {expected.memory_mb:,} MB per party")
     lines.append("  time       " + ", ".join(f"{_seconds(seconds)} ({name})" for name, seconds in expected.time_s.items()))

@@ -159,6 +159,10 @@ def test_check_finds_everything(run: Run, tmp_path: Path) -> None:
     assert code == 0 and "problem" not in out
     for words in ("its table fits the study", "is valid until", "cap 2", f"{ports[0]} is free", "is the certificate's key"):
         assert words in out
+    assert "chmod 600" not in out
+    (certs / "north.key").chmod(0o640)
+    code, out, _ = run("check", study, "--party", "north", "--private", own)
+    assert code == 0 and f"{certs}/north.key can be read by other users" in out
     code, out, err = run("check", study, "--party", "north", "--private", own, "--connect")
     assert code == 20 and f"south does not answer at 127.0.0.1:{ports[1]}" in err and out.count("problem ") == 2
 
@@ -221,6 +225,8 @@ def test_query(run: Run, finished: Path) -> None:
     assert sum(float(row["share"]) for row in rows) == pytest.approx(1, abs=1e-4)
     code, text, _ = run("query", out, "age")
     assert code == 0 and len(text.splitlines()) == 1 + 8 + 1 and " %" in text
+    code, text, _ = run("query", out, "age", "sex", "work")  # the workload has pairs only
+    assert code == 0 and "age x sex x work was not measured together" in text
     code, _, err = run("query", out, "sexx")
     assert code == 2 and '(did you mean "sex"?)' in err
 
@@ -259,7 +265,7 @@ def test_ledger_show(run: Run, finished: Path, tmp_path: Path) -> None:
     code, out, _ = run("ledger", "show")
     assert code == 0 and "nothing spent" in out
     code, out, _ = run("ledger", "show", "--ledger", finished / "ledger.db")
-    assert code == 0 and out.count("no cap is set") == 3 and "trial" in out and "finished" in out
+    assert code == 0 and out.count("no cap is known here") == 3 and "trial" in out and "closed" in out
     datasets = json.loads(run("ledger", "show", "--ledger", finished / "ledger.db", "--delta", "1e-9", "--json")[1])["datasets"]
     assert len(datasets) == 3 and all(0 < entry["epsilon"] <= 1 for entry in datasets)
     assert run("ledger", "show", "--ledger", tmp_path / "none.db")[0] == 2

@@ -27,6 +27,9 @@ def test_lines_name_phase_round_clique_measurement_and_epsilon(tmp_path: Path) -
         {"phase": "connect", "event": "waiting", "party": "west", "for": ["north", "south"]},
         {"phase": "connect", "event": "connected", "party": "west", "peer": "north"},
         {"phase": "connect", "event": "connected", "party": "north", "peer": "west"},
+        {"phase": "agree", "event": "paced", "party": "west", "delay_us": 250, "round_bytes": 78080},
+        {"phase": "agree", "event": "paced", "party": "north", "delay_us": 250, "round_bytes": 78080},
+        {"phase": "input", "event": "assembled", "parties": 3},
         {"phase": "select", "event": "selected", "round": 3, "rounds": 10, "clique": ["age", "sex"], "candidates": 5,
          "rho_spent": 0.0149, "bytes_sent": 2_500_000},
         {"phase": "measure", "event": "measured", "round": 3, "clique": ["age", "sex"], "cells": 16, "sigma": 12.34,
@@ -34,6 +37,8 @@ def test_lines_name_phase_round_clique_measurement_and_epsilon(tmp_path: Path) -
     assert lines == [
         "connect  west is waiting for north, south",
         "connect  north and west are connected",
+        "agree    a message between computing parties takes 0.25 ms",
+        "input    all 3 parties are ready; none has sent anything of its data yet",
         "select   round 3 of 10: age x sex (1 of 5 candidates), epsilon 0.997 of 1, 2.50 MB sent",
         "measure  round 3: age x sex, 16 cells, noise sd 12.3, 1,235 from the model (noise alone: 157)",
     ]
