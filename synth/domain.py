@@ -158,10 +158,21 @@ class Numeric:
             share = rng.random(len(codes))
             left, right = edges[bins], edges[bins + 1]
             values = np.clip(left * (1 - share) + right * share, left, np.nextafter(right, left))
+            if (step := self._step()) is not None:  # downwards, and not out of the bin
+                values = np.maximum(np.floor(values * step) / step, left)
         if absent.any():
             values = values.astype(object)
             values[absent] = None
         return values
+
+    def _step(self) -> float | None:
+        """How many steps to a unit decoded numbers have: a power of ten, a thousandth of a bin or less. None: too fine to matter.
+
+        The position within a bin is invented; more digits would only look like precision.
+        """
+        decimals = max(0, 3 - math.floor(math.log10(float((Fraction(self.high) - Fraction(self.low)) / self.bins))))
+        exact = decimals <= 12 and max(abs(self.low), abs(self.high)) * 10**decimals < 2**52
+        return 10.0**decimals if exact else None
 
     def label(self, code: int) -> str:
         """What a code means, for people: the integers or the interval of its bin."""
