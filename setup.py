@@ -1,17 +1,21 @@
 """Packaging of Cosynth: four packages, never the tests."""
 
+from pathlib import Path
+
 from setuptools import find_packages, setup
+
+PACKAGES = ("mpc_protocols", "synth", "parties", "runner")
 
 setup(
     name="cosynth",
     version="0.1.0",
     description="One differentially private synthetic table from the separate data of organisations that do not trust each other",
-    long_description=open("README.md", encoding="utf-8").read(),
+    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     license_files=["LICENSE"],
     python_requires=">=3.11",
-    packages=find_packages(include=[f"{top}{rest}" for top in ("mpc_protocols", "synth", "parties", "runner") for rest in ("", ".*")]),
+    packages=find_packages(include=[f"{package}{rest}" for package in PACKAGES for rest in ("", ".*")]),
     package_data={"runner.report": ["*.j2", "*.css", "templates/*"]},
     install_requires=[
         "cryptography>=44",
