@@ -39,7 +39,8 @@ def align(wire: Wire, identifiers: Identifiers, spec: AlignmentSpec, context: Co
     peer = context.owners[1 - side]
     sid = context.salt(spec, wire.session_id)
     own = assemble(identifiers.entries, spec, sid, side, context.owners[side].name, entropy)
-    events = size_events(spec, [m.name for m in (peer, context.helper) if m is not None])
+    recipients = [peer.name] + ([context.helper.name] if spec.method == "helper" and context.helper else [])
+    events = size_events(spec, recipients)
     for event in events:
         guard.authorise(event, sid)
     _compare_kinds(wire, peer.number, peer.name, identifiers.kinds)

@@ -145,6 +145,9 @@ def _kind(value: object) -> str | None:
 
 def _field(value: object, rule_name: str, rule: Callable[[str], str | None]) -> bytes | None:
     """The canonical bytes of one value; None if it has none."""
+    kind = _kind(value)
+    if kind is None:
+        return None
     if isinstance(value, str):
         text = value
     elif isinstance(value, datetime.datetime):
@@ -155,10 +158,10 @@ def _field(value: object, rule_name: str, rule: Callable[[str], str | None]) -> 
         text = value.isoformat()
     elif isinstance(value, np.datetime64):
         day = value.astype("datetime64[D]")
-        if np.isnat(value) or day != value:
+        if day != value:
             return None
         text = str(day)
-    elif _kind(value) == "integer":
+    elif kind == "integer":
         text = str(operator.index(value))  # type: ignore[arg-type]
     else:
         return None

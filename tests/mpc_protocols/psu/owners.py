@@ -37,6 +37,7 @@ class Run:
     results: list[Alignment]
     traffic: list[Traffic]
     frames: list[Frame]
+    session_id: bytes
 
 
 def spec_of(method: str, **changes: Any) -> AlignmentSpec:
@@ -68,7 +69,7 @@ def run(spec: AlignmentSpec, first: Callable[[Wire], Any] | Sequence[bytes], sec
     bodies = [body if callable(body) else owner(spec, body, group) for body in (first, second)]
     third = (lambda wire: helper.serve(wire, spec, CONTEXT)) if spec.method == "helper" else (lambda wire: 0)
     results = network.run([*bodies, third])  # type: ignore[list-item]
-    return Run(results[:2], [network.traffic(i) for i in range(3)], frames)  # type: ignore[arg-type]
+    return Run(results[:2], [network.traffic(i) for i in range(3)], frames, network.session_id)  # type: ignore[arg-type]
 
 
 class Falsifying(MemoryWire):
@@ -109,7 +110,7 @@ def small_residues() -> Group:
     return Residues(SAFE_PRIME)
 
 
-def _safe_prime(bits: int) -> int:
+def safe_prime(bits: int) -> int:
     """The first safe prime above 2^bits (Fermat tests to several bases: public, for tests)."""
     candidate = (1 << bits) + 3
     while not all(pow(b, n - 1, n) == 1 for n in (candidate, candidate >> 1) for b in (2, 3, 5, 7, 11)):
@@ -117,4 +118,4 @@ def _safe_prime(bits: int) -> int:
     return candidate
 
 
-SAFE_PRIME = _safe_prime(256)
+SAFE_PRIME = safe_prime(256)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.errors import PeerLost, ProtocolAborted
 from mpc_protocols.psu import dh2
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec
 from mpc_protocols.psu.group import Elements
@@ -49,18 +50,18 @@ def attack(kind: type[Deviating], spec: AlignmentSpec) -> tuple[set[bytes], str]
 
     def first(wire: Wire) -> None:
         deviating.append(kind(wire, spec))
-        try:
-            deviating[0].run()
-        except ProtocolAborted:
-            deviating[0].exchange.send(secrets.token_bytes(32))  # does not know the hash that is due
-            deviating[0].exchange.send(secrets.token_bytes(64))
+        with suppress(ProtocolAborted, PeerLost):
+            try:
+                deviating[0].run()
+            except ProtocolAborted:  # does not know the hash that is due; any other
+                deviating[0].exchange.swap(secrets.token_bytes(32))
+                deviating[0].exchange.swap(secrets.token_bytes(64))
 
     def second(wire: Wire) -> None:
         try:
             dh2.align(wire, THEIRS, spec, CONTEXT, Ristretto255())
         except ProtocolAborted as error:
             said.append(error.sentence)
-            wire.send(0, bytes(32))
 
     run(spec, first, second)
     return deviating[0].learnt, said[0] if said else ""

@@ -1,0 +1,37 @@
+"""The protocols between processes, over TLS sockets (see tests.trio)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mpc_protocols.psu import helper
+from mpc_protocols.psu.align import align
+from mpc_protocols.psu.functionality import Alignment, ideal_align
+from mpc_protocols.psu.normalise import IdentifierPolicy
+from mpc_protocols.wire import Wire
+from tests.mpc_protocols.psu.owners import CONTEXT, Ledger, assert_ideal, spec_of
+from tests.trio import Trio
+
+POLICY = IdentifierPolicy(("id",), ("text",))
+
+
+def job(wire: Wire, method: str, keys: list[list[str]]) -> Any:
+    """Parties 0 and 1 own, party 2 helps if it has to."""
+    spec = spec_of(method)
+    if wire.me == 2:
+        return helper.serve(wire, spec, CONTEXT) if method == "helper" else None
+    before = wire.traffic().bytes_sent
+    result = align(wire, POLICY.encode([keys[wire.me]], str(wire.me)), spec, CONTEXT, Ledger())
+    return result.n_rows, result.rows, result.digest, wire.traffic().bytes_sent - before
+
+
+@pytest.mark.parametrize("method", ["florist", "dh2", "dh2+proofs", "helper"])
+def test_over_sockets(trio: Trio, method: str) -> None:
+    rng = np.random.default_rng(3)
+    keys = [[f"person {i}" for i in rng.permutation(300)[:200]] for _ in range(2)]
+    lists = [POLICY.encode([k], "x").entries for k in keys]
+    results = [Alignment(n, rows, digest) for n, rows, digest, _ in trio.run(job, method, keys)[:2]]
+    assert_ideal(lists, results, ideal_align(lists, spec_of(method)))
