@@ -12,11 +12,11 @@ Owner A holds X and secret exponents a1, a2; B mirrors it with Y, b1, b2. The re
 
 Threat model: two owners, SEMI-HONEST, DDH with H a random oracle; the argument is in `psu.md` 1.2: all A sees is random given X,
 |Y| and u (queries are perfectly blinded; tags appear in positions that B permuted).
-Deviations, each one a test (`test_dh2_attacks.py`). There is one list, answered twice, so the set swap and the dropping merger of
-`florist` have no place here, and commitments keep anybody from forming its list or tags from the other's. Querying positions that
-match, sending false tags, answering with other exponents: always noticed, after the fact, when the tables are compared. False
-tags together with consistently false answers pass unless security = "proofs", which gives every ordered answer a proof that one
-committed exponent made it (`dleq`). NOT noticed in either mode: feeding H(y)^c for a secret c in place of H(y). The list then
+Deviations (tests: `test_dh2_attacks.py`). There is one list, answered twice, so the set swap and the dropping merger of `florist`
+have no place here, and commitments keep anybody from forming its list or tags from the other's. Querying positions that match,
+sending false tags, answering with other exponents: each alone is noticed, after the fact, when the tables are compared. Combined
+with false answers that fit each other they can pass, unless security = "proofs", which gives every ordered answer a proof that
+one committed exponent made it (`dleq`). NOT noticed in either mode: feeding H(y)^c for a secret c in place of H(y). The list then
 matches nothing, c comes out of the answers again, and every y that the other holds shows in the union: as in every Diffie-Hellman
 union without a proof that inputs are hashes. Against a party that would do this use a third party (`helper`).
 Who learns what: both owners the sizes and u; nothing else. Exponents are dropped at the end (Python cannot wipe them).
