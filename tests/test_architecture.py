@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from runner.version import VERSION
+
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("mpc_protocols", "synth", "parties", "runner")
 """Each may import itself and those before it."""
@@ -95,3 +97,7 @@ def test_wheel_holds_the_four_packages_and_no_tests(tmp_path: Path) -> None:
     tops = {name.split("/")[0] for name in names if not name.startswith("cosynth-")}
     assert tops == set(LAYERS)
     assert any(name.startswith("runner/report/") and not name.endswith(".py") for name in names), "no templates"
+
+
+def test_the_package_has_the_version_that_studies_are_bound_to() -> None:
+    assert f'version="{VERSION}"' in (ROOT / "setup.py").read_text(encoding="utf-8")
