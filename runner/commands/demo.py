@@ -22,7 +22,7 @@ saying where the report is. Takes less than a minute and needs no network.
 def add(commands: Commands) -> None:
     """Declare the command."""
     parser = command(commands, "demo", run, help="see it work: real data, three parties, this machine", description=DESCRIPTION,
-                     examples="  python -m runner demo\n  python -m runner demo --out /tmp/demo\n")
+                     examples="  python -m runner demo\n  python -m runner demo --out somewhere-else\n")
     parser.add_argument("--out", metavar="DIR", type=Path, default=Path("cosynth-demo"),
                         help="where the results go (default: %(default)s)")
     parser.add_argument("--vertical", action="store_true", help="custodians hold different columns (not in this version)")
