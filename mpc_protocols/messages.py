@@ -162,7 +162,6 @@ class EndStep(_Message):
 
 
 Step = PrepareStep | SelectStep | MeasureStep | TotalStep | EndStep
-NumberedStep = SelectStep | MeasureStep | TotalStep
 
 
 def _encode(value: object) -> object:

@@ -42,15 +42,10 @@ _BITS = 192
 
 @dataclass(frozen=True)
 class PartyList:
-    """What one owner feeds into the protocol: its identifiers first, then `dummies` fakes."""
+    """What one owner feeds into the protocol: its `real` identifiers first, then fakes."""
 
     entries: list[bytes] = field(repr=False)
     real: int = field(repr=False)
-
-    @property
-    def dummies(self) -> int:
-        """Number of fakes."""
-        return len(self.entries) - self.real
 
 
 def delta_of(epsilon: Fraction, c: int) -> Fraction:

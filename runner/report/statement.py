@@ -114,7 +114,8 @@ def _unit(declared: Any) -> str:
 
 _SEMI_HONEST = "Semi-honest parties: everybody follows the protocol, and may study at leisure whatever it receives."
 _DISHONEST = ("Not covered: a computing party that departs from the protocol, a custodian that lies about its own data (it "
-              "can spoil the table, not read others’ data), and what a party’s own computer gives away.")
+              "can spoil the table; with impossible counts it can also make a choice of marginal depend on somebody else’s "
+              "record by more than is charged), and what a party’s own computer gives away.")
 _THREATS: Mapping[str, tuple[str, ...]] = {
     "replicated": (
         _SEMI_HONEST,

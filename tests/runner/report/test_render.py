@@ -136,6 +136,12 @@ def test_unencrypted_links_are_not_called_encrypted(finished: Path, tmp_path: Pa
     assert claim not in page.text and "were not encrypted" in page.text
 
 
+def test_what_a_lying_custodian_can_do_is_stated(finished: Path) -> None:
+    """`mechanisms.md` 5: impossible counts break the sign bound, so it is more than a spoilt table."""
+    text = " ".join(html.unescape((finished / "report.html").read_text(encoding="utf-8")).split())
+    assert "with impossible counts it can also make a choice of marginal depend on somebody else’s record" in text
+
+
 def test_statement_follows_adjacency_unit_and_roles(finished: Path, tmp_path: Path) -> None:
     text = page_of(finished).text
     assert "left out or added" in text and "How many rows each party holds is protected too" in text
