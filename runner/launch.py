@@ -64,7 +64,7 @@ def _roles(study: Study, data: Mapping[str, Path]) -> None:
 
 
 def _ideal(options: PartyOptions) -> dict[str, Any]:
-    from runner.party import run_ideal
+    from runner.ideal import run_ideal
 
     run_ideal(options)
     return finished(options.out)

@@ -1,4 +1,4 @@
-"""What one process of a run is told: the arguments of `runner.party.run_party` and `run_ideal`. Standard library only."""
+"""What one process of a run is told: arguments of `runner.party.run_party`, `runner.ideal.run_ideal`. Standard library only."""
 
 from __future__ import annotations
 

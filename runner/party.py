@@ -15,32 +15,28 @@ the budget does not allow. The release comes from the leader and is believed by 
 from __future__ import annotations
 
 import json
-import logging
-import math
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid, UsageError
 from runner import private as private_file
-from runner.custodian import PRIVATE, Custodian, override
+from runner.custodian import Custodian, override
 from runner.events import PHASES, EventLog, Meter
+from runner.logs import recording
 from runner.options import PartyOptions
-from runner.outdir import LOG, PARTIES, new_private_log
-from runner.progress import echo
 from runner.study import Study, digest, load
+from runner.summary import counters_of, describe, events_of, parsed
 from runner.version import VERSION
 
 if TYPE_CHECKING:
-    from pathlib import Path
 
     from mpc_protocols.functionality import Event
     from parties.journal import Journal
     from parties.session import SessionConfig, SessionWire
     from runner.release import Release
-    from synth.accounting import Accountant
     from synth.plan import Plan
 
 COUNTERS_LIMIT = 8 << 20
@@ -58,38 +54,8 @@ def run_party(options: PartyOptions) -> None:
     settings = private_file.load(options.private)
     data = override(options.data[name]) if name in options.data else private_file.location(study, name, settings)
     custodian = Custodian(study, name, settings, data)
-    with _records(options, study, options.out) as observe:
+    with recording(options, study, options.out) as observe:
         _Party(options, study, settings, custodian, observe).run()
-
-
-def run_ideal(options: PartyOptions) -> None:
-    """Run the whole study in this process, in the clear: it protects nothing. Raises `CosynthError`."""
-    study = load(options.study)
-    private = options.out / PARTIES
-    private.mkdir(exist_ok=True)
-    with _records(options, study, private) as observe, ExitStack() as accounts:
-        _ideal(options, study, observe, accounts)
-
-
-@contextmanager
-def _records(options: PartyOptions, study: Study, private: Path) -> Iterator[EventLog]:
-    """events.jsonl and the logs of this process, for as long as it runs; the private one goes to the directory `private`."""
-    handlers = {"cosynth": logging.FileHandler(options.out / LOG, mode="w", encoding="utf-8"),
-                PRIVATE: logging.FileHandler(new_private_log(private), encoding="utf-8")}
-    for name, handler in handlers.items():
-        handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
-        logger = logging.getLogger(name)
-        logger.setLevel(logging.INFO)
-        logger.propagate = False
-        logger.addHandler(handler)
-    events = EventLog(options.out, options.party or study.leader.name, echo(options.progress, study, options.party))
-    try:
-        yield events
-    finally:
-        events.close()
-        for name, handler in handlers.items():
-            logging.getLogger(name).removeHandler(handler)
-            handler.close()
 
 
 class _Party:
@@ -257,7 +223,7 @@ class _Party:
         run = describe(self._study, plan, release, shared, wire.session_id, self._digest,
                        "one-machine" if self._options.one_machine else "distributed")
         try:
-            write_outputs(self._options.out, release, self._study.domain, run, _events_of(shared, self._study))
+            write_outputs(self._options.out, release, self._study.domain, run, events_of(shared, self._study))
         except UsageError:  # the report reads the files strictly: whoever made their content is to blame, not the user
             raise ProtocolAborted(f"{self._study.leader.name} sent results of which no report can be made; nothing was "
                                   "written.") from None
@@ -270,10 +236,10 @@ class _Party:
         names = [party.name for party in self._study.numbered]
         if wire.me != 1:
             stream.send(1, json.dumps(own).encode())
-            return _json(stream.receive_up_to(1, COUNTERS_LIMIT), names[1])
+            return parsed(stream.receive_up_to(1, COUNTERS_LIMIT), names[1])
         parties = {}
         for number, name in enumerate(names):
-            parties[name] = own if number == 1 else _counters_of(_json(stream.receive_up_to(number, COUNTERS_LIMIT), name), name)
+            parties[name] = own if number == 1 else counters_of(parsed(stream.receive_up_to(number, COUNTERS_LIMIT), name), name)
         sent: dict[str, int] = {}
         for party in parties.values():
             for phase in party["phases"]:
@@ -292,69 +258,6 @@ class _Party:
         return shared
 
 
-def describe(study: Study, plan: Plan, release: Release, shared: Mapping[str, Any], session: bytes, study_digest: bytes,
-             deployment: str) -> dict[str, Any]:
-    """The content of run.json (DESIGN section 8): a function of the study, the release and the traffic counters."""
-    privacy = study.privacy
-    columns = study.domain.to_spec()["columns"]
-    assert isinstance(columns, list)
-    try:
-        return {
-            "study": study.name, "algorithm": study.algorithm, "backend": study.backend, "partition": study.partition,
-            "deployment": deployment, "rows": int(release.codes.shape[0]), "wall_s": float(shared["wall_s"]),
-            "privacy": {
-                "epsilon": float(privacy.epsilon), "delta": float(privacy.delta), "rho": float(plan.budget.rho_cap),
-                "adjacency": privacy.adjacency, "unit": privacy.unit.words,
-                "events": [{"what": event.what, "rho": float(event.rho), **event.detail} for event in release.events],
-                "rho_spent": float(sum(event.rho for event in release.events)),
-                "beta": float(sum(event.beta for event in release.events)), "max_rows": privacy.max_rows,
-                # what is left of delta for zCDP: the samplers' distance from the exact laws takes the rest (DESIGN 5)
-                "delta_for_zcdp": float(privacy.delta) - (1 + math.exp(privacy.epsilon)) * float(plan.budget.beta_cap),
-                "noisy_total": release.noisy_total,
-            },
-            "selected": [list(clique) for clique in release.selected],
-            "phases": [{"name": str(phase["name"]), "wall_s": float(phase["wall_s"]), "rounds": int(phase["rounds"]),
-                        "bytes_sent": int(phase["bytes_sent"])} for phase in shared["phases"]],
-            "parties": [{"name": party.name, "role": "compute" if party.compute else "contribute",
-                         **{key: int(counters[key]) for key in ("bytes_sent", "bytes_received", "rounds")}}
-                        for party, counters in zip(study.parties, shared["parties"], strict=True)],
-            "version": VERSION, "started": str(shared["started"]), "digest": study_digest.hex(), "session": session.hex(),
-            "columns": [{"size": column.size, **spec} for column, spec in zip(study.domain.columns, columns, strict=True)],
-            "public_study": study.public(),
-        }
-    except (KeyError, TypeError, ValueError, OverflowError):
-        raise ProtocolAborted(f"{study.leader.name} sent counters that do not fit the study; nothing was written.") from None
-
-
-def _json(payload: memoryview, sender: str) -> dict[str, Any]:
-    try:
-        content = json.loads(bytes(payload))
-    except (ValueError, RecursionError):
-        content = None
-    if not isinstance(content, dict):
-        raise ProtocolAborted(f"{sender} sent counters that cannot be read; nothing was written.")
-    return content
-
-
-def _counters_of(content: dict[str, Any], sender: str) -> dict[str, Any]:
-    try:
-        return {"phases": [{"name": str(phase["name"]), "bytes_sent": int(phase["bytes_sent"])} for phase in content["phases"]],
-                **{key: int(content[key]) for key in ("bytes_sent", "bytes_received", "rounds")}}
-    except (KeyError, TypeError, ValueError, OverflowError):
-        raise ProtocolAborted(f"{sender} sent counters that do not fit the study; nothing was written.") from None
-
-
-def _events_of(shared: Mapping[str, Any], study: Study) -> list[dict[str, Any]]:
-    """The leader's events, as the report shows them: each with a time, a known phase and a name."""
-    events = shared.get("events")
-    if not isinstance(events, list) or not all(
-            isinstance(event, dict) and isinstance(event.get("t"), int | float) and 0 <= event["t"] < 1e9
-            and event.get("phase") in PHASES
-            and isinstance(event.get("event"), str) and isinstance(event.get("party"), str) for event in events):
-        raise ProtocolAborted(f"{study.leader.name} sent events that cannot be read; nothing was written.")
-    return events
-
-
 def _ca_fingerprint(options: PartyOptions) -> str:
     """Fingerprint of the session CA, which is part of the study's digest; "" if there is none."""
     if options.certs is None or options.certs.ca is None:
@@ -362,55 +265,3 @@ def _ca_fingerprint(options: PartyOptions) -> str:
     from parties.certificates import fingerprint
 
     return fingerprint(options.certs.ca)
-
-
-def _ideal(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitStack) -> None:
-    """All custodians' tables in one process, added in the clear. accounts: closes ledgers, for this process may live on."""
-    import secrets
-
-    from mpc_protocols.ideal import IdealOracle
-    from runner.outputs import write_outputs
-    from runner.synthesis import counted, plan_of, row_limit, setting_of, synthesize
-    from synth.accounting import Accountant
-
-    started, clock, meter = datetime.now(UTC), time.monotonic(), Meter()
-    session, study_digest = secrets.token_bytes(32), digest(study, "")
-    plan = plan_of(study)
-    custodians = []
-    for party in study.parties:
-        data = override(options.data[party.name]) if party.name in options.data else party.data
-        if data is not None:
-            custodians.append(Custodian(study, party.name, private_file.Private(), data))
-    for custodian in custodians:
-        custodian.count(counted(plan))
-        accounts.callback(custodian.close)
-        custodian.reserve(plan, session, study_digest, computes=True)
-    meter.mark("input")
-    observe("input", "counted", custodians=len(custodians))
-
-    def everybody(cliques: Any) -> Any:
-        parts = [counts(cliques) for custodian in custodians if (counts := custodian.counts()) is not None]
-        return [sum(cells[1:], cells[0].copy()) for cells in zip(*parts, strict=True)]
-
-    def record(event: Event, inputs: bytes) -> None:
-        for custodian in custodians:
-            custodian.begin(event)
-
-    def watch(phase: str, event: str, **fields: Any) -> None:
-        meter.mark(phase)
-        observe(phase, event, **fields)
-
-    accountant: Accountant = Accountant(plan.budget, record=record)
-    oracle = IdealOracle(setting_of(study, len(custodians), session), everybody, accountant)
-    release = synthesize(oracle, plan, watch, row_limit(study, len(custodians)), accountant.events)
-    for custodian in custodians:
-        custodian.settle()
-    shared = {"started": started.isoformat(timespec="seconds"), "wall_s": round(time.monotonic() - clock, 3),
-              "phases": meter.phases(),
-              "parties": [{"bytes_sent": 0, "bytes_received": 0, "rounds": 0} for _ in study.parties]}
-    write_outputs(options.out, release, study.domain,
-                  describe(study, plan, release, shared, session, study_digest, "one-machine"), observe.so_far())
-    observe("report", "written", rows=int(release.codes.shape[0]))
-
-
-__all__ = ["CosynthError", "describe", "run_ideal", "run_party"]

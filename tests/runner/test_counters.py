@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mpc_protocols.errors import ProtocolAborted
-from runner.party import _counters_of, _events_of
 from runner.study import Study, load
+from runner.summary import counters_of, events_of
 from tests.runner import small
 
 COUNTERS = {"phases": [{"name": "input", "bytes_sent": 5}], "bytes_sent": 5, "bytes_received": 6, "rounds": 2}
@@ -24,15 +24,15 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 
 def test_sound_ones_are_read(study: Study) -> None:
-    assert _counters_of(dict(COUNTERS), "west") == COUNTERS
-    assert _events_of({"events": [EVENT]}, study) == [EVENT]
+    assert counters_of(dict(COUNTERS), "west") == COUNTERS
+    assert events_of({"events": [EVENT]}, study) == [EVENT]
 
 
 @pytest.mark.parametrize("text", ["1e999", "NaN", "null", '"many"', "[]"])
 def test_counters_that_are_no_numbers(text: str) -> None:
     for key in ("rounds", "bytes_sent"):
         with pytest.raises(ProtocolAborted, match="west sent counters"):
-            _counters_of({**COUNTERS, key: json.loads(text)}, "west")
+            counters_of({**COUNTERS, key: json.loads(text)}, "west")
 
 
 @pytest.mark.parametrize("change", [
@@ -41,4 +41,4 @@ def test_counters_that_are_no_numbers(text: str) -> None:
 ])
 def test_events_that_no_report_can_show(study: Study, change: dict[str, Any]) -> None:
     with pytest.raises(ProtocolAborted, match="sent events"):
-        _events_of({"events": [EVENT, {**EVENT, **change}]}, study)
+        events_of({"events": [EVENT, {**EVENT, **change}]}, study)

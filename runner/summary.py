@@ -1,0 +1,86 @@
+"""run.json, and what the leader hands out for it: counters and events of all parties (DESIGN section 8).
+
+Everything here is a function of the study, the release and the traffic counters, all of them public; what a peer sends of them
+is judged before it is used. `describe` gives every party the same content.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mpc_protocols.errors import ProtocolAborted
+from runner.events import PHASES
+from runner.study import Study
+from runner.version import VERSION
+
+if TYPE_CHECKING:
+    from runner.release import Release
+    from synth.plan import Plan
+
+
+def describe(study: Study, plan: Plan, release: Release, shared: Mapping[str, Any], session: bytes, study_digest: bytes,
+             deployment: str) -> dict[str, Any]:
+    """The content of run.json (DESIGN section 8): a function of the study, the release and the traffic counters."""
+    privacy = study.privacy
+    columns = study.domain.to_spec()["columns"]
+    assert isinstance(columns, list)
+    try:
+        return {
+            "study": study.name, "algorithm": study.algorithm, "backend": study.backend, "partition": study.partition,
+            "deployment": deployment, "rows": int(release.codes.shape[0]), "wall_s": float(shared["wall_s"]),
+            "privacy": {
+                "epsilon": float(privacy.epsilon), "delta": float(privacy.delta), "rho": float(plan.budget.rho_cap),
+                "adjacency": privacy.adjacency, "unit": privacy.unit.words,
+                "events": [{"what": event.what, "rho": float(event.rho), **event.detail} for event in release.events],
+                "rho_spent": float(sum(event.rho for event in release.events)),
+                "beta": float(sum(event.beta for event in release.events)), "max_rows": privacy.max_rows,
+                # what is left of delta for zCDP: the samplers' distance from the exact laws takes the rest (DESIGN 5)
+                "delta_for_zcdp": float(privacy.delta) - (1 + math.exp(privacy.epsilon)) * float(plan.budget.beta_cap),
+                "noisy_total": release.noisy_total,
+            },
+            "selected": [list(clique) for clique in release.selected],
+            "phases": [{"name": str(phase["name"]), "wall_s": float(phase["wall_s"]), "rounds": int(phase["rounds"]),
+                        "bytes_sent": int(phase["bytes_sent"])} for phase in shared["phases"]],
+            "parties": [{"name": party.name, "role": "compute" if party.compute else "contribute",
+                         **{key: int(counters[key]) for key in ("bytes_sent", "bytes_received", "rounds")}}
+                        for party, counters in zip(study.parties, shared["parties"], strict=True)],
+            "version": VERSION, "started": str(shared["started"]), "digest": study_digest.hex(), "session": session.hex(),
+            "columns": [{"size": column.size, **spec} for column, spec in zip(study.domain.columns, columns, strict=True)],
+            "public_study": study.public(),
+        }
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise ProtocolAborted(f"{study.leader.name} sent counters that do not fit the study; nothing was written.") from None
+
+
+def parsed(payload: memoryview, sender: str) -> dict[str, Any]:
+    """The object that a party sent as its counters. Raises `ProtocolAborted`."""
+    try:
+        content = json.loads(bytes(payload))
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise ProtocolAborted(f"{sender} sent counters that cannot be read; nothing was written.")
+    return content
+
+
+def counters_of(content: dict[str, Any], sender: str) -> dict[str, Any]:
+    """One party's own counters, with nothing else in them. Raises `ProtocolAborted`."""
+    try:
+        return {"phases": [{"name": str(phase["name"]), "bytes_sent": int(phase["bytes_sent"])} for phase in content["phases"]],
+                **{key: int(content[key]) for key in ("bytes_sent", "bytes_received", "rounds")}}
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise ProtocolAborted(f"{sender} sent counters that do not fit the study; nothing was written.") from None
+
+
+def events_of(shared: Mapping[str, Any], study: Study) -> list[dict[str, Any]]:
+    """The leader's events, as the report shows them: each with a time, a known phase and a name."""
+    events = shared.get("events")
+    if not isinstance(events, list) or not all(
+            isinstance(event, dict) and isinstance(event.get("t"), int | float) and 0 <= event["t"] < 1e9
+            and event.get("phase") in PHASES
+            and isinstance(event.get("event"), str) and isinstance(event.get("party"), str) for event in events):
+        raise ProtocolAborted(f"{study.leader.name} sent events that cannot be read; nothing was written.")
+    return events
