@@ -90,10 +90,10 @@ class OwnRows:
             raise DataRefused("The rows of an owner's records must be one vector of 64-bit integers.")
         for column, codes in self.codes.items():
             if codes.shape != self.rows.shape or codes.dtype not in (np.uint8, np.uint16, np.uint32):
-                raise DataRefused(f"The codes of the column {column!r} must be one unsigned integer for each of the owner's records.")
+                raise DataRefused(f"The codes of the column {column!r} must be one unsigned integer for each record.")
 
     def check(self, partition: Partition, owner: int, sizes: Mapping[str, int]) -> None:
-        """Raise `DataRefused` unless these are the owner's columns, codes are below their sizes and rows are different and below u."""
+        """Raise `DataRefused` unless these are the owner's columns, codes below their sizes, rows different and below u."""
         import numpy as np
 
         if set(self.codes) != set(partition.of(owner)):
