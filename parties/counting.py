@@ -5,22 +5,20 @@ Cost. A block of codes is raveled to one cell number per row and added to a tabl
 other's cells, and cliques that together have at most 2^17 cells are counted as one table of their union (64 random
 three-way cliques of Adult: 37 tables, half the time). Memory: one block and the tables, 8 bytes per cell, whatever the rows.
 
-What is refused here (`DataRefused`, exit 30) is refused before anything is sent: a missing column, a value outside the
-domain, no rows, more rows than the public max_rows (every ring width is derived from it: a custodian above it would break
-the sensitivity, `mechanisms.md` 5), a unit with more rows than its bound. Sentences name the file, the column and the line;
-never a value nor a count. The counts themselves (`LocalTable`) are private: they leave this process only as shares.
+What does not fit the study is refused before anything is sent (`scan.py`). The counts (`LocalTable`) are private: they leave
+this process only as shares.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import DataRefused
 from mpc_protocols.functionality import Clique, LocalCounts
-from parties.coding import Coder
+from parties.scan import Scan, Unit, inspect
 from parties.source import BLOCK_ROWS, Source
 
 if TYPE_CHECKING:
@@ -30,9 +28,6 @@ if TYPE_CHECKING:
     from synth.domain import Domain
 
 _UNION_CELLS = 1 << 17  # 1 MiB of counters: larger unions miss the second-level cache and cost what they save
-
-Unit = tuple[str, int]
-"""The privacy unit's identifier column and the most rows one identifier may have at this custodian."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +46,6 @@ class LocalTable:
     ignored: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Inspection:
-    """A look at the column names only. problems: sentences, empty if the data can be read by the study."""
-
-    found: tuple[str, ...]
-    missing: tuple[str, ...]
-    ignored: tuple[str, ...]
-    problems: tuple[str, ...]
-
-
 def count(source: Source, domain: Domain, cliques: Sequence[Clique], *, max_rows: int, unit: Unit | None = None,
           allow_empty: bool = False, block_rows: int = BLOCK_ROWS) -> LocalTable:
     """Read the table once and count the cliques. Raises `DataRefused` at the first thing that does not fit.
@@ -71,7 +56,7 @@ def count(source: Source, domain: Domain, cliques: Sequence[Clique], *, max_rows
     for sentence in inspect(source, domain, unit).problems:
         raise DataRefused(sentence)
     tables = _Tables(domain, cliques)
-    scan = _Scan(source, domain, max_rows, unit, allow_empty)
+    scan = Scan(source, domain, max_rows=max_rows, unit=unit, allow_empty=allow_empty)
     for codes in scan.blocks(block_rows, stop=True):
         tables.add(codes)
     for sentence in scan.problems():
@@ -87,82 +72,10 @@ def validate(source: Source, domain: Domain, *, max_rows: int, unit: Unit | None
     if not seen.found:
         return list(seen.problems)
     here = unit if unit is not None and unit[0] in source.columns else None
-    scan = _Scan(source, domain.subset(seen.found), max_rows, here, allow_empty)
+    scan = Scan(source, domain.subset(seen.found), max_rows=max_rows, unit=here, allow_empty=allow_empty)
     for _ in scan.blocks(block_rows, stop=False):
         pass
     return [*seen.problems, *scan.problems()]
-
-
-def inspect(source: Source, domain: Domain, unit: Unit | None = None) -> Inspection:
-    """Compare the column names with the study's; reads no row.
-
-    Where no column is known, the first line of a CSV may be a record: then its fields are not named.
-    """
-    wanted = [*domain.names, *([unit[0]] if unit is not None and unit[0] not in domain else [])]
-    missing = tuple(name for name in wanted if name not in source.columns)
-    if len(missing) == len(wanted):
-        hint = " (line 1 must be a header line, its names separated by commas)" if source.location.kind == "csv" else ""
-        return Inspection((), missing, (), (f"{source.label} has none of the study's columns{hint}.",))
-    problems = [f'{source.label} has no column "{name}", which the study declares; names must be equal, capitals included.'
-                for name in missing]
-    problems += [f'{source.label} has more than one column "{name}".' for name in wanted if source.columns.count(name) > 1]
-    found = tuple(name for name in domain.names if name in source.columns)
-    return Inspection(found, missing, tuple(name for name in source.columns if name not in wanted), tuple(problems))
-
-
-class _Scan:
-    """One pass over the rows: codes per block, and what did not fit, each kind once."""
-
-    def __init__(self, source: Source, domain: Domain, max_rows: int, unit: Unit | None, allow_empty: bool) -> None:
-        self._source, self._max_rows, self._unit, self._allow_empty = source, max_rows, unit, allow_empty
-        self.coders = {name: Coder(domain[name]) for name in domain.names}
-        self.rows = 0
-        self._general: list[str] = []
-        self._misfits: dict[tuple[str, str], int | None] = {}
-
-    def blocks(self, block_rows: int, *, stop: bool) -> Iterator[dict[str, NDArray[np.int64]]]:
-        """Codes per column, block by block; with `stop`, ends at the first misfit. Raises `DataRefused` if unreadable."""
-        self._check_units()
-        if stop and self._general:
-            return
-        for batch in self._source.batches(list(self.coders), block_rows):
-            codes = {}
-            for name, values in zip(self.coders, batch.columns, strict=True):
-                codes[name], misfits = self.coders[name].code(values)
-                for misfit in misfits:
-                    row = None if misfit.row is None else misfit.row + self.rows
-                    self._misfits.setdefault((name, misfit.reason), row)
-            self.rows += batch.num_rows
-            if self.rows > self._max_rows:
-                self._general.append(f"{self._source.label} has more rows than the study's max_rows = {self._max_rows}; "
-                                     "the parties must agree on a larger one.")
-                return
-            if stop and self._misfits:
-                return
-            yield codes
-        if self.rows == 0 and not self._allow_empty:
-            self._general.append(f"{self._source.label} has no rows; if that is right, set allow_empty = true in the private "
-                                 "file.")
-
-    def _check_units(self) -> None:
-        if self._unit is None:
-            return
-        name, bound = self._unit
-        above, absent = self._source.units(name, bound)
-        if above:
-            self._general.append(f'{self._source.label}, column "{name}": a person (one value of the unit\'s id) has more rows '
-                                 f"than the study's unit max_rows = {bound}.")
-        if absent:
-            self._general.append(f'{self._source.label}, column "{name}": a row has no value of the unit\'s id, so its person '
-                                 "is not known.")
-
-    def problems(self) -> list[str]:
-        """The sentences, by line; what concerns the whole table first."""
-        found = sorted(self._misfits.items(), key=lambda entry: -1 if entry[1] is None else entry[1])
-        places = self._source.places({row for _, row in found if row is not None})
-        where = [f'{self._source.label}, column "{name}"' + ("" if row is None else f", {places[row]}") + f": {reason}."
-                 for (name, reason), row in found]
-        return self._general + where
 
 
 class _Tables:

@@ -13,7 +13,7 @@ Threat model: the custodian trusts its own machine, and nobody else may learn a 
 message. Libraries quote the offending record (DuckDB), the connection string (database drivers) or both. Their errors are
 therefore never forwarded nor chained: what leaves this file is a `DataRefused` that names the file, the line and the column
 (DESIGN 5), raised outside the handler so that no `__context__` holds the original. URLs are shown without user, password
-and query. A header is read as names only after at least one of the study's columns was recognised in it (`counting.py`): a
+and query. A header is read as names only after at least one of the study's columns was recognised in it (`scan.py`): a
 file without a header line would otherwise show its first record.
 """
 

@@ -133,7 +133,8 @@ def _own_data(study: Study, party: str, own: Private) -> Iterator[Finding]:
 
 
 def _table(study: Study, party: str, data: DataLocation, allow_empty: bool) -> Iterator[Finding]:
-    from parties.counting import inspect, validate
+    from parties.counting import validate
+    from parties.scan import inspect
     from parties.source import open_source
 
     unit = study.privacy.unit

@@ -25,6 +25,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -75,8 +76,18 @@ class IdentifierPolicy:
 
     def canonical(self, values: Sequence[object]) -> bytes | None:
         """One record's identifier, one value per column; None if a value is missing, a placeholder or not what the rule reads."""
-        fields = [_field(value, name, _rule(name)) for value, name in zip(values, self.rules, strict=True)]
+        fields = [field_of(value, name) for value, name in zip(values, self.rules, strict=True)]
         return None if None in fields else REAL + b"".join(_prefixed(f) for f in fields if f is not None)
+
+    def collect(self, keys: Sequence[bytes], kinds: tuple[str, ...]) -> Identifiers:
+        """The distinct ones of a table's identifiers, each with its first row. keys: one per row, as `canonical` makes them."""
+        first = dict.fromkeys(keys)
+        if len(first) == len(keys):
+            return Identifiers(list(keys), np.arange(len(keys), dtype=np.int64), kinds)
+        rows: dict[bytes, int] = {}
+        for row, key in enumerate(keys):
+            rows.setdefault(key, row)
+        return Identifiers(list(rows), np.fromiter(rows.values(), np.int64, len(rows)), kinds, len(keys) - len(rows))
 
     def encode(self, columns: Sequence[Sequence[object]], owner: str, *, untyped: bool = False) -> Identifiers:
         """All identifiers of a table.
@@ -91,14 +102,15 @@ class IdentifierPolicy:
         parts = [self._fields(column, name, rule, owner)
                  for column, name, rule in zip(columns, self.columns, self.rules, strict=True)]
         keys = [REAL + b"".join(record) for record in zip(*parts, strict=True)]
-        first: dict[bytes, int] = {}
-        for row, key in enumerate(keys):
-            first.setdefault(key, row)
-        repeated = len(keys) - len(first)
-        if repeated and self.duplicates == "refuse":
-            raise DataRefused(f"Party {owner} has several rows with the same identifier ({', '.join(self.columns)}) after "
-                              'normalising; remove them, or set [alignment] duplicates = "first" to keep the first of each.')
-        return Identifiers(list(first), np.fromiter(first.values(), np.int64, len(first)), kinds, repeated)
+        made = self.collect(keys, kinds)
+        if made.duplicates and self.duplicates == "refuse":
+            raise DataRefused(f"Party {owner} {self.repeated()}")
+        return made
+
+    def repeated(self) -> str:
+        """What to say of duplicates that are refused, after who has them."""
+        return (f"has several rows with the same identifier ({', '.join(self.columns)}) after normalising; remove them, or set "
+                '[alignment] duplicates = "first" to keep the first of each.')
 
     def _kind(self, column: Sequence[object], name: str, owner: str, untyped: bool) -> str:
         kinds = {_kind(value) for value in column} - {None}
@@ -110,10 +122,9 @@ class IdentifierPolicy:
         return "untyped" if untyped and kind == "text" else str(kind)
 
     def _fields(self, column: Sequence[object], name: str, rule_name: str, owner: str) -> list[bytes]:
-        rule = _rule(rule_name)
         out = []
         for row, value in enumerate(column):
-            canonical = _field(value, rule_name, rule)
+            canonical = field_of(value, rule_name)
             if canonical is None:
                 what = "is missing" if _kind(value) is None else f"is a placeholder or cannot be read as {rule_name!r}"
                 raise DataRefused(f"Party {owner}: the identifier in column {name!r} of row {row + 1} {what}; "
@@ -143,8 +154,8 @@ def _kind(value: object) -> str | None:
     return type(value).__name__
 
 
-def _field(value: object, rule_name: str, rule: Callable[[str], str | None]) -> bytes | None:
-    """The canonical bytes of one value; None if it has none."""
+def field_of(value: object, rule_name: str) -> bytes | None:
+    """The canonical bytes of one value under a rule, at most MAX_FIELD; None if it has none."""
     kind = _kind(value)
     if kind is None:
         return None
@@ -165,16 +176,23 @@ def _field(value: object, rule_name: str, rule: Callable[[str], str | None]) -> 
         text = str(operator.index(value))  # type: ignore[arg-type]
     else:
         return None
-    canonical = rule(text)
+    canonical = _rule(rule_name)(text)
     if not canonical:
         return None
-    if rule_name != "exact" and (canonical in _PLACEHOLDERS or (rule_name != "name" and canonical in _NULL_WORDS)):
+    if canonical in placeholders(rule_name):
         return None
     try:
         encoded = canonical.encode("utf-8")
     except UnicodeEncodeError:  # a lone surrogate
         return None
     return encoded if len(encoded) <= MAX_FIELD else None
+
+
+def placeholders(rule_name: str) -> frozenset[str]:
+    """Canonical texts that stand for no value under a rule."""
+    if rule_name == "exact":
+        return frozenset()
+    return _PLACEHOLDERS if rule_name == "name" else _PLACEHOLDERS | _NULL_WORDS
 
 
 def _exact(text: str) -> str:
@@ -213,6 +231,7 @@ def _date(text: str) -> str | None:
 _RULES: dict[str, Callable[[str], str | None]] = {"text": _text, "exact": _exact, "name": _name, "email": _email, "date": _date}
 
 
+@cache
 def _rule(name: str) -> Callable[[str], str | None]:
     if name.startswith("phone:"):
         return phone.rule(name.removeprefix("phone:"))

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from mpc_protocols.errors import DataRefused
 from parties import counting
-from parties.counting import count, inspect, validate
+from parties.counting import count, validate
+from parties.scan import inspect
 from parties.source import Location, Source, open_source
 from synth.domain import Categorical, Codes, Domain, Numeric
 from tests.parties.tables import CANARY, assert_says, write_csv, write_duckdb, write_parquet
