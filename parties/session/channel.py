@@ -32,7 +32,7 @@ class Channel(ABC):
         self.sock = sock
         self._stage = bytearray(STAGE)
         self._out: deque[memoryview] = deque()
-        self._dead = False
+        self._dead = self._drained = False
         self.held_back: HeldBack | None = None
 
     @abstractmethod
@@ -71,8 +71,16 @@ class Channel(ABC):
         return not self._out
 
     def _receive(self, view: memoryview | bytearray) -> int:
+        """Bytes from the socket. After fewer than were asked for it is known to be empty, and is not asked again at once."""
         try:
-            count = self.sock.recv_into(view) if self.held_back is None else self.held_back.receive_into(view)
+            if self.held_back is not None:
+                count = self.held_back.receive_into(view)
+            elif self._drained:
+                self._drained = False
+                raise BlockingIOError
+            else:
+                count = self.sock.recv_into(view)
+                self._drained = 0 < count < len(view)
         except BlockingIOError:
             raise
         except OSError as error:

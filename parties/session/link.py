@@ -1,7 +1,7 @@
 """One authenticated connection: frames both ways, a window, and nothing that grows without bound (DESIGN 3, engine.md 3).
 
-Threads: the event loop reads and finishes what a full socket left over; any thread sends. A sender seals its frames itself
-and hands only the rest to the loop, so a small message costs no thread switch on the way out.
+Threads: one at a time reads (`reading`); any thread sends. A sender seals its frames itself and hands only what a full socket
+left over to the event loop, so a small message costs no thread switch, neither on the way out nor on the way in.
 
 Flow: a peer may send what it was granted (`WINDOW`), and is granted more as its bytes arrive, as long as few of them are
 unread: `UNREAD_SOFT` while this party computes, `UNREAD_HARD` plus the size of what it waits for from this peer while it
@@ -27,6 +27,7 @@ from parties.session import frames, shim
 from parties.session.channel import Channel, Closed
 from parties.session.frames import CHUNK, FRAME_COST, HEADER, BadFrame, Header, Kind
 from parties.session.inbox import Inbox, Message
+from parties.session.reading import Reading
 
 _READ_BUDGET = 8 << 20
 _STUCK_S = 60.0
@@ -39,10 +40,10 @@ class Hub(Protocol):
         """Where this stream's messages go; raises `BadFrame` when the peer opens too many."""
 
     def heard(self, link: Link, kind: Kind, payload: bytes) -> None:
-        """A control frame other than CREDIT and PING; may raise `BadFrame` or a `CosynthError`."""
+        """In the loop's thread: a control frame other than CREDIT and PING; may raise `BadFrame` or a `CosynthError`."""
 
     def lost(self, link: Link, error: CosynthError | ssl.SSLError | None) -> None:
-        """The link is over: a violation, a TLS alert, or (None) the peer closed it."""
+        """In the loop's thread: the link is over: a violation, a TLS alert, or (None) the peer closed it."""
 
     def waiting(self) -> bool:
         """Whether a thread of this party waits for a peer."""
@@ -61,11 +62,13 @@ class _Outgoing:
 class Link:
     """The connection to party `number`, called `name`. Built in the event loop's thread; `start` begins reading."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, channel: Channel, number: int, name: str, hub: Hub) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, channel: Channel, number: int, name: str, hub: Hub,
+                 reading: Reading) -> None:
         self.number, self.name = number, name
         self.heard_at = loop.time()
         self.ended = False
-        self._loop, self._channel, self._hub = loop, channel, hub
+        self._loop, self._channel, self._hub, self._reading = loop, channel, hub, reading
+        self._listed = False
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)
         self._control: deque[bytes] = deque()
@@ -185,18 +188,20 @@ class Link:
         self._loop.remove_writer(self._channel.sock.fileno())
         self._pump()
 
-    # Receiving: the event loop's thread.
+    # Receiving: one thread at a time, which `reading` chooses.
 
     def start(self) -> None:
-        """Begin to read (bytes may already wait inside the TLS object)."""
-        self._channel.held_back = shim.hold_back(self._channel.sock, self._loop, self._readable)
-        self._loop.add_reader(self._channel.sock.fileno(), self._readable)
-        self._loop.call_soon(self._readable)
+        """Begin to read. In the event loop's thread."""
+        self._channel.held_back = shim.hold_back(self._channel.sock, self._loop, lambda: self._reading.again(self))
+        if self._channel.held_back is not None:
+            self._reading.leave_to_loop()
+        self._listed = True
+        self._reading.add(self._channel.sock.fileno(), self)
 
-    def _readable(self) -> None:
-        if self.ended:
-            return
+    def read(self) -> bool:
+        """Read what there is, up to a budget; True if some of it may be left inside the TLS object (see `Reading`)."""
         budget = _READ_BUDGET
+        error: CosynthError | ssl.SSLError | None = None
         try:
             while budget > 0 and not self.ended:
                 with self._lock:
@@ -206,18 +211,29 @@ class Link:
                 while not len(self._target):
                     self._advance()
             self.heard_at = self._loop.time()
-            self._loop.call_soon(self._readable)  # others first; decrypted bytes would not wake the selector
+            return not self.ended
         except BlockingIOError:
             if budget < _READ_BUDGET:
                 self.heard_at = self._loop.time()
+            return False
         except Closed:
-            self._hub.lost(self, None)
-        except BadFrame as error:
-            self._hub.lost(self, ProtocolAborted(f"party '{self.name}' sent {error}; the run was stopped."))
+            pass
+        except BadFrame as bad:
+            error = ProtocolAborted(f"party '{self.name}' sent {bad}; the run was stopped.")
         except MemoryError:
-            self._hub.lost(self, ProtocolAborted(f"party '{self.name}' sent a message that does not fit into memory."))
-        except (CosynthError, ssl.SSLError) as error:
-            self._hub.lost(self, error)
+            error = ProtocolAborted(f"party '{self.name}' sent a message that does not fit into memory.")
+        except (CosynthError, ssl.SSLError) as bad:
+            error = bad
+        self._unlist()
+        self._reading.tell(self._hub.lost, self, error)
+        return False
+
+    def _unlist(self) -> None:
+        """Read no more."""
+        with self._lock:
+            listed, self._listed = self._listed, False
+        if listed:
+            self._reading.remove(self._channel.sock.fileno())
 
     def _advance(self) -> None:
         """The target is full: a header was read, or a payload."""
@@ -249,7 +265,17 @@ class Link:
                 self._may_send = min(self._may_send + frames.parse_credit(bytes(self._body)), 1 << 40)
             self._pump()
         elif header.kind is not Kind.PING:
-            self._hub.heard(self, header.kind, bytes(self._body))
+            self._reading.tell(self._heard, header.kind, bytes(self._body))
+
+    def _heard(self, kind: Kind, payload: bytes) -> None:
+        """In the event loop's thread: a control frame for the session."""
+        try:
+            if not self.ended:
+                self._hub.heard(self, kind, payload)
+        except BadFrame as error:
+            self._hub.lost(self, ProtocolAborted(f"party '{self.name}' sent {error}; the run was stopped."))
+        except CosynthError as error:
+            self._hub.lost(self, error)
 
     # The window: any thread.
 
@@ -295,7 +321,7 @@ class Link:
                     self._channel.put(last)
                 self._channel.flush()
             self._room.notify_all()
-        self._loop.remove_reader(self._channel.sock.fileno())
+        self._unlist()
         self._loop.remove_writer(self._channel.sock.fileno())
 
     async def close(self, deadline: float) -> None:

@@ -20,6 +20,7 @@ from mpc_protocols.wire import Traffic
 from parties.session.frames import MAX_MESSAGE, UNOPENED, BadFrame
 from parties.session.inbox import Inbox, Message
 from parties.session.link import Link
+from parties.session.reading import Reading
 
 Tap = Callable[[str, int, str, int, bytes], None]
 """(direction 'sent' or 'received', peer, stream name, message number, payload): called in the thread that sends or receives."""
@@ -30,8 +31,8 @@ _COPIED = 1 << 16
 class Party:
     """What the network thread and the protocols' threads share."""
 
-    def __init__(self, me: int, names: Sequence[str], computing: int, tap: Tap | None = None) -> None:
-        self.me, self.names, self.computing = me, tuple(names), computing
+    def __init__(self, me: int, names: Sequence[str], computing: int, reading: Reading, tap: Tap | None = None) -> None:
+        self.me, self.names, self.computing, self.reading = me, tuple(names), computing, reading
         self.links: dict[int, Link] = {}
         self.session_id = b""
         self.secrets: dict[int, bytes] = {}
@@ -55,6 +56,7 @@ class Party:
             inboxes = list(self._inboxes.values())
         for inbox in inboxes:
             inbox.ready.put(None)
+        self.reading.ring()
         return True
 
     def raise_failure(self) -> NoReturn:
@@ -233,6 +235,7 @@ class SessionWire:
 
     def listen(self, peer: int) -> memoryview:
         """The next message of `peer`, for a thread that only listens: this does not count as waiting (see `Party.waits`)."""
+        self._party.reading.leave_to_loop()
         return self._next(peer, None)
 
     def _next(self, peer: int, wanted: int | None) -> memoryview:
@@ -246,7 +249,7 @@ class SessionWire:
         if wanted is not None and inbox.ready.empty():
             link.want(wanted)
             with party.waits():
-                message = inbox.ready.get()
+                message = party.reading.wait(inbox)
             link.want(-wanted)
         else:
             message = inbox.ready.get()

@@ -32,6 +32,7 @@ from parties.session.identity import own_identity, refused
 from parties.session.inbox import Inbox
 from parties.session.link import Link
 from parties.session.party import Party, SessionWire, Tap
+from parties.session.reading import Reading
 from parties.session.sockets import in_thread
 
 log = logging.getLogger("cosynth.session")
@@ -95,7 +96,8 @@ class _Session(Generic[T]):
         self._loop, self._config, self._body, self._observe = loop, config, body, observe
         self._beside = beside
         self._names = [peer.name for peer in config.numbered]
-        self._party = Party(config.number, self._names, len(config.computing), tap)
+        self._reading = Reading(loop)
+        self._party = Party(config.number, self._names, len(config.computing), self._reading, tap)
         self._agreement = Agreement(config, lambda peer, kind, payload: self._party.links[peer].control(kind, payload))
         self._over = asyncio.Event()
         self._byes: set[int] = set()
@@ -137,6 +139,7 @@ class _Session(Generic[T]):
                 await asyncio.gather(*self._closing, *(self._connector.parting if self._connector else ()))
                 if self._loading is not None:  # a thread in the middle of an import had better finish it
                     await asyncio.wait([self._loading], timeout=_FLUSH_S)
+                self._reading.close()
 
     # Phases.
 
@@ -302,7 +305,7 @@ class _Session(Generic[T]):
     # Links (Hub).
 
     def _linked(self, number: int, channel: Channel) -> None:
-        made = Link(self._loop, channel, number, self._names[number], self)
+        made = Link(self._loop, channel, number, self._names[number], self, self._reading)
         self._party.links[number] = made
         if self._over.is_set():  # too late, but it is to hear why
             self._end_link(made, self._last_words)

@@ -18,6 +18,7 @@ from parties.session.channel import PlainChannel
 from parties.session.frames import CHUNK, FRAME_COST, HEADER, MAX_MESSAGE, MOST, BadFrame, Header, Kind
 from parties.session.inbox import Inbox
 from parties.session.link import Link
+from parties.session.reading import Reading
 
 
 @given(st.sampled_from(sorted(Kind)), st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1),
@@ -76,7 +77,8 @@ def feed(raw: bytes, then: Callable[[Link, socket.socket], None] | None = None, 
         ours.setblocking(False)
         theirs.setblocking(False)
         loop = asyncio.get_running_loop()
-        link = Link(loop, PlainChannel(ours), 1, "south", hub)
+        reading = Reading(loop)
+        link = Link(loop, PlainChannel(ours), 1, "south", hub, reading)
         link.start()
         sending = asyncio.ensure_future(loop.sock_sendall(theirs, raw))
         for _ in range(1000):
@@ -94,6 +96,7 @@ def feed(raw: bytes, then: Callable[[Link, socket.socket], None] | None = None, 
             await asyncio.sleep(0.005)
         sending.cancel()
         link.end()
+        reading.close()
         ours.close()
         theirs.close()
 
@@ -165,7 +168,9 @@ def test_who_reads_may_be_sent_any_amount(narrow: int) -> None:
         for sock in (ours, theirs):
             sock.setblocking(False)
         loop = asyncio.get_running_loop()
-        link, peer = Link(loop, PlainChannel(ours), 1, "south", hub), Link(loop, PlainChannel(theirs), 0, "north", Recorder())
+        reading = Reading(loop)
+        link = Link(loop, PlainChannel(ours), 1, "south", hub, reading)
+        peer = Link(loop, PlainChannel(theirs), 0, "north", Recorder(), reading)
         for each in (link, peer):
             each.start()
         for number in range(30):
@@ -181,6 +186,7 @@ def test_who_reads_may_be_sent_any_amount(narrow: int) -> None:
         for each, sock in ((link, ours), (peer, theirs)):
             each.end()
             sock.close()
+        reading.close()
         return taken
 
     assert asyncio.run(asyncio.wait_for(run(), 10)) == 30

@@ -1,0 +1,119 @@
+"""Who reads: the thread that waits, the loop when none does; nobody is forgotten when they change."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from parties.session.inbox import Inbox, Message
+from parties.session.reading import PAUSE_S, Reading
+
+
+class Line:
+    """A link whose messages are single bytes: the number of the inbox each belongs to. Notes who read it."""
+
+    def __init__(self) -> None:
+        self.ours, self.theirs = socket.socketpair()
+        self.ours.setblocking(False)
+        self.boxes = [Inbox(), Inbox()]
+        self.readers: list[int] = []
+
+    def read(self) -> bool:
+        try:
+            taken = self.ours.recv(1 << 16)
+        except BlockingIOError:
+            return False
+        self.readers.append(threading.get_ident())
+        for number in taken:
+            self.boxes[number].ready.put(Message(memoryview(bytes([number])), 0, 0, 0))
+        return False
+
+
+@contextmanager
+def running() -> Iterator[tuple[Reading, Line, int]]:
+    """A reading party of one line, its loop in a thread of its own; yields that thread's number, too."""
+    loop, line, made = asyncio.new_event_loop(), Line(), []
+    up = threading.Event()
+
+    def serve() -> None:
+        made.append(Reading(loop))
+        made[0].add(line.ours.fileno(), line)
+        loop.call_soon(up.set)
+        loop.run_forever()
+        made[0].remove(line.ours.fileno())
+        made[0].close()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    assert up.wait(5) and thread.ident is not None
+    try:
+        yield made[0], line, thread.ident
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(5)
+        loop.close()
+        line.ours.close()
+        line.theirs.close()
+    assert not thread.is_alive()
+
+
+def later(seconds: float, act: Callable[[], object]) -> None:
+    """Act while this thread waits."""
+    threading.Timer(seconds, act).start()
+
+
+def test_a_thread_that_waits_reads_for_itself_and_the_loop_when_none_does() -> None:
+    with running() as (reading, line, loop):
+        for _ in range(3):
+            later(0.02, lambda: line.theirs.send(b"\0"))
+            message = reading.wait(line.boxes[0])
+            assert message is not None and bytes(message.payload) == b"\0"
+        assert line.readers == [threading.get_ident()] * 3
+        time.sleep(10 * PAUSE_S)
+        line.theirs.send(b"\0")  # nobody waits
+        assert line.boxes[0].ready.get(timeout=5) is not None
+        assert line.readers[3:] == [loop]
+
+
+@pytest.mark.parametrize("by_loop", [False, True])
+def test_two_threads_may_wait_whatever_comes_first(by_loop: bool) -> None:
+    """Whose message comes last is served even if the other, who read for both, has gone to compute."""
+    with running() as (reading, line, loop):
+        if by_loop:
+            reading.leave_to_loop()
+        for order in (b"\0\1", b"\1\0") * 5:
+            got: list[Message | None] = []
+            threads = [threading.Thread(target=lambda box, to: to.append(reading.wait(box)), args=(box, got))
+                       for box in line.boxes]
+            for thread in threads:
+                thread.start()
+            for number in order:
+                time.sleep(0.003)
+                line.theirs.send(bytes([number]))
+            for thread in threads:
+                thread.join(5)
+            assert sorted(bytes(message.payload) for message in got if message) == [b"\0", b"\1"]
+        assert not by_loop or set(line.readers) == {loop}
+
+
+@pytest.mark.parametrize("waiting", [True, False])
+def test_the_bell_wakes_who_waits_and_keeps_nobody_busy(waiting: bool) -> None:
+    with running() as (reading, line, _):
+        def end() -> None:
+            line.boxes[0].ready.put(None)
+            reading.ring()
+
+        if waiting:
+            later(0.05, end)
+        else:
+            end()
+        assert reading.wait(line.boxes[0]) is None
+        began = time.process_time()
+        time.sleep(0.2)
+        assert time.process_time() - began < 0.1
