@@ -1,20 +1,35 @@
-"""Hiding set sizes and the intersection's size when who holds a record is private (adjacency "add-remove"; `psu.md` 3).
+"""Hiding set sizes and sizes of intersections when who holds a record is private (adjacency "add-remove"; `psu.md` 3).
 
-An alignment reveals both list lengths and u, hence k = n_a + n_b - u: without noise k is a membership oracle. Fake
-identifiers, which begin with bytes that no real one has, give it noise that neither owner knows entirely:
+An alignment of m owners reveals the list lengths N_i and u, hence the repetitions k = sum_i N_i - u (for two owners the size of
+the intersection): without noise k is a membership oracle. Fake identifiers, which begin with bytes that no real one has, give
+it noise that nobody knows entirely:
 
-    counted pools   2c public fakes per direction. The owner of a direction includes all of them, the other a uniform subset of
-                    secret size K, P[K = t] ~ exp(-epsilon |t - c|), t = 0 .. 2c. So each owner sees k + K1 + K2 and knows one K
-    padding         private dummies fill every list up to a length independent of K: pad_to + 4c, or, without pad_to,
-                    n + L + 4c with L drawn like K: one more release about n
+    pairs           `merge3`: owner i plants E_i private dummies TWICE each; inside the protocol a pair is a match like any other,
+                    so each owner noises alone. P[E = t] ~ exp(-epsilon' |t - c|), t = 0 .. 2c
+    counted pools   two owners: 2c public fakes per direction. The owner of a direction includes all of them, the other a uniform
+                    subset of secret size K, with the law of E. Each owner sees k + K1 + K2 and knows one K
+    padding         private dummies fill every list up to a length independent of E or K: pad_to + 4c, or, without pad_to,
+                    n + L + 4c with L drawn like E at full epsilon: one more release about n
 
-One person in or out of one set moves k, and n, by one, so each release is (epsilon, delta)-DP against the other owner, exactly
-delta = P[K = 0] = exp(-epsilon c) / sum_t exp(-epsilon |t - c|); c is the least that reaches the study's size_delta. The law is
-sampled exactly (Canonne, Kamath, Steinke 2020, algorithms 1 and 2: rational epsilon, uniform integers, no floating point);
-truncation is by rejection. Sampling time depends on the draw; it is spent before the first message.
+Write r = sum_i n_i - |X_1 u .. u X_m| for the true repetitions. Revealed: N_i, which is public or n_i + L_i + 4c, and
+u = sum_i N_i - r - sum_i E_i. Proof of privacy. N_i - n_i - 4c is a constant or L_i, whatever E_i is, so (N_1, .., N_m, u) is a
+function of the independent releases n_i + L_i and r + sum_i E_i. An identifier in or out of one owner's set moves n_i by 1 and r
+by at most 1; in or out of all sets it moves r by at most m - 1. Let s = m - 1 and epsilon' = epsilon / s. Shifted by up to s, the
+law of E changes by factors of at most exp(epsilon' s) = exp(epsilon) on the common support, which it leaves with probability at
+most P[E < s]. So r + E is (epsilon, delta)-DP with exactly
 
-Threat model: semi-honest. A deviating owner may leave its full pool out and see k + K of its own direction only: then the other
-direction's K, drawn by the honest owner over a pool that is not there, protects nothing.
+    delta = P[E < s] = sum_{t < s} exp(-epsilon' (c - t)) / sum_t exp(-epsilon' |t - c|)
+
+A coalition of all parties but one owner lacks that owner's E, and the others' independent noise is post-processing. For L, s = 1.
+c is the least that reaches the study's size_delta. A party's view is the study's (epsilon, delta) plus one event for the
+repetitions and one for each noisy list that it sees and that is not its own (`view_events`); an owner's ledger charges what is
+about its own data (`size_events`).
+
+The law is sampled exactly (Canonne, Kamath, Steinke 2020, algorithms 1 and 2: rational epsilon, uniform integers, no floating
+point); truncation is by rejection. Sampling time depends on the draw; it is spent before the first message.
+
+Threat model: semi-honest. With pools a deviating owner may leave its full pool out and see k + K of its own direction only: then
+the other direction's K, drawn by the honest owner over a pool that is not there, protects nothing. Pairs need no pool.
 Dummies carry no weight downstream: their rows belong to nobody, in membership and in counts.
 Accounting: an event counts epsilon^2 / 2 of rho and delta as its distance from a pure epsilon-DP release.
 """
@@ -48,27 +63,58 @@ class PartyList:
     real: int = field(repr=False)
 
 
-def delta_of(epsilon: Fraction, c: int) -> Fraction:
-    """An upper bound, tight to 2^-150, of P[K = 0] = exp(-epsilon c) / (1 + 2 sum_{t=1..c} exp(-epsilon t))."""
+@dataclass(frozen=True)
+class Noise:
+    """The law of one count of dummies: P[t] ~ exp(-epsilon |t - c|), t = 0 .. 2c; what it hides `shift` of, with which delta."""
+
+    epsilon: Fraction
+    c: int
+    shift: int = 1
+
+    @property
+    def delta(self) -> Fraction:
+        """Of a release that this noise protects, at shift * epsilon; an upper bound, tight to 2^-150."""
+        return delta_of(self.epsilon, self.c, self.shift)
+
+
+def overlap_noise(spec: AlignmentSpec, owners: int = 2) -> Noise:
+    """What hides the repetitions among so many owners: an identifier moves them by up to owners - 1."""
+    shift = owners - 1
+    return Noise(spec.size_epsilon / shift, centre(spec.size_epsilon / shift, spec.size_delta, shift), shift)
+
+
+def list_noise(spec: AlignmentSpec) -> Noise:
+    """What hides a number that one identifier moves by one: the length of a list, the rows of aligned tables."""
+    return Noise(spec.size_epsilon, centre(spec.size_epsilon, spec.size_delta))
+
+
+def delta_of(epsilon: Fraction, c: int, shift: int = 1) -> Fraction:
+    """An upper bound, tight to 2^-150, of P[K < shift]; 1 for a shift above c.
+
+    P[K < shift] = sum_{t < shift} exp(-epsilon (c - t)) / (1 + 2 sum_{t=1..c} exp(-epsilon t)).
+    """
+    if shift > c:
+        return Fraction(1)
     one = 1 << _BITS
     low = exp_minus(enclose(epsilon, _BITS), _BITS)[0]  # exp(-epsilon), from below
-    edge_high = exp_minus(enclose(epsilon * c, _BITS), _BITS)[1]
+    edges = [exp_minus(enclose(epsilon * (c - t), _BITS), _BITS)[1] for t in range(shift)]
+    edge_high = edges[0]
     # sum_{t=1..c} r^t = r (1 - r^c) / (1 - r), increasing in r and decreasing in r^c
     total_low = one + 2 * (low * (one - edge_high) // (one - low))
-    return Fraction(edge_high, total_low)
+    return min(Fraction(1), Fraction(sum(edges), total_low))
 
 
 @lru_cache(maxsize=64)
-def centre(epsilon: Fraction, delta: Fraction) -> int:
-    """The least c with P[K = 0] <= delta. Raises `StudyInvalid` above 2^20."""
+def centre(epsilon: Fraction, delta: Fraction, shift: int = 1) -> int:
+    """The least c with P[K < shift] <= delta. Raises `StudyInvalid` above 2^20."""
     low, high = 0, 1
-    while delta_of(epsilon, high) > delta:
+    while delta_of(epsilon, high, shift) > delta:
         low, high = high, 2 * high
         if high > WIDEST:
             raise StudyInvalid(f"[alignment] size_epsilon = {float(epsilon):g} would need more than {WIDEST} dummies; raise it")
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if delta_of(epsilon, middle) <= delta else (middle, high)
+        low, high = (low, middle) if delta_of(epsilon, middle, shift) <= delta else (middle, high)
     return high
 
 
@@ -96,26 +142,36 @@ def _bernoulli_exp(gamma: Fraction, entropy: Entropy) -> bool:
 
 
 def assemble(entries: Sequence[bytes], spec: AlignmentSpec, sid: bytes, side: int, owner: str,
-             entropy: Entropy = system) -> PartyList:
-    """One owner's list with its fakes. Raises `DataRefused`: too few or too many identifiers, duplicates, more than pad_to."""
+             entropy: Entropy = system, owners: int = 2) -> PartyList:
+    """One owner's list with its fakes; with `merge3` some of the fakes occur twice.
+
+    Raises `DataRefused`: too few or too many identifiers, duplicates, more than pad_to.
+    """
     check_list(entries, spec, owner)
     n = len(entries)
     if not all(entry.startswith(REAL) for entry in entries):
         raise ValueError("an identifier is not canonical: `normalise` makes them")
     if spec.adjacency == "replace":
         return PartyList(list(entries), n)
-    c = centre(spec.size_epsilon, spec.size_delta)
+    noise = overlap_noise(spec, owners)
     if spec.pad_to is None:
-        target = n + draw(spec.size_epsilon, c, entropy)
+        lengths = list_noise(spec)
+        target = n + draw(lengths.epsilon, lengths.c, entropy)
     else:
         target = spec.pad_to[side]
         if n > target:
             raise DataRefused(f"Party {owner} has more identifiers than [alignment] pad_to = {target}; raise pad_to.")
-    own, other = (pool(sid, direction, c) for direction in (side, 1 - side))
-    subset = permutation(2 * c, entropy)[:draw(spec.size_epsilon, c, entropy)]
-    fakes = own + [other[i] for i in subset]
-    private = target + 4 * c - n - len(fakes)
-    return PartyList([*entries, *fakes, *(PRIVATE + entropy(32) for _ in range(private))], n)
+    drawn = draw(noise.epsilon, noise.c, entropy)
+    if spec.method == "merge3":
+        fakes = _private(drawn, entropy) * 2
+    else:
+        own, other = (pool(sid, direction, noise.c) for direction in (side, 1 - side))
+        fakes = own + [other[i] for i in permutation(2 * noise.c, entropy)[:drawn]]
+    return PartyList([*entries, *fakes, *_private(target + 4 * noise.c - n - len(fakes), entropy)], n)
+
+
+def _private(count: int, entropy: Entropy) -> list[bytes]:
+    return [PRIVATE + entropy(32) for _ in range(count)]
 
 
 def pool(sid: bytes, direction: int, c: int) -> list[bytes]:
@@ -123,23 +179,40 @@ def pool(sid: bytes, direction: int, c: int) -> list[bytes]:
     return [POOL + sid + bytes([direction]) + i.to_bytes(4, "big") for i in range(2 * c)]
 
 
-def longest_list(spec: AlignmentSpec) -> int:
+def longest_list(spec: AlignmentSpec, owners: int = 2) -> int:
     """The most entries an honest owner's list has, fakes included."""
-    return spec.max_size + (0 if spec.adjacency == "replace" else 6 * centre(spec.size_epsilon, spec.size_delta))
+    return spec.max_size + (0 if spec.adjacency == "replace" else 2 * list_noise(spec).c + 4 * overlap_noise(spec, owners).c)
 
 
-def list_size(spec: AlignmentSpec, side: int) -> int | None:
+def list_size(spec: AlignmentSpec, side: int, owners: int = 2) -> int | None:
     """The length of an owner's list where it is public in advance: with pad_to."""
     if spec.pad_to is None:
         return None
-    return spec.pad_to[side] + 4 * centre(spec.size_epsilon, spec.size_delta)
+    return spec.pad_to[side] + 4 * overlap_noise(spec, owners).c
 
 
-def size_events(spec: AlignmentSpec, recipients: Sequence[str]) -> tuple[Event, ...]:
-    """What an owner's sizes reveal to `recipients` in one run: nothing to charge when sizes are public by definition."""
+def size_events(spec: AlignmentSpec, recipients: Sequence[str], owners: int = 2) -> tuple[Event, ...]:
+    """What an owner's sizes reveal to `recipients`, for its own ledger: nothing when sizes are public by definition."""
+    if spec.adjacency == "replace" or not recipients:
+        return ()
+    if spec.method == "row-order":
+        return (_event(spec, "rows", list_noise(spec), recipients),)
+    lists = () if spec.pad_to else (_event(spec, "list", list_noise(spec), recipients),)
+    return (_event(spec, "intersection", overlap_noise(spec, owners), recipients), *lists)
+
+
+def view_events(spec: AlignmentSpec, owners: Sequence[str], viewer: str) -> tuple[Event, ...]:
+    """All that sizes reveal to one party of a private set union, for the report: on top of the study's (epsilon, delta).
+
+    owners: their names. viewer: a party's name; an owner's own list tells it nothing.
+    """
     if spec.adjacency == "replace":
         return ()
-    delta = delta_of(spec.size_epsilon, centre(spec.size_epsilon, spec.size_delta))
-    return tuple(Event("alignment.size", spec.size_epsilon**2 / 2, delta,
-                       {"of": of, "epsilon": float(spec.size_epsilon), "delta": float(delta), "recipients": list(recipients)})
-                 for of in ("intersection", *(() if spec.pad_to else ("list",))))
+    lists = () if spec.pad_to else tuple(_event(spec, f"list of {owner}", list_noise(spec), [viewer])
+                                         for owner in owners if owner != viewer)
+    return (_event(spec, "intersection", overlap_noise(spec, len(owners)), [viewer]), *lists)
+
+
+def _event(spec: AlignmentSpec, of: str, noise: Noise, recipients: Sequence[str]) -> Event:
+    return Event("alignment.size", spec.size_epsilon**2 / 2, noise.delta,
+                 {"of": of, "epsilon": float(spec.size_epsilon), "delta": float(noise.delta), "recipients": list(recipients)})

@@ -4,15 +4,20 @@ Every owner i holds a set X_i of canonical identifiers. Everybody obtains the nu
 table and a public order of its rows that depends on nothing but fresh randomness; owner i learns the row of each of its own
 identifiers. Nobody learns which of its identifiers another owner holds.
 
-| who learns         | list sizes | u   | intersection size | own x in the other set | if it deviates                      |
-|--------------------|------------|-----|-------------------|------------------------|-------------------------------------|
-| owner, `florist`   | announced  | yes | from sizes and u  | no                     | learns memberships, unnoticed       |
-| owner, `dh2`       | announced  | yes | from sizes and u  | no                     | mostly noticed: limits in `dh2`     |
-| owner, `helper`    | announced  | yes | from sizes and u  | no                     | chooses its own input only          |
-| helper, `helper`   | announced  | yes | from sizes and u  | no (has no key)        | with an owner: dictionary search    |
+| who learns                   | list sizes | u   | intersection size | own x in another set | if it deviates                    |
+|------------------------------|------------|-----|-------------------|----------------------|-----------------------------------|
+| owner, `florist`             | announced  | yes | from sizes and u  | no                   | learns memberships, unnoticed     |
+| owner, `dh2`                 | announced  | yes | from sizes and u  | no                   | mostly noticed: limits in `dh2`   |
+| owner, `helper`              | announced  | yes | from sizes and u  | no                   | chooses its own input only        |
+| helper, `helper`             | announced  | yes | from sizes and u  | no (has no key)      | with an owner: dictionary search  |
+| owner, `merge3`              | announced  | yes | two owners: yes   | no                   | chooses its own input only        |
+| computing party, `merge3`    | announced  | yes | two owners: yes   | no                   | not covered; two together: all    |
+| everybody, `row-order`       | u          | yes | all are common    | all are              | -                                 |
 
-With adjacency "add-remove", sizes and u carry noise (`dummies`); each released size is an event. Row order and names of rows
-live for one run only: fresh keys each time, so that runs cannot be linked.
+In the two-owner protocols other computing parties are told u by the owners, and nothing else; sizes of lists are announced to the
+parties that run the protocol. With more than two owners no size of an intersection follows from sizes and u, only the number of
+repetitions sum n_i - u. With adjacency "add-remove", sizes and u carry noise (`dummies`); each released size is an event. Row
+order and names of rows live for one run only: fresh keys each time, so that runs cannot be linked.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +37,10 @@ from mpc_protocols.psu.hashing import digest
 from mpc_protocols.psu.randomness import Entropy, permutation, system
 
 VERSION = b"cosynth psu 1"
-METHODS = ("florist", "dh2", "helper")
-Method = Literal["florist", "dh2", "helper"]
+METHODS = ("florist", "dh2", "helper", "merge3", "row-order")
+Method = Literal["florist", "dh2", "helper", "merge3", "row-order"]
+TWO_OWNERS = ("florist", "dh2", "helper")
+MAX_OWNERS = 8
 Security = Literal["semi-honest", "proofs"]
 
 
@@ -42,8 +49,9 @@ class AlignmentSpec:
     """Public parameters of an alignment; equal at all parties.
 
     min_size: an owner with fewer identifiers refuses. max_size: longest list of one owner, dummies included.
-    size_epsilon, size_delta: what each announced size may reveal (add-remove only). pad_to: public sizes to which the two
-    owners' identifiers are padded, in the owners' order (add-remove only); None: padded by a noisy number.
+    size_epsilon, size_delta: what each announced size may reveal (add-remove only). pad_to: public sizes to which the
+    owners' identifiers are padded, one per owner in the owners' order (add-remove only); None: padded by a noisy number.
+    method: "row-order" takes the tables as aligned already (`row_order`); the others are private set unions.
     """
 
     method: Method
@@ -53,7 +61,7 @@ class AlignmentSpec:
     max_size: int = 1 << 24
     size_epsilon: Fraction = Fraction(1, 10)
     size_delta: Fraction = Fraction(1, 10**9)
-    pad_to: tuple[int, int] | None = None
+    pad_to: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -64,6 +72,8 @@ class AlignmentSpec:
             raise StudyInvalid(f"[alignment] min_size = {self.min_size} must lie between 0 and the largest list, {self.max_size}")
         if self.adjacency == "replace" and self.pad_to is not None:
             raise StudyInvalid('[alignment] pad_to has a meaning only with adjacency = "add-remove": sizes are public otherwise')
+        if self.method == "row-order" and self.pad_to is not None:
+            raise StudyInvalid('[alignment] pad_to pads lists of identifiers; with method = "row-order" there are none')
         if self.adjacency == "add-remove" and not (0 < self.size_epsilon <= 20 and 0 < self.size_delta < Fraction(1, 2)):
             raise StudyInvalid("[alignment] size_epsilon must lie in (0, 20] and size_delta in (0, 1/2)")
         if self.pad_to is not None and not all(self.min_size <= size <= self.max_size for size in self.pad_to):
@@ -86,36 +96,92 @@ class Member:
 
 @dataclass(frozen=True)
 class Context:
-    """What a run is bound to: the study's digest (32 bytes) and the identities of the two owners and of the helper, if any.
+    """What a run is bound to: the study's digest (32 bytes) and the parties' identities.
 
-    The first owner is FLORIST's active party; the other protocols are symmetric.
+    owners: two to eight, in the study's order; the first is FLORIST's active party, otherwise the order says nothing. helper: the
+    third party of `helper`. computing: the computing parties in the order of their numbers, owners among them; `merge3` needs
+    all three, and in the two-owner protocols those that own nothing are told u.
     """
 
     study: bytes
-    owners: tuple[Member, Member]
+    owners: tuple[Member, ...]
     helper: Member | None = None
+    computing: tuple[Member, ...] = ()
 
     def __post_init__(self) -> None:
-        members = [*self.owners] + ([self.helper] if self.helper else [])
-        if len(self.study) != 32 or len(self.owners) != 2:
-            raise ValueError("an alignment has a study digest of 32 bytes and two owners")
-        if len({m.number for m in members}) != len(members) or len({m.identity for m in members}) != len(members):
+        if len(self.study) != 32:
+            raise ValueError("an alignment has a study digest of 32 bytes")
+        if not 2 <= len(self.owners) <= MAX_OWNERS:
+            raise StudyInvalid(f"an alignment joins the columns of 2 to {MAX_OWNERS} parties, the study has {len(self.owners)} "
+                               "with columns of their own")
+        members = self.members
+        if (len({m.number for m in members}) != len(members) or len({m.identity for m in members}) != len(members)
+                or len(set(self.owners)) != len(self.owners) or self.helper in self.owners):
             raise StudyInvalid("the parties of an alignment must be different ones; give each its own certificate")
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """Everybody who takes part, each once."""
+        return tuple(dict.fromkeys([*self.owners, *([self.helper] if self.helper else []), *self.computing]))
+
+    def side(self, number: int) -> int | None:
+        """An owner's place among the owners by its number on the wire; None for a party without data."""
+        numbers = [owner.number for owner in self.owners]
+        return numbers.index(number) if number in numbers else None
+
+    def name(self, number: int) -> str:
+        """A party's name by its number on the wire."""
+        return next(member.name for member in self.members if member.number == number)
+
+    def check(self, spec: AlignmentSpec) -> None:
+        """Raises `StudyInvalid` unless these parties can run the study's method."""
+        owners, via = self.owners, f"[alignment] via = {spec.method!r}"
+        if spec.pad_to is not None and len(spec.pad_to) != len(owners):
+            raise StudyInvalid(f"[alignment] pad_to names {len(spec.pad_to)} sizes for {len(owners)} owners; give one for each")
+        if spec.method in TWO_OWNERS and len(owners) != 2:
+            raise StudyInvalid(f'{via} joins exactly two owners, the study has {len(owners)}; set via = "merge3"')
+        if spec.method == "helper" and self.helper is None:
+            raise StudyInvalid(f"{via} needs a third computing party that owns no columns")
+        if spec.method in ("merge3", "row-order") and (len(self.computing) != 3
+                                                       or [m.number for m in self.computing] != [0, 1, 2]):
+            raise StudyInvalid(f"{via} needs exactly three computing parties, the study has {len(self.computing)}")
+        if spec.method in TWO_OWNERS and self.computing:
+            outside = [owner for owner in owners if owner not in self.computing]
+            if len(outside) == 2 or (outside and spec.method == "helper"):
+                raise StudyInvalid(f"{via} needs a connection between {owners[0].name} and {owners[1].name}, which have none "
+                                   'because they do not compute; let them compute or set via = "merge3"')
 
     def salt(self, spec: AlignmentSpec, session_id: bytes) -> bytes:
         """sid: 32 bytes that name this run; session_id holds fresh nonces of all parties."""
-        members = [*self.owners] + ([self.helper] if self.helper else [])
-        parts = [part for m in members for part in (m.name.encode(), m.identity, m.number.to_bytes(4, "big"))]
+        roles = [(b"owner", m) for m in self.owners] + [(b"computing", m) for m in self.computing]
+        if self.helper is not None:
+            roles.append((b"helper", self.helper))
+        parts = [part for role, m in roles for part in (role, m.name.encode(), m.identity, m.number.to_bytes(4, "big"))]
         return digest(b"psu salt", VERSION, spec.to_bytes(), self.study, session_id, *parts)
+
+
+def resolve(via: str, owners: int, computing: int) -> Method:
+    """The method that [alignment] via stands for: "auto" is `merge3` where three parties compute, else `dh2`.
+
+    Raises `StudyInvalid` for a method that does not exist or that so many owners cannot run.
+    """
+    if via == "auto":
+        via = "merge3" if computing == 3 else "dh2"
+    if via not in METHODS or via == "row-order":
+        raise StudyInvalid(f"[alignment] via = {via!r} is not one of auto, florist, dh2, merge3, helper")
+    if via in TWO_OWNERS and owners != 2:
+        raise StudyInvalid(f"[alignment] via = {via!r} joins exactly two owners, the study has {owners}; "
+                           'let three parties compute and set via = "merge3"')
+    return cast(Method, via)
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """One owner's result.
+    """One party's result.
 
     n_rows: u, the rows of the common table. rows: (n,) int64, the row of each of the owner's identifiers in the order given,
-    pairwise different. digest: 32 bytes, equal at both owners exactly if their common tables are. operations: what this
-    party's group computed. events: what the run charges (empty when sizes are public).
+    pairwise different; empty at a party without data. digest: 32 bytes, equal at two parties exactly if their common tables
+    are. operations: what this party's group computed. events: what the run charges (empty when sizes are public).
     """
 
     n_rows: int

@@ -61,7 +61,7 @@ def align(wire: Wire, entries: Sequence[bytes], spec: AlignmentSpec, context: Co
         raise ProtocolAborted(f"Party {helper.name} sent rows that repeat or lie outside the table; the alignment was stopped.")
     rows = np.empty(n, np.int64)
     rows[order] = shuffled
-    table = digest(b"psu union", exchange.sid, u.to_bytes(COUNT_BYTES, "big"))
+    table = table_digest(exchange.sid, u)
     exchange.agree(table, "size of the union")
     return Alignment(u, rows, table)
 
@@ -89,6 +89,11 @@ def serve(wire: Wire, spec: AlignmentSpec, context: Context, entropy: Entropy = 
         for start in range(0, len(own), BLOCK):
             wire.send(owner.number, own[start:start + BLOCK].tobytes())
     return len(distinct)
+
+
+def table_digest(sid: bytes, union: int) -> bytes:
+    """The digest of the common table, which here is its number of rows."""
+    return digest(b"psu union", sid, union.to_bytes(COUNT_BYTES, "big"))
 
 
 def _helper(context: Context) -> Member:

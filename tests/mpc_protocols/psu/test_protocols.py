@@ -8,14 +8,27 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
+from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.psu import dh2, exchange, florist, helper
 from mpc_protocols.psu.align import align
 from mpc_protocols.psu.cost import Cost
-from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member, ideal_align
+from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member, ideal_align, resolve
 from mpc_protocols.psu.normalise import IdentifierPolicy, Identifiers
 from mpc_protocols.psu.ristretto import Ristretto255
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.psu.owners import CONTEXT, EAST, NORTH, SOUTH, Ledger, assert_ideal, ids, run, small_residues, spec_of
+from tests.mpc_protocols.psu.owners import (
+    CONTEXT,
+    EAST,
+    NORTH,
+    PATIENCE_S,
+    SOUTH,
+    Ledger,
+    assert_ideal,
+    ids,
+    run,
+    small_residues,
+    spec_of,
+)
 
 METHODS = ("florist", "dh2", "dh2+proofs", "helper")
 OVERLAPS = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 0), (1, 1, 1), (2, 1, 1), (12, 12, 0), (12, 12, 5), (12, 12, 12), (5, 20, 5),
@@ -174,3 +187,44 @@ def test_parameters_are_validated() -> None:
             AlignmentSpec(**{"method": "dh2", **changes})  # type: ignore[arg-type]
     with pytest.raises(StudyInvalid, match="different ones"):
         Context(bytes(32), (NORTH, NORTH))
+
+
+def test_a_computing_party_without_data_is_told_the_union() -> None:
+    """In the protocols of two, with or without helping: the same number of rows and digest as the owners."""
+    lists = sets(12, 9, 4)
+    for method in METHODS:
+        helping = NORTH if method == "helper" else None
+        spec, context = spec_of(method), Context(bytes(32), (SOUTH, EAST), helping, (NORTH, SOUTH, EAST))
+
+        def body(wire: Wire, spec: AlignmentSpec = spec, context: Context = context) -> Alignment:
+            side = context.side(wire.me)
+            own = None if side is None else Identifiers(lists[side], np.arange(len(lists[side])), ("text",))
+            return align(wire, own, spec, context, Ledger())
+
+        third, *owners = MemoryNetwork(3, patience_s=PATIENCE_S).run([body] * 3)
+        assert_ideal(lists, owners, ideal_align(lists, spec))
+        assert (third.n_rows, third.digest, len(third.rows)) == (17, owners[0].digest, 0)
+
+
+def test_who_can_run_what() -> None:
+    west = Member("west", bytes([7]) * 32, 3)
+    hill = Member("hill", bytes([8]) * 32, 4)
+    three = (NORTH, SOUTH, EAST)
+    assert [resolve("auto", 2, 3), resolve("auto", 5, 3), resolve("auto", 2, 2), resolve("dh2", 2, 3)] == [
+        "merge3", "merge3", "dh2", "dh2"]
+    for via, owners, computing, words in (("auto", 3, 2, "exactly two owners"), ("helper", 3, 3, "exactly two owners"),
+                                          ("row-order", 2, 3, "not one of"), ("merge", 2, 3, "not one of")):
+        with pytest.raises(StudyInvalid, match=words):
+            resolve(via, owners, computing)
+    for method, context, words in (("dh2", Context(bytes(32), three), "exactly two owners, the study has 3"),
+                                   ("helper", Context(bytes(32), (NORTH, SOUTH)), "needs a third"),
+                                   ("merge3", Context(bytes(32), three, None, (NORTH, SOUTH)), "three computing parties"),
+                                   ("dh2", Context(bytes(32), (west, hill), None, three), "needs a connection"),
+                                   ("helper", Context(bytes(32), (NORTH, hill), EAST, three), "needs a connection")):
+        with pytest.raises(StudyInvalid, match=words):
+            context.check(spec_of(method))
+    with pytest.raises(StudyInvalid, match="names 3 sizes for 2 owners"):
+        CONTEXT.check(spec_of("dh2", adjacency="add-remove", pad_to=(5, 5, 5)))
+    for owners in ((NORTH,), (NORTH, SOUTH, EAST) * 3):
+        with pytest.raises(StudyInvalid, match="2 to 8 parties"):
+            Context(bytes(32), owners)
