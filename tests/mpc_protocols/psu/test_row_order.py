@@ -74,7 +74,8 @@ def test_noise_reaches_owners_only() -> None:
     for _ in range(60):
         results, frames, _ = run({3: 40, 4: 40}, **NOISY)
         totals.add(results[0].n_rows)
-        halves = [next(int.from_bytes(f.payload, "big") for f in frames if (f.sender, f.receiver) == (3, relay)) for relay in (0, 1)]
+        halves = [next(int.from_bytes(f.payload, "big") for f in frames if (f.sender, f.receiver) == (3, relay))
+                  for relay in (0, 1)]
         assert min(halves) > 1 << 32
         assert sum(halves) % (1 << 64) == results[0].n_rows - 40
     assert len(totals) > 1
