@@ -10,6 +10,7 @@ Standard library only.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import resource
 import selectors
@@ -187,7 +188,7 @@ def supervise(commands: Sequence[Command], silence_s: float, on_line: Callable[[
     presses = 0
     by_user = False
     first_end: float | None = None
-    beaten = 0.0
+    beaten = -math.inf
     with selectors.DefaultSelector() as selector:
         if interruptions is not None:
             selector.register(interruptions, selectors.EVENT_READ)
@@ -197,6 +198,11 @@ def supervise(commands: Sequence[Command], silence_s: float, on_line: Callable[[
                 selector.register(children[-1].output, selectors.EVENT_READ)
             prepare()
             while any(child.running for child in children):
+                now = time.monotonic()
+                if now - beaten >= HEARTBEAT:  # before waiting for anything: the first byte is what the processes wait for
+                    beaten = now
+                    for child in children:
+                        child.beat()
                 for key, _ in selector.select(TICK_ENDING if any(child.running and child.silent for child in children) else TICK):
                     if key.fd == interruptions:
                         presses += len(os.read(interruptions, 64))
@@ -212,10 +218,6 @@ def supervise(commands: Sequence[Command], silence_s: float, on_line: Callable[[
                         selector.unregister(child.output)
                     if child.stopped and now - child.stopped[1] >= silence_s:
                         child.kill(silence_s)
-                if now - beaten >= HEARTBEAT:
-                    beaten = now
-                    for child in children:
-                        child.beat()
                 if first_end is None and (presses or any(child.report.code for child in children)):
                     first_end = now
                 if first_end is not None:
