@@ -40,9 +40,14 @@ PACKAGES = Path(__file__).resolve().parent.parent
 PROGRAM = (sys.executable, "-P", "-m", "runner")
 
 
-def environment() -> dict[str, str]:
-    """The environment of processes that run `PROGRAM`."""
-    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (str(PACKAGES), os.environ.get("PYTHONPATH"))))}
+def environment(processes: int = 1) -> dict[str, str]:
+    """The environment of processes that run `PROGRAM`, so many at once on this machine.
+
+    Each gets its share of the processors for linear algebra, unless the user has said how many threads: OpenBLAS would start
+    one per processor in every process, and an idle one spins on the processor that another party needs.
+    """
+    share = {} if "OMP_NUM_THREADS" in os.environ else {"OPENBLAS_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // processes))}
+    return share | os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (str(PACKAGES), os.environ.get("PYTHONPATH"))))}
 
 
 @dataclass(frozen=True)
@@ -67,10 +72,10 @@ class Usage:
 class Child:
     """A running party process."""
 
-    def __init__(self, command: Command, program: Sequence[str]) -> None:
+    def __init__(self, command: Command, program: Sequence[str], processes: int) -> None:
         with command.stderr.open("wb") as stderr:
             self.process = subprocess.Popen([*program, *command.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                            stderr=stderr, env=environment(), process_group=0)
+                                            stderr=stderr, env=environment(processes), process_group=0)
         assert self.process.stdin is not None and self.process.stdout is not None
         self.command, self.pulse, self.output = command, self.process.stdin.fileno(), self.process.stdout.fileno()
         os.set_blocking(self.pulse, False)
@@ -194,7 +199,7 @@ def supervise(commands: Sequence[Command], silence_s: float, on_line: Callable[[
             selector.register(interruptions, selectors.EVENT_READ)
         try:
             for command in commands:
-                children.append(Child(command, program))
+                children.append(Child(command, program, len(commands)))
                 selector.register(children[-1].output, selectors.EVENT_READ)
             prepare()
             while any(child.running for child in children):
