@@ -2,7 +2,7 @@
 
 Each command is a file in `runner/commands` with `add(commands)`, which declares its arguments and sets `run`, a function of the
 parsed arguments. Importing this file loads the standard library only, so that help, the launcher and the checks of a study
-start at once; commands load what they need when they run.
+start at once; only the command that is asked for is imported, and it loads what it needs when it runs.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import NoReturn
 
 from mpc_protocols.errors import UsageError
-from runner.commands import bench, certs, check, demo, init, later, ledger, plan, query, report, run, sample
 from runner.failures import describe
 from runner.version import VERSION
 
@@ -48,7 +48,8 @@ exit codes:
   21 peer identity   22 studies differ   30 data does not fit the study   40 protocol aborted
   41 peer lost   50 budget refused   130 interrupted
 """
-COMMANDS = (demo, init, check, plan, run, certs, sample, query, report, ledger, bench, later)
+COMMANDS = ("demo", "init", "check", "plan", "run", "certs", "sample", "query", "report", "ledger", "bench", "later")
+"""Files of `runner.commands`, in the order in which help shows them."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -58,21 +59,22 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{self.prog}: {message}; see `{self.prog} --help`.")
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def parser(asked: str = "") -> argparse.ArgumentParser:
+    """The whole command line; with the name of a command, only what that one needs."""
     whole = Parser(prog="python -m runner", description=PURPOSE, epilog=SEQUENCE, allow_abbrev=False,
                    formatter_class=argparse.RawDescriptionHelpFormatter)
     whole.add_argument("--version", action="version", version=f"cosynth {VERSION}")
     commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in COMMANDS:
-        command.add(commands)
+    for name in (asked,) if asked in COMMANDS else COMMANDS:
+        import_module(f"runner.commands.{name}").add(commands)
     return whole
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. Standard error gets the final sentence of a failure and nothing else."""
     try:
-        arguments = parser().parse_args(sys.argv[1:] if argv is None else argv)
+        given = sys.argv[1:] if argv is None else argv
+        arguments = parser(*given[:1]).parse_args(given)
         arguments.run(arguments)
         sys.stdout.flush()
         return 0

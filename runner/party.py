@@ -92,14 +92,11 @@ class _Party:
             connect_s=study.session.connect_s, silence_s=study.session.silence_s)
 
     def _count(self) -> None:
-        """Beside the connecting: derive the plan, read and count this party's own table; then make ready for the end."""
-        from runner.report import prepare
+        """Beside the connecting: derive the plan, read and count this party's own table."""
         from runner.synthesis import counted, plan_of
 
         self._plan = plan_of(self._study)
         self._custodian.count(counted(self._plan))
-        if self._name != self._study.leader.name:  # the others wait while the leader fits its model
-            prepare()
 
     def _observe(self, phase: str, event: str, **fields: Any) -> None:
         """An event of this run; what led to it belongs to its phase."""
@@ -201,7 +198,9 @@ class _Party:
 
     def _receive(self, wire: SessionWire, limit: int) -> Release:
         from runner.release import parse, size_limit
+        from runner.report import prepare
 
+        prepare()  # here there is time: the leader samples its model
         payload = wire.fork("release").receive_up_to(1, size_limit(self._study.domain, limit))
         return parse(payload, self._study.domain, limit, self._study.leader.name)
 

@@ -49,7 +49,7 @@ class Display:
         """only: the party whose process this is; None if events of all parties arrive."""
         self._json, self._output = progress == "json", output or Output()
         self._told_by, self._leader = only or study.leader.name, study.leader.name
-        self._delta, self._epsilon = study.privacy.delta, float(study.privacy.epsilon)
+        self._delta, self._epsilon = float(study.privacy.delta), float(study.privacy.epsilon)
         self._told: set[str] = set()
         self._start = time.monotonic()
 
@@ -86,9 +86,9 @@ class Display:
         rho = event.get("rho_spent")
         if not isinstance(rho, int | float) or not rho > 0:
             return ""
-        from synth.accounting import epsilon_of
+        from synth.accounting import epsilon_about
 
-        return f"epsilon {epsilon_of(rho, self._delta):.3g} of {self._epsilon:g}"
+        return f"epsilon {epsilon_about(rho, self._delta):.3g} of {self._epsilon:g}"
 
 
 class _Echo(io.TextIOBase):

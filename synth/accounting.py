@@ -26,9 +26,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
+from typing import TypeVar
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Event
+
+_Number = TypeVar("_Number", float, Decimal)
 
 _DIGITS = 60
 _SEARCHED = 40  # digits while the best order is searched for
@@ -61,6 +64,17 @@ def epsilon_of(rho: float | Fraction, delta: float | Fraction) -> float:
     return math.nextafter(float(max(_rounded(epsilon, ROUND_CEILING), Decimal(0))), math.inf)
 
 
+def epsilon_about(rho: float, delta: float) -> float:
+    """`epsilon_of` of rho > 0 in floating point: good to nine digits and 200 times as fast, to be shown, never to decide by."""
+    log_delta = math.log(delta)
+
+    def cost(x: float) -> float:
+        a = 1 + math.exp(x)
+        return a * rho - (a * math.log1p(math.exp(-x)) + x + log_delta) / (a - 1)
+
+    return max(0.0, cost(_least(cost, -36.0, 60.0, (math.sqrt(5) - 1) / 2)))
+
+
 def _check(epsilon: float | Fraction, delta: float | Fraction) -> None:
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
@@ -73,19 +87,23 @@ def _check(epsilon: float | Fraction, delta: float | Fraction) -> None:
 
 def _best(cost: Callable[[Decimal], Decimal]) -> Decimal:
     """The order a > 1 that about minimises the cost: golden section on ln(a - 1), between e^-40 and e^60."""
-    low, high, golden = Decimal(-40), Decimal(60), (Decimal(5).sqrt() - 1) / 2
+    return 1 + _least(lambda x: cost(1 + x.exp()), Decimal(-40), Decimal(60), (Decimal(5).sqrt() - 1) / 2).exp()
+
+
+def _least(cost: Callable[[_Number], _Number], low: _Number, high: _Number, golden: _Number) -> _Number:
+    """Where between low and high, some 100 apart, the cost is about least: golden section."""
     left, right = high - golden * (high - low), low + golden * (high - low)
-    at_left, at_right = cost(1 + left.exp()), cost(1 + right.exp())
-    for _ in range(70):  # to 2e-13 of ln(a - 1), which the cost feels squared
+    at_left, at_right = cost(left), cost(right)
+    for _ in range(70):  # to 2e-13, which the cost feels squared
         if at_left <= at_right:
             high, right, at_right = right, left, at_left
             left = high - golden * (high - low)
-            at_left = cost(1 + left.exp())
+            at_left = cost(left)
         else:
             low, left, at_left = left, right, at_right
             right = low + golden * (high - low)
-            at_right = cost(1 + right.exp())
-    return 1 + ((low + high) / 2).exp()
+            at_right = cost(right)
+    return (low + high) / 2
 
 
 def _penalty(a: Decimal, log_delta: Decimal) -> Decimal:

@@ -16,7 +16,7 @@ from scipy.stats import norm
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Event
-from synth.accounting import Accountant, Budget, epsilon_of, rho_of
+from synth.accounting import Accountant, Budget, epsilon_about, epsilon_of, rho_of
 
 epsilons = st.floats(1e-3, 50)
 deltas = st.floats(-30, -1).map(lambda x: 10**x)
@@ -57,6 +57,12 @@ def test_the_two_directions_meet_on_the_safe_side(epsilon: float, delta: float) 
     back = epsilon_of(rho, delta)
     assert back <= epsilon * (1 + 1e-13)
     assert rho_of(back, delta) >= rho * (1 - Fraction(1, 10**12))
+
+
+@settings(max_examples=60)
+@given(st.floats(1e-9, 1e6), deltas)
+def test_what_is_shown_is_what_is_charged_to_nine_digits(rho: float, delta: float) -> None:
+    assert epsilon_about(rho, delta) == pytest.approx(epsilon_of(rho, delta), rel=1e-9, abs=1e-15)
 
 
 @pytest.mark.parametrize("delta", [1e-5, 1e-9])
