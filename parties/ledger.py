@@ -1,11 +1,6 @@
 """A custodian's privacy ledger: what its data has spent, over all runs, in a local SQLite file.
 
-One account per dataset (the custodian's name for a population; by default the place of the data, `source.Location.dataset`).
-zCDP adds up over the runs of an account; runs on other people's data at other custodians are disjoint and add nothing
-(`notes.md` 12.10). With a cap, epsilon(sum of rho, cap_delta) <= cap_epsilon is checked before a run starts; without one the
-ledger only counts. The cap is compared as sum of rho <= rho(cap_epsilon, cap_delta), the same thing without rounding twice, and
-the samplers' distances beta may take at most a hundredth of cap_delta. Runs under different adjacencies or units are added
-as they are: each claim holds for its own notion of neighbour, and the rows say which.
+What it adds up to, and what a cap allows: `account.py`.
 
 What a run costs (DESIGN 5, `mechanisms.md` 4):
 
@@ -33,33 +28,40 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from mpc_protocols.errors import BudgetRefused, StudyInvalid
-from mpc_protocols.functionality import Adjacency, Event
+from mpc_protocols.errors import BudgetRefused
+from mpc_protocols.functionality import Event
 from parties import tally
+from parties.account import SIZE, Cap, Entry, Reservation, aligned, check_cap, sizes_of
 from parties.tally import Begun, Tally
-from synth.accounting import epsilon_of, rho_of
 
-_VERSION = 1
+_VERSION = 2
 _PATIENCE_S = 30.0  # how long to wait for another run's transaction, which takes milliseconds
 
-_FIELDS = "dataset, run, study, digest, time, epsilon, delta, adjacency, unit, rho, beta, counterparties, computes, aligns, state"
+_FIELDS = ("dataset, run, study, digest, time, epsilon, delta, adjacency, unit, rho, beta, counterparties, computes, aligns, "
+           "state, size_rho, size_delta")
 _SCHEMA = """
 CREATE TABLE runs (
     number INTEGER PRIMARY KEY AUTOINCREMENT, dataset TEXT NOT NULL, run TEXT NOT NULL, study TEXT NOT NULL,
     digest TEXT NOT NULL, time REAL NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, adjacency TEXT NOT NULL,
     unit TEXT NOT NULL, rho TEXT NOT NULL, beta TEXT NOT NULL, counterparties TEXT NOT NULL, computes INTEGER NOT NULL,
-    aligns INTEGER NOT NULL, state TEXT NOT NULL CHECK (state IN ('open', 'settled')), UNIQUE (dataset, run)
+    aligns INTEGER NOT NULL, state TEXT NOT NULL CHECK (state IN ('open', 'settled')), size_rho TEXT NOT NULL DEFAULT '0',
+    size_delta TEXT NOT NULL DEFAULT '0', UNIQUE (dataset, run)
 );
 CREATE TABLE events (
     id TEXT PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs (number), what TEXT NOT NULL, rho TEXT NOT NULL, beta TEXT NOT NULL,
     detail TEXT NOT NULL, time REAL NOT NULL
 );
 """
+_MIGRATIONS = {  # from each older version to the next
+    1: """
+ALTER TABLE runs ADD COLUMN size_rho TEXT NOT NULL DEFAULT '0';
+ALTER TABLE runs ADD COLUMN size_delta TEXT NOT NULL DEFAULT '0';
+"""}
 
 
 def default_path() -> Path:
@@ -68,77 +70,6 @@ def default_path() -> Path:
         return Path(named)
     home = os.environ.get("XDG_DATA_HOME", "")
     return (Path(home) if os.path.isabs(home) else Path.home() / ".local" / "share") / "cosynth" / "ledger.db"
-
-
-@dataclass(frozen=True)
-class Cap:
-    """What a custodian allows its dataset to spend over all runs, and how many alignments with one counterparty."""
-
-    epsilon: float | None = None
-    delta: float | None = None
-    max_alignments: int | None = None
-
-    def __post_init__(self) -> None:
-        if (self.epsilon is None) != (self.delta is None):
-            raise StudyInvalid("[ledger] needs cap_epsilon and cap_delta together, or neither.")
-        if self.epsilon is not None and self.delta is not None:
-            if not 0 < self.epsilon < float("inf"):
-                raise StudyInvalid(f"[ledger] cap_epsilon must be a finite number above 0, got {self.epsilon}.")
-            if not 0 < self.delta < 1:
-                raise StudyInvalid(f"[ledger] cap_delta must lie strictly between 0 and 1, got {self.delta}.")
-        if self.max_alignments is not None and self.max_alignments < 0:
-            raise StudyInvalid(f"[ledger] max_alignments must be at least 0, got {self.max_alignments}.")
-
-
-@dataclass(frozen=True)
-class Reservation:
-    """A run as this custodian's ledger knows it before it starts.
-
-    run: the session's public id. rho, beta: the caps that the run's own filter enforces. computes: False at a contributor.
-    aligns: whether the run computes an alignment (vertical), which counts against max_alignments.
-    """
-
-    dataset: str
-    run: str
-    study: str
-    digest: str
-    epsilon: float
-    delta: float
-    adjacency: Adjacency
-    unit: str
-    rho: Fraction
-    beta: Fraction
-    counterparties: tuple[str, ...]
-    computes: bool = True
-    aligns: bool = False
-
-    def __post_init__(self) -> None:
-        if self.rho < 0 or self.beta < 0:
-            raise StudyInvalid("a reservation needs rho and beta of at least 0.")
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A run on record. spent_rho, spent_beta: what it is charged now: the reservation while open, then the events begun."""
-
-    reservation: Reservation
-    time: float
-    state: Literal["open", "settled"]
-    events: tuple[Begun, ...]
-
-    @property
-    def spent_rho(self) -> Fraction:
-        """zCDP charged to the dataset."""
-        if self.state == "open":
-            return self.reservation.rho
-        return sum((begun.event.rho for begun in self.events), Fraction(0))
-
-    @property
-    def spent_beta(self) -> Fraction:
-        """Statistical distance charged to the dataset."""
-        if self.state == "open":
-            return self.reservation.beta
-        return sum((begun.event.beta for begun in self.events), Fraction(0))
 
 
 class Ledger:
@@ -151,19 +82,28 @@ class Ledger:
         self.path = Path(path) if path is not None else default_path()
 
     def reserve(self, reservation: Reservation, cap: Cap | None = None) -> OpenRun:
-        """Charge the run's whole rho, before its first share leaves. Raises `BudgetRefused` if the dataset's cap forbids it."""
+        """Charge the run's whole rho, sizes included, before its first share leaves.
+
+        A run that is resumed aligns again: what its sizes revealed before stays charged beside what they will reveal now.
+        Raises `BudgetRefused` if the dataset's cap or its quota of alignments forbids it.
+        """
         cap = cap or Cap()
         with self._transaction() as database:
-            others = [entry for entry in self._swept(database, reservation.dataset) if entry.reservation.run != reservation.run]
-            _check_cap(self.path, reservation, cap, others)
+            entries = self._swept(database, reservation.dataset)
+            others = [entry for entry in entries if entry.reservation.run != reservation.run]
+            events = [begun for entry in entries if entry.reservation.run == reservation.run for begun in entry.events]
+            earlier = sizes_of(events)
+            left = reservation.rho - sum((begun.event.rho for begun in events if begun.event.what != SIZE), Fraction(0))
+            sizes_left = (reservation.size_rho, reservation.size_delta)
+            reservation = replace(reservation, aligns=reservation.aligns or any(earlier),
+                                  size_rho=reservation.size_rho + earlier[0], size_delta=reservation.size_delta + earlier[1])
+            check_cap(self.path, reservation, cap, others)
             number = self._insert(database, reservation)
             held = Tally.take(self._tally_path(number))
             if held is None:
                 raise BudgetRefused(f"the run {reservation.run} is already under way on dataset {reservation.dataset}; "
                                     "wait for it to end.")
-            earlier = database.execute("SELECT rho FROM events WHERE run = ?", (number,)).fetchall()
-            left = reservation.rho - sum((Fraction(rho) for (rho,) in earlier), Fraction(0))
-        return OpenRun(self, number, held, left)
+        return OpenRun(self, number, held, left, sizes_left)
 
     def entries(self, dataset: str | None = None) -> list[Entry]:
         """All runs of the dataset (of all datasets), oldest first; runs that died are settled first. No file: no runs."""
@@ -174,15 +114,17 @@ class Ledger:
 
     def alignments(self, dataset: str, counterparty: str) -> int:
         """How many alignments the dataset has computed with this counterparty."""
-        return _aligned(self.entries(dataset), counterparty)
+        return aligned(self.entries(dataset), counterparty)
 
     def _insert(self, database: sqlite3.Connection, reservation: Reservation) -> int:
         database.execute(
-            f"INSERT INTO runs ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open') "
-            "ON CONFLICT (dataset, run) DO UPDATE SET rho = excluded.rho, beta = excluded.beta, state = 'open'",
+            f"INSERT INTO runs ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?) "
+            "ON CONFLICT (dataset, run) DO UPDATE SET rho = excluded.rho, beta = excluded.beta, aligns = excluded.aligns, "
+            "size_rho = excluded.size_rho, size_delta = excluded.size_delta, state = 'open'",
             (reservation.dataset, reservation.run, reservation.study, reservation.digest, time.time(), reservation.epsilon,
              reservation.delta, reservation.adjacency, reservation.unit, str(reservation.rho), str(reservation.beta),
-             json.dumps(reservation.counterparties), reservation.computes, reservation.aligns))
+             json.dumps(reservation.counterparties), reservation.computes, reservation.aligns,
+             str(reservation.size_rho), str(reservation.size_delta)))
         (number,) = database.execute("SELECT number FROM runs WHERE dataset = ? AND run = ?",
                                      (reservation.dataset, reservation.run)).fetchone()
         return int(number)
@@ -250,19 +192,24 @@ class Ledger:
 class OpenRun:
     """A run under way: holds its reservation, and the lock that shows it alive. One thread at a time."""
 
-    def __init__(self, ledger: Ledger, number: int, tally: Tally, left: Fraction) -> None:
-        self._ledger, self._number, self._tally, self._left = ledger, number, tally, left
+    def __init__(self, ledger: Ledger, number: int, tally: Tally, left: Fraction, sizes_left: tuple[Fraction, Fraction]) -> None:
+        self._ledger, self._number, self._tally, self._left, self._sizes_left = ledger, number, tally, left, sizes_left
 
     def begin(self, event: Event) -> None:
         """Record an event, before the first opening message of its release leaves. Durable on return.
 
-        event.detail: JSON-able. Raises `BudgetRefused` if the events would exceed the reservation, or cannot be recorded.
+        event: of the study's budget, or of kind `SIZE`, which what was reserved for sizes must cover; its detail is JSON-able.
+        Raises `BudgetRefused` if the events would exceed the reservation, or cannot be recorded.
         """
-        if event.rho > self._left:
+        size, (rho, delta) = event.what == SIZE, self._sizes_left
+        if (event.rho > rho or event.beta > delta) if size else event.rho > self._left:
             raise BudgetRefused(f"the release {event.what} would exceed what this run reserved in the ledger "
                                 f"{self._ledger.path}; nothing of it is opened.")
         self._tally.append(event)
-        self._left -= event.rho
+        if size:
+            self._sizes_left = (rho - event.rho, delta - event.beta)
+        else:
+            self._left -= event.rho
 
     def settle(self) -> None:
         """The run is over: from now on it is charged the events begun. A contributor calls it only after a normal end."""
@@ -282,40 +229,11 @@ class OpenRun:
 def _entry(fields: Sequence[Any], events: tuple[Begun, ...]) -> Entry:
     """A row of `_FIELDS`."""
     (dataset, run, study, digest, when, epsilon, delta, adjacency, unit, rho, beta, counterparties, computes, aligns,
-     state) = fields
+     state, size_rho, size_delta) = fields
     reservation = Reservation(dataset, run, study, digest, epsilon, delta, adjacency, unit, Fraction(rho), Fraction(beta),
-                              tuple(json.loads(counterparties)), bool(computes), bool(aligns))
+                              tuple(json.loads(counterparties)), bool(computes), bool(aligns), Fraction(size_rho),
+                              Fraction(size_delta))
     return Entry(reservation, when, state, events)
-
-
-def spent_epsilon(entries: Sequence[Entry], delta: float) -> float:
-    """The epsilon, at this delta, of all these runs together."""
-    return epsilon_of(sum((entry.spent_rho for entry in entries), Fraction(0)), delta)
-
-
-def _aligned(entries: Sequence[Entry], counterparty: str) -> int:
-    return sum(entry.reservation.aligns and counterparty in entry.reservation.counterparties for entry in entries)
-
-
-def _check_cap(path: Path, asked: Reservation, cap: Cap, others: Sequence[Entry]) -> None:
-    if cap.max_alignments is not None and asked.aligns:
-        for name in asked.counterparties:
-            done = _aligned(others, name)
-            if done >= cap.max_alignments:
-                raise BudgetRefused(f"dataset {asked.dataset} has been aligned {done} times with {name}, and max_alignments = "
-                                    f"{cap.max_alignments} in the private file allows no more.")
-    if cap.epsilon is None or cap.delta is None:
-        return
-    spent = sum((entry.spent_rho for entry in others), Fraction(0))
-    beta = sum((entry.spent_beta for entry in others), asked.beta)
-    if spent + asked.rho > rho_of(cap.epsilon, cap.delta):
-        raise BudgetRefused(
-            f"dataset {asked.dataset} has spent epsilon {epsilon_of(spent, cap.delta):.6g}, this run would make it "
-            f"{epsilon_of(spent + asked.rho, cap.delta):.6g}, and the cap is {cap.epsilon:.6g} (at delta {cap.delta:.6g}; ledger "
-            f"{path}); ask for a smaller epsilon or raise cap_epsilon.")
-    if beta > Fraction(cap.delta) / 100:
-        raise BudgetRefused(f"the samplers of dataset {asked.dataset}'s runs are together {float(beta):.2g} from their exact "
-                            f"laws, more than a hundredth of cap_delta = {cap.delta:.6g}; raise cap_delta.")
 
 
 def _create(path: Path) -> None:
@@ -329,9 +247,10 @@ def _migrate(path: Path, database: sqlite3.Connection) -> None:
     (version,) = database.execute("PRAGMA user_version").fetchone()
     if version > _VERSION:
         raise BudgetRefused(f"the ledger {path} was written by a newer version of Cosynth; update this one.")
-    if version == 0:
-        if database.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
-            raise BudgetRefused(f"{path} is a database of another program; name another file for the ledger.")
-        for statement in _SCHEMA.split(";")[:-1]:
-            database.execute(statement)
+    if version == 0 and database.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
+        raise BudgetRefused(f"{path} is a database of another program; name another file for the ledger.")
+    statements = _SCHEMA if version == 0 else "".join(_MIGRATIONS[old] for old in range(version, _VERSION))
+    for statement in statements.split(";")[:-1]:
+        database.execute(statement)
+    if version != _VERSION:
         database.execute(f"PRAGMA user_version = {_VERSION}")

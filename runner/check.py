@@ -12,7 +12,6 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -205,8 +204,8 @@ def _budget(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Find
         data = private_file.location(study, party, own)
         if data is None:
             return
+        from parties.account import spent_epsilon
         from parties.ledger import Ledger
-        from synth.accounting import epsilon_of
 
         ledger = Ledger(own.ledger.file)
         cap, delta = own.ledger.cap_epsilon, own.ledger.cap_delta
@@ -219,9 +218,8 @@ def _budget(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Find
         except CosynthError as error:
             yield problem(error)
             return
-        spent = sum((entry.spent_rho for entry in entries), Fraction(0))
-        after = epsilon_of(spent + plan.budget.rho_cap, delta)
-        words = (f"{dataset}: epsilon {epsilon_of(spent, delta):.3g} spent, {after:.3g} with this study, cap {cap:g} "
+        after = spent_epsilon(entries, delta, plan.budget.rho_cap)
+        words = (f"{dataset}: epsilon {spent_epsilon(entries, delta):.3g} spent, {after:.3g} with this study, cap {cap:g} "
                  f"(delta {delta:g})")
         yield problem(BudgetRefused(f"{words}: this run would exceed the cap.")) if after > cap else fine(f"ledger: {words}")
 

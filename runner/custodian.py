@@ -64,7 +64,8 @@ class Custodian:
         """Charge the study's whole budget to the ledger, before the first share leaves. Raises `BudgetRefused`."""
         if self._data is None:
             return
-        from parties.ledger import Cap, Ledger, Reservation
+        from parties.account import Cap, Reservation
+        from parties.ledger import Ledger
 
         own, privacy = self._private.ledger, self._study.privacy
         self._run = Ledger(own.file).reserve(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -16,13 +17,15 @@ from runner import private as private_file
 from runner.commands import command
 
 if TYPE_CHECKING:
-    from parties.ledger import Entry
+    from parties.account import Entry
     from runner.commands import Commands
 
 DESCRIPTION = """\
 Show the runs that this custodian's data has taken part in and what they spent, together and one by
-one. rho adds up over runs; epsilon is what the sum means at one delta, which may differ from a run's
-own claim (epsilon, delta). A run that was stopped keeps what it had begun to release.
+one. rho adds up over runs; epsilon is what the sum means at one delta: --delta, the cap's, or the
+smallest that a run's study claims plus the deltas of announced sizes. A run's claim is what its study
+promises to recipients; what it spent is at the study's delta plus the run's own sizes, which only the
+other owners of an alignment saw. A run that was stopped keeps what it had begun to release.
 
 The ledger is the private file's, else $COSYNTH_LEDGER, else cosynth/ledger.db under the user's data
 directory.
@@ -41,17 +44,18 @@ def add(commands: Commands) -> None:
     show.add_argument("--private", metavar="FILE", type=Path, help="a private file, whose ledger and cap are meant")
     show.add_argument("--ledger", metavar="FILE", type=Path, help="a ledger file")
     show.add_argument("--dataset", metavar="NAME", help="this population only")
-    show.add_argument("--delta", metavar="D", type=float, help="the delta of the epsilon shown (default: the cap's, else 1e-9)")
+    show.add_argument("--delta", metavar="D", type=float,
+                      help="the delta of the epsilon shown (default: the cap's, else the studies')")
     show.add_argument("--json", action="store_true", help="a JSON object")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run `ledger show`."""
     settings = private_file.load(arguments.private).ledger
-    delta = arguments.delta if arguments.delta is not None else settings.cap_delta or 1e-9
-    if not 0 < delta < 1:
-        raise UsageError(f"--delta must lie between 0 and 1, got {delta:g}.")
-    from parties.ledger import Ledger, spent_epsilon
+    if arguments.delta is not None and not 0 < arguments.delta < 1:
+        raise UsageError(f"--delta must lie between 0 and 1, got {arguments.delta:g}.")
+    from parties.account import spent_epsilon
+    from parties.ledger import Ledger
 
     ledger = Ledger(arguments.ledger or settings.file)
     dataset = arguments.dataset or settings.dataset
@@ -67,8 +71,13 @@ def run(arguments: argparse.Namespace) -> None:
     for name in names:
         own = [entry for entry in entries if entry.reservation.dataset == name]
         capped = settings.cap_epsilon is not None and name == (settings.dataset or name)
-        datasets.append({"dataset": name, "epsilon": spent_epsilon(own, delta), "delta": delta,
+        sizes = sum((entry.spent_size_delta for entry in own), Fraction(0))
+        delta = arguments.delta or (settings.cap_delta if capped else None) or float(
+            min(Fraction(entry.reservation.delta) for entry in own) + sizes)
+        epsilon = spent_epsilon(own, delta)
+        datasets.append({"dataset": name, "epsilon": epsilon if math.isfinite(epsilon) else None, "delta": delta,
                          "rho": float(sum((entry.spent_rho for entry in own), Fraction(0))),
+                         "size_rho": float(sum((entry.spent_size_rho for entry in own), Fraction(0))), "size_delta": float(sizes),
                          "cap_epsilon": settings.cap_epsilon if capped else None,
                          "cap_delta": settings.cap_delta if capped else None,
                          "runs": [_facts(entry) for entry in own]})
@@ -79,10 +88,14 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _facts(entry: Entry) -> dict[str, Any]:
-    asked = entry.reservation
+    from parties.account import spent_epsilon
+
+    asked, delta = entry.reservation, Fraction(entry.reservation.delta) + entry.spent_size_delta
     return {"time": entry.time, "study": asked.study, "run": asked.run, "with": list(asked.counterparties),
             "epsilon": asked.epsilon, "delta": asked.delta, "adjacency": asked.adjacency, "unit": asked.unit,
-            "state": entry.state, "rho_reserved": float(asked.rho), "rho": float(entry.spent_rho), "releases": len(entry.events)}
+            "state": entry.state, "rho_reserved": float(asked.rho), "rho": float(entry.spent_rho), "releases": len(entry.events),
+            "epsilon_spent": spent_epsilon([entry], delta), "delta_spent": float(delta), "aligns": asked.aligns,
+            "size_rho": float(entry.spent_size_rho), "size_delta": float(entry.spent_size_delta)}
 
 
 def _print(path: Path, datasets: Sequence[dict[str, Any]], uncapped: str) -> None:
@@ -93,15 +106,19 @@ def _print(path: Path, datasets: Sequence[dict[str, Any]], uncapped: str) -> Non
         print(f"\ndata set: {dataset['dataset']}")
         cap = (f"cap: epsilon {dataset['cap_epsilon']:g} at delta {dataset['cap_delta']:g}" if dataset["cap_epsilon"] is not None
                else uncapped)
-        print(f"spent: epsilon {dataset['epsilon']:.4g} at delta {dataset['delta']:g} (rho {dataset['rho']:.4g}) in "
+        epsilon = "above any number" if dataset["epsilon"] is None else f"{dataset['epsilon']:.4g}"
+        sizes = (f", sizes of alignments included: rho {dataset['size_rho']:.4g}, delta {dataset['size_delta']:.4g}"
+                 if dataset["size_delta"] else "")
+        print(f"spent: epsilon {epsilon} at delta {dataset['delta']:.4g} (rho {dataset['rho']:.4g}{sizes}) in "
               f"{len(dataset['runs'])} run{'s' if len(dataset['runs']) != 1 else ''}; {cap}")
-        header = ("when", "study", "with", "claim", "rho", "releases", "state")
+        header = ("when", "study", "with", "claim", "spent", "rho", "releases", "state")
         _table(header, [_row(facts) for facts in dataset["runs"]])
 
 
 def _row(facts: dict[str, Any]) -> tuple[str, ...]:
     return (time.strftime("%Y-%m-%d %H:%M", time.localtime(facts["time"])), facts["study"], ", ".join(facts["with"]),
-            f"({facts['epsilon']:g}, {facts['delta']:g})", f"{facts['rho']:.4g}", str(facts["releases"]),
+            f"({facts['epsilon']:g}, {facts['delta']:g})", f"({facts['epsilon_spent']:.4g}, {facts['delta_spent']:.4g})",
+            f"{facts['rho']:.4g}", str(facts["releases"]),
             "closed" if facts["state"] == "settled" else "open: the whole reservation counts")
 
 

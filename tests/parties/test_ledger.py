@@ -16,7 +16,10 @@ import pytest
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Event
-from parties.ledger import Cap, Ledger, Reservation, default_path, spent_epsilon
+from mpc_protocols.psu.dummies import size_events
+from mpc_protocols.psu.functionality import AlignmentSpec
+from parties.account import Cap, Reservation, spent_epsilon
+from parties.ledger import Ledger, default_path
 from synth.accounting import epsilon_of, rho_of
 
 RHO = rho_of(1.0, 1e-9)
@@ -133,6 +136,114 @@ def test_alignments_with_one_counterparty_are_limited(ledger: Ledger) -> None:
     ledger.reserve(another(5), cap).settle()
 
 
+SPEC = AlignmentSpec("dh2", adjacency="add-remove", size_epsilon=Fraction(1, 2), size_delta=Fraction(1, 10**9))
+SIZES = size_events(SPEC, ["south"])
+ALIGNS = replace(RUN, aligns=True, size_rho=sum((event.rho for event in SIZES), Fraction(0)),
+                 size_delta=sum((event.beta for event in SIZES), Fraction(0)))
+
+
+def test_sizes_are_reserved_on_top_and_settled_to_what_was_announced(ledger: Ledger) -> None:
+    assert len(SIZES) == 2 and ALIGNS.size_rho == Fraction(1, 4) and 0 < ALIGNS.size_delta <= Fraction(2, 10**9)
+    run = ledger.reserve(ALIGNS)
+    (entry,) = ledger.entries()
+    assert entry.reservation == ALIGNS and entry.spent_rho == RHO + Fraction(1, 4) and entry.spent_size_rho == Fraction(1, 4)
+    assert (entry.spent_size_delta, entry.spent_beta) == (ALIGNS.size_delta, RUN.beta)
+    assert spent_epsilon([entry], 1e-6) == epsilon_of(RHO + Fraction(1, 4), Fraction(1e-6) - ALIGNS.size_delta)
+    assert spent_epsilon([entry], float(ALIGNS.size_delta) / 2) == float("inf")
+    run.begin(SIZES[0])
+    run.begin(replace(EVENT, rho=RHO))  # sizes take nothing of the study's budget
+    run.settle()
+    (entry,) = ledger.entries()
+    assert (entry.spent_rho, entry.spent_size_rho) == (RHO + SIZES[0].rho, SIZES[0].rho)
+    assert (entry.spent_size_delta, entry.spent_beta) == (SIZES[0].beta, EVENT.beta)
+    assert entry.events[0].event == SIZES[0]
+
+
+def test_sizes_never_exceed_what_was_reserved_for_them(ledger: Ledger) -> None:
+    run = ledger.reserve(RUN)
+    with pytest.raises(BudgetRefused, match=r"alignment\.size would exceed"):
+        run.begin(SIZES[0])
+    run.close()
+    run = ledger.reserve(replace(ALIGNS, run="run-2"))
+    for event in SIZES:
+        run.begin(event)
+    for event in (SIZES[0], replace(SIZES[0], rho=Fraction(0)), replace(SIZES[0], beta=Fraction(0))):
+        with pytest.raises(BudgetRefused, match=r"alignment\.size would exceed"):
+            run.begin(event)
+    run.begin(replace(EVENT, rho=RHO))
+    with pytest.raises(StudyInvalid, match="must say that its run aligns"):
+        replace(RUN, size_delta=Fraction(1, 10**9))
+
+
+def test_sizes_survive_an_abort_and_a_resumed_run_adds_its_own(ledger: Ledger) -> None:
+    run = ledger.reserve(ALIGNS)
+    for event in SIZES:
+        run.begin(event)
+    run.begin(EVENT)
+    run.close()  # as dead as its process
+    (entry,) = ledger.entries()
+    assert (entry.state, entry.spent_rho, entry.spent_size_delta) == ("settled", EVENT.rho + Fraction(1, 4), ALIGNS.size_delta)
+    assert ledger.alignments("patients", "south") == 1
+    run = ledger.reserve(ALIGNS)  # fresh keys, fresh noise: sizes are announced once more
+    (entry,) = ledger.entries()
+    assert (entry.spent_rho, entry.spent_size_delta) == (RHO + Fraction(1, 2), 2 * ALIGNS.size_delta)
+    for event in SIZES:
+        run.begin(event)
+    with pytest.raises(BudgetRefused):
+        run.begin(SIZES[0])
+    with pytest.raises(BudgetRefused):
+        run.begin(replace(EVENT, rho=RHO))  # a quarter of the study's budget was spent before
+    run.begin(replace(EVENT, rho=RHO * 3 / 4))
+    run.settle()
+    (entry,) = ledger.entries()
+    assert (entry.spent_rho, entry.spent_size_delta) == (RHO + Fraction(1, 2), 2 * ALIGNS.size_delta)
+    assert ledger.alignments("patients", "south") == 1  # one run
+
+
+def test_sizes_count_against_the_cap_with_their_delta(ledger: Ledger) -> None:
+    delta = 1e-8
+    exact = epsilon_of(RHO + ALIGNS.size_rho, Fraction(delta) - ALIGNS.size_delta)
+    with pytest.raises(BudgetRefused) as caught:
+        ledger.reserve(ALIGNS, Cap(exact * (1 - 1e-12), delta))
+    assert f"would make it {exact:.6g}" in caught.value.sentence
+    assert epsilon_of(RHO + ALIGNS.size_rho, delta) < exact * (1 - 1e-3)  # delta matters: without it the cap would have held
+    ledger.reserve(ALIGNS, Cap(exact, delta)).settle()
+    with pytest.raises(BudgetRefused, match="raise cap_delta, or ask for a smaller size_delta"):
+        ledger.reserve(replace(ALIGNS, run="run-2"), Cap(100.0, float(ALIGNS.size_delta) / 2))
+
+
+def test_a_ledger_of_the_first_version_is_taken_over(ledger: Ledger) -> None:
+    """Written by version 1 of the schema, with a run settled, one open, and events of both."""
+    ledger.path.parent.mkdir()
+    with sqlite3.connect(ledger.path) as old:
+        old.executescript("""
+            CREATE TABLE runs (
+                number INTEGER PRIMARY KEY AUTOINCREMENT, dataset TEXT NOT NULL, run TEXT NOT NULL, study TEXT NOT NULL,
+                digest TEXT NOT NULL, time REAL NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, adjacency TEXT NOT NULL,
+                unit TEXT NOT NULL, rho TEXT NOT NULL, beta TEXT NOT NULL, counterparties TEXT NOT NULL,
+                computes INTEGER NOT NULL, aligns INTEGER NOT NULL,
+                state TEXT NOT NULL CHECK (state IN ('open', 'settled')), UNIQUE (dataset, run)
+            );
+            CREATE TABLE events (
+                id TEXT PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs (number), what TEXT NOT NULL, rho TEXT NOT NULL,
+                beta TEXT NOT NULL, detail TEXT NOT NULL, time REAL NOT NULL
+            );
+            INSERT INTO runs VALUES (1, 'patients', 'run-1', 's', 'd', 5.0, 1.0, 1e-9, 'replace', 'row', '1/7', '0', '["south"]',
+                                     1, 0, 'settled');
+            INSERT INTO runs VALUES (2, 'patients', 'run-2', 's', 'd', 6.0, 1.0, 1e-9, 'replace', 'row', '1/9', '0', '["south"]',
+                                     0, 1, 'open');
+            INSERT INTO events VALUES ('a', 1, 'measure', '1/11', '0', '{}', 5.5);
+            PRAGMA user_version = 1;""")
+    old.close()
+    assert [(entry.spent_rho, entry.spent_size_rho, entry.spent_size_delta) for entry in ledger.entries()] == [
+        (Fraction(1, 11), 0, 0), (Fraction(1, 9), 0, 0)]
+    ledger.reserve(replace(ALIGNS, run="run-3")).settle()
+    assert len(Ledger(ledger.path).entries()) == 3 and ledger.alignments("patients", "south") == 2
+    with sqlite3.connect(ledger.path) as new:
+        assert new.execute("PRAGMA user_version").fetchone() == (2,)
+    new.close()
+
+
 def test_what_a_cap_may_be() -> None:
     for epsilon, delta, most in ((1.0, None, None), (None, 1e-9, None), (0.0, 1e-9, None), (float("inf"), 1e-9, None),
                                  (float("nan"), 1e-9, None), (1.0, 0.0, None), (1.0, 1.0, None), (None, None, -1)):
@@ -145,7 +256,9 @@ def test_what_a_cap_may_be() -> None:
 CHILD = """
 import sys, time
 from dataclasses import replace
-from parties.ledger import *
+from mpc_protocols.errors import BudgetRefused
+from parties.account import Cap
+from parties.ledger import Ledger
 from tests.parties.test_ledger import EVENT, RUN
 run = Ledger(sys.argv[1]).reserve(replace(RUN, computes=sys.argv[2] == "computes"))
 run.begin(EVENT)
@@ -263,7 +376,9 @@ def test_a_tally_that_outlives_its_settling_is_not_charged_twice(ledger: Ledger)
 RACE = """
 import sys
 from dataclasses import replace
-from parties.ledger import *
+from mpc_protocols.errors import BudgetRefused
+from parties.account import Cap
+from parties.ledger import Ledger
 from tests.parties.test_ledger import EVENT, RHO, RUN
 ledger, me, done = Ledger(sys.argv[1]), sys.argv[2], 0
 for i in range(8):
@@ -289,7 +404,7 @@ def test_concurrent_runs_together_stay_within_the_cap(ledger: Ledger) -> None:
 
 KILLED = """
 import os, signal, sys
-from parties.ledger import *
+from parties.ledger import Ledger
 from tests.parties.test_ledger import EVENT, RUN
 ledger = Ledger(sys.argv[1])
 with ledger._transaction() as database:  # killed between the first statement and the commit
@@ -309,7 +424,7 @@ def test_a_ledger_that_cannot_be_used_refuses_the_run(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("not a database" * 100)
     (tmp_path / "folder").mkdir()
     newer = sqlite3.connect(tmp_path / "newer")
-    newer.execute("PRAGMA user_version = 2")
+    newer.execute("PRAGMA user_version = 3")
     newer.close()
     foreign = sqlite3.connect(tmp_path / "foreign")
     foreign.execute("CREATE TABLE theirs (x)")

@@ -11,12 +11,18 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
+from mpc_protocols.functionality import Event
+from parties.account import Reservation
+from parties.ledger import Ledger
 from runner.__main__ import main
 from runner.study import load
+from synth.accounting import epsilon_of, rho_of
 from tests.runner.studies import free_ports, write_study
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -268,7 +274,32 @@ def test_ledger_show(run: Run, finished: Path, tmp_path: Path) -> None:
     assert code == 0 and out.count("no cap is known here") == 3 and "trial" in out and "closed" in out
     datasets = json.loads(run("ledger", "show", "--ledger", finished / "ledger.db", "--delta", "1e-9", "--json")[1])["datasets"]
     assert len(datasets) == 3 and all(0 < entry["epsilon"] <= 1 for entry in datasets)
+    assert all(entry["delta"] == 1e-9 and entry["size_delta"] == 0 for entry in datasets)
     assert run("ledger", "show", "--ledger", tmp_path / "none.db")[0] == 2
+
+
+def test_ledger_show_converts_at_the_studies_delta_and_counts_sizes(run: Run, tmp_path: Path) -> None:
+    rho, size_delta = rho_of(1.0, 1e-6), Fraction(1, 10**7)
+    asked = Reservation("patients", "1", "trial", "ab", 1.0, 1e-6, "add-remove", "row", rho, Fraction(0), ("south",))
+    ledger = Ledger(tmp_path / "ledger.db")
+    for number, aligns in enumerate((False, True)):
+        sizes = {"aligns": True, "size_rho": Fraction(1, 8), "size_delta": size_delta} if aligns else {}
+        open_run = ledger.reserve(replace(asked, run=str(number), **sizes))  # type: ignore[arg-type]
+        open_run.begin(Event("measure", rho, Fraction(0)))
+        if aligns:
+            open_run.begin(Event("alignment.size", Fraction(1, 8), size_delta, {"of": "intersection"}))
+        open_run.settle()
+    (shown,) = json.loads(run("ledger", "show", "--ledger", ledger.path, "--json")[1])["datasets"]
+    assert shown["epsilon"] == pytest.approx(epsilon_of(2 * rho + Fraction(1, 8), 1e-6))
+    assert shown["delta"] == pytest.approx(1.1e-6)
+    assert (shown["size_rho"], shown["size_delta"]) == (0.125, 1e-7)
+    first, second = shown["runs"]
+    assert first["epsilon_spent"] == pytest.approx(1.0) and first["delta_spent"] == 1e-6
+    assert second["epsilon_spent"] == pytest.approx(epsilon_of(rho + Fraction(1, 8), 1e-6)) and second["aligns"]
+    assert second["delta_spent"] == pytest.approx(1.1e-6)
+    out = run("ledger", "show", "--ledger", ledger.path)[1]
+    assert "at delta 1.1e-06" in out and "sizes of alignments included: rho 0.125, delta 1e-07" in out and "(1, 1e-06)" in out
+    assert "above any number" in run("ledger", "show", "--ledger", ledger.path, "--delta", "1e-8")[1]
 
 
 def test_a_cap_refuses_with_50(run: Run, tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ from signal import SIGCONT, SIGINT, SIGKILL, SIGSTOP, Signals
 import pytest
 
 from mpc_protocols.errors import UsageError
-from parties.ledger import Entry, Ledger
+from parties.account import Entry
+from parties.ledger import Ledger
 from runner.outdir import claim
 from tests.runner import small
 from tests.runner.folders import Folders
