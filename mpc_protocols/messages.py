@@ -17,6 +17,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar, Final
 
 from mpc_protocols.errors import ProtocolAborted
@@ -46,10 +47,13 @@ def _require(condition: bool, what: str) -> None:
 def _check_rational(x: object, what: str, *, positive: bool) -> None:
     _require(isinstance(x, Fraction), f"{what} must be a rational")
     assert isinstance(x, Fraction)
-    _require(x.numerator.bit_length() <= MAX_RATIONAL_BITS, f"{what} has too long a numerator")
-    _require(x.denominator.bit_length() <= MAX_RATIONAL_BITS, f"{what} has too long a denominator")
-    _require(x > 0 or (x == 0 and not positive), f"{what} must {'be positive' if positive else 'not be negative'}")
-    _require(x < _BEYOND_FLOATS, f"{what} is too large a number")
+    top, bottom = x.numerator, x.denominator  # integers: a step has hundreds of rationals, and comparing those takes its time
+    if top.bit_length() > MAX_RATIONAL_BITS or bottom.bit_length() > MAX_RATIONAL_BITS:
+        raise ValueError(f"{what} has too long a numerator or denominator")
+    if top < 0 or (top == 0 and positive):
+        raise ValueError(f"{what} must {'be positive' if positive else 'not be negative'}")
+    if top >= _BEYOND_FLOATS and top >= _BEYOND_FLOATS * bottom:
+        raise ValueError(f"{what} is too large a number")
 
 
 def _check_integer(x: object, what: str, limit: int) -> None:
@@ -72,6 +76,11 @@ class _Message:
 
     def to_bytes(self) -> bytes:
         """The canonical encoding."""
+        return self._bytes
+
+    @cached_property
+    def _bytes(self) -> bytes:
+        """Encoded once, however often it is sent, compared and hashed."""
         body = {f.name: _encode(getattr(self, f.name)) for f in fields(self)}
         return json.dumps({"step": self.kind, **body}, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
 
@@ -165,13 +174,15 @@ Step = PrepareStep | SelectStep | MeasureStep | TotalStep | EndStep
 
 
 def _encode(value: object) -> object:
+    if type(value) is int or type(value) is str:
+        return value
     if isinstance(value, Fraction):
         return [value.numerator, value.denominator]
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, tuple):
         return [_encode(item) for item in value]
-    return value
+    raise TypeError(f"a step holds integers, texts, bytes, rationals and tuples, not {type(value).__name__}")
 
 
 def _list(value: object, item: Callable[[object], object] = lambda x: x) -> tuple[object, ...]:

@@ -207,10 +207,10 @@ class PublicState:
         for handle, answer in zip(handles, answers, strict=True):
             if answer.shape != (self.cells(handle),):
                 raise ValueError(f"handle {handle} has {self.cells(handle)} cells, its answer has shape {answer.shape}")
-        sums = [rounding.sum_bound(answer, self.row_bound) for answer in answers]
+        sums = rounding.sum_bounds(answers, self.row_bound)
         plan = self._plan_selection(weights, penalties, epsilon, sums)
         theta = rounding.theta_of(self.setting.session, self._number)
-        rounded = [rounding.systematic(answers[q], theta, self.row_bound) for q in plan.kept]
+        rounded = rounding.systematic_each([answers[q] for q in plan.kept], theta, self.row_bound)
         step = SelectStep(
             self._number, tuple(handles), tuple(weights), tuple(penalties), epsilon, tuple(sums), rounding.digest(rounded)
         )
@@ -221,14 +221,16 @@ class PublicState:
 
         Raises `ProtocolAborted`.
         """
+        import numpy as np
+
         plan = self.plan_select(step)
-        fits = len(rounded) == len(plan.kept) and all(
-            cells.shape == (self.cells(step.handles[q]),)
-            and int(cells.min()) >= 0
-            and int(cells.max()) <= plan.row_bound
-            and int(cells.sum()) <= step.answer_sums[q]
-            for q, cells in zip(plan.kept, rounded, strict=False)
-        )
+        lengths = [self.cells(step.handles[q]) for q in plan.kept]
+        fits = [cells.shape for cells in rounded] == [(length,) for length in lengths]
+        if fits:
+            flat = np.concatenate(rounded)
+            sums = np.add.reduceat(flat, np.cumsum([0, *lengths[:-1]], dtype=np.int64))  # no marginal is empty
+            allowed = np.array([step.answer_sums[q] for q in plan.kept])
+            fits = bool(flat.min() >= 0 and flat.max() <= plan.row_bound and (sums <= allowed).all())
         if not fits or rounding.digest(rounded) != step.answers_digest:
             raise ProtocolAborted(f"the model's answers of step {step.number} are not those that were announced; stop the run")
 

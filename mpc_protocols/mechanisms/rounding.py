@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from math import floor, isfinite
 
 import numpy as np
@@ -31,16 +32,24 @@ def systematic(answers: NDArray[np.float64], theta: float, row_bound: int) -> ND
 
     A zero answer gives a zero. Raises `ValueError` for answers that are not finite.
     """
-    clipped = np.clip(np.asarray(answers, dtype=np.float64), 0.0, float(row_bound))
-    np.cumsum(clipped, out=clipped)
-    if clipped.size and not isfinite(clipped[-1]):
-        raise ValueError("the model's answers hold a value that is not finite")
-    clipped += theta
-    steps = clipped.astype(np.int64)  # towards zero, which is the floor here
-    rounded = steps.copy()
-    rounded[1:] -= steps[:-1]
+    return systematic_each([answers], theta, row_bound)[0]
+
+
+def systematic_each(answers: Sequence[NDArray[np.float64]], theta: float, row_bound: int) -> list[NDArray[np.int64]]:
+    """`systematic` of each of many answers; the arrays are parts of one."""
+    flat, places = _clipped(answers, row_bound)
+    for place in places:
+        np.cumsum(flat[place], out=flat[place])
+    _check_finite([float(flat[place.stop - 1]) for place in places if place.stop > place.start])
+    flat += theta
+    np.floor(flat, out=flat)
+    rounded = np.empty(len(flat), np.int64)
+    np.subtract(flat[1:], flat[:-1], out=rounded[1:], casting="unsafe")  # integers below 2^53: exact
+    starts = [place.start for place in places if place.stop > place.start]
+    rounded[starts] = flat[starts]
     # differences of floating-point sums may pass a bound that the answers themselves keep
-    return np.minimum(rounded, row_bound, out=rounded)
+    np.minimum(rounded, row_bound, out=rounded)
+    return [rounded[place] for place in places]
 
 
 def sum_bound(answers: NDArray[np.float64], row_bound: int) -> int:
@@ -49,16 +58,38 @@ def sum_bound(answers: NDArray[np.float64], row_bound: int) -> int:
     One for theta, one for the order of summation (relative error below 2^-28 for 2^24 cells, added besides).
     Raises `ValueError` for answers that are not finite.
     """
-    total = float(np.clip(np.asarray(answers, dtype=np.float64), 0.0, float(row_bound)).sum())
-    if not isfinite(total):
-        raise ValueError("the model's answers hold a value that is not finite")
-    return floor(total * (1.0 + 2.0**-28)) + 2
+    return sum_bounds([answers], row_bound)[0]
 
 
-def digest(rounded: Sequence[NDArray[np.int64]]) -> bytes:
-    """SHA-256 of rounded answers in their order, lengths included: what the parties agree on before a selection."""
-    hashed = hashlib.sha256(len(rounded).to_bytes(8, "big"))
-    for cells in rounded:
-        hashed.update(len(cells).to_bytes(8, "big"))
-        hashed.update(np.ascontiguousarray(cells, dtype="<i8").data)
+def sum_bounds(answers: Sequence[NDArray[np.float64]], row_bound: int) -> list[int]:
+    """`sum_bound` of each of many answers."""
+    flat, places = _clipped(answers, row_bound)
+    totals = [float(flat[place].sum()) for place in places]
+    _check_finite(totals)
+    return [floor(total * (1.0 + 2.0**-28)) + 2 for total in totals]
+
+
+def digest(counts: Sequence[NDArray[np.int64]]) -> bytes:
+    """SHA-256 of counts in their order, lengths included: what the parties agree on before a selection.
+
+    Hashed with 4 bytes a count if all fit, else with 8; which of both is hashed, too.
+    """
+    flat = np.concatenate(counts) if counts else np.zeros(0, np.int64)
+    narrow = flat.astype("<i4")
+    whole, width = (narrow, 4) if np.array_equal(narrow, flat) else (flat.astype("<i8"), 8)
+    hashed = hashlib.sha256(b"".join(number.to_bytes(8, "big") for number in (width, len(counts), *map(len, counts))))
+    hashed.update(whole.data)
     return hashed.digest()
+
+
+def _clipped(answers: Sequence[NDArray[np.float64]], row_bound: int) -> tuple[NDArray[np.float64], list[slice]]:
+    """Answers clipped to [0, row_bound] in one fresh array, and the place of each."""
+    flat = np.concatenate(answers, dtype=np.float64)
+    np.clip(flat, 0.0, float(row_bound), out=flat)
+    ends = list(accumulate(map(len, answers), initial=0))
+    return flat, [slice(start, end) for start, end in pairwise(ends)]
+
+
+def _check_finite(totals: Sequence[float]) -> None:
+    if not all(map(isfinite, totals)):
+        raise ValueError("the model's answers hold a value that is not finite")

@@ -150,8 +150,8 @@ def plan_selection(
         raise ValueError("weights, epsilon, row bound and factor must be positive and sums of answers must not be negative")
     ring, scale = _choose_ring(epsilon, max(row_bound, *answer_sums), factor)
     largest, heaviest = scale.sensitivity // factor, max(weights)
-    integers = tuple(int(w * largest / heaviest) for w in weights)
-    biases = tuple(round(w * penalty) for w, penalty in zip(integers, penalties, strict=True))
+    integers = tuple(_floor(w, largest, heaviest) for w in weights)
+    biases = tuple(_rounded(w * penalty.numerator, penalty.denominator) for w, penalty in zip(integers, penalties, strict=True))
     lowest = [(gumbel.LOW << scale.a) - bias for bias in biases]
     highest = [
         w * (row_bound + total) - bias + (gumbel.HIGH + 1 << scale.a) - 1
@@ -170,6 +170,17 @@ def plan_selection(
     )
     planes = sign_bits(row_bound)
     return SelectionPlan(scale.a, scale.sensitivity, integers, biases, kept, ring, planes, row_bound, event)
+
+
+def _floor(weight: Fraction, largest: int, heaviest: Fraction) -> int:
+    """floor(weight * largest / heaviest), in integers: a selection has thousands of candidates."""
+    return weight.numerator * largest * heaviest.denominator // (weight.denominator * heaviest.numerator)
+
+
+def _rounded(numerator: int, denominator: int) -> int:
+    """The nearest integer of a quotient, an even one if there are two."""
+    below, rest = divmod(numerator, denominator)
+    return below + (2 * rest > denominator or (2 * rest == denominator and below % 2))
 
 
 def reference(scores: Sequence[int], uniforms: Sequence[int], dithers: Sequence[int], a: int) -> int:
