@@ -1,4 +1,4 @@
-"""From bits to ring elements, and from Z_2^32 to Z_2^64 (`engine.md` 2: generic bit injection).
+"""From bits to ring elements, and from one ring to a wider one (`engine.md` 2: generic bit injection).
 
 A shared bit x = u ^ m with u = x_0 ^ x_1 known to P0 and m = x_2 known to P1 and P2 is, as an integer, u (1 - 2m) + m. P0
 inputs u as ring elements (u = u' + u'': u' = F(k_0) known to P0 and P2, u'' sent to P1); the rest is local:
@@ -53,18 +53,20 @@ def weighted_sum(trio: Trio, bits: BitShare, weights: Sequence[int], cells: int,
     return reshare(trio, parts)
 
 
-def lift(trio: Trio, x: RingShare) -> RingShare:
-    """A share modulo 2^32 of integers in [0, 2^32) as a share modulo 2^64 of the same integers.
+def lift(trio: Trio, x: RingShare, dtype: UInt = np.uint64) -> RingShare:
+    """A share modulo 2^K of integers in [0, 2^K) as a share of the same integers in a wider ring, that of `dtype`.
 
-    x = a + b - 2^32 o with a known to P0, b to P1 and P2, o the carry out of 32 planes: for a few sums, not for cells.
-    9 rounds: planes of a (and a itself), 6 for the carry, 2 for its injection. 12 bytes a cell from P0 besides.
+    x = a + b - 2^K o with a known to P0, b to P1 and P2, o the carry out of K planes: for a few sums, not for cells.
+    9 rounds from 2^32 to 2^64, 8 from 2^16: planes of a (and a itself), lg K + 1 for the carry, 2 for its injection. Two elements
+    of the wider ring and K bits a cell from P0 besides.
     """
+    bits = 8 * x.own.dtype.itemsize
     known = operand(trio, x)
-    overflow = carry(trio, share_operands(trio, known, 32), 32, "tree")
-    wide = known.astype(np.uint64)
-    total = share_from(trio, 0, wide if trio.me == 0 else None, known.shape, np.uint64)
+    overflow = carry(trio, share_operands(trio, known, bits), bits, "tree")
+    wide = known.astype(dtype)
+    total = share_from(trio, 0, wide if trio.me == 0 else None, known.shape, dtype)
     if trio.me == 1:
         total = RingShare(total.own, total.next + wide)
     elif trio.me == 2:
         total = RingShare(total.own + wide, total.next)
-    return total + weighted_sum(trio, overflow[np.newaxis], (-(1 << 32),), len(x), np.uint64)
+    return total + weighted_sum(trio, overflow[np.newaxis], (-(1 << bits),), len(x), dtype)

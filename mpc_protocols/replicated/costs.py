@@ -165,12 +165,12 @@ def weighted_sum(tally: Tally, bits: int, cells: int, element: int = 4) -> None:
     products(tally, cells, element)
 
 
-def lift(tally: Tally, cells: int) -> None:
-    """`conversion.lift`."""
-    tally.step([(0, 1, 32 * words_for(cells) * WORD)])
-    carries(tally, cells, 32, "tree")
-    tally.step([(0, 1, cells * 8)])
-    weighted_sum(tally, 1, cells, 8)
+def lift(tally: Tally, cells: int, narrow: int = 4, wide: int = 8) -> None:
+    """`conversion.lift` from elements of `narrow` bytes to `wide` ones."""
+    tally.step([(0, 1, 8 * narrow * words_for(cells) * WORD)])
+    carries(tally, cells, 8 * narrow, "tree")
+    tally.step([(0, 1, cells * wide)])
+    weighted_sum(tally, 1, cells, wide)
 
 
 def draws(tally: Tally, table: AliasTable, words: int, adder: Adder) -> None:

@@ -30,15 +30,19 @@ from mpc_protocols.messages import MAX_BYTES
 from mpc_protocols.replicated.contribution import send_contribution
 from mpc_protocols.replicated.party import LEADER, ComputingParty, Observe
 from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, PublicState, SelectStep, Step, TotalStep, parse
+from mpc_protocols.vertical.functionality import VerticalData
+from mpc_protocols.vertical.source import VerticalContributor
 from mpc_protocols.wire import Wire
 
 
 class ReplicatedOracle(MarginalOracle):
     """The oracle at P1. Use it as a context manager, or call `close` when the synthesizer is done."""
 
-    def __init__(self, wire: Wire, setting: Setting, counts: LocalCounts | None, guard: Guard,
+    def __init__(self, wire: Wire, setting: Setting, counts: LocalCounts | VerticalData | None, guard: Guard,
                  observe: Observe | None = None) -> None:
-        """counts: P1's own data, None if it only computes. Waits for the followers, to learn how far away they are (`pace`).
+        """counts: P1's own data, None if it only computes; where columns are split, `VerticalData` at everybody.
+
+        Waits for the followers, to learn how far away they are (`pace`).
 
         Raises `StudyInvalid` (setting, parties).
         """
@@ -129,11 +133,11 @@ class ReplicatedOracle(MarginalOracle):
             self._party.wire.send(peer, encoded)
 
 
-def follow(wire: Wire, setting: Setting, counts: LocalCounts | None, guard: Guard,
+def follow(wire: Wire, setting: Setting, counts: LocalCounts | VerticalData | None, guard: Guard,
            observe: Observe | None = None) -> list[NDArray[np.int64]]:
     """P0 and P2: execute the leader's steps until it ends the run; the noisy counts that were opened, in order. Blocks.
 
-    counts: this party's own data, None if it only computes. Raises `ProtocolAborted` (a step or message that the protocol does
+    counts: this party's own data, as for `ReplicatedOracle`. Raises `ProtocolAborted` (a step or message that the protocol does
     not allow), `BudgetRefused` (the guard), `DataRefused` (own counts), `StudyInvalid`, `PeerLost`.
     """
     party = ComputingParty(wire, setting, counts, guard, observe)
@@ -153,11 +157,12 @@ def follow(wire: Wire, setting: Setting, counts: LocalCounts | None, guard: Guar
             return opened
 
 
-def contribute(wire: Wire, setting: Setting, counts: LocalCounts) -> None:
-    """A custodian that does not compute: send its masked counts when asked, until the leader ends the run. Blocks.
+def contribute(wire: Wire, setting: Setting, counts: LocalCounts | VerticalData) -> None:
+    """A custodian that does not compute: send its masked counts or columns when asked, until the leader ends the run. Blocks.
 
     Raises `ProtocolAborted` (an unexpected message), `DataRefused` (own counts), `PeerLost`.
     """
+    vertical = VerticalContributor(wire, setting, counts) if isinstance(counts, VerticalData) else None
     while True:
         step = parse(wire.receive_up_to(LEADER, MAX_BYTES))
         if isinstance(step, EndStep):
@@ -170,4 +175,8 @@ def contribute(wire: Wire, setting: Setting, counts: LocalCounts) -> None:
             independent = False
         if not independent:
             raise ProtocolAborted("The leading party asked a contributor for marginals that are not to be shared; stop the run.")
-        send_contribution(wire, setting, counts, step.cliques)
+        if isinstance(counts, VerticalData):
+            assert vertical is not None
+            vertical.send(step.cliques)
+        else:
+            send_contribution(wire, setting, counts, step.cliques)

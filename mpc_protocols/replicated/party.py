@@ -34,13 +34,15 @@ from mpc_protocols.replicated.argmax import argmax
 from mpc_protocols.replicated.bitslice import Elements
 from mpc_protocols.replicated.conversion import lift
 from mpc_protocols.replicated.lockstep import beside
-from mpc_protocols.replicated.marginals import SharedMarginals
+from mpc_protocols.replicated.marginals import MarginalSource, SharedMarginals
 from mpc_protocols.replicated.pace import agree_on_delay, round_worth
 from mpc_protocols.replicated.prg import binding
 from mpc_protocols.replicated.ring import RingShare, add_public, centred, concatenate, open_ring
 from mpc_protocols.replicated.sampling import gaussian_adder, gaussian_noise, gumbel_adder, gumbel_noise, release_bits
 from mpc_protocols.replicated.trio import Trio, UInt
 from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, PublicState, SelectStep, TotalStep
+from mpc_protocols.vertical.functionality import VerticalData
+from mpc_protocols.vertical.source import VerticalMarginals
 from mpc_protocols.wire import Wire
 
 LEADER = 1
@@ -54,8 +56,12 @@ def silent(phase: str, event: str, **fields: object) -> None:
 class ComputingParty:
     """State and protocol code of P0, P1 or P2 in one run."""
 
-    def __init__(self, wire: Wire, setting: Setting, counts: LocalCounts | None, guard: Guard, observe: Observe | None) -> None:
-        """counts: this party's own data, None if it only computes. Raises `StudyInvalid` (setting, number of parties)."""
+    def __init__(self, wire: Wire, setting: Setting, counts: LocalCounts | VerticalData | None, guard: Guard,
+                 observe: Observe | None) -> None:
+        """counts: this party's own data: its counts or None if it only computes; `VerticalData` where columns are split.
+
+        Raises `StudyInvalid` (setting, number of parties), `DataRefused` (vertical rows that do not fit).
+        """
         self.wire = wire
         self.setting = setting
         self.state = PublicState(setting)
@@ -65,7 +71,8 @@ class ComputingParty:
         self._trio.round_bytes = self._noise.round_bytes = round_worth(self._delay)
         self._guard = guard
         self._observe = observe or silent
-        self._marginals = SharedMarginals(self._trio, setting, counts)
+        self._marginals: MarginalSource = (VerticalMarginals(self._trio, setting, counts) if isinstance(counts, VerticalData)
+                                           else SharedMarginals(self._trio, setting, counts))
         self._observe("agree", "paced", delay_us=self._delay, round_bytes=self.round_bytes)
 
     @property
@@ -157,8 +164,8 @@ class ComputingParty:
         self._observe("input", "shared", marginals=len(cliques), cells=cells, contributors=len(self.wire.contributors))
 
     def _agree(self, digest: bytes) -> None:
-        """Raise `ProtocolAborted` unless both others hold the same 32 bytes, and the same delay."""
-        digest = binding(digest, self._delay.to_bytes(4, "little"))
+        """Raise `ProtocolAborted` unless both others hold the same 32 bytes, the same delay and the same partition."""
+        digest = binding(digest, self._delay.to_bytes(4, "little"), self._marginals.public)
         peers = (self._trio.left, self._trio.right)
         for peer in peers:
             self.wire.send(peer, digest)
