@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from mpc_protocols.functionality import Clique
+from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.vertical import plan as planning
 from mpc_protocols.vertical import source
 from mpc_protocols.vertical.functionality import OwnRows, Partition, VerticalData, ideal_counts
-from mpc_protocols.vertical.source import own_rows
+from mpc_protocols.vertical.source import VerticalContributor, own_rows
 from tests.mpc_protocols.vertical.owners import Population, partition, random_owners, setting, shared_marginals
 
 SIZES = {"a": 3, "b": 4, "c": 5, "d": 2, "e": 1, "f": 70, "g": 6, "h": 3}
@@ -101,8 +102,8 @@ def test_what_an_owner_or_the_study_refuses(population: Population) -> None:
             own_rows(data, setting(SIZES), me)
     with pytest.raises(StudyInvalid):
         own_rows(VerticalData(of, tables[0]), setting({**SIZES, "more": 2}), 0)
-    with pytest.raises(DataRefused):
-        shared_marginals(SIZES, of, {0: tables[0], 1: tables[1], 3: tables[0]}, [])
+    with pytest.raises(DataRefused, match="leave it out"):
+        VerticalContributor(MemoryNetwork(4).wire(3), setting(SIZES), VerticalData(of, None))
 
 
 def test_counts_that_need_a_wider_ring() -> None:
