@@ -11,7 +11,7 @@ which the 2^-70 per candidate of `gumbel.BETA` covers with room to spare. A prod
 only, so the opening is one round: the masked parts go straight to both others.
 
     rounds: 2 + ceil(log2(K - 1)) for the signs (tree), 1 to open: 8 for K = 32, whatever n is
-    sent:   about 10 bytes a pair and party, and 32 a candidate
+    sent:   12 bytes a pair and party (P0: 16), and 32 a candidate
 
 Of many candidates (`in_groups`: where bytes outweigh rounds, from some 450 on one machine), groups of GROUP first find their
 winners, on shares: an AND over the opponents, the one-hot vector as ring elements, its dot product with the keys; the groups'

@@ -269,9 +269,10 @@ def prepare(tally: Tally, step: int, request: int, blocks: Sequence[int]) -> Non
 
 
 def select(tally: Tally, step: int, answers: int, cells: int, nonzero: int, candidates: int, a: int, planes: int,
-           ring_bits: int = 32, round_bytes: int = ROUND_BYTES) -> None:
+           ring_bits: int = 32, round_bytes: int = ROUND_BYTES, made: int | None = None) -> None:
     """`ReplicatedOracle.select`: `candidates` kept, of `cells` in all, `nonzero` with an answer other than 0.
 
+    made: rows of noise that are made for it and ahead (`ahead.Supply.take`); None: its own.
     answers: bytes of the compressed answers (`answers.encoded_limit` bounds them). a, planes, ring_bits: of the plan.
     """
     element = ring_bits // 8
@@ -288,15 +289,21 @@ def select(tally: Tally, step: int, answers: int, cells: int, nonzero: int, cand
         if ring_bits == 64:
             lift(script, candidates)
 
-    beside(tally, scores, lambda script: gumbel_noise(script, candidates, a, element, round_bytes))
+    made = candidates if made is None else made
+    if made:
+        beside(tally, scores, lambda script: gumbel_noise(script, made, a, element, round_bytes))
+    else:
+        scores(tally)
     argmax(tally, candidates, element, round_bytes)
 
 
-def measure(tally: Tally, step: int, sampler: Sampler, cells: int, round_bytes: int = ROUND_BYTES) -> None:
-    """`ReplicatedOracle.measure` of `cells` in all, or `total` (one cell) once something is shared."""
+def measure(tally: Tally, step: int, sampler: Sampler, cells: int, round_bytes: int = ROUND_BYTES,
+            made: int | None = None) -> None:
+    """`ReplicatedOracle.measure` of `cells` in all, or `total` (one cell) once something is shared; made: as for `select`."""
     announce(tally, step)
     agreement(tally)
-    gaussian_noise(tally, sampler, cells, 4, round_bytes)
+    if made != 0:
+        gaussian_noise(tally, sampler, made or cells, 4, round_bytes)
     opening(tally, cells)
 
 

@@ -39,17 +39,17 @@ class ReplicatedOracle(MarginalOracle):
     """The oracle at P1. Use it as a context manager, or call `close` when the synthesizer is done."""
 
     def __init__(self, wire: Wire, setting: Setting, counts: LocalCounts | VerticalData | None, guard: Guard,
-                 observe: Observe | None = None) -> None:
-        """counts: P1's own data, None if it only computes; where columns are split, `VerticalData` at everybody.
+                 observe: Observe | None = None, ahead: bool = True) -> None:
+        """counts: P1's own data, None if it only computes; where columns are split, `VerticalData` at everybody. ahead: whether
+        noise is made ahead, as at the followers.
 
-        Waits for the followers, to learn how far away they are (`pace`).
 
-        Raises `StudyInvalid` (setting, parties).
+        Waits for the followers, to learn how far away they are (`pace`). Raises `StudyInvalid` (setting, parties).
         """
         if wire.me != LEADER:
             raise StudyInvalid(f"Party {wire.me} cannot lead: the second computing party of the study does.")
         self.setting = setting
-        self._party = ComputingParty(wire, setting, counts, guard, observe)
+        self._party = ComputingParty(wire, setting, counts, guard, observe, ahead)
         self._open = True
 
     @property

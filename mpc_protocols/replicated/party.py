@@ -8,7 +8,8 @@ model's answers. For each step:
     authorise    this party's own guard: accountant, journal on disk. It refuses by raising, and then nothing opens anywhere
     agree        32 bytes from each party to each other: the running hash of the public transcript (select: with the bitmap of
                  zeros). Sent after authorising, so whoever passes knows that all three have authorised the same step
-    compute      noise from the release's streams, scores on shares, then the opening: an index, or noisy counts
+    compute      noise, from the stock or made beside the scores (`ahead`), scores on shares, then the opening: an index, or
+                 noisy counts
 
 Threat model: semi-honest, at most one of the three computing parties corrupted; contributors semi-honest; assumption `prg`.
 Each computing party learns the selected positions and the noisy counts, P1 and P2 the model's answers (public), P0 their zeros.
@@ -30,6 +31,7 @@ from mpc_protocols.mechanisms.measurement import MeasurePlan
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.replicated import answers as encoding
 from mpc_protocols.replicated.absolute import absolute_sums, score_adder
+from mpc_protocols.replicated.ahead import GAUSSIAN_ROWS, GUMBEL_ROWS, Stock
 from mpc_protocols.replicated.argmax import argmax
 from mpc_protocols.replicated.bitslice import Elements
 from mpc_protocols.replicated.conversion import lift
@@ -57,8 +59,9 @@ class ComputingParty:
     """State and protocol code of P0, P1 or P2 in one run."""
 
     def __init__(self, wire: Wire, setting: Setting, counts: LocalCounts | VerticalData | None, guard: Guard,
-                 observe: Observe | None) -> None:
-        """counts: this party's own data: its counts or None if it only computes; `VerticalData` where columns are split.
+                 observe: Observe | None, ahead: bool = True) -> None:
+        """counts: this party's own data: its counts or None if it only computes; `VerticalData` where columns are split. ahead:
+        whether noise is made ahead, alike at all parties.
 
         Raises `StudyInvalid` (setting, number of parties), `DataRefused` (vertical rows that do not fit).
         """
@@ -73,6 +76,7 @@ class ComputingParty:
         self._observe = observe or silent
         self._marginals: MarginalSource = (VerticalMarginals(self._trio, setting, counts) if isinstance(counts, VerticalData)
                                            else SharedMarginals(self._trio, setting, counts))
+        self._gumbel, self._gaussian = Stock(GUMBEL_ROWS if ahead else 0), Stock(GAUSSIAN_ROWS if ahead else 0)
         self._observe("agree", "paced", delay_us=self._delay, round_bytes=self.round_bytes)
 
     @property
@@ -98,25 +102,29 @@ class ComputingParty:
         rounded, nonzero = self._exchange_answers(step, lengths, rounded)
         self._guard.authorise(plan.event, inputs)
         self._agree(binding(inputs, np.packbits(nonzero).tobytes()))
-        winner = 0
+        winner, made = 0, 0
         if len(plan.kept) > 1:
             dtype: UInt = np.uint32 if plan.ring_bits == 32 else np.uint64
-            source = release_bits(self._trio, self._release(step.number, "select", inputs))
+            kind = (plan.a, plan.ring_bits)
+            made = self._gumbel.lacks(kind, len(plan.kept))
 
             def scores() -> RingShare:
                 sums = self._distances(step, plan, lengths, rounded, nonzero)
                 return sums if dtype is np.uint32 else lift(self._trio, sums)
 
-            sums, noise = beside(self._trio, scores, self._noise,
-                                 lambda: gumbel_noise(self._noise, source, len(plan.kept), plan.a, dtype))
-            keys = _weighted(self._trio, sums, plan) + noise
+            def noise() -> RingShare:
+                source = release_bits(self._noise, self._release(step.number, "select", inputs))
+                return gumbel_noise(self._noise, source, made, plan.a, dtype)
+
+            sums, fresh = beside(self._trio, scores, self._noise, noise) if made else (scores(), None)
+            keys = _weighted(self._trio, sums, plan) + self._gumbel.take(kind, len(plan.kept), fresh)
             winner = argmax(self._trio, keys)
         position, signs = plan.kept[winner], int(np.count_nonzero(nonzero))
         self.state.learn_selection(step, position)
         self._observe("select", "selected", step=step.number, position=position, candidates=len(step.handles),
                       kept=len(plan.kept), cells=sum(lengths), signs=signs,
                       scores=score_adder(signs, plan.sign_bits, self.round_bytes) if signs else "sums",
-                      noise=gumbel_adder(len(plan.kept), self.round_bytes))
+                      noise=gumbel_adder(made, self.round_bytes) if made else "ahead")
         return position
 
     def measure(self, step: MeasureStep) -> list[NDArray[np.int64]]:
@@ -124,11 +132,10 @@ class ComputingParty:
         inputs = self.state.begin(step)
         plan = self.state.plan_measure(step)
         shares = [self._marginals.marginal(self.state, handle) for handle in step.handles]
-        opened = self._release_counts(plan, step.number, "measure", inputs, concatenate(shares))
+        opened, noise = self._release_counts(plan, step.number, "measure", inputs, concatenate(shares))
         noisy = np.split(opened, np.cumsum([len(share) for share in shares])[:-1])
         self.state.learn_counts(step, noisy)
-        self._observe("measure", "opened", step=step.number, marginals=len(noisy), cells=len(opened),
-                      noise=gaussian_adder(plan.sampler, len(opened), self.round_bytes))
+        self._observe("measure", "opened", step=step.number, marginals=len(noisy), cells=len(opened), noise=noise)
         return noisy
 
     def total(self, step: TotalStep) -> int:
@@ -141,10 +148,10 @@ class ComputingParty:
             self._share([self.smallest()], inputs)
             rows = self._marginals.rows()
             assert rows is not None
-        value = int(self._release_counts(plan, step.number, "total", inputs, rows)[0])
+        opened, noise = self._release_counts(plan, step.number, "total", inputs, rows)
+        value = int(opened[0])
         self.state.learn_total(step, value)
-        self._observe("measure", "opened", step=step.number, marginals=0, cells=1,
-                      noise=gaussian_adder(plan.sampler, 1, self.round_bytes))
+        self._observe("measure", "opened", step=step.number, marginals=0, cells=1, noise=noise)
         return value
 
     def end(self, step: EndStep) -> None:
@@ -174,7 +181,7 @@ class ComputingParty:
                 raise ProtocolAborted(f"Party {peer} has seen other public inputs than this party; check that versions agree.")
 
     def _release(self, number: int, mechanism: str, inputs: bytes) -> bytes:
-        """What a release's noise is bound to (`mechanisms.md` 4)."""
+        """What the noise is bound to that a release makes, for itself and ahead (`ahead`, `mechanisms.md` 4)."""
         return binding(self.wire.session_id, number.to_bytes(8, "big"), mechanism.encode(), inputs, self._marginals.sharing)
 
     def _exchange_answers(self, step: SelectStep, lengths: Sequence[int], rounded: Sequence[NDArray[np.int64]] | None,
@@ -229,12 +236,17 @@ class ComputingParty:
         return plain + absolute_sums(self._trio, np.concatenate(known), signed, plan.sign_bits)
 
     def _release_counts(self, plan: MeasurePlan, number: int, mechanism: str, inputs: bytes,
-                        shares: RingShare) -> NDArray[np.int64]:
-        """Authorise, agree, add the plan's noise, open; read as signed integers (`mechanisms.md` 3.4)."""
+                        shares: RingShare) -> tuple[NDArray[np.int64], str]:
+        """Authorise, agree, add the plan's noise, open; read as signed integers (`mechanisms.md` 3.4). Also the noise's form."""
         self._guard.authorise(plan.event, inputs)
         self._agree(inputs)
-        source = release_bits(self._trio, self._release(number, mechanism, inputs))
-        return centred(open_ring(self._trio, shares + gaussian_noise(self._trio, source, plan.sampler, len(shares), np.uint32)))
+        made, fresh = self._gaussian.lacks(plan.sampler.digest, len(shares)), None
+        if made:
+            source = release_bits(self._trio, self._release(number, mechanism, inputs))
+            fresh = gaussian_noise(self._trio, source, plan.sampler, made, np.uint32)
+        noise = self._gaussian.take(plan.sampler.digest, len(shares), fresh)
+        form = gaussian_adder(plan.sampler, made, self.round_bytes) if made else "ahead"
+        return centred(open_ring(self._trio, shares + noise)), form
 
 
 def _weighted(trio: Trio, sums: RingShare, plan: SelectionPlan) -> RingShare:

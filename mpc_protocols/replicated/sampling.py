@@ -4,9 +4,10 @@ Both draw from a public table with shared uniform bits, which are free (`alias`)
 (`mechanisms.md` 1.5, 3.1, 3.3). Given U, they equal `mechanisms.selection.reference` and `mechanisms.gaussian.reference` on
 `AliasTable.table_order(U)`, bit for bit: the same integer law, with the uniform numbers in another order.
 
-    Gumbel    2^a K + V: 80 bits U and a bits V per candidate; 13 rounds and 408 ANDs a candidate (tree), 2 rounds to the ring
+    Gumbel    2^a K + V: 80 bits U and a bits V per candidate; 13 rounds, 401 ANDs a candidate (tree); the dither is
+              free; 2 rounds to the ring
     Gaussian  x = (1 - 2s) k = sum_j 2^j (k_j ^ s) - (2^t - 1) s: per part of the sampler 64 bits U and a sign s per cell.
-              sigma 10: 143 ANDs (ripple) or 249 (tree, 11 rounds); sigma 100: 192 or 294; 2 rounds to the ring
+              sigma 10: 143 ANDs (ripple) or 249 (tree, 11 rounds); sigma 100: 180 or 280; 2 rounds to the ring
 
 Ripple or tree: `sign.adder_for`, from the table's size, the number of cells and the worth of a round.
 

@@ -16,6 +16,7 @@ import numpy as np
 from mpc_protocols.functionality import Clique, Event, Handle, MarginalOracle, Setting
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.replicated import costs
+from mpc_protocols.replicated.ahead import GAUSSIAN_ROWS, GUMBEL_ROWS, Supply
 from mpc_protocols.replicated.answers import encode
 from mpc_protocols.replicated.contribution import blocks
 from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, TotalStep
@@ -36,7 +37,7 @@ class Rehearsal(MarginalOracle):
     """The ideal oracle, counting what three computing parties and `contributors` others would send.
 
     tally: clocks and bytes so far. marks: (rounds, bytes of all parties) after each measurement. shared_cells, signs, noise:
-    cells shared, cells compared over all selections, and noisy cells, which the time of a run follows.
+    cells shared, cells compared over all selections, and cells' noise made, which the time of a run follows.
     """
 
     def __init__(self, setting: Setting, table: InventedTable, contributors: int) -> None:
@@ -48,6 +49,7 @@ class Rehearsal(MarginalOracle):
         self.noise = 0
         self.marks: list[tuple[int, int]] = []
         self._ideal = IdealOracle(setting, table.counts, _Free())
+        self._gumbel, self._gaussian = Supply(GUMBEL_ROWS), Supply(GAUSSIAN_ROWS)
 
     @property
     def row_bound(self) -> int:
@@ -72,8 +74,9 @@ class Rehearsal(MarginalOracle):
         step, rounded = state.select_step(handles, answers, weights, penalties, epsilon)
         plan = state.plan_select(step)
         cells, signs = sum(map(len, rounded)), sum(int(np.count_nonzero(part)) for part in rounded)
+        made = self._gumbel.take((plan.a, plan.ring_bits), len(plan.kept)) if len(plan.kept) > 1 else 0
         costs.select(self.tally, len(step.to_bytes()), len(encode(rounded)), cells, signs, len(plan.kept), plan.a, plan.sign_bits,
-                     plan.ring_bits)
+                     plan.ring_bits, made=made)
         self.signs += signs
         return self._ideal.select(handles, answers, weights, penalties, epsilon)
 
@@ -81,8 +84,10 @@ class Rehearsal(MarginalOracle):
         state = self._ideal.state
         step = MeasureStep(state.next_number, tuple(handles), sigma2)
         cells = sum(map(state.cells, handles))
-        costs.measure(self.tally, len(step.to_bytes()), state.plan_measure(step).sampler, cells)
-        self.noise += cells
+        sampler = state.plan_measure(step).sampler
+        made = self._gaussian.take(sampler.digest, cells)
+        costs.measure(self.tally, len(step.to_bytes()), sampler, cells, made=made)
+        self.noise += made
         self.marks.append((self.tally.rounds, sum(self.tally.sent)))
         return self._ideal.measure(handles, sigma2)
 
@@ -90,9 +95,10 @@ class Rehearsal(MarginalOracle):
         state = self._ideal.state
         step = TotalStep(state.next_number, sigma2)
         sampler, announced = state.plan_total(step).sampler, len(step.to_bytes())
-        self.noise += 1
+        made = self._gaussian.take(sampler.digest, 1)
+        self.noise += made
         if state.shared:
-            costs.measure(self.tally, announced, sampler, 1)
+            costs.measure(self.tally, announced, sampler, 1, made=made)
             return self._ideal.total(sigma2)
         # nothing is shared yet: the smallest column travels for it, with an agreement of its own (`replicated.party`)
         smallest = (min(self.setting.sizes, key=lambda column: self.setting.sizes[column]),)

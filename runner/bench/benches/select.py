@@ -54,11 +54,11 @@ class Select(Kernel):
 
         weights, penalties = [Fraction(1)] * candidates, [Fraction(0)] * candidates
         if wire.me == LEADER:
-            oracle = ReplicatedOracle(wire, setting, local, _Free())
+            oracle = ReplicatedOracle(wire, setting, local, _Free(), ahead=False)
             handles = oracle.prepare(cliques)
             answers = [_answer(params, int(name)) for name in sizes]
             return Task(lambda: oracle.select(handles, answers, weights, penalties, _EPSILON), _in_range(candidates))
-        party = ComputingParty(wire, setting, local, _Free(), None)
+        party = ComputingParty(wire, setting, local, _Free(), None, ahead=False)
         step = parse(wire.receive_up_to(LEADER, MAX_BYTES))
         assert isinstance(step, PrepareStep)
         party.prepare(step)

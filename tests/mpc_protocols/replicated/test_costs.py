@@ -11,7 +11,7 @@ import pytest
 
 from mpc_protocols.mechanisms import gaussian
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.messages import EndStep, MeasureStep, PrepareStep
+from mpc_protocols.messages import EndStep, MeasureStep, PrepareStep, TotalStep
 from mpc_protocols.replicated import (
     absolute,
     argmax,
@@ -24,6 +24,7 @@ from mpc_protocols.replicated import (
     sampling,
     sign,
 )
+from mpc_protocols.replicated.ahead import GAUSSIAN_ROWS, GUMBEL_ROWS, Supply
 from mpc_protocols.replicated.bitslice import words_for
 from mpc_protocols.replicated.oracle import ReplicatedOracle
 from mpc_protocols.replicated.trio import Trio
@@ -143,6 +144,10 @@ def test_gaussian_costs(sigma2: Fraction, cells: int, round_bytes: int) -> None:
         assert tally.rounds <= 14
 
 
+ROUNDS = 4
+"""Selections and measurements of a run: the first two make noise, the others find it."""
+
+
 @pytest.mark.parametrize("contributors", [0, 2, 4])
 @pytest.mark.parametrize("row_cap", [10_000, 40_000_000])
 def test_a_whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int) -> None:
@@ -163,12 +168,13 @@ def test_a_whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap
 
     def body(oracle: ReplicatedOracle) -> None:
         handles = oracle.prepare(cliques)
-        step, _ = oracle.state.select_step(handles, answers, weights, penalties, epsilon)
-        steps.append(step)
-        plans.append(oracle.state.plan_select(step))
         worth.append(oracle.round_bytes)
-        oracle.select(handles, answers, weights, penalties, epsilon)
-        oracle.measure(handles[:2], sigma2)
+        for _ in range(ROUNDS):
+            step, _ = oracle.state.select_step(handles, answers, weights, penalties, epsilon)
+            steps.append(step)
+            plans.append(oracle.state.plan_select(step))
+            oracle.select(handles, answers, weights, penalties, epsilon)
+            oracle.measure(handles[:2], sigma2)
         oracle.total(sigma2)
 
     _, network = serve(body, [*PARTS, *CONTRIBUTORS[:contributors]], of)
@@ -177,13 +183,15 @@ def test_a_whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap
     assert fresh == cliques[:3]
     costs.pace(tally)
     costs.prepare(tally, len(PrepareStep(tuple(cliques)).to_bytes()), len(PrepareStep(tuple(fresh)).to_bytes()), [22, 20])
-    select, plan = steps[0], plans[0]
-    assert isinstance(select, SelectStep) and plan.kept == (0, 1, 2, 3)
-    assert plan.ring_bits == (32 if row_cap == 10_000 else 64)
-    costs.select(tally, len(select.to_bytes()), compressed[0], 45, 20, 4, plan.a, plan.sign_bits, plan.ring_bits,
-                 *worth)
-    costs.measure(tally, len(MeasureStep(1, (0, 1), sigma2).to_bytes()), gaussian.sampler(sigma2), 22, *worth)
-    costs.measure(tally, len(b'{"number":2,"sigma2":[10000,1],"step":"total"}'), gaussian.sampler(sigma2), 1, *worth)
+    gumbel, gaussians, sampler = Supply(GUMBEL_ROWS), Supply(GAUSSIAN_ROWS), gaussian.sampler(sigma2)
+    for number, (select, plan, answered) in enumerate(zip(steps, plans, compressed, strict=True)):
+        assert isinstance(select, SelectStep) and plan.kept == (0, 1, 2, 3)
+        assert plan.ring_bits == (64 if row_cap == 40_000_000 and number == 0 else plan.ring_bits)
+        made = [gumbel.take((plan.a, plan.ring_bits), 4), gaussians.take("all", 22)]
+        costs.select(tally, len(select.to_bytes()), answered, 45, 20, 4, plan.a, plan.sign_bits, plan.ring_bits, *worth, made[0])
+        costs.measure(tally, len(MeasureStep(2 * number + 1, (0, 1), sigma2).to_bytes()), sampler, 22, *worth, made[1])
+    total = TotalStep(2 * ROUNDS, sigma2)
+    costs.measure(tally, len(total.to_bytes()), sampler, 1, *worth, gaussians.take("all", 1))
     costs.end(tally, len(EndStep().to_bytes()))
     compare(tally, [network.traffic(i) for i in range(3 + contributors)])
     for contributor in range(3, 3 + contributors):
