@@ -89,7 +89,9 @@ class Ledger:
         """
         cap = cap or Cap()
         with self._transaction() as database:
-            entries = self._swept(database, reservation.dataset)
+            self._sweep(database)
+            # without a cap, years of other runs need not be read
+            entries = self._entries(database, reservation.dataset, None if cap != Cap() else reservation.run)
             others = [entry for entry in entries if entry.reservation.run != reservation.run]
             events = [begun for entry in entries if entry.reservation.run == reservation.run for begun in entry.events]
             earlier = sizes_of(events)
@@ -110,7 +112,8 @@ class Ledger:
         if not self.path.exists():
             return []
         with self._transaction() as database:
-            return self._swept(database, dataset)
+            self._sweep(database)
+            return self._entries(database, dataset)
 
     def alignments(self, dataset: str, counterparty: str) -> int:
         """How many alignments the dataset has computed with this counterparty."""
@@ -129,8 +132,8 @@ class Ledger:
                                      (reservation.dataset, reservation.run)).fetchone()
         return int(number)
 
-    def _swept(self, database: sqlite3.Connection, dataset: str | None) -> list[Entry]:
-        """The entries, after taking over all tallies and settling the computing parties' runs that are known to be dead."""
+    def _sweep(self, database: sqlite3.Connection) -> None:
+        """Take over all tallies, and settle the computing parties' runs that are known to be dead."""
         for number, computes in database.execute("SELECT number, computes FROM runs WHERE state = 'open'").fetchall():
             path = self._tally_path(number)
             dead = tally.abandoned(path)  # before reading: a process that lives may still append
@@ -141,13 +144,18 @@ class Ledger:
             if dead and computes:
                 database.execute("UPDATE runs SET state = 'settled' WHERE number = ?", (number,))
                 path.unlink()
+
+    def _entries(self, database: sqlite3.Connection, dataset: str | None, run: str | None = None) -> list[Entry]:
+        """The runs as they are on record, oldest first: of all datasets or of one, all of them or one."""
+        wanted = "(:dataset IS NULL OR dataset = :dataset) AND (:run IS NULL OR run = :run)"
+        names = {"dataset": dataset, "run": run}
         events: dict[int, list[Begun]] = {}
-        for run, name, what, rho, beta, detail, when in database.execute(
-                "SELECT run, id, what, rho, beta, detail, time FROM events ORDER BY rowid"):
+        for number, name, what, rho, beta, detail, when in database.execute(
+                "SELECT run, id, what, rho, beta, detail, time FROM events "
+                f"WHERE run IN (SELECT number FROM runs WHERE {wanted}) ORDER BY rowid", names):
             event = Event(what, Fraction(rho), Fraction(beta), json.loads(detail))
-            events.setdefault(run, []).append(Begun(event, name, when))
-        found = database.execute(f"SELECT number, {_FIELDS} FROM runs WHERE ? IS NULL OR dataset = ? ORDER BY number",
-                                 (dataset, dataset))
+            events.setdefault(number, []).append(Begun(event, name, when))
+        found = database.execute(f"SELECT number, {_FIELDS} FROM runs WHERE {wanted} ORDER BY number", names)
         return [_entry(fields, tuple(events.get(number, ()))) for number, *fields in found]
 
     def _take_over(self, database: sqlite3.Connection, number: int, begun: Sequence[Begun]) -> None:

@@ -162,8 +162,7 @@ class _Party:
         accountant = Accountant(plan.budget, record=self._recorder(journal))
         if self._name == self._study.leader.name:
             oracle = ReplicatedOracle(wire, setting, counts, accountant, self._observe)
-            release = synthesize(oracle, plan, self._observe, limit, accountant.events)
-            oracle.close()
+            release = synthesize(oracle, plan, self._observe, limit, accountant.events, oracle.close)
         else:
             opened = follow(wire, setting, counts, accountant, self._observe)
             release = self._receive(wire, limit)

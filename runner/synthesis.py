@@ -54,16 +54,18 @@ def row_limit(study: Study, custodians: int) -> int:
     return study.settings.synthetic_rows or 2 * custodians * study.privacy.max_rows
 
 
-def synthesize(oracle: MarginalOracle, plan: Plan, observe: Observe, most_rows: int, events: Sequence[Event]) -> Release:
+def synthesize(oracle: MarginalOracle, plan: Plan, observe: Observe, most_rows: int, events: Sequence[Event],
+               asked: Callable[[], None] = lambda: None) -> Release:
     """Run the plan on an oracle and sample the table.
 
-    events: the list that this party's accountant appends to.
+    events: the list that this party's accountant appends to. asked: called when the oracle has had its last question.
     """
     import numpy as np
 
     from runner.release import Release
 
     synthesis = _run(oracle, plan, observe)
+    asked()
     rows = min(synthesis.rows, most_rows)
     # sampling from the released model is post-processing: its seed is no secret and costs nothing
     codes = synthesis.model.sample(rows, np.random.default_rng(secrets.randbits(128)), targets=plan.workload.cliques)
