@@ -75,34 +75,57 @@ class _Targets:
         self._one_less[cells] = np.abs(surplus - 1) - size
 
     def exchange(self, table: Table, first: Table, second: Table, columns: list[int], changed: NDArray[np.intp]) -> None:
-        """Exchange `columns` between the rows first[i] and second[i] where that helps. `changed`: the targets it affects."""
-        part = (table[:, columns].astype(np.float64) @ self._strides[columns][:, changed]).astype(np.int32)
-        codes = self.codes[:, changed]
-        moved = []
-        batch = min(BATCH, max(1, len(table) // SHARE))
-        for start in range(0, len(first), batch):
-            a, b = first[start : start + batch], second[start : start + batch]
-            from_a, from_b, change = codes[a], codes[b], part[b] - part[a]
-            to_a, to_b = from_a + change, from_b - change
-            cost = self._one_less[from_a]
-            cost += self._one_less[from_b]
-            cost += self._one_more[to_a]
-            cost += self._one_more[to_b]
-            cost *= (change != 0) & (to_a != from_b)
-            good = cost.sum(axis=1) < -1e-3
-            left = np.concatenate((from_a[good], from_b[good])).reshape(-1)
-            entered = np.concatenate((to_a[good], to_b[good])).reshape(-1)
+        """Exchange `columns` between the rows first[i] and second[i] where that helps. `changed`: the targets it may affect.
+
+        No row is in two pairs, so what an exchange moves is known before any is made; only its price is not.
+        """
+        strides = np.zeros((table.shape[1], len(changed)), dtype=np.float64)
+        strides[columns] = self._strides[columns][:, changed]
+        kept = []
+        for start in range(0, len(first), BLOCK // 16):
+            a, b = first[start : start + BLOCK // 16], second[start : start + BLOCK // 16]
+            kept.append(start + self._judge(
+                self.codes.take(a, axis=0).take(changed, axis=1), self.codes.take(b, axis=0).take(changed, axis=1),
+                ((table.take(b, axis=0) - table.take(a, axis=0)).astype(np.float64) @ strides).astype(np.int32),
+                min(BATCH, max(1, len(table) // SHARE))))
+        pairs = np.concatenate(kept) if kept else first[:0]
+        a, b = first[pairs][:, None], second[pairs][:, None]
+        table[a, columns], table[b, columns] = table[b, columns], table[a, columns]
+        rows = np.concatenate((a, b)).reshape(-1)
+        self.codes[rows] = self._number(table[rows])
+
+    def _judge(self, from_a: Codes, from_b: Codes, change: Codes, batch: int) -> NDArray[np.intp]:
+        """Make the exchanges that help, as far as the counts are concerned; which of the pairs they are, ascending.
+
+        Arrays (pairs, targets): the cell of either row, and by how much the first one's changes, as the second one's does by the
+        opposite. Most exchanges leave most marginals as they are (two thirds on Adult), so only the cells that change are kept.
+        """
+        effective = (change != 0) & (from_a + change != from_b)
+        lengths = np.count_nonzero(effective, axis=1)
+        ends = np.concatenate(([0], np.cumsum(lengths)))
+        places = np.flatnonzero(effective)
+        left_a, left_b, change = from_a.reshape(-1)[places], from_b.reshape(-1)[places], change.reshape(-1)[places]
+        entered_a, entered_b = left_a + change, left_b - change
+        kept = []
+        for start in range(0, len(lengths), batch):
+            pairs = start + np.flatnonzero(lengths[start : start + batch])
+            if not len(pairs):
+                continue
+            cells = slice(ends[start], ends[pairs[-1] + 1])
+            cost = self._one_less.take(left_a[cells])
+            cost += self._one_less.take(left_b[cells])
+            cost += self._one_more.take(entered_a[cells])
+            cost += self._one_more.take(entered_b[cells])
+            good = np.add.reduceat(cost, ends[pairs] - ends[start]) < -1e-3
+            kept.append(pairs[good])
+            moved = np.repeat(good, lengths[pairs])
+            left = np.concatenate((left_a[cells][moved], left_b[cells][moved]))
+            entered = np.concatenate((entered_a[cells][moved], entered_b[cells][moved]))
             np.subtract.at(self._surplus, left, np.float32(1))
             np.add.at(self._surplus, entered, np.float32(1))
             self._price(left)
             self._price(entered)
-            a, b = a[good], b[good]
-            block = table[a[:, None], columns]
-            table[a[:, None], columns] = table[b[:, None], columns]
-            table[b[:, None], columns] = block
-            moved += [a, b]
-        rows = np.concatenate(moved) if moved else first[:0]
-        self.codes[rows] = self._number(table[rows])
+        return np.concatenate(kept) if kept else places[:0]
 
 
 def _pairs(table: Table, separator: list[int], sizes: list[int], rng: np.random.Generator) -> tuple[Table, Table]:
@@ -150,7 +173,7 @@ def balance(
     """Rearrange the rows of `table` (int64, rows x columns in domain order) in place, towards the model on the targets `cliques`.
 
     answers: gives the model's marginals of some cliques, flat row-major. Marginals inside the tree's cliques stay what they are.
-    Time: 0.3 s per sweep for 48,842 rows, 14 columns and 64 targets.
+    Time: 0.2 s per sweep for 48,842 rows, 14 columns and 64 targets.
     """
     held = [set(node) for node in tree.nodes]
     across = [clique for clique in cliques if not any(node.issuperset(clique) for node in held)]
