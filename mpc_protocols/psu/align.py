@@ -20,9 +20,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from mpc_protocols.errors import ProtocolAborted, StudyInvalid
+from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Guard
-from mpc_protocols.psu import dh2, florist, helper, row_order
+from mpc_protocols.psu import dh2, florist, helper, merge3, row_order
 from mpc_protocols.psu.dummies import PartyList, assemble, size_events
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
 from mpc_protocols.psu.group import Group
@@ -57,12 +57,16 @@ def align(wire: Wire, own: Identifiers | int | None, spec: AlignmentSpec, contex
     if spec.method == "row-order":
         result = row_order.align(wire, own if isinstance(own, int) else None, spec, context, entropy)
     elif spec.method == "merge3":
-        raise StudyInvalid('[alignment] via = "merge3" cannot be run yet')
+        kinds = own.kinds if isinstance(own, Identifiers) else ()
+        result = merge3.align(wire, None if mine is None else mine.entries, kinds, spec, context)
     elif isinstance(own, Identifiers) and mine is not None:
         result = _between_two(wire, own, mine, spec, context, group, entropy)
     else:
         result = _outside_two(wire, spec, context, entropy)
-    return replace(result, rows=result.rows if mine is None else result.rows[:mine.real], events=events)
+    rows = result.rows if mine is None else result.rows[:mine.real]
+    if len(np.unique(rows)) < len(rows):
+        raise ProtocolAborted("Two identifiers of this party were taken for one, by chance; start the run again.")
+    return replace(result, rows=rows, events=events)
 
 
 def _recipients(spec: AlignmentSpec, context: Context, me: int) -> list[str]:
