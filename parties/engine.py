@@ -1,9 +1,8 @@
-"""What runs the queries on a custodian's table: DuckDB inside this process, or a database server through ibis.
+"""What runs the queries on a custodian's table: DuckDB inside this process, or a database server (`postgres.py`).
 
-Files and DuckDB databases are read by the `duckdb` module itself: ibis would compile the same two statements after 0.5 s of
-imports in every party process. A server's dialect and driver are ibis's business, loaded only for such a table. Either way
-a table is opened for reading only, its rows are streamed in Arrow record batches, and nothing is fetched from the network
-but that table.
+Either way a table is opened for reading only, its rows are streamed in Arrow record batches, all statements of one opening see
+the same rows, and nothing is fetched from the network but that table. A DuckDB database is locked by who has it open: nobody
+writes it while a reader holds it, and a reader within one transaction sees one snapshot in any case.
 
 Errors are the libraries' own, which quote records and addresses: `source.py` is the only caller and forwards none of them.
 """
@@ -16,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from parties.names import parts
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -26,9 +27,11 @@ _SETTINGS = ("SET enable_progress_bar = false",  # stdout belongs to the runner
 
 
 class Engine(Protocol):
-    """An open table. fields: its columns' names as the engine knows them, in order."""
+    """An open table. fields: its columns' names as the engine knows them, in order. ordered: whether its rows have an order that
+    a second reading finds again."""
 
     fields: tuple[str, ...]
+    ordered: bool
 
     def stream(self, fields: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         """These columns of all rows, in the table's order, in batches of at most `rows` rows."""
@@ -43,6 +46,8 @@ class Engine(Protocol):
 class DuckDB:
     """A CSV or Parquet file, or a table of a DuckDB database. spill: a folder for what a query cannot keep in memory."""
 
+    ordered = True  # DuckDB keeps a table's order of insertion
+
     def __init__(self, database: Path | None, table: str, spill: str) -> None:
         import duckdb
 
@@ -51,6 +56,7 @@ class DuckDB:
         try:
             for statement in _SETTINGS:
                 self._connection.execute(statement)
+            self._connection.begin()
             self._table = table
             relation = self._connection.sql(f"SELECT * FROM {table}")
             self.fields: tuple[str, ...] = tuple(relation.columns)
@@ -74,7 +80,7 @@ class DuckDB:
     @classmethod
     def database(cls, path: Path, table: str, spill: str) -> DuckDB:
         """A table or view (`people`, or `schema.people`) of a database, opened read-only."""
-        return cls(path, ".".join(map(_quoted, table.split("."))), spill)
+        return cls(path, ".".join(map(_quoted, parts(table))), spill)
 
     def stream(self, fields: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         """See `Engine`."""
@@ -109,40 +115,3 @@ def _literal(text: str) -> str:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-class Server:
-    """A table of a database server, through ibis."""
-
-    def __init__(self, url: str, table: str) -> None:
-        import ibis
-
-        # the server itself refuses to write in this connection
-        self._connection: Any = ibis.connect(url, options="-c default_transaction_read_only=on")
-        try:
-            database, _, name = table.rpartition(".")
-            self._table: Any = self._connection.table(name, database=database or None)
-            self.fields: tuple[str, ...] = tuple(self._table.columns)
-        except BaseException:
-            self.close()
-            raise
-
-    def stream(self, fields: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-        """See `Engine`. Through a server-side cursor."""
-        reader: Iterator[pa.RecordBatch] = self._table.select(*fields).to_pyarrow_batches(chunk_size=rows)
-        return reader
-
-    def units(self, field: str, bound: int) -> tuple[bool, bool]:
-        """See `Engine`. Pushed down: one row comes back."""
-        column = self._table[field]
-        if column.type().is_string():
-            column = column.nullif("")
-        groups = self._table.select(unit=column).group_by("unit").aggregate(size=lambda table: table.count())
-        answer = groups.aggregate(above=((groups.size > bound) & groups.unit.notnull()).any(), absent=groups.unit.isnull().any())
-        (row,) = answer.to_pyarrow().to_pylist()
-        return bool(row["above"]), bool(row["absent"])
-
-    def close(self) -> None:
-        """See `Engine`."""
-        with suppress(Exception):
-            self._connection.disconnect()

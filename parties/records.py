@@ -67,7 +67,7 @@ def read(source: Source, domain: Domain, policy: IdentifierPolicy | None, *, max
     import numpy as np
 
     seen = inspect(source, domain, keys=policy.columns if policy is not None else ())
-    for sentence in seen.problems:
+    for sentence in (*seen.problems, *_unordered(source, policy)):
         raise DataRefused(sentence)
     scan, reader = _scan(source, domain, policy, max_rows, allow_empty)
     kept: dict[str, list[Codes]] = {name: [] for name in domain.names}
@@ -98,12 +98,13 @@ def validate(source: Source, domain: Domain, policy: IdentifierPolicy | None, *,
     names = policy.columns if policy is not None else ()
     seen = inspect(source, domain, keys=names)
     known = policy if all(name in source.columns for name in names) else None
+    problems = [*seen.problems, *_unordered(source, policy)]
     if not seen.found:
-        return list(seen.problems)
+        return problems
     scan, reader = _scan(source, domain.subset(seen.found), known, max_rows, allow_empty)
     for _ in scan.blocks(block_rows, stop=False):
         pass
-    problems = [*seen.problems, *scan.problems()]
+    problems += scan.problems()
     if known is not None and reader is not None and not problems and known.duplicates == "refuse" and reader.finish().duplicates:
         problems.append(f"{source.label} {known.repeated()}")
     return problems
@@ -114,6 +115,14 @@ def code_type(column: Column) -> type[np.uint8 | np.uint16 | np.uint32]:
     import numpy as np
 
     return np.uint8 if column.size <= 1 << 8 else np.uint16 if column.size <= 1 << 16 else np.uint32
+
+
+def _unordered(source: Source, policy: IdentifierPolicy | None) -> list[str]:
+    """A table of a server has no order, and what it happens to give would join different people without a sign of it."""
+    if policy is not None or source.ordered:
+        return []
+    return [f'{source.label} is a table whose rows have no order, so [alignment] method = "row-order" cannot use it; name a view '
+            "with ORDER BY, or align by identifiers."]
 
 
 def _scan(source: Source, domain: Domain, policy: IdentifierPolicy | None, max_rows: int,

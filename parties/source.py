@@ -1,7 +1,9 @@
 """A custodian's table where it lives, opened read-only and streamed in blocks.
 
-A file and a database look alike: CSV and Parquet files and DuckDB databases are read by DuckDB inside this process,
-PostgreSQL through ibis and a server-side cursor (`engine.py`). A source is streamed in bounded Arrow record batches; nothing
+A file and a database look alike: CSV and Parquet files and DuckDB databases are read by DuckDB inside this process
+(`engine.py`), PostgreSQL by its own protocol (`postgres.py`), so that no custodian ever exports its records. Whatever is asked
+of a source is answered about the same rows: a file that changes meanwhile is refused, a database is read in one snapshot. A
+source is streamed in bounded Arrow record batches; nothing
 holds more than a few blocks, whatever the number of rows (a GROUP BY on the unit's identifier may spill to a private
 temporary folder, which `close` removes; a process that ends while a thread still reads calls `remove_spills`).
 
@@ -32,7 +34,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
-from parties.engine import DuckDB, Engine, Server
+from parties.engine import DuckDB, Engine
+from parties.names import parts
+from parties.postgres import Server, UnknownType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,6 +52,9 @@ _CSV_FAULTS = {
     "invalid unicode": "is not UTF-8 text",
     "Maximum line size": "is longer than 2 MB",
 }
+
+_NO_TABLE = ("42P01", "3F000")  # SQLSTATE: undefined table, undefined schema
+_NO_RIGHT = "42501"
 
 T = TypeVar("T")
 
@@ -96,6 +103,11 @@ def locate(data: str | os.PathLike[str] | Mapping[str, object], base: Path | Non
     url, table = data.get("url"), data.get("table")
     if not isinstance(url, str) or not isinstance(table, str) or not url or not table:
         raise StudyInvalid("data needs both url and table, and both must be text.")
+    try:
+        parts(table)
+    except ValueError:
+        raise StudyInvalid("data.table must be a table's name: people, schema.people, or with quotation marks around a part that "
+                           'holds a dot or a quotation mark (doubled).') from None
     scheme = url.partition("://")[0]
     if scheme == "duckdb":
         path = base / unquote(url.removeprefix("duckdb://").partition("?")[0])
@@ -189,12 +201,15 @@ class Source:
     def _unopened(self, error: Exception) -> str:
         location = self.location
         if isinstance(error, ImportError):
-            return (f"{self.label} cannot be read without its driver; install it with "
-                    "python -m pip install 'ibis-framework[postgres]'.")
-        if type(error).__name__ in ("CatalogException", "TableNotFound"):
-            return f"{self.label} does not exist in this database (a table of another schema is written schema.table)."
+            return f"{self.label} cannot be read without its driver; install it with python -m pip install 'psycopg[binary]'."
+        state = getattr(error, "sqlstate", None)
+        if type(error).__name__ == "CatalogException" or state in _NO_TABLE:
+            return (f"{self.label} does not exist in this database (capitals count, and a table of another schema is written "
+                    "schema.table).")
+        if state == _NO_RIGHT:
+            return f"{self.label} may not be read by this user; the database's owner can grant it SELECT on the table."
         if location.kind == "postgres":
-            return f"{self.label} cannot be opened; check the address, the user and its right to read, and that the server runs."
+            return _unreached(location.label, str(error))
         if location.kind == "duckdb":
             return f"{self.label} cannot be opened: not a DuckDB database, or another process has it open for writing."
         return self._unread(error)
@@ -207,6 +222,15 @@ class Source:
             return f"{self.label} cannot be read in the memory and the space for temporary files that this machine has."
         if self.location.kind == "parquet":
             return f"{self.label} is not a whole Parquet file, or it is encrypted or damaged."
+        if isinstance(error, UnknownType):
+            return (f'{self.label}, column "{error.column}": data of type {error.kind} cannot be read; a view can convert them '
+                    "to text or numbers.")
+        if getattr(error, "sqlstate", None) == _NO_RIGHT:
+            return f"{self.label} may not be read by this user; the database's owner can grant it SELECT on the table's columns."
+        if self.location.kind == "postgres" and type(error).__name__ == "ArrowInvalid":
+            return f"{self.label} holds a date or a moment that is infinite or before the year 1; a view can leave it out."
+        if self.location.kind == "postgres" and type(error).__name__ in ("OperationalError", "AdminShutdown", "CrashShutdown"):
+            return f"{self.label}: the connection to the server ended before the last row was read; run again when it is back."
         if self.location.kind != "csv":
             return f"{self.label} could not be read to its end; check the database and this user's right to read."
         text = str(error)
@@ -244,6 +268,11 @@ class Source:
     def _field(self, name: str) -> str:
         return self._open().fields[self.columns.index(name)]
 
+    @property
+    def ordered(self) -> bool:
+        """Whether the rows have an order, which another owner's rows could follow: those of a server's table have none."""
+        return self._open().ordered
+
     def units(self, name: str, bound: int) -> tuple[bool, bool]:
         """Whether some value of the column has more than `bound` rows, and whether some row has none. One pass, pushed down."""
         engine, field = self._open(), self._field(name)
@@ -256,6 +285,17 @@ class Source:
         with _text(self.location.path) as file:
             places = _lines(csv.reader(file), set(rows), len(self.columns) == 1)
         return {row: places.get(row, f"record {row + 1}") for row in rows}
+
+
+def _unreached(label: str, text: str) -> str:
+    """Why no connection came about; of the driver's text only what it recognises is kept."""
+    if "password" in text or "authentication" in text or "no pg_hba.conf entry" in text:
+        return f"{label} cannot be opened: the server does not admit this user with this password; check data.url."
+    if "SSL" in text or "certificate" in text:
+        return f"{label} cannot be opened: no encrypted connection to the server came about; check sslmode in data.url."
+    if "does not exist" in text:
+        return f"{label} cannot be opened: the server has no such database or user; check data.url."
+    return f"{label} cannot be opened; check the address, the user and its right to read, and that the server runs."
 
 
 def _text(path: Path) -> Any:

@@ -6,7 +6,20 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.postgres import Postgres, available, binaries
 from tests.trio import Trio
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server."""
+    if reason := available():
+        pytest.skip(reason)
+    folder = binaries()
+    assert folder is not None
+    server = Postgres(folder)
+    yield server
+    server.stop()
 
 
 @pytest.fixture(scope="session")

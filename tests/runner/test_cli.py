@@ -319,6 +319,6 @@ def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
 
 def test_start_up_is_light() -> None:
     script = ("import sys; from runner.__main__ import main; code = main(['--help']); "
-              "heavy = {'numpy', 'pandas', 'pyarrow', 'ibis', 'duckdb', 'networkx', 'cryptography', 'mpyc', 'mpmath', 'rich'}; "
+              "heavy = {'numpy', 'pandas', 'psycopg', 'duckdb', 'networkx', 'cryptography', 'mpyc', 'mpmath', 'rich'}; "
               "sys.exit(code or bool(heavy & set(sys.modules)))")
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, cwd=ROOT).returncode == 0
