@@ -34,7 +34,7 @@ from mpc_protocols.functionality import Event
 _Number = TypeVar("_Number", float, Decimal)
 
 _DIGITS = 60
-_SEARCHED = 40  # digits while the best order is searched for
+_SEARCHED = 22  # digits while the best order is searched for
 _KEPT = 17  # significant decimal digits of a converted number, after rounding to the safe side
 
 
@@ -94,7 +94,7 @@ def _least(cost: Callable[[_Number], _Number], low: _Number, high: _Number, gold
     """Where between low and high, some 100 apart, the cost is about least: golden section."""
     left, right = high - golden * (high - low), low + golden * (high - low)
     at_left, at_right = cost(left), cost(right)
-    for _ in range(70):  # to 2e-13, which the cost feels squared
+    for _ in range(60):  # to 3e-11, which the cost feels squared
         if at_left <= at_right:
             high, right, at_right = right, left, at_left
             left = high - golden * (high - low)

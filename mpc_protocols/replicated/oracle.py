@@ -16,8 +16,9 @@ Who learns what, threat model and assumption: `party`. `follow` returns what was
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from types import TracebackType
 
 import numpy as np
@@ -31,7 +32,6 @@ from mpc_protocols.replicated.contribution import send_contribution
 from mpc_protocols.replicated.party import LEADER, ComputingParty, Observe
 from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, PublicState, SelectStep, Step, TotalStep, parse
 from mpc_protocols.vertical.functionality import VerticalData
-from mpc_protocols.vertical.source import VerticalContributor
 from mpc_protocols.wire import Wire
 
 
@@ -162,7 +162,7 @@ def contribute(wire: Wire, setting: Setting, counts: LocalCounts | VerticalData)
 
     Raises `ProtocolAborted` (an unexpected message), `DataRefused` (own counts), `PeerLost`.
     """
-    vertical = VerticalContributor(wire, setting, counts) if isinstance(counts, VerticalData) else None
+    send = _sender(wire, setting, counts)
     while True:
         step = parse(wire.receive_up_to(LEADER, MAX_BYTES))
         if isinstance(step, EndStep):
@@ -175,8 +175,13 @@ def contribute(wire: Wire, setting: Setting, counts: LocalCounts | VerticalData)
             independent = False
         if not independent:
             raise ProtocolAborted("The leading party asked a contributor for marginals that are not to be shared; stop the run.")
-        if isinstance(counts, VerticalData):
-            assert vertical is not None
-            vertical.send(step.cliques)
-        else:
-            send_contribution(wire, setting, counts, step.cliques)
+        send(step.cliques)
+
+
+def _sender(wire: Wire, setting: Setting, counts: LocalCounts | VerticalData) -> Callable[[Sequence[Clique]], None]:
+    """How a contributor shares marginals; as with the parties that compute, vertical data loads what it needs."""
+    if isinstance(counts, VerticalData):
+        from mpc_protocols.vertical.source import VerticalContributor
+
+        return VerticalContributor(wire, setting, counts).send
+    return partial(send_contribution, wire, setting, counts)

@@ -44,7 +44,6 @@ from mpc_protocols.replicated.sampling import gaussian_adder, gaussian_noise, gu
 from mpc_protocols.replicated.trio import Trio, UInt
 from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, PublicState, SelectStep, TotalStep
 from mpc_protocols.vertical.functionality import VerticalData
-from mpc_protocols.vertical.source import VerticalMarginals
 from mpc_protocols.wire import Wire
 
 LEADER = 1
@@ -53,6 +52,15 @@ Observe = Callable[..., None]
 
 def silent(phase: str, event: str, **fields: object) -> None:
     """Observes nothing."""
+
+
+def _source(trio: Trio, setting: Setting, counts: LocalCounts | VerticalData | None) -> MarginalSource:
+    """Where shares of marginals come from. What vertical data needs, a fifth of this package, is imported for such data only."""
+    if isinstance(counts, VerticalData):
+        from mpc_protocols.vertical.source import VerticalMarginals
+
+        return VerticalMarginals(trio, setting, counts)
+    return SharedMarginals(trio, setting, counts)
 
 
 class ComputingParty:
@@ -74,8 +82,7 @@ class ComputingParty:
         self._trio.round_bytes = self._noise.round_bytes = round_worth(self._delay)
         self._guard = guard
         self._observe = observe or silent
-        self._marginals: MarginalSource = (VerticalMarginals(self._trio, setting, counts) if isinstance(counts, VerticalData)
-                                           else SharedMarginals(self._trio, setting, counts))
+        self._marginals = _source(self._trio, setting, counts)
         self._gumbel, self._gaussian = Stock(GUMBEL_ROWS if ahead else 0), Stock(GAUSSIAN_ROWS if ahead else 0)
         self._observe("agree", "paced", delay_us=self._delay, round_bytes=self.round_bytes)
 
