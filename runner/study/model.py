@@ -50,11 +50,15 @@ class DataLocation:
 
 @dataclass(frozen=True)
 class Unit:
-    """The privacy unit: one row (`id` is None), or an identifier with bounds on its rows and custodians."""
+    """The privacy unit: one row (`id` is None), or an identifier with bounds on its rows and custodians.
+
+    identifier: the key columns of a vertical study, whose unit is one identifier: one row of the joined table.
+    """
 
     id: str | None = None
     max_rows: int = 1
     max_custodians: int = 1
+    identifier: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -64,6 +68,8 @@ class Unit:
     @property
     def words(self) -> str:
         """The unit in words, as reports state it."""
+        if self.identifier:
+            return f"everything that the owners hold under one identifier ({', '.join(self.identifier)})"
         if self.id is None:
             return "one row"
         return (f"everybody who shares one {self.id}: at most {self.max_rows} rows per custodian, "
@@ -94,7 +100,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Alignment:
-    """[alignment], vertical partitions only (`psu.md` 3-5)."""
+    """[alignment], vertical partitions only (`psu.md` 3-5). id, normalise: empty with method = "row-order"."""
 
     method: Literal["psu", "row-order"]
     via: Literal["auto", "florist", "dh2", "merge3", "helper"]
@@ -104,9 +110,21 @@ class Alignment:
     normalise: tuple[str, ...]
     security: Literal["semi-honest", "proofs"]
     min_size: int
-    size_epsilon: float | None
-    size_delta: float | None
+    size_epsilon: Fraction
+    size_delta: Fraction
     pad_to: int | Mapping[str, int] | None
+
+    def public(self, adjacency: Adjacency) -> dict[str, Any]:
+        """JSON-able form with every default filled in; keys that have no meaning here are left out."""
+        form: dict[str, Any] = {"method": self.method, "population": self.population, "min_size": self.min_size}
+        if self.method == "psu":
+            form |= {"via": self.via, "id": list(self.id), "duplicates": self.duplicates, "normalise": list(self.normalise),
+                     "security": self.security}
+        if adjacency == "add-remove":
+            form |= {"size_epsilon": float(self.size_epsilon), "size_delta": float(self.size_delta)}
+            if self.pad_to is not None:
+                form["pad_to"] = self.pad_to if isinstance(self.pad_to, int) else dict(self.pad_to)
+        return form
 
 
 @dataclass(frozen=True)
@@ -196,13 +214,15 @@ class Study:
             "privacy": {
                 "epsilon": float(self.privacy.epsilon), "delta": float(self.privacy.delta),
                 "adjacency": self.privacy.adjacency, "max_rows": self.privacy.max_rows,
-                "unit": "row" if unit.id is None else {"id": unit.id, "max_rows": unit.max_rows,
-                                                       "max_custodians": unit.max_custodians},
+                "unit": {"identifier": list(unit.identifier)} if unit.identifier else "row" if unit.id is None else {
+                    "id": unit.id, "max_rows": unit.max_rows, "max_custodians": unit.max_custodians},
             },
             "workload": dict(self.workload_spec),
             self.algorithm: {key: value for key in ALGORITHMS[self.algorithm]
                              if (value := getattr(self.settings, key)) is not None},
             "domain": self.domain.to_spec(),
+            **({"alignment": self.alignment.public(self.privacy.adjacency)} if self.alignment is not None else {}),
             "session": dict(vars(self.session)),
-            "party": [{"name": party.name, "address": party.address, "compute": party.compute} for party in self.parties],
+            "party": [{"name": party.name, "address": party.address, "compute": party.compute,
+                       **({"columns": list(party.columns)} if party.columns is not None else {})} for party in self.parties],
         }

@@ -19,13 +19,13 @@ from runner.failures import reason
 from runner.study.model import ADAPTIVE, ALGORITHMS, Privacy, Session, Settings, Study, Unit
 from runner.study.parties import read_parties
 from runner.study.table import Table, nearest, read_toml, shown
-from runner.study.vertical import read_alignment
+from runner.study.vertical import fit_study, read_alignment
 from synth.domain import Column, Domain, column_from_spec
 from synth.workload import MOST_CANDIDATES, Workload
 
 BACKENDS = ("replicated", "shamir", "additive", "paillier", "ideal")
 PARTITIONS = ("horizontal", "vertical")
-AVAILABLE = {"algorithm": tuple(ALGORITHMS), "backend": ("replicated", "ideal"), "partition": ("horizontal",)}
+AVAILABLE = {"algorithm": tuple(ALGORITHMS), "backend": ("replicated", "ideal"), "partition": PARTITIONS}
 """What this version runs."""
 WORKLOAD = ("cliques", "degree", "count", "seed")
 SECTIONS = ("study", "privacy", "workload", *ALGORITHMS, "domain", "alignment", "session", "party")
@@ -80,11 +80,17 @@ def _read(path: Path) -> tuple[Study | None, list[str]]:
         _workload(workload, names, domain)
     alignment = None
     if partition == "vertical" and "alignment" in root:
-        alignment = read_alignment(tree["alignment"], str(path), found, privacy.adjacency)
+        alignment = read_alignment(tree["alignment"], str(path), found, privacy)
+    elif partition == "vertical":
+        root.problem('has no [alignment] table, and partition = "vertical" needs one: method = "psu" and the name of the id '
+                     'column, or method = "row-order"')
     elif "alignment" in root:
         root.problem('[alignment] has no meaning with partition = "horizontal"; remove it')
     session = _session(section("session", ("connect_s", "silence_s", "tls")))
     parties = read_parties(tree["party"], path, found, backend, partition, session.tls, domain) if "party" in root else ()
+    if alignment is not None:
+        given = tree["privacy"].get("unit") if isinstance(tree.get("privacy"), dict) else None
+        privacy = fit_study(alignment, str(path), found, privacy, given, domain, parties, backend)
     if found or domain is None:
         return None, found
     return Study(path, name, algorithm, backend, partition, privacy, workload.raw, settings, domain, alignment, session,

@@ -1,60 +1,139 @@
-"""The [alignment] table of a vertical study (DESIGN section 7, `psu.md` 3-5)."""
+"""The [alignment] table of a vertical study and what follows from it for the rest (DESIGN sections 6 and 7, `psu.md` 3-5).
+
+What can be told from the study file alone is told here. Who owns which column may be known only when the parties meet, because
+a party's data and so its columns may stand in its private file: `runner.study.owners` judges that, with the same words.
+Standard library only.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Any, cast
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, cast
 
-from runner.study.model import Alignment
-from runner.study.table import Table, shown
+from mpc_protocols.psu.phone import CALLING_CODES
+from runner.study.model import Alignment, Party, Privacy, Unit
+from runner.study.owners import misfits_of_via, several_owners
+from runner.study.table import Table, nearest, shown
+
+if TYPE_CHECKING:
+    from synth.domain import Domain
 
 KEYS = ("method", "via", "id", "population", "duplicates", "normalise", "security", "min_size", "size_epsilon",
         "size_delta", "pad_to")
 NORMALISE = ("text", "exact", "name", "email", "date")
+MIN_SIZE = 1000
+SIZE_EPSILON, SIZE_DELTA = 0.1, 1e-9
+_PSU_ONLY = ("via", "id", "duplicates", "normalise", "security", "pad_to")
 
 
-def read_alignment(raw: object, file: str, problems: list[str], adjacency: str) -> Alignment:
+def read_alignment(raw: object, file: str, problems: list[str], privacy: Privacy) -> Alignment:
     """The table with its defaults; every problem is noted."""
     table = Table(raw, file, "[alignment]", KEYS, problems)
-    composite = isinstance(table.raw.get("id"), list)
-    names = table.texts("id") if composite else (table.text("id", expected="a column's name or a list of them"),)
-    if adjacency == "replace":
+    method = table.choice("method", ("psu", "row-order"))
+    names: tuple[str, ...] = ()
+    if method == "row-order":
+        for key in _PSU_ONLY:
+            if key in table:
+                table.problem('has no meaning with method = "row-order", which joins the tables row by row; remove it', key)
+    elif isinstance(table.raw.get("id"), list):
+        names = table.texts("id")
+    else:
+        names = (table.text("id", expected="the name of the identifier's column, or a list of names"),)
+    if privacy.adjacency == "replace":
         for key in ("size_epsilon", "size_delta", "pad_to"):
             if key in table:
-                table.problem('belongs to adjacency = "add-remove": with "replace", sizes are public', key)
+                table.problem('belongs to adjacency = "add-remove": with "replace", list sizes are public', key)
+    population = table.choice("population", ("intersection", "union"), "intersection")
+    if method == "row-order" and population == "union":
+        table.problem('= "union" has no meaning with method = "row-order": every row is at every owner; remove it', "population")
+    via = table.choice("via", ("auto", "florist", "dh2", "merge3", "helper"), "auto")
+    security = table.choice("security", ("semi-honest", "proofs"), "semi-honest")
+    if security == "proofs" and via != "dh2":
+        table.problem(f'= "proofs" needs via = "dh2", the only protocol that has them, got via = {shown(via)}', "security")
+    min_size = table.integer("min_size", MIN_SIZE, low=1)
+    if min_size > privacy.max_rows:
+        table.problem(f"= {min_size:,} is more than [privacy] max_rows = {privacy.max_rows:,}, the most rows of an owner",
+                      "min_size")
     return Alignment(
-        method=cast(Any, table.choice("method", ("psu", "row-order"))),
-        via=cast(Any, table.choice("via", ("auto", "florist", "dh2", "merge3", "helper"), "auto")),
-        id=names,
-        population=cast(Any, table.choice("population", ("intersection", "union"), "intersection")),
+        method=cast(Any, method), via=cast(Any, via), id=names, population=cast(Any, population),
         duplicates=cast(Any, table.choice("duplicates", ("refuse", "first"), "refuse")),
-        normalise=_normalise(table, len(names)),
-        security=cast(Any, table.choice("security", ("semi-honest", "proofs"), "semi-honest")),
-        min_size=table.integer("min_size", 1000, low=1),
-        size_epsilon=float(table.number("size_epsilon")) if "size_epsilon" in table else None,
-        size_delta=float(table.number("size_delta", below=1.0)) if "size_delta" in table else None,
-        pad_to=_pad_to(table),
+        normalise=_normalise(table, len(names)), security=cast(Any, security), min_size=min_size,
+        # 20 and 1/2: beyond them the noise on a size would hide nothing (`psu.md` 3)
+        size_epsilon=_decimal(table.number("size_epsilon", SIZE_EPSILON, below=20.0)),
+        size_delta=_decimal(table.number("size_delta", SIZE_DELTA, below=0.5)),
+        pad_to=_pad_to(table, min_size, privacy.max_rows),
     )
+
+
+def fit_study(alignment: Alignment, file: str, problems: list[str], privacy: Privacy, unit_given: object, domain: Domain | None,
+              parties: tuple[Party, ...], backend: str) -> Privacy:
+    """What a vertical study's other tables must have; returns its [privacy], whose unit is one identifier."""
+    if isinstance(unit_given, dict):
+        Table({}, file, "[privacy] unit", (), problems).problem(
+            "must be left out of a vertical study: its unit is one identifier of [alignment] id, with one row at each owner")
+    table = Table({}, file, "[alignment]", (), problems)
+    if domain is not None:
+        for name in alignment.id:
+            if name in domain:
+                table.problem(f'= "{name}" is also a column of the domain: identifiers only align records and are not modelled; '
+                              "take it out of the domain, or give the data a copy under another name", "id")
+        if alignment.population == "union" and alignment.method == "psu":
+            _union(table, domain)
+    if isinstance(alignment.pad_to, Mapping):
+        names = [party.name for party in parties]
+        for name in alignment.pad_to:
+            if name not in names:
+                table.problem(f'names "{name}", which is not a party{nearest(name, names)}', "pad_to")
+    owned: dict[str, list[str]] = {}
+    for party in parties:
+        for column in party.columns or ():
+            owned.setdefault(column, []).append(party.name)
+    for column, owners in owned.items():
+        if len(owners) > 1:
+            problems.append(f"{file}: {several_owners(column, owners)}")
+    sure = [party.name for party in parties if party.columns is not None or party.data is not None]
+    problems += [f"{file}: {sentence}" for sentence in misfits_of_via(alignment, backend, parties, sure)]
+    return replace(privacy, unit=Unit(identifier=alignment.id))
+
+
+def _union(table: Table, domain: Domain) -> None:
+    unfit = [name for name, column in zip(domain.names, domain.columns, strict=True) if not column.missing]
+    if unfit:
+        more = f" and {len(unfit) - 3} more" if len(unfit) > 4 else ""
+        shown_names = unfit if len(unfit) <= 4 else unfit[:3]
+        table.problem('= "union" needs a code for what an owner does not know of a record: declare missing = true for the column'
+                      f"{'s' * (len(unfit) > 1)} {', '.join(shown_names)}{more} (kind numeric or categorical)", "population")
 
 
 def _normalise(table: Table, columns: int) -> tuple[str, ...]:
     given = table.raw.get("normalise", "text")
     rules = [given] * columns if isinstance(given, str) else given
-    if (isinstance(rules, list) and len(rules) == columns
-            and all(isinstance(rule, str) and (rule in NORMALISE or re.fullmatch(r"phone:[A-Z]{2}", rule)) for rule in rules)):
+    if isinstance(rules, list) and len(rules) == columns and all(isinstance(rule, str) and _is_rule(rule) for rule in rules):
         return tuple(rules)
-    words = ", ".join(NORMALISE)
-    table.problem(f'must be {words} or "phone:CC", or a list, one per column of id, got {shown(given)}', "normalise")
+    if columns or "normalise" in table:
+        table.problem(f'must be {", ".join(NORMALISE)} or "phone:CC" with a country such as "phone:FR", or a list, one per '
+                      f"column of id, got {shown(given)}", "normalise")
     return ("text",) * columns
 
 
-def _pad_to(table: Table) -> int | Mapping[str, int] | None:
+def _is_rule(rule: str) -> bool:
+    return rule in NORMALISE or (rule.startswith("phone:") and rule.removeprefix("phone:") in CALLING_CODES)
+
+
+def _pad_to(table: Table, min_size: int, max_rows: int) -> int | Mapping[str, int] | None:
     given = table.raw.get("pad_to")
     if given is None:
         return None
     sizes = list(given.values()) if isinstance(given, dict) else [given]
-    if sizes and all(isinstance(size, int) and not isinstance(size, bool) and size >= 1 for size in sizes):
+    if sizes and all(isinstance(size, int) and not isinstance(size, bool) and min_size <= size <= max_rows for size in sizes):
         return cast("int | Mapping[str, int]", given)
-    table.problem(f"must be a whole number, or one per party, got {shown(given)}", "pad_to")
+    table.problem(f"must be a whole number from min_size = {min_size:,} to max_rows = {max_rows:,}, or a table of such numbers, "
+                  f"one per owner, got {shown(given)}", "pad_to")
     return None
+
+
+def _decimal(number: float | int) -> Fraction:
+    """The decimal number that the file holds, exactly."""
+    return Fraction(str(number))

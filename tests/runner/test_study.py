@@ -61,7 +61,7 @@ BAD = {
     "table of another": (('algorithm = "aim"', 'algorithm = "mwem"'), '[aim] has no meaning with algorithm = "mwem"'),
     "backend not yet": (('"replicated"', '"shamir"'),
                         '"shamir" cannot be run by this version yet; available: "replicated" and "ideal"'),
-    "vertical": (('"horizontal"', '"vertical"'), '"vertical" cannot be run by this version yet; available: "horizontal"'),
+    "vertical": (('"horizontal"', '"vertical"'), 'has no [alignment] table, and partition = "vertical" needs one'),
     "epsilon zero": (("epsilon = 1.0", "epsilon = 0"), "[privacy] epsilon must be a number greater than 0, got 0"),
     "epsilon negative": (("epsilon = 1.0", "epsilon = -2.5"), "greater than 0, got -2.5"),
     "epsilon infinite": (("epsilon = 1.0", "epsilon = inf"), "greater than 0, got inf"),

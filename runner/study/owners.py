@@ -1,0 +1,127 @@
+"""Who owns which column of a vertical study, and whether its alignment can be run by these owners (DESIGN 6 and 7).
+
+The rules are public and every party applies them to the same announcements, so all refuse alike (exit 10): each column of the
+domain has exactly one owner; two to eight owners; a protocol that these owners can run. A partition that is vertical and
+horizontal at once (some columns at several owners) is refused by the first rule: it would count one person's values twice or
+leave open whose hold. Rows of different people are no matter of columns: `population` says which people the table is about.
+Standard library only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mpc_protocols.errors import StudyInvalid
+
+if TYPE_CHECKING:
+    from mpc_protocols.psu.functionality import Method
+    from runner.study.model import Alignment, Party, Study
+
+MOST_OWNERS = 8
+TWO_OWNERS = ("florist", "dh2", "helper")
+"""Protocols of exactly two owners."""
+
+
+@dataclass(frozen=True)
+class Ownership:
+    """Public. owners: names, in the study's order. columns: every column of the domain, in its order, with its owner's name."""
+
+    owners: tuple[str, ...]
+    columns: Mapping[str, str]
+
+    def of(self, owner: str) -> tuple[str, ...]:
+        """The columns of one owner, in the domain's order."""
+        return tuple(column for column, name in self.columns.items() if name == owner)
+
+
+def via_of(study: Study) -> Method:
+    """The method that runs. "auto" is `merge3`: the backends of this version compute with three parties."""
+    alignment = study.alignment
+    if alignment is None:
+        raise ValueError("a horizontal study has no alignment")
+    if alignment.method == "row-order":
+        return "row-order"
+    return "merge3" if alignment.via == "auto" else alignment.via
+
+
+def ownership(study: Study, announced: Mapping[str, Sequence[str]]) -> Ownership:
+    """announced: the parties with data and the domain's columns in it, which count for who declares none in the study.
+
+    Raises `StudyInvalid` with the first misfit.
+    """
+    for sentence in misfits(study, announced):
+        raise StudyInvalid(f"{study.path}: {sentence}")
+    owner = _owners_of(study, announced)
+    return Ownership(tuple(party.name for party in study.parties if party.name in announced),
+                     {column: owner[column][0] for column in study.domain.names})
+
+
+def misfits(study: Study, announced: Mapping[str, Sequence[str]]) -> list[str]:
+    """Everything that keeps these owners from running the study, one sentence each."""
+    alignment = study.alignment
+    assert alignment is not None
+    owners = [party.name for party in study.parties if party.name in announced]
+    if len(owners) < 2:
+        return ["a vertical study needs columns at two parties or more, and "
+                + (f"only {owners[0]} has any" if owners else "nobody has any") + "; give the others data."]
+    found = []
+    owner = _owners_of(study, announced)
+    shared = [column for column in study.domain.names if len(owner[column]) > 1]
+    if len(shared) == len(study.domain) and len({tuple(owner[column]) for column in shared}) == 1:
+        found.append(f"every column of the domain is at {_and(owner[shared[0]])}: different people's rows with the same columns "
+                     'are partition = "horizontal"; for a vertical study give each column one owner by `columns` in [[party]].')
+    else:
+        found += [several_owners(column, owner[column]) for column in shared]
+    if orphans := [column for column in study.domain.names if not owner[column]]:
+        found.append(f"no owner has the column{'s' * (len(orphans) > 1)} {', '.join(orphans)}: every column of the domain needs "
+                     "exactly one owner (names must be equal, capitals included).")
+    found += misfits_of_via(alignment, study.backend, study.parties, owners)
+    if isinstance(alignment.pad_to, Mapping):
+        for name in owners:
+            if name not in alignment.pad_to:
+                found.append(f"[alignment] pad_to has no size for {name}; give every owner one.")
+    return found
+
+
+def misfits_of_via(alignment: Alignment, backend: str, parties: Sequence[Party], owners: Sequence[str]) -> list[str]:
+    """Why these owners, and further ones if there are any, cannot run the alignment's protocol."""
+    if len(owners) > MOST_OWNERS:
+        return [f"{len(owners)} parties own columns; at most {MOST_OWNERS} can be aligned."]
+    if alignment.method == "row-order" or alignment.via not in TWO_OWNERS or backend == "ideal":
+        return []
+    via = f'[alignment] via = "{alignment.via}"'
+    if len(owners) > 2:
+        return [f'{via} aligns two owners, and there are {len(owners)} ({", ".join(owners)}); use via = "merge3".']
+    outside = [party.name for party in parties if party.name in owners and not party.compute]
+    if alignment.via == "helper":
+        if outside:
+            return [f"{via} needs both owners among the computing parties, and {_and(outside)} "
+                    f'{"does" if len(outside) == 1 else "do"} not compute; set compute = true there, or use via = "merge3".']
+        if all(party.name in owners for party in parties if party.compute):
+            return [f"{via} needs a computing party without data, the helper; let a third party compute."]
+    elif len(outside) > 1:
+        return [f"{via} needs a connection between the owners, and {_and(outside)} do not compute, so they have none; let one of "
+                'them compute, or use via = "merge3".']
+    return []
+
+
+def several_owners(column: str, owners: Sequence[str]) -> str:
+    """The sentence for a column that more than one party claims."""
+    return (f'the column "{column}" is at {_and(owners)}: each column needs exactly one owner (a partition by columns and by '
+            "rows at once is not supported); name the columns of each party by `columns` in [[party]].")
+
+
+def _owners_of(study: Study, announced: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Who claims each column of the domain, in the study's order."""
+    owner: dict[str, list[str]] = {column: [] for column in study.domain.names}
+    for party in study.parties:
+        if party.name in announced:
+            for column in announced[party.name] if party.columns is None else party.columns:
+                owner[column].append(party.name)
+    return owner
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
