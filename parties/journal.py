@@ -5,16 +5,18 @@ an event is on disk at all computing parties before the first opening message of
 "maybe opened" counts as opened; a repeat with the same inputs hash is the same release and free, any other hash is another
 release with fresh noise and a new charge.
 
-Format 1 (a later `--resume` reads it; a run has one journal, whatever the number of attempts):
+Format 2 (a later `--resume` reads it; a run has one journal, whatever the number of attempts):
 
-    {"record": "header", "format": 1, "study": hex, "session": hex, "party": str, "version": str}      first, once
+    {"record": "header", "format": 2, "study": hex, "session": hex, "party": str, "version": str}      first, once
     {"record": "attempt", "attempt": n, "t": float}      n = 1, 2, ...: mask nonces are bound to it, so it precedes all traffic
+    {"record": "alignment", "what": str, "rho": "p/q", "beta": "p/q", "detail": {...}, "inputs": hex, "t": float}
     {"record": "event", "release": n, "what": str, "rho": "p/q", "beta": "p/q", "detail": {...}, "inputs": hex, "t": float}
     {"record": "opened", "release": n, "t": float}       the result of release n is known here
     {"record": "end", "code": int, "t": float}           the exit code; after 0 nothing follows, else at most another attempt
 
 study: SHA-256 of the study. inputs: hash of all public inputs of the step. t: seconds since 1970. Releases are numbered from 1
-in the order of their events, alike at all parties.
+in the order of their events, alike at all parties. What an alignment does (`psu.md` 3: alignment.started, .size, .aborted) has no
+number: it is no release of the study, differs between the parties, and is never repeated for free.
 
 A crash can tear the last line only: a last line without its newline never returned from `fsync`, so nothing was opened on its
 strength, and `read` drops it (who appends after that first truncates the file to `sound` bytes). Any other line that is not
@@ -34,7 +36,7 @@ from typing import Any
 from mpc_protocols.errors import BudgetRefused, DataRefused, UsageError
 from mpc_protocols.functionality import Event
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,12 @@ class Release:
 
 @dataclass(frozen=True)
 class Record:
-    """A journal as `read` found it. releases[i] is release i + 1; code: None while no end is on record for the last attempt."""
+    """A journal as `read` found it. releases[i] is release i + 1; alignment: its events, of all attempts; code: None while no end
+    is on record for the last attempt."""
 
     header: Header
     attempts: int
+    alignment: tuple[Event, ...]
     releases: tuple[Release, ...]
     code: int | None
     sound: int
@@ -94,10 +98,13 @@ class Journal:
 
         Raises `BudgetRefused` if it cannot be written: then nothing of it may be opened.
         """
-        self._append({"record": "event", "release": self._releases + 1, "what": event.what, "rho": str(event.rho),
-                      "beta": str(event.beta), "detail": dict(event.detail), "inputs": inputs.hex(), "t": time.time()})
+        self._append({"record": "event", "release": self._releases + 1, **_fields(event, inputs)})
         self._releases += 1
         return self._releases
+
+    def alignment(self, event: Event, inputs: bytes) -> None:
+        """Put on disk what an alignment is about to do or has met. Raises `BudgetRefused` as `event` does."""
+        self._append({"record": "alignment", **_fields(event, inputs)})
 
     def opened(self, release: int) -> None:
         """Record that the release's result is known here. release: a number that `event` returned."""
@@ -133,6 +140,11 @@ class Journal:
                              "the disk or choose another --out.")
 
 
+def _fields(event: Event, inputs: bytes) -> dict[str, object]:
+    return {"what": event.what, "rho": str(event.rho), "beta": str(event.beta), "detail": dict(event.detail),
+            "inputs": inputs.hex(), "t": time.time()}
+
+
 def read(path: str | os.PathLike[str]) -> Record:
     """A journal from disk. Raises `DataRefused` for a file that is not one, or was altered; names the line."""
     try:
@@ -143,6 +155,7 @@ def read(path: str | os.PathLike[str]) -> Record:
     header: Header | None = None
     attempts, code = 0, None
     events: list[tuple[Event, bytes]] = []
+    alignment: list[Event] = []
     opened: set[int] = set()
     for number, line in enumerate(content[:sound].splitlines(), start=1):
         try:
@@ -156,6 +169,8 @@ def read(path: str | os.PathLike[str]) -> Record:
                 raise ValueError
             elif kind == "event" and record["release"] == len(events) + 1:
                 events.append(_event(record))
+            elif kind == "alignment":
+                alignment.append(_event(record)[0])
             elif kind == "opened" and record["release"] in range(1, len(events) + 1):
                 opened.add(record["release"])
             elif kind == "end" and type(record["code"]) is int:
@@ -168,12 +183,13 @@ def read(path: str | os.PathLike[str]) -> Record:
     if header is None or attempts == 0:
         raise DataRefused(f"the journal {path} ends before its run began; start a new run.")
     releases = tuple(Release(event, inputs, i in opened) for i, (event, inputs) in enumerate(events, start=1))
-    return Record(header, attempts, releases, code, sound)
+    return Record(header, attempts, tuple(alignment), releases, code, sound)
 
 
 _KEYS = {
     "header": {"format", "study", "session", "party", "version"},
     "attempt": {"attempt", "t"},
+    "alignment": {"what", "rho", "beta", "detail", "inputs", "t"},
     "event": {"release", "what", "rho", "beta", "detail", "inputs", "t"},
     "opened": {"release", "t"},
     "end": {"code", "t"},

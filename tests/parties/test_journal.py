@@ -48,11 +48,24 @@ def test_the_format_is_the_documented_one(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (tmp_path / "j").read_text().splitlines()]
     assert all(isinstance(line.pop("t"), float) for line in lines[1:])
     assert lines[:3] == [
-        {"record": "header", "format": 1, "study": "01" * 32, "session": "02" * 32, "party": "north", "version": "0.1.0"},
+        {"record": "header", "format": 2, "study": "01" * 32, "session": "02" * 32, "party": "north", "version": "0.1.0"},
         {"record": "attempt", "attempt": 1},
         {"record": "event", "release": 1, "what": "select", "rho": "1/7", "beta": f"1/{2**69}", "detail": {"round": 1},
          "inputs": "00" * 32}]
     assert lines[3] == {"record": "opened", "release": 1} and lines[-1] == {"record": "end", "code": 41}
+
+
+def test_an_alignment_is_on_record_beside_the_releases(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal = Journal(path, HEADER)
+    begun = [Event("alignment.started", Fraction(0), Fraction(0), {"owners": ["north", "south"]}),
+             Event("alignment.size", Fraction(1, 200), Fraction(1, 10**9), {"of": "intersection"})]
+    for event in begun:
+        journal.alignment(event, b"\x07" * 32)
+    assert journal.event(EVENTS[0], bytes(32)) == 1  # releases are numbered alike at all parties, with and without sizes
+    journal.end(41)
+    record = read(path)
+    assert record.alignment == tuple(begun) and len(record.releases) == 1 and record.code == 41
 
 
 def test_every_cut_is_a_torn_line_or_too_short(tmp_path: Path) -> None:
@@ -76,7 +89,7 @@ def test_every_cut_is_a_torn_line_or_too_short(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("pattern", "replacement"), [
     (r'"release": 2', '"release": 3'), (r'"release": 2', '"release": "2"'), (r'"rho": "3/11"', '"rho": "-3/11"'),
     (r'"rho": "3/11"', '"rho": "3/0"'), (r'"rho": "3/11"', '"rho": null'), (r'"inputs": "01', '"inputs": "0g'),
-    (r'"what": "measure"', '"what": 5'), (r'"format": 1', '"format": 2'), (r'"party": "north"', '"party": 5'),
+    (r'"what": "measure"', '"what": 5'), (r'"format": 2', '"format": 1'), (r'"party": "north"', '"party": 5'),
     (r'"record": "opened"', '"record": "closed"'), (r'"record": "opened", "release": 1', '"record": "opened", "release": 2'),
     (r'"attempt": 1', '"attempt": 2'), (r'"detail": \{\}', '"detail": []'), (r'"code": 0', '"code": true'),
     (r'\{"record": "attempt".*\n', ""), (r'\{"record": "header".*\n', ""), (r'"t": ', '"s": '), (r'"t": ', '"x": 1, "t": '),
