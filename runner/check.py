@@ -10,15 +10,16 @@ import contextlib
 import os
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, PeerIdentity, PeerUnreachable, StudyInvalid, UsageError
+from runner import check_vertical as vertical
 from runner import private as private_file
 from runner import study as study_file
 from runner.failures import reason
+from runner.finding import Finding, fine, note, problem
 from runner.private import Private
 from runner.study import DataLocation, Party, Study
 from runner.study.table import nearest
@@ -30,30 +31,6 @@ CONNECT_S = 3.0
 TOO_LARGE = {"aim": "it is never measured itself, only its subsets are", "mwem": "it is never measured",
              "mst": "no tree will hold this pair"}
 SOON_DAYS = 30
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One line of `check`: a problem if `error` is set, else something that is fine, or (`note`) worth knowing."""
-
-    text: str
-    error: CosynthError | None = None
-    note: bool = False
-
-
-def fine(text: str) -> Finding:
-    """A look that found nothing wrong."""
-    return Finding(text)
-
-
-def note(text: str) -> Finding:
-    """Something to know that does not prevent a run."""
-    return Finding(text, note=True)
-
-
-def problem(error: CosynthError) -> Finding:
-    """What a run would end with."""
-    return Finding(error.sentence, error)
 
 
 def findings(path: Path, party: str | None, private: Path | None, connect: bool) -> Iterator[Finding]:
@@ -80,6 +57,8 @@ def findings(path: Path, party: str | None, private: Path | None, connect: bool)
         yield from _planned(study, plan)
     except StudyInvalid as error:
         yield problem(error)
+    if study.alignment is not None:
+        yield from vertical.alignment(study)
     if party is None:
         yield from _everybody(study)
         return
@@ -117,6 +96,8 @@ def _everybody(study: Study) -> Iterator[Finding]:
             yield from _table(study, party.name, party.data, False)
     if not here:
         yield note("no custodian's data is on this machine: only a deployment can run this study")
+    elif study.alignment is not None:
+        yield from vertical.ownership(study)
 
 
 def _own_data(study: Study, party: str, own: Private) -> Iterator[Finding]:
@@ -132,6 +113,9 @@ def _own_data(study: Study, party: str, own: Private) -> Iterator[Finding]:
 
 
 def _table(study: Study, party: str, data: DataLocation, allow_empty: bool) -> Iterator[Finding]:
+    if study.alignment is not None:
+        yield from vertical.records(study, party, data, allow_empty)
+        return
     from parties.counting import validate
     from parties.scan import inspect
     from parties.source import open_source
@@ -208,6 +192,8 @@ def _budget(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Find
         from parties.ledger import Ledger
 
         ledger = Ledger(own.ledger.file)
+        if study.alignment is not None:
+            yield from vertical.quota(study, party, own, ledger, own.ledger.dataset or data.locate().dataset)
         cap, delta = own.ledger.cap_epsilon, own.ledger.cap_delta
         if cap is None or delta is None:
             yield note(f"{ledger.path}: no cap is set, the ledger only counts")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,5 +52,14 @@ def run(arguments: argparse.Namespace) -> None:
             print(f"{kind:<8} {finding.text}", flush=True)
         if finding.error:
             errors.append(finding.error)
+    if errors and _one_place():
+        raise SystemExit(errors[0].exit_code)  # the sentence stands there already
     if errors:
         raise errors[0]
+
+
+def _one_place() -> bool:
+    """Whether standard output and standard error end at the same terminal or file."""
+    with suppress(OSError, ValueError):
+        return os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
+    return False

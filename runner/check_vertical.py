@@ -1,0 +1,122 @@
+"""What `check` looks at in a vertical study: the alignment, who owns what, an owner's identifiers, the quota (`psu.md` 3 and 5).
+
+Counts of an owner's own records are shown to whoever runs `check` with that owner's data, and to nobody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, StudyInvalid
+from runner.finding import Finding, fine, note, problem
+from runner.private import Private
+from runner.study import DataLocation, Study
+from runner.study.owners import misfits, via_of
+
+if TYPE_CHECKING:
+    from parties.ledger import Ledger
+
+WAYS = {
+    "merge3": "inside the three-party computation (merge3)", "helper": "through a computing party without data (helper)",
+    "dh2": "by Diffie-Hellman between the two owners (dh2)",
+    "florist": "by FLORIST's protocol as printed, whose owners can learn memberships by deviating (florist)",
+    "row-order": "by the order of their rows, which must be the same at all owners; it protects nothing about who is in the data",
+}
+POPULATIONS = {"intersection": "records that every owner has",
+               "union": "records that some owner has; columns of the others are missing"}
+
+
+def alignment(study: Study) -> Iterator[Finding]:
+    """How records are joined and what the table will be about."""
+    own = study.alignment
+    assert own is not None
+    by = f" on {', '.join(own.id)}" if own.id else ""
+    way = "in the clear" if study.backend == "ideal" else WAYS[via_of(study)]
+    yield fine(f"alignment: records are joined{by} {way}; population: {POPULATIONS[own.population]}")
+    if own.method == "psu" and study.privacy.adjacency == "add-remove":
+        from mpc_protocols.psu.dummies import centre
+
+        try:
+            centre(own.size_epsilon, own.size_delta)
+        except StudyInvalid as error:
+            yield problem(StudyInvalid(f"{study.path}: {error.sentence}"))
+
+
+def ownership(study: Study) -> Iterator[Finding]:
+    """Whether the tables that the study names hold every column once; where all of them are on this machine."""
+    from parties.source import open_source
+
+    announced: dict[str, tuple[str, ...]] = {}
+    for party in study.parties:
+        if party.data is None:
+            continue
+        columns = party.columns
+        if columns is None:
+            try:
+                with open_source(party.data.locate()) as source:
+                    columns = tuple(name for name in study.domain.names if name in source.columns)
+            except CosynthError:  # named already
+                return
+        announced[party.name] = columns
+    for sentence in misfits(study, announced):
+        yield problem(StudyInvalid(f"{study.path}: {sentence}"))
+
+
+def records(study: Study, party: str, data: DataLocation, allow_empty: bool) -> Iterator[Finding]:
+    """An owner's table: every row is read, every identifier normalised, as a run would."""
+    from parties.records import read, validate
+    from parties.source import open_source
+    from runner.alignment import identifier_policy, own_columns
+
+    own = study.alignment
+    assert own is not None
+    try:
+        columns = own_columns(study, party, data)
+        domain, policy = study.domain.subset(columns), identifier_policy(study)
+        with open_source(data.locate()) as source:
+            wrong = validate(source, domain, policy, max_rows=study.privacy.max_rows, allow_empty=allow_empty)
+            for sentence in wrong:
+                yield problem(DataRefused(f"{party}: {sentence}"))
+            if wrong:
+                return
+            found = read(source, domain, policy, max_rows=study.privacy.max_rows, allow_empty=allow_empty)
+    except CosynthError as error:
+        yield problem(type(error)(f"{party}: {error.sentence}"))
+        return
+    yield fine(f"{party}: its table fits the study: {found.rows:,} records of {', '.join(columns)}")
+    if found.identifiers is not None and found.identifiers.duplicates:
+        yield note(f"{party}: {found.identifiers.duplicates:,} rows repeat an identifier and are left out")
+    if found.ignored:
+        yield note(f"{party}: columns that are not its own in this study are not read: {', '.join(found.ignored)}")
+    most = study.privacy.max_rows
+    if isinstance(own.pad_to, int):
+        most = own.pad_to
+    elif own.pad_to is not None:
+        most = own.pad_to.get(party, most)
+    if found.rows < own.min_size:
+        yield problem(DataRefused(f"{party}: has fewer records than [alignment] min_size = {own.min_size:,}: an alignment of so "
+                                  "few would reveal who is in it; agree on a smaller min_size if that is acceptable."))
+    elif found.rows > most:
+        yield problem(DataRefused(f"{party}: has more records than [alignment] pad_to = {most:,}; the parties must agree on a "
+                                  "larger one."))
+
+
+def quota(study: Study, party: str, own: Private, ledger: Ledger, dataset: str) -> Iterator[Finding]:
+    """How many alignments with each of the others the owner's private file still allows."""
+    allowed = own.ledger.max_alignments
+    if allowed is None:
+        yield note("[ledger] max_alignments is not set in the private file: alignments with one counterparty are not limited")
+        return
+    try:
+        done = {other.name: ledger.alignments(dataset, other.name) for other in study.parties if other.name != party}
+    except CosynthError as error:
+        yield problem(error)
+        return
+    spent = [name for name, count in done.items() if count >= allowed]
+    if spent:
+        yield problem(BudgetRefused(f"{dataset} has been aligned {done[spent[0]]} times with {spent[0]}, and max_alignments = "
+                                    f"{allowed} in the private file allows no more."))
+    else:
+        yield fine(f"ledger: {dataset} has been aligned at most {max(done.values())} times with one of the others, "
+                   f"{allowed} are allowed")
