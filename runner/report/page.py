@@ -25,6 +25,7 @@ from markupsafe import Markup
 from runner.report import charts, graph, words
 from runner.report.agreement import OneWay, agreements, associations, one_way
 from runner.report.files import Clique, Release, Run, load
+from runner.report.joined import joined
 from runner.report.statement import statement
 from synth.domain import Column, Numeric
 
@@ -78,7 +79,8 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
         algorithm=_algorithm(facts), ledger=_ledger(run), calibration=_calibration(facts["privacy"]), map=_map(run),
         marginals=_marginals(run), columns=[_column(run, one) for one in columns], noisy_total=run.noisy_total,
         sigmas=_sigmas(run), heat=_heat(run), phases=_phases(run), timeline=_timeline(run), parties=_parties(facts),
-        demo=_demo(run, columns, comparison), example=" ".join(shlex.quote(name) for name in run.domain.names[:2]))
+        demo=_demo(run, columns, comparison), joined=joined(facts),
+        example=" ".join(shlex.quote(name) for name in run.domain.names[:2]))
 
 
 def _source(name: str) -> str:

@@ -35,9 +35,10 @@ def statement(facts: Mapping[str, Any]) -> Statement:
     """What run.json allows to be said."""
     privacy = facts["privacy"]
     declared = (facts.get("public_study") or {}).get("privacy", {}).get("unit", privacy["unit"])
-    thing = "row" if declared == "row" else "unit"
+    thing = "row" if declared == "row" else "identifier" if "identifier" in declared else "unit"
     return Statement(headline=_headline(facts), warnings=_warnings(facts), thing=thing, promise=_promise(privacy, thing),
-                     guess=_guess(privacy, thing), adjacency=_adjacency(privacy["adjacency"]), unit=_unit(declared),
+                     guess=_guess(privacy, thing),
+                     adjacency=_adjacency(privacy["adjacency"], "alignment" in facts), unit=_unit(declared),
                      threat=_THREATS.get(facts["backend"], _OTHER), learned=_learned(facts))
 
 
@@ -89,7 +90,14 @@ def _guess(privacy: Mapping[str, Any], thing: str) -> str:
             "time; guessing blindly is right half of the time.")
 
 
-def _adjacency(kind: str) -> str:
+def _adjacency(kind: str, vertical: bool) -> str:
+    if vertical and kind == "add-remove":
+        return ("Add or remove: two collections of data are neighbours when one is the other without everything that the owners "
+                "hold under one identifier. How many records an owner holds, and how many are in common, is protected too.")
+    if vertical and kind == "replace":
+        return ("Replace: two collections of data are neighbours when they differ in the values that the owners hold under one "
+                "identifier. Which identifiers an owner holds is the same in both, so it is not protected by the promise; it is "
+                "released to nobody all the same.")
     if kind == "add-remove":
         return ("Add or remove: two collections of data are neighbours when one is the other with the rows of one unit taken "
                 "away. How many rows each party holds is protected too.")
@@ -103,6 +111,10 @@ def _unit(declared: Any) -> str:
     if declared == "row":
         return ("One row. If somebody has several rows, at one party or at several, the promise holds for each of these rows, "
                 "and more weakly for all of them together.")
+    if isinstance(declared, Mapping) and "identifier" in declared:
+        names = listed([f"“{name}”" for name in declared["identifier"]])
+        return (f"One identifier ({names}): everything that the owners hold under it. Somebody who appears under several "
+                "identifiers is several units, and the promise holds for each of them.")
     if not isinstance(declared, Mapping) or "id" not in declared:
         return str(declared)
     rows, custodians = declared.get("max_rows", 1), declared.get("max_custodians", 1)
@@ -142,14 +154,22 @@ def _learned(facts: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
     if facts["backend"] == "ideal":
         return (("The process that ran everything", "Everything: each party’s counts, the noise, every score.",
                  "Nothing was hidden from it."), recipients)
+    vertical = "alignment" in facts
+    besides = "what the next section says, " if vertical else ""
+    hidden = ("Any other party’s records, or which of its own another party holds; counts" if vertical else
+              "Any other party’s rows, counts or number of rows")
     computing = ("Each computing party",
-                 f"{_RELEASED}; besides these, random-looking shares, and the sizes and times of messages.",
-                 "Any other party’s rows, counts or number of rows; any part of the noise; the candidates’ scores and the order "
-                 "of those that were not selected.")
-    contributing = ("Each contributor", "The released results, like every recipient. It sends its counts masked; nothing else "
-                    "that depends on the others’ data comes back to it.", "The same, and the shares as well.")
-    watching = ("Somebody watching the network", "Who talked to whom, how much and when. Sizes follow from the study and the "
-                "released results, not from records.",
+                 f"{_RELEASED}; besides these, {besides}random-looking shares, and the sizes and times of messages.",
+                 f"{hidden}; any part of the noise; the candidates’ scores and the order of those that were not selected.")
+    back = ("It sends its columns masked; but for what the next section says, nothing that depends on the others’ data comes "
+            "back to it." if vertical else
+            "It sends its counts masked; nothing else that depends on the others’ data comes back to it.")
+    contributing = ("Each contributor", f"The released results, like every recipient. {back}",
+                    "The same, and the shares as well.")
+    sizes = ("Sizes follow from the study, the released results, and the lengths of the owners’ lists and of their union, as "
+             "exact or noisy as the parties know them." if vertical else
+             "Sizes follow from the study and the released results, not from records.")
+    watching = ("Somebody watching the network", f"Who talked to whom, how much and when. {sizes}",
                 "Any content: connections are encrypted and both ends prove who they are.")
     if _unencrypted(facts):
         watching = ("Somebody watching the network", "All messages; they travelled unencrypted, and the shares of two links "
