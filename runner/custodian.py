@@ -1,4 +1,4 @@
-"""One party's own side of a run: its table, counted beside the connecting; its journal and its ledger entry.
+"""One party's own side of a run: its table, counted or read beside the connecting, and its ledger entry.
 
 Nothing here is sent. What only the custodian may know (its row count, clamped and missing values) goes to its private log, as
 does all that this file logs.
@@ -7,11 +7,14 @@ does all that this file logs.
 from __future__ import annotations
 
 import logging
+from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpc_protocols.errors import BudgetRefused
+from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Event, LocalCounts
+from runner.alignment import identifier_policy, own_columns
 from runner.private import Private
 from runner.study import DataLocation, Study
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique
     from parties.counting import LocalTable
     from parties.ledger import OpenRun
+    from parties.records import Records
     from synth.plan import Plan
 
 PRIVATE = "cosynth.custodian"
@@ -35,6 +39,7 @@ class Custodian:
     def __init__(self, study: Study, name: str, private: Private, data: DataLocation | None) -> None:
         self._study, self._name, self._private, self._data = study, name, private, data
         self._table: LocalTable | None = None
+        self._records: Records | None = None
         self._run: OpenRun | None = None
 
     @property
@@ -42,26 +47,69 @@ class Custodian:
         """Whether this party is a custodian."""
         return self._data is not None
 
-    def count(self, cliques: Sequence[Clique]) -> None:
-        """Read the table and count the cliques; takes its time. Raises `DataRefused` before anything has been sent."""
-        if self._data is not None:
-            from parties.counting import count
-            from parties.source import open_source
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the domain that this party owns in a vertical study; none without data.
 
-            unit = self._study.privacy.unit
-            with open_source(self._data.locate()) as source:
-                self._table = count(source, self._study.domain, cliques, max_rows=self._study.privacy.max_rows,
-                                    unit=None if unit.id is None else (unit.id, unit.max_rows),
-                                    allow_empty=self._private.allow_empty)
-            log.info("own data: %d rows; clamped %s; missing %s; columns left out %s", self._table.rows,
-                     dict(self._table.clamped), dict(self._table.absent), list(self._table.ignored))
+        Raises `DataRefused`; `StudyInvalid` if the study declares columns of a party without data.
+        """
+        declared = self._study.party(self._name).columns
+        if self._data is not None:
+            return own_columns(self._study, self._name, self._data)
+        if declared is not None:
+            raise StudyInvalid(f"{self._study.path}: [[party]] {self._name} owns columns and has no data; give it data in the "
+                               "study or in its private file.")
+        return ()
+
+    def ready(self, cliques: Sequence[Clique]) -> None:
+        """Read the table; takes its time. Raises `DataRefused` before anything has been sent.
+
+        cliques: what a custodian with all the columns counts. An owner of a vertical study keeps its rows instead.
+        """
+        if self._data is None:
+            return
+        if self._study.alignment is None:
+            self._count(self._data, cliques)
+        else:
+            self._read(self._data)
+
+    def _read(self, data: DataLocation) -> None:
+        from parties.records import read
+        from parties.source import open_source
+
+        with open_source(data.locate()) as source:
+            records = read(source, self._study.domain.subset(self.columns), identifier_policy(self._study),
+                           max_rows=self._study.privacy.max_rows, allow_empty=self._private.allow_empty)
+        log.info("own data: %d records; clamped %s; missing %s; columns left out %s", records.rows, dict(records.clamped),
+                 dict(records.absent), list(records.ignored))
+        self._records = records
+
+    def _count(self, data: DataLocation, cliques: Sequence[Clique]) -> None:
+        from parties.counting import count
+        from parties.source import open_source
+
+        unit = self._study.privacy.unit
+        with open_source(data.locate()) as source:
+            self._table = count(source, self._study.domain, cliques, max_rows=self._study.privacy.max_rows,
+                                unit=None if unit.id is None else (unit.id, unit.max_rows),
+                                allow_empty=self._private.allow_empty)
+        log.info("own data: %d rows; clamped %s; missing %s; columns left out %s", self._table.rows,
+                 dict(self._table.clamped), dict(self._table.absent), list(self._table.ignored))
 
     def counts(self) -> LocalCounts | None:
         """The counted marginals; None if this party only computes."""
         return None if self._table is None else self._table.counts
 
-    def reserve(self, plan: Plan, session: bytes, digest: bytes, computes: bool) -> None:
-        """Charge the study's whole budget to the ledger, before the first share leaves. Raises `BudgetRefused`."""
+    @property
+    def records(self) -> Records | None:
+        """An owner's records, once they are read; None if this party only computes."""
+        return self._records
+
+    def reserve(self, plan: Plan, session: bytes, digest: bytes, computes: bool, sizes: Sequence[Event] = ()) -> None:
+        """Charge the study's whole budget to the ledger, before the first share leaves. Raises `BudgetRefused`.
+
+        sizes: what this party's lists reveal to the others in a vertical run, on top of it.
+        """
         if self._data is None:
             return
         from parties.account import Cap, Reservation
@@ -72,7 +120,9 @@ class Custodian:
             Reservation(own.dataset or self._data.locate().dataset, session.hex(), self._study.name, digest.hex(),
                         float(privacy.epsilon), float(privacy.delta), privacy.adjacency, privacy.unit.words,
                         plan.budget.rho_cap, plan.budget.beta_cap,
-                        tuple(party.name for party in self._study.parties if party.name != self._name), computes),
+                        tuple(party.name for party in self._study.parties if party.name != self._name), computes,
+                        self._study.alignment is not None, sum((event.rho for event in sizes), Fraction(0)),
+                        sum((event.beta for event in sizes), Fraction(0))),
             Cap(own.cap_epsilon, own.cap_delta, own.max_alignments))
 
     def begin(self, event: Event) -> None:

@@ -2,7 +2,8 @@
 
     connect   session with the others; this party's own table is counted beside it
     agree     study, roles, session id; the budget is reserved in this custodian's ledger
-    input     when all have counted and reserved, shares of the counts leave, masked
+    input     when all have counted (vertical: read) and reserved, shares of the counts leave, masked
+    align     vertical only: the owners' records are joined (`runner.alignment`); what their sizes say is on record first
     select, measure, fit     the leader runs the synthesizer against the oracle; the others obey its steps
     sample    the leader samples the table and hands the release to everybody
     report    counters are exchanged, every party writes its own files
@@ -15,25 +16,28 @@ the budget does not allow. The release comes from the leader and is believed by 
 from __future__ import annotations
 
 import json
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid, UsageError
 from runner import private as private_file
-from runner.custodian import Custodian, override
-from runner.events import PHASES, EventLog, Meter
+from runner.custodian import PRIVATE, Custodian, override
+from runner.events import PHASES, WITHHELD, EventLog, Meter
 from runner.logs import recording
 from runner.options import PartyOptions
 from runner.study import Study, digest, load
+from runner.study.owners import Ownership, ownership, via_of
 from runner.summary import counters_of, describe, events_of, parsed
 from runner.version import VERSION
 
 if TYPE_CHECKING:
 
-    from mpc_protocols.functionality import Event
+    from mpc_protocols.functionality import Event, LocalCounts, Setting
+    from mpc_protocols.vertical.functionality import VerticalData
     from parties.journal import Journal
     from parties.session import SessionConfig, SessionWire
     from runner.release import Release
@@ -66,7 +70,7 @@ class _Party:
         self._options, self._study, self._settings, self._custodian = options, study, settings, custodian
         self._name = options.party or ""
         self._events = observe
-        self._meter = Meter()
+        self._meter = Meter(WITHHELD if study.alignment is not None else frozenset())
         self._started, self._clock = datetime.now(UTC), time.monotonic()
         self._digest = digest(study, _ca_fingerprint(options))
         self._plan: Plan | None = None
@@ -88,26 +92,34 @@ class _Party:
                                party.fingerprint) for party in study.parties),
             study_digest=self._digest, version=VERSION, listen=self._settings.listen,
             cert=certs.cert if certs else None, key=certs.key if certs else None, ca=certs.ca if certs else None,
-            insecure_loopback=study.session.tls == "insecure-loopback", facts={"data": self._custodian.has_data},
+            insecure_loopback=study.session.tls == "insecure-loopback", facts=self._facts(),
             connect_s=study.session.connect_s, silence_s=study.session.silence_s)
 
+    def _facts(self) -> dict[str, object]:
+        """What this party announces: whether it has data and, in a vertical study that does not say it, which columns."""
+        facts: dict[str, object] = {"data": self._custodian.has_data}
+        if self._study.alignment is not None and self._custodian.columns and self._study.party(self._name).columns is None:
+            facts["columns"] = list(self._custodian.columns)
+        return facts
+
     def _count(self) -> None:
-        """Beside the connecting: derive the plan, read and count this party's own table."""
+        """Beside the connecting: derive the plan, read this party's own table."""
         from runner.synthesis import counted, plan_of
 
         self._plan = plan_of(self._study)
-        self._custodian.count(counted(self._plan))
+        self._custodian.ready(counted(self._plan))
 
     def _observe(self, phase: str, event: str, **fields: Any) -> None:
         """An event of this run; what led to it belongs to its phase."""
         if phase in PHASES:
             self._meter.mark(phase)
-        if sent := self._meter.traffic().bytes_sent:
+        if sent := self._meter.totals()["bytes_sent"]:
             fields["bytes_sent"] = sent
         self._events(phase, event, **fields)
 
     def _body(self, wire: SessionWire) -> None:
         """Everything after the parties have agreed, in the session's worker thread."""
+        from runner.alignment import own_events
         from runner.synthesis import row_limit, setting_of
 
         self._meter.traffic = wire.traffic
@@ -115,12 +127,16 @@ class _Party:
         if not custodians:
             raise StudyInvalid(f"{self._study.path}: no party has data; give a custodian a data file, in the study or in its "
                                "private file.")
-        counts = self._custodian.counts()
+        owned = None
+        if self._study.alignment is not None:
+            owned = ownership(self._study, {name: _columns_of(wire.announcements[name], self._study, name)
+                                            for name in custodians})
         plan = self._plan
         assert plan is not None
         computes = wire.me < wire.computing
         setting = setting_of(self._study, len(custodians), wire.session_id)
-        self._custodian.reserve(plan, wire.session_id, self._digest, computes)
+        sizes = () if owned is None or self._name not in owned.owners else own_events(self._study, owned, self._name)
+        self._custodian.reserve(plan, wire.session_id, self._digest, computes, sizes)
         self._observe("input", "counted", custodians=len(custodians))
         try:
             self._assemble(wire)
@@ -128,10 +144,16 @@ class _Party:
             with suppress(BudgetRefused):  # then the reservation stands; the cause is what there is to tell
                 self._custodian.settle()  # nothing has left this party: a contributor, too, knows that nothing was released
             raise
+        journal = self._open_journal(wire) if computes else None
+        data: LocalCounts | VerticalData | None = self._custodian.counts()
+        if owned is not None:
+            data = self._align(wire, owned, journal)
         limit = row_limit(self._study, len(custodians))
-        take_part = self._compute if computes else self._contribute
-        release = take_part(wire, setting, counts, plan, limit)
-        self._finish(wire, plan, release)
+        if journal is not None:
+            release = self._compute(wire, setting, data, plan, limit, journal)
+        else:
+            release = self._contribute(wire, setting, data, limit)
+        self._finish(wire, plan, release, owned)
 
     def _assemble(self, wire: SessionWire) -> None:
         """Wait until every party has its counts and its budget: what one of them refuses must not cost the others any.
@@ -150,21 +172,40 @@ class _Party:
         for number in others:
             stream.send(number, b"")
 
-    def _compute(self, wire: SessionWire, setting: Any, counts: Any, plan: Plan, limit: int) -> Release:
+    def _open_journal(self, wire: SessionWire) -> Journal:
+        from parties.journal import Header, Journal
+
+        return Journal(self._options.out / f"journal-{wire.session_id.hex()[:16]}.jsonl",
+                       Header(self._digest, wire.session_id, self._name, VERSION))
+
+    def _align(self, wire: SessionWire, owned: Ownership, journal: Journal | None) -> VerticalData:
+        """Phase "align": this party's part in joining the owners' records. What it begins stays on record however it ends."""
+        from runner.alignment import Account, join
+
+        def record(event: Event, inputs: bytes) -> None:
+            if journal is not None:
+                journal.alignment(event, inputs)
+            self._custodian.begin(event)
+
+        with Account(record, wire.session_id, owned) as account:
+            data = join(self._study, owned, wire.fork("align"), self._digest, self._custodian.records, account)
+        # list sizes and the size of the union are for the parties alone: events go into the report
+        self._observe("align", "aligned", owners=len(owned.owners), via=via_of(self._study))
+        return data
+
+    def _compute(self, wire: SessionWire, setting: Setting, data: LocalCounts | VerticalData | None, plan: Plan, limit: int,
+                 journal: Journal) -> Release:
         """A computing party's part: the leader runs the synthesizer, the others obey; returns the release."""
         from mpc_protocols.replicated.oracle import ReplicatedOracle, follow
-        from parties.journal import Header, Journal
         from runner.synthesis import synthesize
         from synth.accounting import Accountant
 
-        journal = Journal(self._options.out / f"journal-{wire.session_id.hex()[:16]}.jsonl",
-                          Header(self._digest, wire.session_id, self._name, VERSION))
         accountant = Accountant(plan.budget, record=self._recorder(journal))
         if self._name == self._study.leader.name:
-            oracle = ReplicatedOracle(wire, setting, counts, accountant, self._observe)
+            oracle = ReplicatedOracle(wire, setting, data, accountant, self._observe)
             release = synthesize(oracle, plan, self._observe, limit, accountant.events, oracle.close)
         else:
-            opened = follow(wire, setting, counts, accountant, self._observe)
+            opened = follow(wire, setting, data, accountant, self._observe)
             release = self._receive(wire, limit)
             if not release.tells(opened, accountant.events):
                 raise ProtocolAborted(f"{self._study.leader.name} reports other releases than this party has authorised and "
@@ -173,13 +214,14 @@ class _Party:
         journal.end(0)
         return release
 
-    def _contribute(self, wire: SessionWire, setting: Any, counts: Any, plan: Plan, limit: int) -> Release:
-        """A contributor's part: masked counts go out, the release comes in."""
+    def _contribute(self, wire: SessionWire, setting: Setting, data: LocalCounts | VerticalData | None, limit: int) -> Release:
+        """A contributor's part: its data goes out masked, the release comes in."""
         from mpc_protocols.replicated.oracle import contribute
 
-        if counts is None:
+        if data is None:
             raise StudyInvalid(f"{self._study.path}: party {self._name} neither computes nor has data.")
-        contribute(wire, setting, counts)
+        contribute(wire, setting, data)
+        self._meter.mark("input")
         release = self._receive(wire, limit)
         for event in release.events:
             self._custodian.begin(event)
@@ -203,7 +245,7 @@ class _Party:
         payload = wire.fork("release").receive_up_to(1, size_limit(self._study.domain, limit))
         return parse(payload, self._study.domain, limit, self._study.leader.name)
 
-    def _finish(self, wire: SessionWire, plan: Plan, release: Release) -> None:
+    def _finish(self, wire: SessionWire, plan: Plan, release: Release, owned: Ownership | None) -> None:
         """Hand out the release (leader), exchange counters, write the files, settle the ledger."""
         from runner.outputs import write_outputs
         from runner.release import parse
@@ -216,10 +258,11 @@ class _Party:
                 if peer != wire.me:
                     stream.send(peer, payload)
         self._meter.mark("sample")
+        logging.getLogger(PRIVATE).info("own traffic: %s; by phase: %s", vars(wire.traffic()), self._meter.whole())
         shared = self._counters(wire)
         self._custodian.settle()
         run = describe(self._study, plan, release, shared, wire.session_id, self._digest,
-                       "one-machine" if self._options.one_machine else "distributed")
+                       "one-machine" if self._options.one_machine else "distributed", owned)
         try:
             write_outputs(self._options.out, release, self._study.domain, run, events_of(shared, self._study))
         except UsageError:  # the report reads the files strictly: whoever made their content is to blame, not the user
@@ -230,7 +273,7 @@ class _Party:
     def _counters(self, wire: SessionWire) -> dict[str, Any]:
         """Everybody's counters, gathered and handed out by the leader with its events, so that all reports are the same."""
         stream = wire.fork("counters")
-        own = {"phases": self._meter.phases(), **vars(wire.traffic())}
+        own: dict[str, Any] = {"phases": self._meter.phases(), **self._meter.totals()}
         names = [party.name for party in self._study.numbered]
         if wire.me != 1:
             stream.send(1, json.dumps(own).encode())
@@ -263,3 +306,12 @@ def _ca_fingerprint(options: PartyOptions) -> str:
     from parties.certificates import fingerprint
 
     return fingerprint(options.certs.ca)
+
+
+def _columns_of(facts: Mapping[str, object], study: Study, name: str) -> Sequence[str]:
+    """The columns that a party with data owns: as the study says, else as it announces. Raises `ProtocolAborted`."""
+    declared = study.party(name).columns
+    columns = facts.get("columns") if declared is None else declared
+    if not isinstance(columns, list | tuple) or not all(column in study.domain for column in columns):
+        raise ProtocolAborted(f"{name} announced columns that the study does not have; use the same version at all parties.")
+    return columns

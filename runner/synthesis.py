@@ -41,7 +41,16 @@ def setting_of(study: Study, custodians: int, session: bytes) -> Setting:
     from mpc_protocols.functionality import Setting
 
     privacy = study.privacy
-    return Setting(study.domain.sizes, privacy.adjacency, privacy.unit.rows, custodians * privacy.max_rows, session)
+    return Setting(study.domain.sizes, privacy.adjacency, privacy.unit.rows, most_rows(study, custodians), session)
+
+
+def most_rows(study: Study, custodians: int) -> int:
+    """The most rows that all together can have: every custodian refuses to bring more than max_rows.
+
+    Horizontal tables add up, and so may the people of a union; an intersection has no more rows than any owner.
+    """
+    alone = study.alignment is not None and study.alignment.population == "intersection"
+    return study.privacy.max_rows * (1 if alone else custodians)
 
 
 def counted(plan: Plan) -> list[Clique]:
@@ -51,7 +60,7 @@ def counted(plan: Plan) -> list[Clique]:
 
 def row_limit(study: Study, custodians: int) -> int:
     """The most rows a synthetic table of this study may have; what a peer sends above it is refused."""
-    return study.settings.synthetic_rows or 2 * custodians * study.privacy.max_rows
+    return study.settings.synthetic_rows or 2 * most_rows(study, custodians)
 
 
 def synthesize(oracle: MarginalOracle, plan: Plan, observe: Observe, most_rows: int, events: Sequence[Event],

@@ -1,0 +1,147 @@
+"""Tiny vertical studies with real data for tests of whole runs: five columns of overlapping people, split among owners.
+
+    trial = split.write(tmp_path)                                              # north and south own, west only computes
+    trial = split.write(tmp_path, own=split.THREE, changes=[("merge3", "auto")])
+
+Owners write the same person's identifier in different ways, hold different people in different orders, and have a column
+that the study does not use. `Trial.marginal` joins in plain Python, as an oracle that shares no code with the product.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from tests.runner import small
+from tests.runner.studies import free_ports
+
+COLUMNS = ("age", "work", "income", "grade", "sick")
+GRADES = ("low", "mid", "high")
+SIZES = {"age": 7, "work": 4, "income": 5, "grade": 4, "sick": 3}
+TWO = {"north": ("age", "income"), "south": ("work", "grade", "sick")}
+THREE = {"north": ("age", "income"), "south": ("work",), "west": ("grade", "sick")}
+
+STUDY = """\
+[study]
+name = "split"
+algorithm = "aim"
+backend = "replicated"
+partition = "vertical"
+
+[privacy]
+epsilon = 4.0
+delta = 1e-6
+adjacency = "replace"
+max_rows = 4096
+
+[workload]
+degree = 2
+
+[aim]
+rounds = 3
+
+[domain.columns]
+age = { kind = "numeric", low = 20, high = 80, bins = 6, integral = true, missing = true }
+work = { kind = "categorical", values = ["Private", "Gov", "None"], missing = true }
+income = { kind = "numeric", low = 0, high = 10, bins = 4, missing = true }
+grade = { kind = "categorical", values = ["low", "mid", "high"], missing = true }
+sick = { kind = "categorical", values = ["no", "yes"], missing = true }
+
+[alignment]
+method = "psu"
+via = "merge3"
+id = "person"
+population = "intersection"
+min_size = 10
+
+[session]
+connect_s = 30
+silence_s = 3
+"""
+
+Person = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A study on disk: its path, its parties' names in order, and what each owner holds of each person."""
+
+    path: Path
+    names: tuple[str, ...]
+    rows: Mapping[str, Mapping[str, Person]]
+    ports: Mapping[str, int]
+    union: bool
+
+    @property
+    def population(self) -> list[Person]:
+        """The joined table: what the synthetic one is about. Columns of an owner that lacks the person are empty."""
+        held = [set(own) for own in self.rows.values()]
+        people = set.union(*held) if self.union else set.intersection(*held)
+        return [{column: text for own in self.rows.values() for column, text in own.get(person, {}).items()}
+                for person in sorted(people)]
+
+    def marginal(self, clique: Sequence[str]) -> list[int]:
+        """True counts of the population, row-major in the clique's order."""
+        found = Counter(tuple(code(name, row.get(name, "")) for name in clique) for row in self.population)
+        return [found[cell] for cell in product(*(range(SIZES[name]) for name in clique))]
+
+
+def code(name: str, text: str) -> int:
+    """The code of one field, by the rules of DESIGN section 7, one value at a time; the last code is a missing value."""
+    if text == "":
+        return SIZES[name] - 1
+    return GRADES.index(text) if name == "grade" else small.code(name, text)
+
+
+def everybody(seed: int, count: int) -> list[Person]:
+    """All people there are, with all their columns."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for row in small.rows(seed, count):
+        grade = GRADES[min(2, int(row["age"]) // 30)] if rng.random() < 0.8 else ""
+        found.append({**row, "grade": grade})
+    return found
+
+
+def write(directory: Path, *, own: Mapping[str, Sequence[str]] | None = None, parties: int = 3, count: int = 400,
+          share: float = 0.8, changes: Sequence[tuple[str, str]] = (), party: Mapping[str, str] | None = None,
+          text: str = STUDY, aligned: bool = False, seed: int = 7) -> Trial:
+    """Write study.toml and NAME.csv of every owner into `directory`.
+
+    own: the owners and their columns. share: of the people, independently at each owner. changes: texts of the study to
+    replace, each of which must occur. party: further lines of a party's table. aligned: everybody holds the same people in
+    the same order, without identifiers.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    own = TWO if own is None else own
+    names = small.NAMES[:parties]
+    ports = dict(zip(names, free_ports(parties), strict=True))
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    people = everybody(seed, count)
+    rng = np.random.default_rng(seed + 1)
+    rows: dict[str, dict[str, Person]] = {}
+    for name in names:
+        text += f'\n[[party]]\nname = "{name}"\naddress = "127.0.0.1:{ports[name]}"\n{(party or {}).get(name, "")}\n'
+        if name not in own:
+            continue
+        held = range(count) if aligned else rng.permutation(np.flatnonzero(rng.random(count) < share)).tolist()
+        rows[name] = {f"p-{i:04}": {column: people[i][column] for column in own[name]} for i in held}
+        text += f'data = "{name}.csv"\n'
+        style = len(rows)
+        with (directory / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow([*own[name], "remark", *([] if aligned else ["person"])])
+            for person, values in rows[name].items():
+                spelled = (person, person.upper(), f"  {person} ")[style % 3]
+                writer.writerow([*values.values(), "nothing, really", *([] if aligned else [spelled])])
+    path = directory / "study.toml"
+    path.write_text(text, encoding="utf-8")
+    return Trial(path, names, rows, ports, 'population = "union"' in text)
