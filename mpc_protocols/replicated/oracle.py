@@ -31,6 +31,7 @@ from mpc_protocols.messages import MAX_BYTES
 from mpc_protocols.replicated.contribution import send_contribution
 from mpc_protocols.replicated.party import LEADER, ComputingParty, Observe
 from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, PublicState, SelectStep, Step, TotalStep, parse
+from mpc_protocols.vertical.contributor import VerticalContributor
 from mpc_protocols.vertical.functionality import VerticalData
 from mpc_protocols.wire import Wire
 

@@ -62,6 +62,11 @@ class Matrix:
         return np.zeros(self.shape, dtype) if both is None else both
 
 
+def ring_of(element: int) -> UInt:
+    """The ring whose elements have 2 or 4 bytes."""
+    return np.uint16 if element == 2 else np.uint32
+
+
 def side_by_side(matrices: Sequence[Matrix], dtype: UInt) -> Matrix:
     """Columns of several matrices of as many rows."""
     if len(matrices) == 1:

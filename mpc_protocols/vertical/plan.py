@@ -9,8 +9,8 @@ A table is wanted over columns of one or more owners, over the rows that they ho
              clique's, times w, the product of all owners' memberships
 
 Choices, by an estimate of what travels in all (bytes; local work counted at what a round is worth it, 64 bytes a microsecond):
-  - a clique over several owners has as its left the joint that is widest, if it is wide, else the first owner's, so that the
-    products of all pairs of columns are one product of two matrices;
+  - a clique over several owners has as its left the widest joint; only pairs of narrow columns have the first owner's, so that
+    all of them are one product of two matrices;
   - a clique within one owner is either wholly left, with w as its right (one order of the rows for each clique), or has its
     narrowest column times w on the right (one secure product for each column, then plain products): per owner, whichever is less
     over all its cliques;
@@ -145,6 +145,25 @@ class Plan:
             lefts.setdefault((place if ordered else -1, tuple(sorted(factors))), []).append(left)
         return [Group(tuple(parts), factors) for (_, factors), parts in lefts.items()]
 
+    def shape(self, group: Group) -> tuple[int, int]:
+        """Columns of a group's lefts and of its rights: of its table of cells."""
+        return sum(map(self.width, group.lefts)), sum(map(self.breadth, group.rights))
+
+    def ordering(self) -> tuple[int, ...]:
+        """Owners that do not compute and order the rows."""
+        owners = {group.lefts[0].owner for group in self.groups(ordered=True)}
+        return tuple(owner for owner in self.partition.owners if owner in owners and owner >= self.computing)
+
+    def contributing(self) -> tuple[int, ...]:
+        """Owners that do not compute and have anything to send."""
+        return tuple(owner for owner in self.partition.owners
+                     if owner >= self.computing and (self.joints(owner) or owner in self.ordering()))
+
+    @property
+    def counts_somebody(self) -> bool:
+        """Whether R is computed besides the tables: the number of rows that anybody holds (`union`)."""
+        return self.everyone and self.partition.population == "union"
+
     def waves(self) -> list[tuple[int, int]]:
         """First row and end of each wave."""
         return [(start, min(start + self.wave, self.partition.rows)) for start in range(0, self.partition.rows, self.wave)]
@@ -154,7 +173,7 @@ class Plan:
         return sum(self.width(product.left) * self.breadth(product.right) for product in self.products)
 
     def helper(self, owner: int) -> int:
-        """Who helps an owner to order the rows: of the other two, who inputs least."""
+        """Who helps a computing owner to order the rows: of the other two, who inputs least."""
         others = [party for party in range(self.computing) if party != owner]
         return min(others, key=lambda party: (party in self.partition.owners, self.input_width(party), party))
 
@@ -174,14 +193,15 @@ def estimate(plan: Plan) -> int:
     total = sum(rows * element * plan.input_width(owner) * (1 if owner < plan.computing else 2) for owner in plan.inputs())
     total += sum(3 * rows * element * plan.breadth(step) for level in plan.levels() for step in level)
     for group in plan.groups(ordered=False):
-        total += rows * sum(map(plan.width, group.lefts)) * sum(map(plan.breadth, group.rights)) // 64
+        total += rows * prod(plan.shape(group)) // 64
     return total + sum(_order_cost(plan, left, group.rights) for group in plan.groups(ordered=True) for left in group.lefts)
 
 
 def _order_cost(plan: Plan, left: Part, rights: Sequence[Factor]) -> int:
     columns = sum(map(plan.breadth, rights))
     layout = layout_of(plan, left, columns, plan.partition.rows)
-    return sum(layout.transfers()) + layout.places * (16 + 2 * columns)
+    once = sum(layout.transfers()) + layout.places * (4 + columns)
+    return once if left.owner < plan.computing else 3 * once
 
 
 def layout_of(plan: Plan, left: Part, columns: int, rows: int) -> Layout:
@@ -232,7 +252,7 @@ def _product(partition: Partition, sizes: Mapping[str, int], table: Clique, spli
             return Product(Part(whole.owner, rest), Factor((Part(whole.owner, (least,)),), True), False)
         return Product(whole, Factor((), True), False)
     widest = max(parts, key=width)
-    left = widest if len(widest.columns) > 1 or width(widest) > WIDE else parts[0]
+    left = widest if len(parts) > 2 or len(widest.columns) > 1 or width(widest) > WIDE else parts[0]
     rights = sorted((part for part in parts if part != left), key=lambda part: (width(part), part))
     return Product(left, Factor(tuple(rights), restricted), False)
 
@@ -246,11 +266,10 @@ def _by_left(products: Sequence[Product]) -> dict[Part, list[Factor]]:
 
 def _is_ordered(plan: Plan, left: Part, rights: Sequence[Factor]) -> bool:
     """Whether an order of the rows is less than one-hot columns; these are there already if they are some table's right."""
-    if left.owner >= plan.computing:
-        return False
     as_right = any(left in product.right.parts for product in plan.products)
     rows, columns = plan.partition.rows, sum(map(plan.breadth, rights))
-    one_hot = rows * plan.width(left) * (columns // 64 + (0 if as_right else plan.element))
+    element = 0 if as_right else plan.element * (1 if left.owner < plan.computing else 2)
+    one_hot = rows * plan.width(left) * (columns // 64 + element)
     return _order_cost(plan, left, rights) < one_hot
 
 

@@ -22,6 +22,10 @@ is the row at place p, J[c] the last block of cell c.
 The parts of cell c add up to P[J[c]] - P[J[c-1]] + sum s[delta] = sum of rho over the cell. 2 rounds. B is chosen from public
 sizes so that M is small beside L: the first of the two shuffles carries the rows, the second next to nothing.
 
+An owner that does not compute (contributor) knows no component: each of the three is shuffled in this way, with a permutation of
+its own, by the two parties that hold it; seeds stand for the keys O-H, and O deals its part, of shape (cells, v), once at the
+end. A party is Q for one component and H for another, and the permutations of the two are independent.
+
 What each receives is uniform, whatever the data (semi-honest, one of three corrupted; assumption `prg`):
     Q       lacks the key O-H: sigma is a uniform permutation to it and pi fixed, so delta is uniform; J has no element twice, so
             delta' is a uniform injection; the arrays are masked by s and s', used once, independent of sigma and sigma'
@@ -32,7 +36,8 @@ Permutations are exactly uniform: drawn by sorting random keys, and again if two
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,88 +46,110 @@ from numpy.typing import NDArray
 
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.replicated.bitslice import Elements
-from mpc_protocols.replicated.prg import Reader
+from mpc_protocols.replicated.contribution import SEED_BYTES
+from mpc_protocols.replicated.prg import CONTRIBUTION, KeyStream, Reader, derive
 from mpc_protocols.replicated.trio import Trio, UInt
 from mpc_protocols.vertical.layout import Layout
 from mpc_protocols.vertical.matrices import Matrix
 from mpc_protocols.vertical.records import ABSENT
+from mpc_protocols.wire import Wire
+
+
+@dataclass(frozen=True)
+class Strand:
+    """One shuffle of one component of w, which helper (H) and worker (Q) hold."""
+
+    component: int
+    helper: int
+    worker: int
+
+
+def strands(owner: int, computing: int, helper: int) -> list[Strand]:
+    """The shuffles that an owner's sums take: of the one component it lacks, or of all three if it does not compute."""
+    if owner < computing:
+        return [Strand((owner + 2) % 3, helper, 3 - owner - helper)]
+    return [Strand(component, component, (component + 2) % 3) for component in range(3)]
 
 
 @dataclass(frozen=True)
 class Job:
-    """One sum over cells. owner: O. helper: H, the third party is Q. cells: at O the cell of each row (ABSENT: none)."""
+    """One sum over cells. helper: H of a computing owner. cells: at a computing O the cell of each row (ABSENT: none).
+
+    reader: at the parties' side of a contributor's job, the stream that this party as H shares with it; None for a computing O.
+    """
 
     owner: int
     helper: int
     layout: Layout
     weights: Matrix
-    cells: NDArray[np.int64] | None
+    cells: NDArray[np.int64] | None = None
+    reader: Reader | None = None
 
     def __post_init__(self) -> None:
-        if {self.owner, self.helper} - {0, 1, 2} or self.owner == self.helper:
-            raise ValueError(f"O and H are two of the parties 0, 1, 2, got {self.owner} and {self.helper}")
+        if self.helper not in (0, 1, 2) or self.owner == self.helper:
+            raise ValueError(f"O and H are two different parties, and H computes, got {self.owner} and {self.helper}")
         if self.weights.shape != (self.layout.rows, self.layout.columns):
             raise ValueError(f"weights of shape {self.weights.shape} do not fit {self.layout}")
-
-    @property
-    def worker(self) -> int:
-        """Q."""
-        return 3 - self.owner - self.helper
 
 
 def sums_by_cell(trio: Trio, jobs: Sequence[Job], dtype: UInt) -> list[Elements]:
     """This party's part of each job's sums, shape (cells, v) (`ring.reshare` makes a sharing of it). 2 rounds for all together.
 
-    Raises `ProtocolAborted` for places that do not exist.
+    A contributor's own part is not among them: `contributed_sums`. Raises `ProtocolAborted` for places that do not exist.
     """
-    parts: list[Elements] = []
-    unfinished: list[_Owner | None] = []
-    operations = [(trio.operation(), trio.operation()) for _ in jobs]
-    for job, (first, second) in zip(jobs, operations, strict=True):
-        owner: _Owner | None = None
+    tasks = [(job, strand, trio.operation(), trio.operation()) for job in jobs
+             for strand in strands(job.owner, trio.wire.computing, job.helper)]
+    owned: dict[int, Arranged] = {}
+    for number, (job, strand, first, second) in enumerate(tasks):
         if trio.me == job.owner:
-            owner = _Owner(job, _between(trio, job.helper, first), dtype)
-            trio.send(job.worker, owner.places)
-        elif trio.me == job.helper:
-            trio.send(job.worker, _helped(job, _third(trio, job), _between(trio, job.owner, first),
-                                          _between(trio, job.worker, second), dtype))
-        unfinished.append(owner)
+            arranged = Arranged(job.cells, job.layout, _between(trio, strand.helper, first), dtype)
+            arranged.add_known(job.weights.both(dtype))
+            trio.send(strand.worker, arranged.places)
+            owned[number] = arranged
+        elif trio.me == strand.helper:
+            with_owner = _between(trio, job.owner, first) if job.reader is None else job.reader
+            trio.send(strand.worker, _helped(job.layout, _component(trio, job, strand, dtype), with_owner,
+                                             _between(trio, strand.worker, second), dtype))
     trio.turn()
-    for job, (_, second) in zip(jobs, operations, strict=True):
-        part = np.zeros((job.layout.cells, job.layout.columns), dtype)
-        if trio.me == job.worker:
-            _work(trio, job, _between(trio, job.helper, second), part)
-        parts.append(part)
+    parts = {id(job): np.zeros((job.layout.cells, job.layout.columns), dtype) for job in jobs}
+    for job, strand, _, second in tasks:
+        if trio.me == strand.worker:
+            parts[id(job)] += _work(trio, job, strand, _between(trio, strand.helper, second), dtype)
     trio.turn()
-    for job, state, part in zip(jobs, unfinished, parts, strict=True):
-        if state is not None:
-            part += state.finish(trio.receive(job.worker, (job.layout.blocks, job.layout.columns), dtype))
-    return parts
+    for number, arranged in owned.items():
+        job, strand, _, _ = tasks[number]
+        parts[id(job)] += arranged.finish(trio.receive(strand.worker, (job.layout.blocks, job.layout.columns), dtype))
+    return [parts[id(job)] for job in jobs]
 
 
-class _Owner:
-    """O's side of a job between its two rounds."""
+class Arranged:
+    """O's side of one shuffle between its two rounds."""
 
-    def __init__(self, job: Job, stream: Reader, dtype: UInt) -> None:
-        if job.cells is None or job.cells.shape != (job.layout.rows,):
+    def __init__(self, cells: NDArray[np.int64] | None, layout: Layout, stream: Reader, dtype: UInt) -> None:
+        """stream: shared with H. Then `places` is for Q."""
+        if cells is None or cells.shape != (layout.rows,):
             raise ValueError("the owner must bring the cell of every row")
-        layout = job.layout
-        arrangement, starts, self._last = arrange(job.cells, layout)
+        self._layout = layout
+        self._dtype = dtype
+        self._arrangement, self._starts, self._last = arrange(cells, layout)
         shuffled, masks, shuffled_blocks, block_masks = _draw(stream, layout, dtype)
-        delta = _inverse(shuffled)[arrangement]
+        delta = _inverse(shuffled)[self._arrangement]
         chosen = _inverse(shuffled_blocks)[self._last]
         self.places: NDArray[Any] = np.concatenate([delta, chosen]).astype(index_type(layout))
-        masks = masks[delta]
-        held = np.flatnonzero(arrangement < layout.rows)
-        masks[held] += job.weights.both(dtype)[arrangement[held]]
-        used = (int(self._last[-1]) + 1) * layout.block
-        self._sums = np.add.reduceat(masks[:used], starts, axis=0, dtype=dtype)
-        self._masks = block_masks[chosen]
+        self._rows: Elements = masks[delta]
+        self._masks: Elements = block_masks[chosen]
+
+    def add_known(self, weights: Elements) -> None:
+        """What O knows of w, shape (rows, v): it sums that itself."""
+        held = np.flatnonzero(self._arrangement < self._layout.rows)
+        self._rows[held] += weights[self._arrangement[held]]
 
     def finish(self, prefixes: Elements) -> Elements:
-        """From D, O's part."""
+        """O's part, from D."""
+        used = (int(self._last[-1]) + 1) * self._layout.block
+        part: Elements = np.add.reduceat(self._rows[:used], self._starts, axis=0, dtype=self._dtype)
         ends = prefixes[self._last] + self._masks
-        part: Elements = self._sums + ends
+        part += ends
         part[1:] -= ends[:-1]
         return part
 
@@ -144,33 +171,32 @@ def arrange(cells: NDArray[np.int64], layout: Layout) -> tuple[NDArray[np.int64]
     return arrangement, starts, ends - 1
 
 
-def _helped(job: Job, third: Elements, with_owner: Reader, with_worker: Reader, dtype: UInt) -> Elements:
+def _helped(layout: Layout, component: Elements, with_owner: Reader, with_worker: Reader, dtype: UInt) -> Elements:
     """What H sends to Q."""
-    layout = job.layout
     shuffled, masks, shuffled_blocks, block_masks = _draw(with_owner, layout, dtype)
     rows = np.zeros((layout.places, layout.columns), dtype)
-    rows[:layout.rows] = third
+    rows[:layout.rows] = component
     random = np.empty((layout.blocks, layout.columns), dtype)
     with_worker.fill(random)
     return np.concatenate([rows[shuffled] - masks, random[shuffled_blocks] - block_masks])
 
 
-def _work(trio: Trio, job: Job, with_helper: Reader, part: Elements) -> None:
-    """Q's round: D to O, its own part into `part`."""
+def _work(trio: Trio, job: Job, strand: Strand, with_helper: Reader, dtype: UInt) -> Elements:
+    """Q's round: sends D to O; its own part."""
     layout = job.layout
     places = trio.receive(job.owner, layout.places + layout.cells, index_type(layout)).astype(np.int64)
-    masked = trio.receive(job.helper, (layout.places + layout.blocks, layout.columns), part.dtype.type)
+    masked = trio.receive(strand.helper, (layout.places + layout.blocks, layout.columns), dtype)
     delta, chosen = places[:layout.places], places[layout.places:]
     if int(delta.max()) >= layout.places or int(chosen.max()) >= layout.blocks:
-        raise ProtocolAborted(f"Party {job.owner} named a place beyond the {layout.places} of a shuffle; stop the run.")
+        raise ProtocolAborted(f"Party {job.owner} named a place beyond those of a shuffle; stop the run.")
     rows = masked[:layout.places][delta].reshape(layout.blocks, layout.block, layout.columns)
-    prefixes = np.cumsum(rows.sum(axis=1, dtype=part.dtype), axis=0, dtype=part.dtype)
-    random = np.empty((layout.blocks, layout.columns), part.dtype)
+    prefixes = np.cumsum(rows.sum(axis=1, dtype=dtype), axis=0, dtype=dtype)
+    random = np.empty((layout.blocks, layout.columns), dtype)
     with_helper.fill(random)
     trio.send(job.owner, prefixes - random)
-    ends = masked[layout.places:][chosen]
-    part += ends
-    part[1:] -= ends[:-1]
+    part: Elements = masked[layout.places:][chosen]
+    part[1:] -= part[:-1].copy()
+    return part
 
 
 def _draw(stream: Reader, layout: Layout, dtype: UInt) -> tuple[NDArray[np.int64], Elements, NDArray[np.int64], Elements]:
@@ -204,18 +230,43 @@ def shuffle(stream: Reader, length: int) -> NDArray[np.int64]:
             return (keys & low).astype(np.int64)
 
 
+class Shuffling:
+    """The streams that a contributor shares with each party as H of its orders; `seeds` has those that are known here."""
+
+    def __init__(self, wire: Wire, seeds: Mapping[int, bytes]) -> None:
+        self._streams = {party: KeyStream(derive(seed, CONTRIBUTION, wire.session_id, b"orders"))
+                         for party, seed in seeds.items()}
+        self._number = 0
+
+    def readers(self) -> dict[int, Reader]:
+        """The streams of the contributor's next order."""
+        self._number += 1
+        return {party: stream.reader(self._number) for party, stream in self._streams.items()}
+
+
+def begin_shuffling(wire: Wire) -> Shuffling:
+    """At a contributor: choose and send the seeds."""
+    seeds = {party: secrets.token_bytes(SEED_BYTES) for party in range(3)}
+    for party, seed in seeds.items():
+        wire.send(party, seed)
+    return Shuffling(wire, seeds)
+
+
+def expect_shuffling(wire: Wire, contributor: int) -> Shuffling:
+    """At a computing party: its own seed of a contributor. Blocks."""
+    return Shuffling(wire, {wire.me: bytes(wire.receive(contributor, SEED_BYTES))})
+
+
 def _inverse(permutation: NDArray[np.int64]) -> NDArray[np.int64]:
     inverse = np.empty_like(permutation)
     inverse[permutation] = np.arange(len(permutation))
     return inverse
 
 
-def _third(trio: Trio, job: Job) -> Elements:
-    """The component that O lacks: held by the party on O's right as its next, by the one on O's left as its own."""
-    third = job.weights.next if trio.me == (job.owner + 1) % 3 else job.weights.own
-    if third is None:
-        raise ValueError("weights that O knows wholly need no protocol")
-    return third
+def _component(trio: Trio, job: Job, strand: Strand, dtype: UInt) -> Elements:
+    """At H or Q: the component of w that the strand shuffles."""
+    component = job.weights.own if trio.me == strand.component else job.weights.next
+    return np.zeros(job.weights.shape, dtype) if component is None else component
 
 
 def _between(trio: Trio, peer: int, operation: int) -> Reader:

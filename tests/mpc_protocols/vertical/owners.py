@@ -12,8 +12,9 @@ from mpc_protocols.functionality import Clique, Setting
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.replicated.ring import RingShare
 from mpc_protocols.replicated.trio import Trio
+from mpc_protocols.vertical.contributor import VerticalContributor
 from mpc_protocols.vertical.functionality import OwnRows, Partition, VerticalData
-from mpc_protocols.vertical.source import VerticalContributor, VerticalMarginals
+from mpc_protocols.vertical.source import VerticalMarginals
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.replicated.trio_run import total
 

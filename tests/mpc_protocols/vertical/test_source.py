@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from mpc_protocols.functionality import Clique
 from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.vertical import orders
 from mpc_protocols.vertical import plan as planning
-from mpc_protocols.vertical import source
+from mpc_protocols.vertical.contributor import VerticalContributor
 from mpc_protocols.vertical.functionality import OwnRows, Partition, VerticalData, ideal_counts
-from mpc_protocols.vertical.source import VerticalContributor, own_rows
+from mpc_protocols.vertical.schedule import own_rows
 from tests.mpc_protocols.vertical.owners import Population, partition, random_owners, setting, shared_marginals
 
 SIZES = {"a": 3, "b": 4, "c": 5, "d": 2, "e": 1, "f": 70, "g": 6, "h": 3}
@@ -49,7 +50,7 @@ def check(of: Partition, tables: dict[int, OwnRows], batches: Sequence[Sequence[
 def test_all_pairs_then_some_triples(monkeypatch: pytest.MonkeyPatch, population: Population, split: str) -> None:
     """Several waves and batches; the second request meets what the first has left."""
     monkeypatch.setattr(planning, "MOST_ROWS_OF_A_WAVE", 256)
-    monkeypatch.setattr(source, "BATCH", 20_000)
+    monkeypatch.setattr(orders, "BATCH", 20_000)
     of = partition(SIZES, dict(zip(SIZES, SPLITS[split], strict=True)), population, 700)
     tables = random_owners(SIZES, of, [0.8] * len(of.owners), np.random.default_rng(1))
     check(of, tables, [PAIRS, [*TRIPLES[::5], ("h", "f", "a")]])
