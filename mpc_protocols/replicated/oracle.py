@@ -31,7 +31,6 @@ from mpc_protocols.messages import MAX_BYTES
 from mpc_protocols.replicated.contribution import send_contribution
 from mpc_protocols.replicated.party import LEADER, ComputingParty, Observe
 from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, PublicState, SelectStep, Step, TotalStep, parse
-from mpc_protocols.vertical.contributor import VerticalContributor
 from mpc_protocols.vertical.functionality import VerticalData
 from mpc_protocols.wire import Wire
 
@@ -182,7 +181,7 @@ def contribute(wire: Wire, setting: Setting, counts: LocalCounts | VerticalData)
 def _sender(wire: Wire, setting: Setting, counts: LocalCounts | VerticalData) -> Callable[[Sequence[Clique]], None]:
     """How a contributor shares marginals; as with the parties that compute, vertical data loads what it needs."""
     if isinstance(counts, VerticalData):
-        from mpc_protocols.vertical.source import VerticalContributor
+        from mpc_protocols.vertical.contributor import VerticalContributor
 
         return VerticalContributor(wire, setting, counts).send
     return partial(send_contribution, wire, setting, counts)
