@@ -1,13 +1,12 @@
-"""The model's rounded answers on their way from P1 to P2, and their zeros to P0 (DESIGN 3, 4).
+"""The model's rounded answers on their way from P1, who fits the model, to P0 and P2 (DESIGN 3, 4).
 
-The public part of a score, c, is subtracted from component 2, which P1 (who fits the model) and P2 hold: so P2 needs c, and P0
-only the set of cells with c = 0, which take no part in the sign protocol. Answers are post-processing of released counts; they
-travel compactly, not secretly:
+The public part of a score, c, is subtracted from the component of a cell that its dealer lacks, by the two others; every party is
+an evaluator of two thirds of the cells and the dealer of one (`dealing`). Answers are post-processing of released counts, so
+whoever sees all of them learns nothing; they travel compactly, not secretly, and every party checks all of them:
 
-    to P0   the bitmap: one bit per cell of all kept candidates in order, 1 where c is not 0, first cell in the highest bit;
-            padding bits are 0
-    to P2   the bitmap; then a byte for each cell that is not 0, c itself below 255 and else 255; then 4 little-endian bytes of c
-            for each byte of 255
+    the bitmap: one bit per cell of all kept candidates in order, 1 where c is not 0, first cell in the highest bit; padding
+    bits are 0; then a byte for each cell that is not 0, c itself below 255 and else 255; then 4 little-endian bytes of c for
+    each byte of 255
 
 Most counts of a table that is worth a secure selection are small: this is as compact as zlib (Adult: 75 kB for 108,710 cells,
 65 by zlib) in a third of the time. A peer's sizes are not trusted: the length is limited beforehand, and a message that does not
@@ -33,7 +32,7 @@ def encoded_limit(cells: int) -> int:
 
 
 def encode(answers: Sequence[NDArray[np.int64]]) -> bytes:
-    """The rounded answers of the kept candidates, integers in [0, 2^32), as P2 gets them."""
+    """The rounded answers of the kept candidates, integers in [0, 2^32), as the two others get them."""
     flat = np.concatenate(answers)
     if flat.size and not 0 <= int(flat.min()) <= int(flat.max()) < 1 << 32:
         raise ValueError("rounded answers must lie in [0, 2^32)")
@@ -61,18 +60,13 @@ def decode(payload: bytes | memoryview, lengths: Sequence[int]) -> list[NDArray[
     return [flat[end - length:end] for length, end in zip(lengths, ends, strict=True)]
 
 
-def nonzero_bitmap(answers: Sequence[NDArray[np.int64]]) -> bytes:
-    """Which cells of all kept candidates have c != 0, as P0 gets it."""
-    return np.packbits(np.concatenate(answers) != 0).tobytes()
-
-
 def bitmap_size(cells: int) -> int:
-    """Bytes of `nonzero_bitmap`."""
+    """Bytes of the bitmap."""
     return -(-cells // 8)
 
 
 def read_bitmap(payload: bytes | memoryview | NDArray[np.uint8], cells: int) -> NDArray[np.bool_]:
-    """Inverse of `nonzero_bitmap`: bool of shape (cells,). Raises `ProtocolAborted` if padding bits are set."""
+    """Which cells are not 0: bool of shape (cells,). Raises `ProtocolAborted` if padding bits are set."""
     bits = np.unpackbits(np.frombuffer(payload, np.uint8))
     if len(bits) != 8 * bitmap_size(cells) or bits[cells:].any():
         raise ProtocolAborted(f"The leading party sent a bitmap that is not exactly {cells} cells.")

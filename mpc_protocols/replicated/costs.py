@@ -19,12 +19,13 @@ from dataclasses import dataclass
 
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
+from mpc_protocols.replicated import absolute, dealt_sign
 from mpc_protocols.replicated.absolute import BATCH, score_adder
 from mpc_protocols.replicated.alias import AliasTable, alias_table, schedule
-from mpc_protocols.replicated.answers import bitmap_size
 from mpc_protocols.replicated.argmax import GROUP, PAIRS, TEST_WORDS, in_groups
 from mpc_protocols.replicated.bitslice import piece_lengths, words_for
 from mpc_protocols.replicated.contribution import SEED_BYTES
+from mpc_protocols.replicated.dealt_sign import bit_rows
 from mpc_protocols.replicated.matmul import waves
 from mpc_protocols.replicated.pace import LAPS
 from mpc_protocols.replicated.sampling import batches, noise_adder
@@ -150,12 +151,22 @@ def signs(tally: Tally, cells: int, planes: int, adder: Adder) -> None:
     carries(tally, cells, planes - 1, adder)
 
 
-def absolute_sums(tally: Tally, cells: int, segments: int, planes: int, adder: Adder, batch: int, element: int = 4) -> None:
-    """`absolute.absolute_sums`."""
-    for start in range(0, cells, batch):
-        size = min(batch, cells - start)
-        signs(tally, size, planes, adder)
-        tally.step([(0, 1, 2 * length * element) for length in piece_lengths(size)])
+def share_bits(tally: Tally, thirds: Sequence[int], planes: int) -> None:
+    """`dealt_sign.share_bits` of so many cells of each third."""
+    tally.step([(t, (t + 1) % 3, bit_rows(planes) * words_for(cells) * WORD) for t, cells in enumerate(thirds)])
+
+
+def absolute_sums(tally: Tally, thirds: Sequence[int], segments: int, planes: int, adder: Adder, batch: int,
+                  element: int = 4) -> None:
+    """`absolute.absolute_sums` of so many cells of each third."""
+    for sizes in absolute.batches(thirds, batch):
+        words = [words_for(size) * WORD for size in sizes]
+        columns = [(t, (t + 1) % 3, 2 * length * element) for t in range(3) for length in piece_lengths(sizes[t])]
+        schedule = dealt_sign.steps(planes, adder)
+        for number, (exchanged, dealt) in enumerate(schedule):
+            tally.step([(t, (t + 1) % 3, dealt * words[t] + exchanged * words[t - 1]) for t in range(3)]
+                       + [(t, (t - 1) % 3, exchanged * words[(t + 1) % 3]) for t in range(3)]
+                       + (columns if number == len(schedule) - 1 else []))
     products(tally, segments, element)
 
 
@@ -268,24 +279,28 @@ def prepare(tally: Tally, step: int, request: int, blocks: Sequence[int]) -> Non
         sharing(tally, cells)
 
 
-def select(tally: Tally, step: int, answers: int, cells: int, nonzero: int, candidates: int, a: int, planes: int,
-           ring_bits: int = 32, round_bytes: int = ROUND_BYTES, made: int | None = None) -> None:
-    """`ReplicatedOracle.select`: `candidates` kept, of `cells` in all, `nonzero` with an answer other than 0.
+def select(tally: Tally, step: int, answers: int, compared: Sequence[int], fresh: Sequence[int], candidates: int, a: int,
+           planes: int, ring_bits: int = 32, round_bytes: int = ROUND_BYTES, made: int | None = None) -> None:
+    """`ReplicatedOracle.select`: `candidates` kept.
 
     made: rows of noise that are made for it and ahead (`ahead.Supply.take`); None: its own.
-    answers: bytes of the compressed answers (`answers.encoded_limit` bounds them). a, planes, ring_bits: of the plan.
+    answers: bytes of the encoded answers (`answers.encode`). compared, fresh: cells of each third (`thirds.pieces`) with an
+    answer other than 0, and those of them that were never compared with integers of so many bits before
+    (`compared.ComparedCells`). a, planes, ring_bits: of the plan.
     """
     element = ring_bits // 8
     if candidates == 1:
         announce(tally, step)
         agreement(tally)
         return
-    announce(tally, step, [(1, 2, answers), (1, 0, bitmap_size(cells))])
+    announce(tally, step, [(1, 2, answers), (1, 0, answers)])
     agreement(tally)
 
     def scores(script: Tally) -> None:
-        if nonzero:
-            absolute_sums(script, nonzero, candidates, planes, score_adder(nonzero, planes, round_bytes), BATCH)
+        if any(fresh):
+            share_bits(script, fresh, planes)
+        if any(compared):
+            absolute_sums(script, compared, candidates, planes, score_adder(compared, planes, round_bytes), BATCH)
         if ring_bits == 64:
             lift(script, candidates)
 

@@ -4,17 +4,17 @@ The three computing parties run the same methods in the same order with the same
 model's answers. For each step:
 
     begin        the public state derives plan and event from the step's bytes alone, alike everywhere
-    answers      select only: P1 sends c to P2 (checked against the hash in the step) and its zeros to P0 (`answers`)
+    answers      select only: P1 sends c to P0 and P2, which check it against the hash in the step (`answers`)
     authorise    this party's own guard: accountant, journal on disk. It refuses by raising, and then nothing opens anywhere
-    agree        32 bytes from each party to each other: the running hash of the public transcript (select: with the bitmap of
-                 zeros). Sent after authorising, so whoever passes knows that all three have authorised the same step
+    agree        32 bytes from each party to each other: the running hash of the public transcript. Sent after authorising,
+                 so whoever passes knows that all three have authorised the same step
     compute      noise, from the stock or made beside the scores (`ahead`), scores on shares, then the opening: an index, or
                  noisy counts
 
 Threat model: semi-honest, at most one of the three computing parties corrupted; contributors semi-honest; assumption `prg`.
-Each computing party learns the selected positions and the noisy counts, P1 and P2 the model's answers (public), P0 their zeros.
-Marginals, noise, scores, keys and comparisons stay shared. Signs hold because their bounds are public integers: |M - c| <= n' <
-2^(k-1) with c checked against n' at P1 and P2, n' from `mechanisms.bounds`; sums below 2^32 are asserted here.
+Each computing party learns the selected positions, the noisy counts and the model's answers
+(public). Marginals, noise, scores, keys and comparisons stay shared. Signs hold because their bounds are public integers:
+|M - c| <= n' < 2^(k-1) with c checked against n' at P0 and P2, n' from `mechanisms.bounds`; sums below 2^32 are asserted here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from mpc_protocols.replicated import answers as encoding
 from mpc_protocols.replicated.absolute import absolute_sums, score_adder
 from mpc_protocols.replicated.ahead import GAUSSIAN_ROWS, GUMBEL_ROWS, Stock
 from mpc_protocols.replicated.argmax import argmax
-from mpc_protocols.replicated.bitslice import Elements
+from mpc_protocols.replicated.compared import Candidate, SharedBits, count_thirds
 from mpc_protocols.replicated.conversion import lift
 from mpc_protocols.replicated.lockstep import beside
 from mpc_protocols.replicated.marginals import MarginalSource, SharedMarginals
@@ -84,6 +84,7 @@ class ComputingParty:
         self._observe = observe or silent
         self._marginals = _source(self._trio, setting, counts)
         self._gumbel, self._gaussian = Stock(GUMBEL_ROWS if ahead else 0), Stock(GAUSSIAN_ROWS if ahead else 0)
+        self._bits = SharedBits(self._trio)
         self._observe("agree", "paced", delay_us=self._delay, round_bytes=self.round_bytes)
 
     @property
@@ -106,9 +107,9 @@ class ComputingParty:
         plan = self.state.plan_select(step)
         self._check_sums(step, plan)
         lengths = [self.state.cells(step.handles[q]) for q in plan.kept]
-        rounded, nonzero = self._exchange_answers(step, lengths, rounded)
+        rounded = self._exchange_answers(step, lengths, rounded)
         self._guard.authorise(plan.event, inputs)
-        self._agree(binding(inputs, np.packbits(nonzero).tobytes()))
+        self._agree(inputs)
         winner, made = 0, 0
         if len(plan.kept) > 1:
             dtype: UInt = np.uint32 if plan.ring_bits == 32 else np.uint64
@@ -116,7 +117,7 @@ class ComputingParty:
             made = self._gumbel.lacks(kind, len(plan.kept))
 
             def scores() -> RingShare:
-                sums = self._distances(step, plan, lengths, rounded, nonzero)
+                sums = self._distances(step, plan, rounded)
                 return sums if dtype is np.uint32 else lift(self._trio, sums)
 
             def noise() -> RingShare:
@@ -126,11 +127,13 @@ class ComputingParty:
             sums, fresh = beside(self._trio, scores, self._noise, noise) if made else (scores(), None)
             keys = _weighted(self._trio, sums, plan) + self._gumbel.take(kind, len(plan.kept), fresh)
             winner = argmax(self._trio, keys)
-        position, signs = plan.kept[winner], int(np.count_nonzero(nonzero))
+        position = plan.kept[winner]
+        thirds = [count_thirds(step.handles[q], cells != 0) for q, cells in zip(plan.kept, rounded, strict=False)]
+        signs = [sum(third) for third in zip(*thirds, strict=True)]
         self.state.learn_selection(step, position)
         self._observe("select", "selected", step=step.number, position=position, candidates=len(step.handles),
-                      kept=len(plan.kept), cells=sum(lengths), signs=signs,
-                      scores=score_adder(signs, plan.sign_bits, self.round_bytes) if signs else "sums",
+                      kept=len(plan.kept), cells=sum(lengths), signs=sum(signs),
+                      scores=score_adder(signs, plan.sign_bits, self.round_bytes) if any(signs) else "sums",
                       noise=gumbel_adder(made, self.round_bytes) if made else "ahead")
         return position
 
@@ -191,23 +194,21 @@ class ComputingParty:
         """What the noise is bound to that a release makes, for itself and ahead (`ahead`, `mechanisms.md` 4)."""
         return binding(self.wire.session_id, number.to_bytes(8, "big"), mechanism.encode(), inputs, self._marginals.sharing)
 
-    def _exchange_answers(self, step: SelectStep, lengths: Sequence[int], rounded: Sequence[NDArray[np.int64]] | None,
-                          ) -> tuple[Sequence[NDArray[np.int64]] | None, NDArray[np.bool_]]:
-        """c at P1 and P2, and at all three which cells of it are not zero; a single kept candidate needs neither."""
-        cells = sum(lengths)
+    def _exchange_answers(self, step: SelectStep, lengths: Sequence[int],
+                          rounded: Sequence[NDArray[np.int64]] | None) -> Sequence[NDArray[np.int64]]:
+        """c of the kept candidates at all three; a single kept candidate needs none."""
         if len(lengths) == 1:
-            return None, np.zeros(0, np.bool_)
-        if self.wire.me == 0:
-            return None, encoding.read_bitmap(self.wire.receive(LEADER, encoding.bitmap_size(cells)), cells)
+            return []
         if self.wire.me == LEADER:
             if rounded is None:
                 raise ValueError("the leading party must bring the model's answers")
-            self.wire.send(2, encoding.encode(rounded))
-            self.wire.send(0, encoding.nonzero_bitmap(rounded))
-        else:
-            rounded = encoding.decode(self.wire.receive_up_to(LEADER, encoding.encoded_limit(cells)), lengths)
-            self.state.check_answers(step, rounded)
-        return rounded, np.concatenate(rounded) != 0
+            encoded = encoding.encode(rounded)
+            for peer in (0, 2):
+                self.wire.send(peer, encoded)
+            return rounded
+        received = encoding.decode(self.wire.receive_up_to(LEADER, encoding.encoded_limit(sum(lengths))), lengths)
+        self.state.check_answers(step, received)
+        return received
 
     def _check_sums(self, step: SelectStep, plan: SelectionPlan) -> None:
         """sum |M - c| <= n' + sum c must be below 2^32: from public numbers, before anything is computed."""
@@ -215,32 +216,20 @@ class ComputingParty:
         if largest >= 1 << 32 or plan.row_bound >= 1 << plan.sign_bits - 1:
             raise StudyInvalid(f"scores of up to {largest} do not fit integers of 32 bits; lower max_rows in the study")
 
-    def _distances(self, step: SelectStep, plan: SelectionPlan, lengths: Sequence[int],
-                   rounded: Sequence[NDArray[np.int64]] | None, nonzero: NDArray[np.bool_]) -> RingShare:
+    def _distances(self, step: SelectStep, plan: SelectionPlan, rounded: Sequence[NDArray[np.int64]]) -> RingShare:
         """sum |M - c| of every kept candidate, modulo 2^32: zero answers by local sums, the others through the sign protocol."""
-        me = self.wire.me
-        signed = np.zeros(len(lengths), np.int64)
-        whole, nonzero_part = np.zeros((2, 2, len(lengths)), np.uint32)
-        known: list[Elements] = []
-        end = 0
-        for q, (position, cells) in enumerate(zip(plan.kept, lengths, strict=True)):
-            share = self._marginals.marginal(self.state, step.handles[position])
-            where = nonzero[end:end + cells]
-            end += cells
-            part = share[where]
-            signed[q] = len(part)
-            whole[:, q] = share.own.sum(dtype=np.uint32), share.next.sum(dtype=np.uint32)
-            nonzero_part[:, q] = part.own.sum(dtype=np.uint32), part.next.sum(dtype=np.uint32)
-            if me == 0:
-                known.append(part.own + part.next)
-            else:
-                assert rounded is not None
-                known.append((part.next if me == 1 else part.own) - rounded[q][where].astype(np.uint32))
-        plain = RingShare(*(whole - nonzero_part))
-        total = int(signed.sum())
-        if total == 0:
-            return plain
-        return plain + absolute_sums(self._trio, np.concatenate(known), signed, plan.sign_bits)
+        plain = np.zeros((2, len(plan.kept)), np.uint32)
+        candidates: list[Candidate] = []
+        for q, (position, answer) in enumerate(zip(plan.kept, rounded, strict=True)):
+            share, compared = self._marginals.marginal(self.state, step.handles[position]), answer != 0
+            candidates.append(Candidate(step.handles[position], share, compared, answer.astype(np.uint32)))
+            if not compared.all():
+                rest = share[~compared]
+                plain[:, q] = rest.own.sum(dtype=np.uint32), rest.next.sum(dtype=np.uint32)
+        sums = RingShare(*plain)
+        if not any(candidate.compared.any() for candidate in candidates):
+            return sums
+        return sums + absolute_sums(self._trio, self._bits.thirds(candidates, plan.sign_bits), plan.sign_bits)
 
     def _release_counts(self, plan: MeasurePlan, number: int, mechanism: str, inputs: bytes,
                         shares: RingShare) -> tuple[NDArray[np.int64], str]:

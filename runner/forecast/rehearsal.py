@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from mpc_protocols.functionality import Clique, Event, Handle, MarginalOracle, Setting
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.replicated import costs
 from mpc_protocols.replicated.ahead import GAUSSIAN_ROWS, GUMBEL_ROWS, Supply
 from mpc_protocols.replicated.answers import encode
+from mpc_protocols.replicated.compared import ComparedCells, count_thirds
 from mpc_protocols.replicated.contribution import blocks
 from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, TotalStep
 from runner.forecast.invented import InventedTable
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -48,6 +48,7 @@ class Rehearsal(MarginalOracle):
         self.signs = 0
         self.noise = 0
         self.marks: list[tuple[int, int]] = []
+        self._cells = ComparedCells()
         self._ideal = IdealOracle(setting, table.counts, _Free())
         self._gumbel, self._gaussian = Supply(GUMBEL_ROWS), Supply(GAUSSIAN_ROWS)
 
@@ -73,12 +74,22 @@ class Rehearsal(MarginalOracle):
         state = self._ideal.state
         step, rounded = state.select_step(handles, answers, weights, penalties, epsilon)
         plan = state.plan_select(step)
-        cells, signs = sum(map(len, rounded)), sum(int(np.count_nonzero(part)) for part in rounded)
-        made = self._gumbel.take((plan.a, plan.ring_bits), len(plan.kept)) if len(plan.kept) > 1 else 0
-        costs.select(self.tally, len(step.to_bytes()), len(encode(rounded)), cells, signs, len(plan.kept), plan.a, plan.sign_bits,
-                     plan.ring_bits, made=made)
-        self.signs += signs
+        several = len(plan.kept) > 1
+        compared, fresh = self._compare([handles[q] for q in plan.kept], rounded, plan.sign_bits) if several else ([], [])
+        made = self._gumbel.take((plan.a, plan.ring_bits), len(plan.kept)) if several else 0
+        costs.select(self.tally, len(step.to_bytes()), len(encode(rounded)), compared, fresh, len(plan.kept), plan.a,
+                     plan.sign_bits, plan.ring_bits, made=made)
+        self.signs += sum(compared)
         return self._ideal.select(handles, answers, weights, penalties, epsilon)
+
+    def _compare(self, handles: Sequence[Handle], answers: Sequence[NDArray[np.int64]],
+                 planes: int) -> tuple[list[int], list[int]]:
+        """Cells of each third with an answer other than 0, and those compared for the first time (`compared`)."""
+        self._cells.begin(planes)
+        flags = [answer != 0 for answer in answers]
+        fresh = [self._cells.fresh(handle, one) for handle, one in zip(handles, flags, strict=True)]
+        compared, first = ([sum(third) for third in zip(*map(count_thirds, handles, of), strict=True)] for of in (flags, fresh))
+        return compared, first
 
     def measure(self, handles: Sequence[Handle], sigma2: Fraction) -> list[NDArray[np.int64]]:
         state = self._ideal.state

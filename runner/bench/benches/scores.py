@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.replicated.absolute import absolute_sums
+from mpc_protocols.replicated.absolute import Third, absolute_sums, known_of
+from mpc_protocols.replicated.dealt_sign import share_bits
 from mpc_protocols.replicated.ring import open_ring, sum_segments
-from mpc_protocols.replicated.sign import operand
+from mpc_protocols.thirds import THIRDS
 from mpc_protocols.wire import Wire
 from runner.bench.inputs import expect, ring_of, shared, trio_of, vector
 from runner.bench.parameters import BITS, CANDIDATES, CELLS, Params
@@ -29,14 +30,19 @@ class Scores(Kernel):
     def prepare(self, wire: Wire, params: Params) -> Task:
         trio, bits = trio_of(wire), int(params["bits"])
         x, c, lengths = _input(params)
-        known = operand(trio, shared(trio, x))
-        if trio.me != 0:
-            known = known - c
+        whole, where = shared(trio, x), np.arange(len(x))
+        thirds = []
+        for third in range(THIRDS):
+            known = known_of(trio, whole[third::THIRDS], third)
+            cells = np.histogram(where[third::THIRDS], np.append(0, np.cumsum(lengths)))[0]
+            thirds.append((known, known if third == trio.me else known - c[third::THIRDS], cells))
+        once = share_bits(trio, [known for known, _, _ in thirds], bits)
+        split = [Third(known, of_a, cells) for (_, known, cells), of_a in zip(thirds, once, strict=True)]
 
         def check(sums: Any) -> None:
             expect(self.name, open_ring(trio, sums), _plain(x, c, lengths))
 
-        return Task(lambda: absolute_sums(trio, known, lengths, bits), check)
+        return Task(lambda: absolute_sums(trio, split, bits), check)
 
     def floor(self, params: Params) -> Task:
         x, c, lengths = _input(params)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc_protocols.replicated import absolute, boolean, ring, sign
-from mpc_protocols.replicated.bitslice import from_bits, to_bits, to_planes, to_values, words_for
+from mpc_protocols.replicated import boolean, ring, sign
+from mpc_protocols.replicated.bitslice import from_bits, from_planes, to_bits, to_planes, to_values, words_for
 from mpc_protocols.replicated.trio import Trio
 from tests.mpc_protocols.replicated.trio_run import deal_bits, deal_flags, deal_ring, parity, run_trio, spread, total
 
@@ -29,6 +29,10 @@ def test_planes_hold_the_bits(cells: int, seed: int, kind: tuple[type, int]) -> 
         np.testing.assert_array_equal(to_bits(sliced[j], cells), (values >> dtype(j)) & dtype(1))
         np.testing.assert_array_equal(from_bits((values >> dtype(j)) & dtype(1)), sliced[j])
     np.testing.assert_array_equal(to_values(sliced, cells), values.astype(np.uint64) & np.uint64(2**planes - 1))
+    np.testing.assert_array_equal(from_planes(sliced[:32], cells), to_values(sliced[:32], cells))
+    apart = np.zeros((planes, 2 * words_for(cells)), np.uint64)
+    to_planes(values, planes, apart[:, 1:1 + words_for(cells)])
+    np.testing.assert_array_equal(apart[:, 1:1 + words_for(cells)], sliced)
 
 
 @pytest.mark.parametrize(("dtype", "planes"), [(np.uint16, 17), (np.uint32, 33), (np.uint64, 65)])
@@ -40,6 +44,7 @@ def test_rings_have_no_more_planes_than_bits(dtype: type, planes: int) -> None:
 def test_planes_of_a_batch_larger_than_one_piece() -> None:
     values = np.random.default_rng(3).integers(0, 2**32, 300_001, dtype=np.uint32)
     np.testing.assert_array_equal(to_values(to_planes(values, 32), len(values)), values)
+    np.testing.assert_array_equal(from_planes(to_planes(values, 32), len(values)), values)
 
 
 @pytest.mark.parametrize("dtype", RINGS)
@@ -117,36 +122,6 @@ def test_signs_of_extreme_components(components: tuple[int, int, int]) -> None:
         results, _ = run_trio(lambda trio, adder=adder: sign.signs(  # type: ignore[misc]
             trio, ring.RingShare(held[trio.me], held[trio.right]), 32, adder))
         assert to_bits(parity(results), 1)[0] == (value < 0)
-
-
-@pytest.mark.parametrize("dtype", RINGS)
-@pytest.mark.parametrize("planes", [2, 3, 5, 9, 17, 24, 31, 32])
-def test_absolute_sums(dtype: type, planes: int) -> None:
-    if planes > np.iinfo(dtype).bits:
-        pytest.skip("more planes than the ring has bits")
-    rng = np.random.default_rng(planes)
-    for cells in SIZES:
-        largest = 2 ** (planes - 1) - 1
-        values = spread(cells, largest, rng)
-        if dtype is np.uint32:  # a segment's sum must stay below 2^32, so wide cells get a segment each
-            lengths = np.ones(cells, np.int64) if cells * largest >= 2**32 else np.array([cells // 2, 0, cells - cells // 2])
-        else:
-            lengths = np.array([cells - cells // 3, cells // 3, 0])
-        shares = deal_ring(values.astype(dtype), rng)
-        expected = np.array([np.abs(part).sum() for part in np.split(values, np.cumsum(lengths)[:-1])]).astype(dtype)
-        for adder, batch in (("ripple", absolute.BATCH), ("tree", 384)):
-            results, _ = run_trio(lambda trio, shares=shares, lengths=lengths, adder=adder, batch=batch: absolute.absolute_sums(  # type: ignore[misc]
-                trio, sign.operand(trio, shares[trio.me]), lengths, planes, adder, batch))
-            np.testing.assert_array_equal(total(results), expected)
-
-
-def test_a_sign_beyond_its_planes_is_wrong() -> None:
-    """Why the bound is asserted from public numbers: one step outside, |x| jumps by 2^k (`mechanisms.md` 5)."""
-    values = np.array([2**8 - 1, 2**8], np.int64)
-    shares = deal_ring(values.astype(np.uint32), np.random.default_rng(1))
-    results, _ = run_trio(lambda trio: absolute.absolute_sums(trio, sign.operand(trio, shares[trio.me]), np.ones(2, np.int64), 9))
-    inside, outside = ring.centred(total(results))
-    assert inside == 2**8 - 1 and outside == -(2**8)
 
 
 def test_flags_roundtrip_through_shares() -> None:

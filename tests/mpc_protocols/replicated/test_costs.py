@@ -26,12 +26,13 @@ from mpc_protocols.replicated import (
 )
 from mpc_protocols.replicated.ahead import GAUSSIAN_ROWS, GUMBEL_ROWS, Supply
 from mpc_protocols.replicated.bitslice import words_for
+from mpc_protocols.replicated.compared import ComparedCells
 from mpc_protocols.replicated.oracle import ReplicatedOracle
 from mpc_protocols.replicated.trio import Trio
 from mpc_protocols.steps import PublicState, SelectStep
 from mpc_protocols.wire import Traffic
 from tests.mpc_protocols.replicated.test_oracle import CONTRIBUTORS, PARTS, serve
-from tests.mpc_protocols.replicated.trio_run import deal_bits, deal_ring, run_trio
+from tests.mpc_protocols.replicated.trio_run import deal_bits, deal_ring, dealers, distances, run_trio, thirds_of
 
 
 def check(body: Callable[[Trio], Any], replay: Callable[[costs.Tally], None], warm: int = 0) -> costs.Tally:
@@ -74,23 +75,47 @@ def test_ring_costs(dtype: type, cells: int) -> None:
 def test_sign_costs(adder: sign.Adder, planes: int) -> None:
     for cells in (1, 64, 65, 1000):
         shares = deal_ring(np.arange(cells, dtype=np.uint32) % 2, np.random.default_rng(0))
-        lengths = np.array([cells // 2, cells - cells // 2])
         tally = check(lambda trio, shares=shares: sign.signs(trio, shares[trio.me], planes, adder),  # type: ignore[misc]
                       lambda t, cells=cells: costs.signs(t, cells, planes, adder))  # type: ignore[misc]
         nominal = planes if adder == "ripple" else 2 + (planes - 2).bit_length()
         assert nominal - 1 <= tally.rounds <= nominal  # a chain through P0's planes may be one shorter
-        for batch, warm in ((absolute.BATCH, 0), (256, 1), (256, 2)):
-            check(lambda trio, shares=shares, lengths=lengths, batch=batch: absolute.absolute_sums(  # type: ignore[misc]
-                trio, sign.operand(trio, shares[trio.me]), lengths, planes, adder, batch),
-                lambda t, cells=cells, batch=batch: costs.absolute_sums(t, cells, 2, planes, adder, batch), warm)  # type: ignore[misc]
 
 
-def test_the_fused_sum_sends_what_the_design_says() -> None:
-    """13.9 / 2.9 / 2.9 bytes a cell and 26 rounds at k = 24 (`engine.md` 1)."""
+@pytest.mark.parametrize("adder", ["ripple", "tree"])
+@pytest.mark.parametrize("planes", [2, 3, 4, 5, 9, 17, 24, 31, 32])
+def test_score_costs(adder: sign.Adder, planes: int) -> None:
+    for cells in (1, 2, 3, 64, 65, 1000):
+        shares = deal_ring(np.arange(cells, dtype=np.uint32) % 2, np.random.default_rng(0))
+        lengths, thirds = np.array([cells // 2, cells - cells // 2]), [len(place) for place in dealers(cells)]
+        tally = check(lambda trio, shares=shares, lengths=lengths: thirds_of(trio, shares[trio.me], lengths, planes),  # type: ignore[misc]
+                      lambda t, thirds=thirds: costs.share_bits(t, thirds, planes))  # type: ignore[misc]
+        for batch in (absolute.BATCH, 256):
+            def both(t: costs.Tally, thirds: list[int] = thirds, batch: int = batch) -> None:
+                costs.share_bits(t, thirds, planes)
+                costs.absolute_sums(t, thirds, 2, planes, adder, batch)
+
+            tally = check(lambda trio, shares=shares, lengths=lengths, batch=batch: distances(  # type: ignore[misc]
+                trio, shares[trio.me], lengths, planes, adder, batch), both)
+        carried = -(-(planes - 1) // 2)
+        if cells < 256:
+            assert tally.rounds <= 2 + (carried if adder == "ripple" else 1 + (carried - 1).bit_length())
+
+
+def test_no_party_sends_more_scores_than_another() -> None:
+    """5.0 bytes a cell and 13 rounds at k = 24, and 1.4 bytes once; where one party had the dealer's role: 13.9 / 2.9 / 2.9."""
+    for adder, sent, rounds in (("ripple", 5.0, 13), ("tree", 6.8, 6)):
+        tally = costs.Tally.of()
+        costs.absolute_sums(tally, [333_334, 333_333, 333_333], 64, 24, adder, 1 << 20)  # type: ignore[arg-type]
+        assert [round(total / 10**6, 1) for total in tally.sent] == [sent] * 3 and tally.rounds == rounds
     tally = costs.Tally.of()
-    costs.absolute_sums(tally, 10**6, 64, 24, "ripple", 1 << 20)
-    assert [round(sent / 10**6, 1) for sent in tally.sent] == [13.9, 2.9, 2.9]
-    assert tally.rounds in (25, 26)
+    costs.share_bits(tally, [333_334, 333_333, 333_333], 24)
+    assert [round(total / 10**6, 1) for total in tally.sent] == [1.4] * 3 and tally.rounds == 1
+
+
+@pytest.mark.parametrize(("cells", "round_bytes", "adder"), [
+    (10**6, 1 << 16, "ripple"), (1000, 1 << 16, "tree"), (10**6, 1 << 24, "tree"), (10**6, 0, "ripple")])
+def test_the_adder_follows_size_and_delay(cells: int, round_bytes: int, adder: str) -> None:
+    assert absolute.score_adder([cells // 3] * 3, 24, round_bytes) == adder
 
 
 @pytest.mark.parametrize("cells", [1, 65, 300])
@@ -183,12 +208,15 @@ def test_a_whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap
     assert fresh == cliques[:3]
     costs.pace(tally)
     costs.prepare(tally, len(PrepareStep(tuple(cliques)).to_bytes()), len(PrepareStep(tuple(fresh)).to_bytes()), [22, 20])
+    ledger = ComparedCells()
     gumbel, gaussians, sampler = Supply(GUMBEL_ROWS), Supply(GAUSSIAN_ROWS), gaussian.sampler(sigma2)
     for number, (select, plan, answered) in enumerate(zip(steps, plans, compressed, strict=True)):
         assert isinstance(select, SelectStep) and plan.kept == (0, 1, 2, 3)
         assert plan.ring_bits == (64 if row_cap == 40_000_000 and number == 0 else plan.ring_bits)
         made = [gumbel.take((plan.a, plan.ring_bits), 4), gaussians.take("all", 22)]
-        costs.select(tally, len(select.to_bytes()), answered, 45, 20, 4, plan.a, plan.sign_bits, plan.ring_bits, *worth, made[0])
+        once = [10 * ledger.begin(plan.sign_bits)] * 2 + [0]
+        costs.select(tally, len(select.to_bytes()), answered, [10, 10, 0], once, 4, plan.a, plan.sign_bits, plan.ring_bits,
+                     *worth, made[0])
         costs.measure(tally, len(MeasureStep(2 * number + 1, (0, 1), sigma2).to_bytes()), sampler, 22, *worth, made[1])
     total = TotalStep(2 * ROUNDS, sigma2)
     costs.measure(tally, len(total.to_bytes()), sampler, 1, *worth, gaussians.take("all", 1))

@@ -9,11 +9,11 @@ import pytest
 
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.memory_wire import Frame
-from mpc_protocols.replicated import absolute, costs, lockstep, sampling, sign
+from mpc_protocols.replicated import costs, lockstep, sampling, sign
 from mpc_protocols.replicated.ring import RingShare, multiply, reshare
 from mpc_protocols.replicated.trio import Trio
 from tests.mpc_protocols.replicated.test_costs import compare
-from tests.mpc_protocols.replicated.trio_run import deal_ring, run_trio, total
+from tests.mpc_protocols.replicated.trio_run import deal_ring, distances, run_trio, total
 
 VALUES = np.random.default_rng(0).integers(-1000, 1000, 300)
 
@@ -51,20 +51,24 @@ def test_noise_beside_scores(adder: sign.Adder, batch: int) -> None:
 
     def body(trio: Trio) -> tuple[RingShare, RingShare]:
         other = trio.fork("beside")
-        known = sign.operand(trio, shares[trio.me])
         return lockstep.beside(
-            trio, lambda: absolute.absolute_sums(trio, known, np.array([100, 200]), 12, adder, batch),
+            trio, lambda: distances(trio, shares[trio.me], np.array([100, 200]), 12, adder, batch),
             other, lambda: sampling.gumbel_noise(other, sampling.release_bits(other, b"r"), 20, 3, np.uint32))
 
     tally = costs.Tally.of()
-    costs.beside(tally, lambda t: costs.absolute_sums(t, 300, 2, 12, adder, batch), lambda t: costs.gumbel_noise(t, 20, 3))
+
+    def scores(script: costs.Tally) -> None:
+        costs.share_bits(script, [100] * 3, 12)
+        costs.absolute_sums(script, [100] * 3, 2, 12, adder, batch)
+
+    costs.beside(tally, scores, lambda t: costs.gumbel_noise(t, 20, 3))
     for _ in range(10):
         results, traffic = run_trio(body)
         np.testing.assert_array_equal(total([result[0] for result in results]),
                                       [np.abs(VALUES[:100]).sum(), np.abs(VALUES[100:]).sum()])
         compare(tally, traffic)
     if batch > 300:
-        assert tally.rounds <= max(15, 14 if adder == "ripple" else 8)
+        assert tally.rounds <= 15
 
 
 @pytest.mark.parametrize("failing", ["first", "second"])

@@ -19,13 +19,13 @@ from mpc_protocols.functionality import Setting
 from mpc_protocols.mechanisms import gaussian
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.messages import EndStep, PrepareStep
-from mpc_protocols.replicated import absolute, argmax, boolean, conversion, ring, sampling, sign
+from mpc_protocols.replicated import argmax, boolean, conversion, ring, sampling, sign
 from mpc_protocols.replicated.boolean import BitShare
 from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.replicated.ring import RingShare
 from mpc_protocols.replicated.trio import Trio
 from tests.mpc_protocols.replicated.test_oracle import Recorder
-from tests.mpc_protocols.replicated.trio_run import deal_ring, run_trio
+from tests.mpc_protocols.replicated.trio_run import deal_ring, distances, run_trio
 
 
 def assert_uniform(frames: list[Frame], opened: int = 0) -> None:
@@ -57,7 +57,8 @@ PROTOCOLS: dict[str, Callable[[Trio, RingShare], object]] = {
     "multiply": lambda trio, x: ring.multiply(trio, x, x),
     "signs": lambda trio, x: sign.signs(trio, x, 22, "ripple"),
     "signs by tree": lambda trio, x: sign.signs(trio, x, 22, "tree"),
-    "absolute sums": lambda trio, x: absolute.absolute_sums(trio, sign.operand(trio, x), np.ones(len(x), np.int64), 22),
+    "absolute sums": lambda trio, x: distances(trio, x, np.ones(len(x), np.int64), 22, "ripple"),
+    "absolute sums by tree": lambda trio, x: distances(trio, x, np.ones(len(x), np.int64), 23, "tree"),
     "bits": lambda trio, x: boolean.and_bits(trio, BitShare(x.own.view(np.uint64), x.next.view(np.uint64)),
                                              BitShare(x.own.view(np.uint64), x.next.view(np.uint64))),
     "lift": lambda trio, x: conversion.lift(trio, x),
@@ -138,8 +139,7 @@ def test_two_runs_share_no_message() -> None:
         frames: list[Frame] = []
         network = MemoryNetwork(3, tap=frames.append)
         network.share_keys(first)
-        run_trio(lambda trio: absolute.absolute_sums(trio, sign.operand(trio, shares[trio.me]), np.array([640]), 9),
-                 network=network)
+        run_trio(lambda trio: distances(trio, shares[trio.me], np.array([640]), 9), network=network)
         content = b"".join(frame.payload for frame in frames)
         seen.append({content[i:i + 8] for i in range(0, len(content), 4)})
     assert not seen[0] & seen[1]

@@ -379,14 +379,6 @@ def test_answers_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, change: Ca
     _tamper(monkeypatch, "encode", change)
 
 
-@pytest.mark.parametrize("change", [
-    lambda bitmap: bitmap[:-1], lambda bitmap: bitmap + b"\0", lambda bitmap: bytes([bitmap[0] ^ 1]) + bitmap[1:],
-    lambda bitmap: bitmap[:-1] + bytes([bitmap[-1] | 1]),
-], ids=["short", "long", "flipped", "padding"])
-def test_zeros_that_do_not_fit_the_answers(monkeypatch: pytest.MonkeyPatch, change: Callable[[bytes], bytes]) -> None:
-    _tamper(monkeypatch, "nonzero_bitmap", change)
-
-
 def test_a_contributor_shares_only_what_is_to_be_shared() -> None:
     of = setting()
     for message in (SelectStep(0, (0,), (Fraction(1),), (Fraction(0),), Fraction(1), (5,), bytes(32)),

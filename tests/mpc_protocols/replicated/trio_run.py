@@ -9,10 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.replicated.absolute import BATCH, Third, absolute_sums, known_of
 from mpc_protocols.replicated.bitslice import from_bits
 from mpc_protocols.replicated.boolean import BitShare
+from mpc_protocols.replicated.dealt_sign import share_bits
 from mpc_protocols.replicated.ring import RingShare
+from mpc_protocols.replicated.sign import Adder
 from mpc_protocols.replicated.trio import Trio
+from mpc_protocols.thirds import THIRDS
 from mpc_protocols.wire import Traffic, Wire
 
 T = TypeVar("T")
@@ -71,3 +75,23 @@ def spread(count: int, largest: int, rng: np.random.Generator) -> NDArray[np.int
     extremes = np.array([largest, -largest, 0, 1, -1])[:count]
     values[: len(extremes)] = np.clip(extremes, -largest, largest)
     return values
+
+
+def dealers(cells: int) -> list[NDArray[np.int64]]:
+    """Which of `cells` cells each party deals for: every third one, as in a marginal that is cut up."""
+    return [np.arange(third, cells, THIRDS) for third in range(THIRDS)]
+
+
+def thirds_of(trio: Trio, x: RingShare, lengths: NDArray[np.int64], planes: int) -> list[Third]:
+    """Consecutive segments of shared cells as `absolute_sums` takes them, the bits shared anew (1 round)."""
+    places = dealers(len(x))
+    known = [known_of(trio, x[place], third) for third, place in enumerate(places)]
+    edges = np.append(0, np.cumsum(lengths))
+    inside = [np.diff(np.searchsorted(place, edges)) for place in places]
+    return [Third(*parts) for parts in zip(known, share_bits(trio, known, planes), inside, strict=True)]
+
+
+def distances(trio: Trio, x: RingShare, lengths: NDArray[np.int64], planes: int, adder: Adder | None = None,
+              batch: int = BATCH) -> RingShare:
+    """Sums of |x| over consecutive segments, from nothing but the shares."""
+    return absolute_sums(trio, thirds_of(trio, x, lengths, planes), planes, adder, batch)

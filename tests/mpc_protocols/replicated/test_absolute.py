@@ -1,0 +1,202 @@
+"""Sums of |x - c| against plaintext: every width and form, uneven thirds, bits shared once; what each role receives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from mpc_protocols.memory_wire import Frame
+from mpc_protocols.replicated import absolute, dealt_sign, ring
+from mpc_protocols.replicated.absolute import Third, absolute_sums, known_of
+from mpc_protocols.replicated.bitslice import to_planes, words_for
+from mpc_protocols.replicated.compared import Candidate, ComparedCells, SharedBits, count_thirds
+from mpc_protocols.replicated.trio import Trio
+from mpc_protocols.thirds import SPLIT, THIRDS, pieces
+from tests.mpc_protocols.replicated.trio_run import deal_ring, distances, run_trio, spread, total
+
+
+@pytest.mark.parametrize("dtype", [np.uint16, np.uint32, np.uint64])
+@pytest.mark.parametrize("planes", [2, 3, 4, 5, 9, 17, 24, 31, 32, 48, 64])
+def test_absolute_sums(dtype: type, planes: int) -> None:
+    if planes > np.iinfo(dtype).bits:
+        pytest.skip("more planes than the ring has bits")
+    rng = np.random.default_rng(planes)
+    for cells in (1, 2, 3, 64, 65, 200, 1000):
+        largest = 2 ** (planes - 1) - 1
+        values = spread(cells, largest, rng)
+        if cells * largest >= 2 ** np.iinfo(dtype).bits:  # a segment's sum must fit the ring, so wide cells get a segment each
+            lengths = np.ones(cells, np.int64)
+        else:
+            lengths = np.array([cells // 2, 0, cells - cells // 2])
+        shares = deal_ring(values.astype(dtype), rng)
+        expected = np.array([np.abs(part).sum(dtype=dtype) for part in np.split(values, np.cumsum(lengths)[:-1])]).astype(dtype)
+        for adder, batch in (("ripple", absolute.BATCH), ("tree", absolute.BATCH), ("tree", 384), ("ripple", 100)):
+            results, _ = run_trio(lambda trio, shares=shares, lengths=lengths, adder=adder, batch=batch:  # type: ignore[misc]
+                                  distances(trio, shares[trio.me], lengths, planes, adder, batch))
+            np.testing.assert_array_equal(total(results), expected)
+
+
+@pytest.mark.parametrize("sizes", [(0, 0, 1), (1, 0, 0), (0, 1, 0), (64, 65, 1), (0, 300, 130), (700, 0, 0), (0, 0, 0)])
+@pytest.mark.parametrize("adder", ["ripple", "tree"])
+def test_thirds_of_any_size(sizes: tuple[int, int, int], adder: str) -> None:
+    """Zero answers everywhere in one third, or in two; each dealer alone; several batches."""
+    rng, planes = np.random.default_rng(sum(sizes)), 13
+    values = [spread(size, 2 ** (planes - 1) - 1, rng) for size in sizes]
+    shares = [deal_ring(part.astype(np.uint32), rng) for part in values]
+
+    def body(trio: Trio) -> ring.RingShare:
+        known = [known_of(trio, shares[third][trio.me], third) for third in range(THIRDS)]
+        bits = dealt_sign.share_bits(trio, known, planes)
+        lengths = [np.array([size // 3, size - size // 3]) for size in sizes]
+        return absolute_sums(trio, [Third(*parts) for parts in zip(known, bits, lengths, strict=True)], planes,
+                             adder, 256)  # type: ignore[arg-type]
+
+    results, _ = run_trio(body)
+    expected = sum(np.array([np.abs(part[:len(part) // 3]).sum(), np.abs(part[len(part) // 3:]).sum()]) for part in values)
+    np.testing.assert_array_equal(total(results), expected)
+
+
+@pytest.mark.parametrize("adder", ["ripple", "tree"])
+@pytest.mark.parametrize("planes", [2, 3, 4, 5, 6, 7])
+def test_all_pairs_of_operands(adder: str, planes: int) -> None:
+    """Every a and every b modulo 2^k, so every carry pattern: the sign is that of a + b, even where |a + b| is the widest."""
+    a, b = (part.reshape(-1).astype(np.uint32) for part in np.meshgrid(np.arange(2**planes), np.arange(2**planes)))
+    total_value = ((a + b + 2 ** (planes - 1)) % 2**planes).astype(np.int64) - 2 ** (planes - 1)
+    wide = (total_value.astype(np.uint32) - b)  # a in the ring of 32 bits, the same modulo 2^k
+
+    def body(trio: Trio) -> ring.RingShare:
+        known = [wide if trio.me == third else b for third in range(THIRDS)]
+        bits = dealt_sign.share_bits(trio, known, planes)
+        ones = np.ones(len(a), np.int64)
+        return absolute_sums(trio, [Third(*parts, ones) for parts in zip(known, bits, strict=True)], planes,
+                             adder)  # type: ignore[arg-type]
+
+    results, _ = run_trio(body)
+    np.testing.assert_array_equal(total(results), 3 * np.abs(total_value))
+
+
+def test_a_sign_beyond_its_planes_is_wrong() -> None:
+    """Why the bound is asserted from public numbers: one step outside, |x| jumps by 2^k (`mechanisms.md` 5)."""
+    values = np.array([2**8 - 1, 2**8], np.int64)
+    shares = deal_ring(values.astype(np.uint32), np.random.default_rng(1))
+    results, _ = run_trio(lambda trio: distances(trio, shares[trio.me], np.ones(2, np.int64), 9))
+    inside, outside = ring.centred(total(results))
+    assert inside == 2**8 - 1 and outside == -(2**8)
+
+
+def test_segments_must_cover_their_cells() -> None:
+    with pytest.raises(ValueError, match="segments of 4 cells do not cover 5"):
+        Third(np.zeros(5, np.uint32), np.zeros((1, 0), np.uint32), np.array([1, 3]))
+
+
+@given(st.integers(1, 400), st.integers(2, 64), st.integers(0, 2**32))
+@settings(max_examples=30, deadline=None)
+def test_packing(cells: int, planes: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    count = dealt_sign.bit_rows(planes)
+    rows = np.concatenate([to_planes(rng.integers(0, 2**32, cells, np.uint32), 32) for _ in range(3)])[:count]
+    packed = dealt_sign.pack(rows, cells)
+    assert packed.shape == (dealt_sign.packed_words(planes), cells)
+    again = np.empty_like(rows)
+    dealt_sign.unpack(packed, again)
+    np.testing.assert_array_equal(again, rows)
+
+
+# -- cells compared again and again ----------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 5), st.sampled_from([1, 2, 64, SPLIT - 1, SPLIT, SPLIT + 1, SPLIT + 2, 5000]))
+def test_every_cell_has_one_dealer(handle: int, cells: int) -> None:
+    dealer = np.full(cells, -1)
+    for third, piece in pieces(handle, cells):
+        assert (dealer[piece] == -1).all()
+        dealer[piece] = third
+    counts = np.bincount(dealer, minlength=THIRDS)
+    assert (dealer >= 0).all() and (counts.max() == cells if cells < SPLIT else counts.max() - counts.min() <= 1)
+    assert count_thirds(handle, np.ones(cells, bool)) == counts.tolist()
+
+
+def test_selections_that_compare_other_cells_each_time() -> None:
+    """Some marginals, some cells of each, other widths in between: the sums are right; a cell's bits travel once per width."""
+    rng = np.random.default_rng(3)
+    sizes = {0: 5, 1: SPLIT + 1, 2: 64, 3: 3 * SPLIT, 4: 1, 7: 900}
+    tables = {handle: rng.integers(0, 500, size) for handle, size in sizes.items()}
+    shares = {handle: deal_ring(table.astype(np.uint32), rng) for handle, table in tables.items()}
+    ledger, rounds = ComparedCells(), []
+    for number, (handles, planes, density) in enumerate([
+            ((0, 1, 2, 3, 4, 7), 10, 0.5), ((1, 3, 7), 10, 0.7), ((1, 3, 7), 10, 0.0), ((4, 3), 12, 1.0), ((3, 1), 12, 0.3),
+            ((2,), 12, 1.0), ((0, 1, 2, 3, 4, 7), 10, 0.9)]):
+        answers = {h: rng.integers(1, 500, sizes[h]) * (rng.random(sizes[h]) < density) for h in handles}
+        if number == 2:
+            answers[7][::3] = 9  # compared in one third only
+        rounds.append((handles, planes, answers))
+
+    def body(trio: Trio) -> list[ring.RingShare]:
+        store, found = SharedBits(trio), []
+        for handles, planes, answers in rounds:
+            candidates = [Candidate(h, shares[h][trio.me], answers[h] != 0, answers[h].astype(np.uint32)) for h in handles]
+            found.append(absolute_sums(trio, store.thirds(candidates, planes), planes, "ripple"))
+        return found
+
+    frames: list[Frame] = []
+    results, _ = run_trio(body, tap=frames.append)
+    for number, (handles, _, answers) in enumerate(rounds):
+        expected = [np.abs(tables[h] - answers[h])[answers[h] != 0].sum() for h in handles]
+        np.testing.assert_array_equal(total([result[number] for result in results]), expected)
+    sent = 0
+    for handles, planes, answers in rounds:
+        ledger.begin(planes)
+        fresh = [count_thirds(h, ledger.fresh(h, answers[h] != 0)) for h in handles]
+        sent += sum(8 * dealt_sign.bit_rows(planes) * words_for(sum(third)) for third in zip(*fresh, strict=True))
+        compared = [sum(third) for third in zip(*(count_thirds(h, answers[h] != 0) for h in handles), strict=True)]
+        words = sum(map(words_for, compared))
+        sent += sum(8 * (2 * exchanged + dealt) * words for exchanged, dealt in dealt_sign.steps(planes, "ripple"))
+        sent += 2 * 4 * sum(compared) + 3 * 4 * len(handles)
+    assert sent == sum(len(frame.payload) for frame in frames)
+
+
+def test_bits_are_shared_once() -> None:
+    cells = ComparedCells()
+    assert cells.begin(9) and not cells.begin(9)
+    flags = np.array([True, False, True])
+    assert cells.fresh(0, flags).tolist() == [True, False, True]
+    assert cells.fresh(0, np.array([True, True, False])).tolist() == [False, True, False]
+    assert cells.fresh(1, flags).tolist() == flags.tolist() == [True, False, True]
+    assert not cells.fresh(0, np.ones(3, bool)).any()
+    assert cells.begin(8) and cells.fresh(0, flags).tolist() == flags.tolist()
+
+
+# -- what each role sees ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dealer", range(THIRDS))
+@pytest.mark.parametrize("adder", ["ripple", "tree"])
+def test_a_dealer_receives_nothing_and_evaluators_uniform_bytes(dealer: int, adder: str) -> None:
+    """One third only, its values all alike; the final reshare apart. Chi-square of each link; false alarms: 1e-9 each."""
+    cells, planes, frames = 20_000, 20, []
+    known = np.full(cells, 1, np.uint32)
+
+    def body(trio: Trio) -> None:
+        sizes = [cells if third == dealer else 0 for third in range(THIRDS)]
+        parts = [known[:size] for size in sizes]
+        bits = dealt_sign.share_bits(trio, parts, planes)
+        thirds = [Third(*found, np.array([size])) for *found, size in zip(parts, bits, sizes, strict=True)]
+        absolute_sums(trio, thirds, planes, adder)  # type: ignore[arg-type]
+
+    run_trio(body, tap=frames.append)
+    links: dict[tuple[int, int], list[bytes]] = {}
+    for frame in frames:
+        links.setdefault((frame.sender, frame.receiver), []).append(frame.payload)
+    reshared = {(i, (i - 1) % 3): 4 for i in range(3)}
+    sizes = {link: sum(map(len, payloads)) - reshared.get(link, 0) for link, payloads in links.items()}
+    first, second = (dealer + 1) % 3, (dealer - 1) % 3
+    assert {link for link, size in sizes.items() if size} == {(dealer, first), (first, second), (second, first)}
+    for payloads in links.values():
+        content = np.frombuffer(b"".join(payloads), np.uint8)
+        if len(content) > 4:
+            assert stats.chisquare(np.bincount(content, minlength=256)).pvalue > 1e-9
+            words = np.frombuffer(b"".join(p for p in payloads if len(p) % 8 == 0), np.uint64)
+            assert len(np.unique(words)) == len(words)  # no mask twice; by chance below 1e-9
