@@ -18,7 +18,7 @@ from typing import Any
 from mpc_protocols.errors import CosynthError, UsageError
 from runner.bench.netns import Namespaces
 from runner.bench.network import Net
-from runner.bench.parameters import PARTIES, TLS, Params, Value, spelled
+from runner.bench.parameters import TLS, Params, Value, spelled
 from runner.bench.processes import Parties
 from runner.bench.registry import Bench, Kernel, Place, Program
 from runner.bench.results import Line, baseline_runs, line_of, rounded, runs, summary
@@ -49,7 +49,7 @@ class Point:
     @property
     def parties(self) -> int:
         """Processes, contributors included."""
-        return int(self.params.get(PARTIES.name, 3))
+        return self.bench.processes(self.params)
 
 
 def points(order: Order) -> list[Point]:

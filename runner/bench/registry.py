@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
 from runner.bench.network import Net
-from runner.bench.parameters import Parameter, Params
+from runner.bench.parameters import PARTIES, Parameter, Params
 
 if TYPE_CHECKING:
     from mpc_protocols.wire import Wire
@@ -59,6 +59,10 @@ class Bench(ABC):
     def amount(self, params: Params) -> float:
         """How many of `counts` one repetition does."""
         return float(params["cells"])
+
+    def processes(self, params: Params) -> int:
+        """Party processes, contributors included."""
+        return int(params.get(PARTIES.name, 3))
 
     def problem(self, params: Params) -> str | None:
         """What is wrong with values that do not go together; None if they do."""

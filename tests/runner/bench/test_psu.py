@@ -1,0 +1,27 @@
+"""`bench psu`: every protocol at a tiny size, figures per party, and what cannot be asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from runner.__main__ import main
+
+
+def test_all_protocols(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "lines.jsonl"
+    arguments = ["bench", "psu", "--identifiers", "50", "--common", "0,0.5,1", "--repeats", "2", "--json", str(path)]
+    assert main([*arguments, "--owners", "2", "--via", "merge3,helper,dh2,florist"]) == 0, capsys.readouterr().err
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert len(lines) == 12 and {line["params"]["via"] for line in lines} == {"merge3", "helper", "dh2", "florist"}
+    assert all(line["amount"] == 100 and line["baseline"]["numpy"]["wall_s"] > 0 for line in lines)
+    assert main([*arguments, "--owners", "3,5", "--no-baseline"]) == 0, capsys.readouterr().err
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [len(line["bytes_sent"]) for line in lines] == [3, 3, 3, 5, 5, 5]
+
+
+def test_protocols_of_two_owners_refuse_three(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "psu", "--owners", "3", "--via", "dh2"]) == 2
+    assert "--via dh2 joins two owners, got 3" in capsys.readouterr().err
