@@ -73,7 +73,7 @@ class PublicState:
         self._bound: RowBound | None = None
         self._current: Step | None = None
         self._plan: MeasurePlan | None = None
-        self._planned: tuple[object, SelectionPlan] | None = None  # a selection's inputs and plan: asked for again at once
+        self._planned: tuple[SelectStep, SelectionPlan] | None = None  # of the last selection: asked for again at once
         self._number = 0
         self._ended = False
         self._transcript = hashlib.sha256(
@@ -173,8 +173,10 @@ class PublicState:
 
     def plan_select(self, step: SelectStep) -> SelectionPlan:
         """Integers and event of a selection. Raises `StudyInvalid` (ring), `ProtocolAborted` (unknown handle)."""
-        self._known(step.handles)
-        return self._plan_selection(step.weights, step.penalties, step.epsilon, step.answer_sums)
+        if self._planned is None or self._planned[0] is not step:
+            self._known(step.handles)
+            self._planned = step, self._plan_selection(step.weights, step.penalties, step.epsilon, step.answer_sums)
+        return self._planned[1]
 
     def plan_measure(self, step: MeasureStep) -> MeasurePlan:
         """Sampler and event of a batch of marginals. Raises `StudyInvalid` (variance), `ProtocolAborted` (unknown handle)."""
@@ -214,6 +216,7 @@ class PublicState:
         step = SelectStep(
             self._number, tuple(handles), tuple(weights), tuple(penalties), epsilon, tuple(sums), rounding.digest(rounded)
         )
+        self._planned = step, plan
         return step, rounded
 
     def check_answers(self, step: SelectStep, rounded: Sequence[NDArray[np.int64]]) -> None:
@@ -268,11 +271,8 @@ class PublicState:
     def _plan_selection(
         self, weights: Sequence[Fraction], penalties: Sequence[Fraction], epsilon: Fraction, sums: Sequence[int]
     ) -> SelectionPlan:
-        inputs = (tuple(weights), tuple(penalties), epsilon, tuple(sums), self.row_bound)
-        if self._planned is None or self._planned[0] != inputs:
-            factor = self.setting.unit_rows * (2 if self.setting.adjacency == "replace" else 1)
-            self._planned = inputs, plan_selection(*inputs, factor)
-        return self._planned[1]
+        factor = self.setting.unit_rows * (2 if self.setting.adjacency == "replace" else 1)
+        return plan_selection(weights, penalties, epsilon, sums, self.row_bound, factor)
 
     def _known(self, handles: Sequence[Handle]) -> None:
         for handle in handles:

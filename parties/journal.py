@@ -1,9 +1,10 @@
 """A computing party's journal of one run: what may have been opened, on disk before it is.
 
-One JSON object per line, appended and fsynced before the call returns. The rule it serves (`mechanisms.md` 4): the record of
-an event is on disk at all computing parties before the first opening message of its release leaves, so that after a crash
-"maybe opened" counts as opened; a repeat with the same inputs hash is the same release and free, any other hash is another
-release with fresh noise and a new charge.
+One JSON object per line, appended and fsynced before the call returns, but for `opened`, which becomes durable with the line
+after it. The rule it serves (`mechanisms.md` 4): the record of an event is on disk at all computing parties before the first
+opening message of its release leaves, so that after a crash "maybe opened" counts as opened; a repeat with the same inputs hash
+is the same release and free, any other hash is another release with fresh noise and a new charge. A release whose noise was made
+ahead (`mpc_protocols.replicated.ahead`) is not repeated: it is charged again, with fresh noise.
 
 Format 2 (a later `--resume` reads it; a run has one journal, whatever the number of attempts):
 
@@ -107,10 +108,13 @@ class Journal:
         self._append({"record": "alignment", **_fields(event, inputs)})
 
     def opened(self, release: int) -> None:
-        """Record that the release's result is known here. release: a number that `event` returned."""
+        """Record that the release's result is known here. release: a number that `event` returned.
+
+        Durable with the next record: a crash before that leaves "maybe opened", which counts as opened.
+        """
         if not 1 <= release <= self._releases:
             raise ValueError(f"release {release} is not on record")
-        self._append({"record": "opened", "release": release, "t": time.time()})
+        self._append({"record": "opened", "release": release, "t": time.time()}, durable=False)
 
     def end(self, code: int) -> None:
         """Record how the run ended (its exit code) and close the journal."""
@@ -123,11 +127,12 @@ class Journal:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _append(self, record: dict[str, object]) -> None:
+    def _append(self, record: dict[str, object], durable: bool = True) -> None:
         line = json.dumps(record, allow_nan=False).encode() + b"\n"
         try:
             written = os.write(self._descriptor, line)
-            os.fsync(self._descriptor)
+            if durable:
+                os.fsync(self._descriptor)
         except OSError as error:
             self.close()
             raise self._unwritten(error) from None

@@ -24,6 +24,8 @@ assumption: `trio`. All three learn the index; keys, margins, ties and every sin
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -120,7 +122,7 @@ def _losses(trio: Trio, keys: RingShare) -> tuple[NDArray[np.uint8], NDArray[np.
     """Both components of [key_p < key_q], p < q in the order of `np.triu_indices`: bits of shape (rows, pairs)."""
     rows, count = keys.shape
     planes = 8 * np.dtype(keys.dtype).itemsize
-    left, right = np.triu_indices(count, 1)
+    left, right = _pairs(count)
     bits = np.empty((2, rows * len(left)), np.uint8)
     for start in range(0, bits.shape[1], PAIRS):
         piece = slice(start, min(start + PAIRS, bits.shape[1]))
@@ -142,9 +144,17 @@ def _loss_vectors(trio: Trio, own: NDArray[np.uint8], following: NDArray[np.uint
     return own_loss, next_loss
 
 
+@lru_cache(maxsize=2)
+def _pairs(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Both candidates of every pair, the lower first. Kept, as `_duels`: a run asks again for as many candidates or nearly."""
+    left, right = np.triu_indices(count, 1)
+    return left, right
+
+
+@lru_cache(maxsize=2)
 def _duels(count: int) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
     """For every candidate and opponent: the number of their pair, and 1 if the pair's bit is the opponent's loss."""
-    left, right = np.triu_indices(count, 1)
+    left, right = _pairs(count)
     numbers = np.zeros((count, count), np.intp)
     numbers[left, right] = numbers[right, left] = np.arange(len(left))
     candidate = np.arange(count)[:, np.newaxis]

@@ -5,7 +5,8 @@ model's answers. For each step:
 
     begin        the public state derives plan and event from the step's bytes alone, alike everywhere
     answers      select only: P1 sends c to P0 and P2, which check it against the hash in the step (`answers`)
-    authorise    this party's own guard: accountant, journal on disk. It refuses by raising, and then nothing opens anywhere
+    authorise    this party's own guard: accountant, journal on disk (at P0 and P2 while the answers are on their way). It refuses
+                 by raising, and then nothing opens anywhere
     agree        32 bytes from each party to each other: the running hash of the public transcript. Sent after authorising,
                  so whoever passes knows that all three have authorised the same step
     compute      noise, from the stock or made beside the scores (`ahead`), scores on shares, then the opening: an index, or
@@ -107,8 +108,11 @@ class ComputingParty:
         plan = self.state.plan_select(step)
         self._check_sums(step, plan)
         lengths = [self.state.cells(step.handles[q]) for q in plan.kept]
+        if self.wire.me != LEADER:  # the record is written while the answers travel
+            self._guard.authorise(plan.event, inputs)
         rounded = self._exchange_answers(step, lengths, rounded)
-        self._guard.authorise(plan.event, inputs)
+        if self.wire.me == LEADER:
+            self._guard.authorise(plan.event, inputs)
         self._agree(inputs)
         winner, made = 0, 0
         if len(plan.kept) > 1:

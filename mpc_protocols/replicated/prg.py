@@ -53,23 +53,30 @@ def binding(*context: bytes) -> bytes:
 
 
 class KeyStream:
-    """The streams of one derived key, one per operation number."""
+    """The streams of one derived key, one per operation number. One thread at a time."""
 
     def __init__(self, key: bytes) -> None:
         if len(key) != 16:
             raise ValueError(f"a stream key has 16 bytes, got {len(key)}")
         self._cipher = algorithms.AES(key)
+        self._whole: Any = Cipher(self._cipher, modes.CTR(bytes(16))).encryptor()
 
     def reader(self, operation: int) -> Reader:
         """The operation's stream from its beginning."""
-        return Reader(Cipher(self._cipher, modes.CTR(operation.to_bytes(12, "big") + bytes(4))).encryptor())
+        return Reader(Cipher(self._cipher, modes.CTR(_counter(operation))).encryptor())
 
     def draw(self, shape: int | tuple[int, ...], dtype: type[np.unsignedinteger[Any]], operation: int) -> NDArray[Any]:
         """A fresh array of uniform elements of `dtype`, the first of the operation's stream."""
         out = np.empty(shape, dtype)
         if out.size:
-            self.reader(operation).fill(out)
+            self._whole.reset_nonce(_counter(operation))  # a tenth of the cost of a cipher of its own
+            Reader(self._whole).fill(out)
         return out
+
+
+def _counter(operation: int) -> bytes:
+    """The counter block at which an operation's stream begins."""
+    return operation.to_bytes(12, "big") + bytes(4)
 
 
 class Reader:
