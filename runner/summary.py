@@ -44,7 +44,9 @@ def describe(study: Study, plan: Plan, release: Release, shared: Mapping[str, An
                 "rho_spent": float(sum(event.rho for event in release.events)),
                 "beta": float(sum(event.beta for event in release.events)), "max_rows": privacy.max_rows,
                 # what is left of delta for zCDP: the samplers' distance from the exact laws takes the rest (DESIGN 5)
-                "delta_for_zcdp": float(privacy.delta) - (1 + math.exp(privacy.epsilon)) * float(plan.budget.beta_cap),
+                # (but never more than half: `accounting.Budget` then counts on less epsilon)
+                "delta_for_zcdp": float(privacy.delta) - min(
+                    float(privacy.delta) / 2, (1 + math.exp(min(float(privacy.epsilon), 700.0))) * float(plan.budget.beta_cap)),
                 "noisy_total": release.noisy_total,
             },
             "selected": [list(clique) for clique in release.selected],

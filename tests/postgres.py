@@ -73,8 +73,13 @@ class Postgres:
         try:
             subprocess.run([binaries / "postgres", "--version"], check=True, capture_output=True, cwd=self.folder, **self._user)
         except (OSError, subprocess.CalledProcessError):
-            shutil.copytree(binaries.parent, self.folder / "installed", symlinks=True)
-            return self.folder / "installed" / binaries.name
+            package = binaries.parents[1]
+            copied = self.folder / "installed" / package.name / binaries.parent.name
+            shutil.copytree(binaries.parent, copied, symlinks=True)
+            libraries = package.with_name(package.name + ".libs")  # where a wheel keeps what its programs are linked to
+            if libraries.exists():
+                shutil.copytree(libraries, self.folder / "installed" / libraries.name)
+            return copied / binaries.name
         return binaries
 
     def _wait(self) -> None:
