@@ -266,15 +266,18 @@ def prepare(tally: Tally, step: int, request: int, blocks: Sequence[int]) -> Non
 
     Contributors (the tally's parties beyond 3) are told in `request` bytes and send a seed and 4 bytes a cell.
     """
-    contributors = range(3, len(tally.clocks)) if blocks else range(0)
-    announce(tally, step, [(1, q, request) for q in contributors])
-    start = list(tally.clocks)
+    announce(tally, step, [(1, q, request) for q in range(3, len(tally.clocks))] if blocks else [])
     agreement(tally)
-    for q in contributors:
-        for receiver, sizes in ((q % 3, [SEED_BYTES]), ((q + 1) % 3, [4 * cells for cells in blocks])):
-            tally.sent[q] += sum(sizes)
-            tally.messages[q] += len(sizes)
-            tally.clocks[receiver] = max(tally.clocks[receiver], start[q] + 1)
+    if blocks:
+        counts(tally, blocks)
+
+
+def counts(tally: Tally, blocks: Sequence[int]) -> None:
+    """Everybody's counts (`marginals.SharedMarginals`), in messages of so many cells; contributors owe nobody else an answer."""
+    for q in range(3, len(tally.clocks)):
+        tally.step([(q, q % 3, SEED_BYTES)])
+        for cells in blocks:
+            tally.step([(q, (q + 1) % 3, 4 * cells)])
     for cells in blocks:
         sharing(tally, cells)
 

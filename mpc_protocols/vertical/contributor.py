@@ -45,11 +45,11 @@ class VerticalContributor:
 
     def send(self, cliques: Sequence[Clique]) -> None:
         """Its part in the input of these cliques. Blocks while the computing parties are behind."""
-        histograms, _, plan = self._schedule.next(cliques)
-        if histograms:
-            send_contribution(self._wire, self._setting, self._counts, histograms)
-        if plan is not None and self._wire.me in plan.contributing():
-            self._follow(plan)
+        work = self._schedule.next(cliques)
+        if work.histograms:
+            send_contribution(self._wire, self._setting, self._counts, work.histograms)
+        if work.plan is not None and self._wire.me in work.plan.contributing():
+            self._follow(work.plan)
 
     def _follow(self, plan: Plan) -> None:
         me, dtype = self._wire.me, ring_of(plan.element)

@@ -8,6 +8,7 @@ again. Everything but `own_rows` and `own_histograms` is public.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,15 @@ from mpc_protocols.vertical import union
 from mpc_protocols.vertical.functionality import Partition, VerticalData
 from mpc_protocols.vertical.plan import Plan, make_plan
 from mpc_protocols.vertical.records import CodedRows
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one request takes: owners' own histograms, tables over several owners' rows, and how these are computed."""
+
+    histograms: tuple[Clique, ...]
+    tables: tuple[Clique, ...]
+    plan: Plan | None
 
 
 class Schedule:
@@ -31,16 +41,16 @@ class Schedule:
         self._tables: list[Clique] = []
         self._somebody = False
 
-    def next(self, cliques: Sequence[Clique]) -> tuple[list[Clique], list[Clique], Plan | None]:
-        """Own histograms to input, tables to compute, and how; for cliques that the oracle shares now."""
+    def next(self, cliques: Sequence[Clique]) -> Work:
+        """What the cliques that the oracle shares now take; they count as shared from then on."""
         if self._partition.population == "intersection":
-            return [], list(cliques), self._plan(cliques, everyone=False)
+            return Work((), tuple(cliques), self._plan(cliques, everyone=False))
         wanted = sorted({table for clique in cliques for table in union.needed(self._partition, clique)},
                         key=lambda table: (-len(table), table))
         histograms = self._fresh([t for t in wanted if len(union.owners_of(self._partition, t)) == 1], self._histograms)
         tables = self._fresh([t for t in wanted if len(union.owners_of(self._partition, t)) > 1], self._tables)
         everyone, self._somebody = not self._somebody, True
-        return histograms, tables, self._plan(tables, everyone) if tables or everyone else None
+        return Work(tuple(histograms), tuple(tables), self._plan(tables, everyone) if tables or everyone else None)
 
     def _plan(self, tables: Sequence[Clique], everyone: bool) -> Plan:
         return make_plan(self._partition, self._setting.sizes, self._computing, tables, everyone)

@@ -54,12 +54,12 @@ class VerticalMarginals(MarginalSource):
         self._somebody: RingShare | None = None
 
     def _input(self, cliques: Sequence[Clique], inputs: bytes) -> dict[Clique, RingShare]:
-        histograms, tables, plan = self._schedule.next(cliques)
-        if histograms:
-            self._own.share(histograms, inputs)
-            self._tables |= {table: self._own.shared(table) for table in histograms}
-        if plan is not None:
-            self._compute(plan, tables)
+        work = self._schedule.next(cliques)
+        if work.histograms:
+            self._own.share(work.histograms, inputs)
+            self._tables |= {table: self._own.shared(table) for table in work.histograms}
+        if work.plan is not None:
+            self._compute(work.plan, work.tables)
         if self._partition.population == "intersection":
             return {clique: self._tables.pop(clique) for clique in cliques}
         return {clique: self._of_union(clique) for clique in cliques}
