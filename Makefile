@@ -15,12 +15,13 @@ test: .venv/test.stamp
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
 
+# Compiled here: where PYTHONDONTWRITEBYTECODE is set, as in many containers, every process of a run would do it again.
 .venv/demo.stamp: requirements.lock setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Cosynth needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Name another: make demo PYTHON=python3.12")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
-	$(BIN)/python -m compileall -q mpc_protocols parties runner synth  # where PYTHONDONTWRITEBYTECODE is set, every process would
+	$(BIN)/python -m compileall -q mpc_protocols parties runner synth
 	touch $@
 
 .venv/test.stamp: requirements-test.lock .venv/demo.stamp

@@ -24,8 +24,6 @@ from __future__ import annotations
 import csv
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -37,6 +35,7 @@ from mpc_protocols.errors import DataRefused, StudyInvalid
 from parties.engine import DuckDB, Engine
 from parties.names import parts
 from parties.postgres import Server, UnknownType
+from parties.scratch import Scratch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,13 +57,13 @@ _NO_RIGHT = "42501"
 
 T = TypeVar("T")
 
-_spills: set[str] = set()  # temporary folders of the open sources
+_spills: set[Scratch] = set()  # temporary folders of the open sources
 
 
 def remove_spills() -> None:
     """Remove the temporary folders of sources that are still open: for a process that is about to end without closing them."""
-    for folder in tuple(_spills):
-        shutil.rmtree(folder, ignore_errors=True)
+    for spill in tuple(_spills):
+        spill.close()
 
 
 @dataclass(frozen=True)
@@ -157,8 +156,9 @@ class Source:
         self.label = location.label
         self._stamp = self._stat()
         self._changed = f"{self.label} changed while it was read; run again when nobody writes to it."
-        self._spill = tempfile.mkdtemp(prefix="cosynth-")  # 0700
-        _spills.add(self._spill)
+        self._scratch = Scratch()
+        self._spill = str(self._scratch.path)
+        _spills.add(self._scratch)
         self._engine: Engine | None = None
         try:
             header = _header(location) if location.kind == "csv" else ()
@@ -180,8 +180,8 @@ class Source:
         if self._engine is not None:
             self._engine.close()
             self._engine = None
-        shutil.rmtree(self._spill, ignore_errors=True)
-        _spills.discard(self._spill)
+        self._scratch.close()
+        _spills.discard(self._scratch)
 
     def _connect(self, columns: int) -> Engine:
         location = self.location

@@ -11,7 +11,6 @@ only this user can read, for as long as the run lasts. A run on one machine prot
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -51,12 +50,13 @@ def run_study(study: str | os.PathLike[str], data: Mapping[str, pd.DataFrame] | 
     data: tables of the parties named, instead of what the study names for them. out: new, empty, or of an earlier run. quiet:
     no progress on standard output. Raises the `CosynthError` of the first cause; its `exit_code` is the command line's.
     """
+    from parties.scratch import Scratch
     from runner.launch import launch
 
-    with tempfile.TemporaryDirectory(prefix="cosynth-data-") as private, open(os.devnull, "w") as nowhere:
+    with Scratch() as private, open(os.devnull, "w") as nowhere:
         files = {}
         for number, (name, frame) in enumerate((data or {}).items()):
-            files[name] = Path(private) / f"{number}.parquet"
+            files[name] = private / f"{number}.parquet"
             frame.to_parquet(files[name], index=False)
         if quiet:
             with redirect_stdout(nowhere):

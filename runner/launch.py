@@ -3,7 +3,8 @@
 The launcher starts one process per party, makes throw-away certificates while these load (TLS is on even here), shows their
 progress, and puts the leader's results into DIR when all have succeeded; each party's own files lie in DIR/parties/NAME. If
 anything fails, the first cause decides the exit code and the sentence, an earlier run's results in DIR stay as they were, and
-no process is left. A run on one machine protects nobody from that machine: run.json says `deployment = "one-machine"`.
+no process is left; what a launcher that is killed leaves behind (throw-away keys) the next one removes (`parties.scratch`). A
+run on one machine protects nobody from that machine: run.json says `deployment = "one-machine"`.
 Standard library only, and `cryptography` for the certificates: the processes load what they need themselves.
 """
 
@@ -14,7 +15,6 @@ import json
 import os
 import queue
 import signal
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from mpc_protocols.errors import Interrupted, StudyInvalid
+from parties.scratch import Scratch
 from runner import private
 from runner.causes import as_error, first_cause
 from runner.children import PROGRAM, Child, Command, supervise
@@ -72,8 +73,7 @@ def _ideal(options: PartyOptions) -> dict[str, Any]:
 
 def _parties(study: Study, out: Path, data: Mapping[str, Path], display: Display, progress: Progress,
              program: Sequence[str]) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="cosynth-") as name, _interruptions() as interruptions, _aside(display) as show:
-        temporary = Path(name)
+    with Scratch() as temporary, _interruptions() as interruptions, _aside(display) as show:
         commands = [_command(study, party.name, out / PARTIES / party.name, temporary, data.get(party.name))
                     for party in study.parties]
         children, by_user = supervise(commands, study.session.silence_s, lambda _, line: show(line.decode("utf-8", "replace")),

@@ -243,3 +243,14 @@ def test_the_parties_end_when_the_launcher_is_stopped(tmp_path: Path, monkeypatc
     os.kill(launcher.process.pid, signal.SIGCONT)
     code, complaint = launcher.end()
     assert code == 41 and "launcher was silent for 2 s" in complaint
+
+
+def test_what_a_killed_launcher_left_goes_with_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = tmp_path / "temporary"
+    (temporary / "cosynth-dead").mkdir(parents=True, mode=0o700)
+    (temporary / "cosynth-dead" / ".lock").touch()
+    (temporary / "cosynth-dead" / "north.key").write_text("a throw-away key")
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    told(monkeypatch, **{name: [["write", None]] for name in ("north", "south")})
+    launch(write_study(tmp_path), tmp_path / "out", program=PROGRAM)
+    assert not list(temporary.iterdir())
