@@ -6,6 +6,7 @@ from an installed server. The server never runs as root: started by root, it run
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
 import pwd
@@ -37,6 +38,12 @@ def binaries() -> Path | None:
     return next((path.parent for path in reversed(found) if (path.parent / "postgres").exists()), None)
 
 
+def _ends_with_us() -> None:
+    """In the server's process: a fast shutdown when the tests are killed (Linux; elsewhere it stays)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGINT)  # PR_SET_PDEATHSIG
+
+
 class Postgres:
     """A running server; `admin` is its superuser. Stop it with `stop`."""
 
@@ -62,7 +69,7 @@ class Postgres:
                     [binaries / "postgres", "-D", self.folder / "data", "-p", str(self.port), "-h", "127.0.0.1",
                      "-k", self.folder, "-c", "fsync=off", "-c", "full_page_writes=off",
                      "-c", "shared_buffers=32MB", "-c", "autovacuum=off"],
-                    stdout=log, stderr=log, cwd=self.folder, env=self._environment, **self._user)
+                    stdout=log, stderr=log, cwd=self.folder, env=self._environment, preexec_fn=_ends_with_us, **self._user)
             self._wait()
         except BaseException:
             self.stop()

@@ -119,6 +119,30 @@ def test_a_database_is_opened_read_only(tmp_path: Path) -> None:
     assert_says(caught.value, "table absent does not exist")
 
 
+def test_nobody_writes_a_database_that_is_being_read(tmp_path: Path) -> None:
+    """Every statement of one opening sees the same rows: another process cannot even open it for writing meanwhile."""
+    location = write_duckdb(tmp_path / "t.duckdb", {"a": ["p", "q"] * 1000})
+    writer = f"import duckdb; duckdb.connect('{location.path}').execute(\"INSERT INTO s.people SELECT 'p' FROM range(9)\")"
+    write = lambda: subprocess.run([sys.executable, "-c", writer], capture_output=True, text=True)  # noqa: E731
+    with open_source(location) as source:
+        batches = source.batches(["a"], 100)
+        next(batches)
+        assert "lock" in write().stderr
+        assert sum(batch.num_rows for batch in batches) == 1900 and source.units("a", 1000) == (False, False)
+    assert write().returncode == 0
+    with open_source(location) as source:
+        assert source.units("a", 1000) == (True, False)
+
+
+def test_tables_with_quotation_marks_and_dots_in_their_names(tmp_path: Path) -> None:
+    import duckdb
+
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as database:
+        database.execute('CREATE SCHEMA "my s"; CREATE TABLE "my s"."a.b ""c""" AS SELECT 1 AS x')
+    with open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": 'my s."a.b ""c"""'})) as source:
+        assert rows_of(source, ["x"]) == [(1,)]
+
+
 def test_what_data_may_be() -> None:
     for bad in ("", 5, {"url": "duckdb://x"}, {"url": "", "table": "t"}, {"url": "duckdb://x", "table": "t", "key": CANARY},
                 {"url": f"mysql://u:{CANARY}@h/db", "table": "t"}, {"url": f"postgres://u:{CANARY}@h:port/db", "table": "t"},
