@@ -41,7 +41,7 @@ class Candidate:
 
 
 class ComparedCells:
-    """Which cells' bits are shared: public."""
+    """Which cells' bits are shared: public, for predictions (`costs`)."""
 
     def __init__(self) -> None:
         self.planes = 0
@@ -73,63 +73,115 @@ def count_thirds(handle: Handle, flags: Flags) -> list[int]:
     return found
 
 
+@dataclass(frozen=True)
+class _Places:
+    """Where the cells of a list of candidates are, per third: their numbers among the cells of all these candidates, in order;
+    their columns in the third's `_Store`; and how many of them precede those of each candidate, with their number at the end."""
+
+    cells: list[NDArray[np.intp]]
+    columns: list[NDArray[np.intp]]
+    starts: list[NDArray[np.int64]]
+
+
+class _Store:
+    """What a party holds of one third of all marginals ever compared, a column per cell."""
+
+    def __init__(self, planes: int, evaluates: bool) -> None:
+        self.evaluates = evaluates
+        self.columns: dict[Handle, int] = {}
+        self.known = np.empty(0, np.uint32)
+        self.void(planes)
+
+    def void(self, planes: int) -> None:
+        """Forget which bits are shared."""
+        self.shared = np.zeros(len(self.known), np.bool_)
+        self.bits: Packed = np.zeros((packed_words(planes), len(self.known) if self.evaluates else 0), np.uint32)
+
+    def add(self, parts: Sequence[tuple[Handle, Elements]]) -> None:
+        """The cells of marginals that are new."""
+        count = len(self.known)
+        for handle, part in parts:
+            self.columns[handle] = count
+            count += len(part)
+        count -= len(self.known)
+        self.known = np.concatenate([self.known, *(part for _, part in parts)])
+        self.shared = np.concatenate((self.shared, np.zeros(count, np.bool_)))
+        if self.evaluates:
+            self.bits = np.concatenate((self.bits, np.zeros((len(self.bits), count), np.uint32)), axis=1)
+
+
 class SharedBits:
     """One party's shares of the bits of compared cells."""
 
     def __init__(self, trio: Trio) -> None:
         self._trio = trio
-        self._cells = ComparedCells()
-        self._packed: dict[tuple[Handle, int], Packed] = {}
+        self._planes = 0
+        self._stores: list[_Store] = []
+        self._places: tuple[list[Handle], _Places] | None = None
 
     def thirds(self, candidates: Sequence[Candidate], planes: int) -> list[Third]:
         """The compared cells of all candidates as `absolute_sums` takes them, a segment per candidate.
 
         One round if cells are compared for the first time, `bit_rows(planes)` bits each; else none.
         """
-        if self._cells.begin(planes):
-            self._packed.clear()
-        fresh = [self._cells.fresh(candidate.handle, candidate.compared) for candidate in candidates]
-        if any(flags.any() for flags in fresh):
-            self._share(candidates, fresh, planes)
-        known: list[list[Elements]] = [[] for _ in range(THIRDS)]
-        bits: list[list[Packed]] = [[] for _ in range(THIRDS)]
-        lengths = np.zeros((THIRDS, len(candidates)), np.int64)
-        for q, candidate in enumerate(candidates):
-            for third, piece in pieces(candidate.handle, len(candidate.compared)):
-                where = _selector(candidate.compared[piece])
-                part = known_of(self._trio, candidate.share[piece], third)[where]
-                if third != self._trio.me:
-                    part = part - candidate.answer[piece][where]
-                    bits[third].append(self._packed[candidate.handle, third][:, where])
-                known[third].append(part)
-                lengths[third, q] = len(part)
-        nothing = np.empty((packed_words(planes), 0), np.uint32)
-        empty = candidates[0].share.own[:0]
-        return [Third(np.concatenate([empty, *known[t]]), np.concatenate([nothing, *bits[t]], axis=1), lengths[t])
-                for t in range(THIRDS)]
+        places = self._find(candidates, planes)
+        flags = np.concatenate([candidate.compared for candidate in candidates])
+        answers = np.concatenate([candidate.answer for candidate in candidates])
+        compared = [flags[cells] for cells in places.cells]
+        self._share([columns[of] for columns, of in zip(places.columns, compared, strict=True)])
+        found = []
+        for t, store in enumerate(self._stores):
+            columns = places.columns[t][compared[t]]
+            known: Elements = store.known[columns]
+            if t != self._trio.me:
+                known -= answers[places.cells[t][compared[t]]]
+            bits = store.bits.take(columns, axis=1) if store.evaluates else store.bits
+            before = np.concatenate(([0], np.cumsum(compared[t])))[places.starts[t]]
+            found.append(Third(known, bits, np.diff(before)))
+        return found
 
-    def _share(self, candidates: Sequence[Candidate], fresh: Sequence[Flags], planes: int) -> None:
-        """Share the bits of the fresh cells and keep them."""
-        me = self._trio.me
-        known: list[list[Elements]] = [[candidates[0].share.own[:0]] for _ in range(THIRDS)]
-        for candidate, flags in zip(candidates, fresh, strict=True):
-            for third, piece in pieces(candidate.handle, len(flags)):
-                known[third].append(known_of(self._trio, candidate.share[piece], third)[_selector(flags[piece])])
-        shared = share_bits(self._trio, [np.concatenate(parts) for parts in known], planes)
-        done = [0] * THIRDS
-        for candidate, flags in zip(candidates, fresh, strict=True):
-            for third, piece in pieces(candidate.handle, len(flags)):
-                if third == me:
-                    continue
-                count = int(np.count_nonzero(flags[piece]))
-                arrived = shared[third][:, done[third]:done[third] + count]
-                done[third] += count
-                kept = self._packed.get((candidate.handle, third))
-                if kept is None:
-                    kept = self._packed[candidate.handle, third] = np.zeros((len(arrived), len(flags[piece])), np.uint32)
-                kept[:, flags[piece]] = arrived
+    def _find(self, candidates: Sequence[Candidate], planes: int) -> _Places:
+        """Places of the candidates' cells; what is new is stored."""
+        if planes != self._planes:
+            self._planes = planes
+            for store in self._stores:
+                store.void(planes)
+        self._stores = self._stores or [_Store(planes, t != self._trio.me) for t in range(THIRDS)]
+        handles = [candidate.handle for candidate in candidates]
+        if self._places is None or self._places[0] != handles:
+            self._places = handles, self._place(candidates)
+        return self._places[1]
 
+    def _place(self, candidates: Sequence[Candidate]) -> _Places:
+        owned: list[list[tuple[Candidate, slice, int]]] = [[] for _ in range(THIRDS)]
+        before: list[list[int]] = [[0] for _ in range(THIRDS)]
+        first = 0
+        for candidate in candidates:
+            count = [0] * THIRDS
+            for t, piece in pieces(candidate.handle, len(candidate.compared)):
+                owned[t].append((candidate, piece, first))
+                count[t] = len(candidate.compared[piece])
+            for t in range(THIRDS):
+                before[t].append(before[t][-1] + count[t])
+            first += len(candidate.compared)
+        nowhere = np.empty(0, np.intp)
+        cells, columns = [], []
+        for t, store in enumerate(self._stores):
+            store.add([(candidate.handle, known_of(self._trio, candidate.share[piece], t)) for candidate, piece, _ in owned[t]
+                       if candidate.handle not in store.columns])
+            numbers = [np.arange(len(candidate.compared))[piece] + start for candidate, piece, start in owned[t]]
+            cells.append(np.concatenate([nowhere, *numbers]))
+            columns.append(np.concatenate([nowhere, *(np.arange(len(number)) + store.columns[candidate.handle]
+                                                      for number, (candidate, _, _) in zip(numbers, owned[t], strict=True))]))
+        return _Places(cells, columns, [np.array(counts, np.int64) for counts in before])
 
-def _selector(flags: Flags) -> Flags | slice:
-    """An index for the cells flagged, the cheaper one if that is all of them."""
-    return slice(None) if flags.all() else flags
+    def _share(self, columns: Sequence[NDArray[np.intp]]) -> None:
+        """Share the bits of those of these columns whose bits are not shared yet."""
+        fresh = [asked[~store.shared[asked]] for asked, store in zip(columns, self._stores, strict=True)]
+        if not any(map(len, fresh)):
+            return
+        shared = share_bits(self._trio, [store.known[new] for store, new in zip(self._stores, fresh, strict=True)], self._planes)
+        for store, new, bits in zip(self._stores, fresh, shared, strict=True):
+            store.shared[new] = True
+            if store.evaluates:
+                store.bits[:, new] = bits

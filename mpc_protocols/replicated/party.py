@@ -21,6 +21,7 @@ Each computing party learns the selected positions, the noisy counts and the mod
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from mpc_protocols.replicated import answers as encoding
 from mpc_protocols.replicated.absolute import absolute_sums, score_adder
 from mpc_protocols.replicated.ahead import GAUSSIAN_ROWS, GUMBEL_ROWS, Stock
 from mpc_protocols.replicated.argmax import argmax
-from mpc_protocols.replicated.compared import Candidate, SharedBits, count_thirds
+from mpc_protocols.replicated.compared import Candidate, SharedBits
 from mpc_protocols.replicated.conversion import lift
 from mpc_protocols.replicated.lockstep import beside
 from mpc_protocols.replicated.marginals import MarginalSource, SharedMarginals
@@ -44,6 +45,7 @@ from mpc_protocols.replicated.ring import RingShare, add_public, centred, concat
 from mpc_protocols.replicated.sampling import gaussian_adder, gaussian_noise, gumbel_adder, gumbel_noise, release_bits
 from mpc_protocols.replicated.trio import Trio, UInt
 from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, PublicState, SelectStep, TotalStep
+from mpc_protocols.thirds import THIRDS
 from mpc_protocols.vertical.functionality import VerticalData
 from mpc_protocols.wire import Wire
 
@@ -114,14 +116,15 @@ class ComputingParty:
         if self.wire.me == LEADER:
             self._guard.authorise(plan.event, inputs)
         self._agree(inputs)
-        winner, made = 0, 0
+        winner, made, signs = 0, 0, [0] * THIRDS
         if len(plan.kept) > 1:
             dtype: UInt = np.uint32 if plan.ring_bits == 32 else np.uint64
             kind = (plan.a, plan.ring_bits)
             made = self._gumbel.lacks(kind, len(plan.kept))
 
             def scores() -> RingShare:
-                sums = self._distances(step, plan, rounded)
+                nonlocal signs
+                sums, signs = self._distances(step, plan, rounded)
                 return sums if dtype is np.uint32 else lift(self._trio, sums)
 
             def noise() -> RingShare:
@@ -132,8 +135,6 @@ class ComputingParty:
             keys = _weighted(self._trio, sums, plan) + self._gumbel.take(kind, len(plan.kept), fresh)
             winner = argmax(self._trio, keys)
         position = plan.kept[winner]
-        thirds = [count_thirds(step.handles[q], cells != 0) for q, cells in zip(plan.kept, rounded, strict=False)]
-        signs = [sum(third) for third in zip(*thirds, strict=True)]
         self.state.learn_selection(step, position)
         self._observe("select", "selected", step=step.number, position=position, candidates=len(step.handles),
                       kept=len(plan.kept), cells=sum(lengths), signs=sum(signs),
@@ -220,20 +221,27 @@ class ComputingParty:
         if largest >= 1 << 32 or plan.row_bound >= 1 << plan.sign_bits - 1:
             raise StudyInvalid(f"scores of up to {largest} do not fit integers of 32 bits; lower max_rows in the study")
 
-    def _distances(self, step: SelectStep, plan: SelectionPlan, rounded: Sequence[NDArray[np.int64]]) -> RingShare:
-        """sum |M - c| of every kept candidate, modulo 2^32: zero answers by local sums, the others through the sign protocol."""
-        plain = np.zeros((2, len(plan.kept)), np.uint32)
-        candidates: list[Candidate] = []
-        for q, (position, answer) in enumerate(zip(plan.kept, rounded, strict=True)):
-            share, compared = self._marginals.marginal(self.state, step.handles[position]), answer != 0
-            candidates.append(Candidate(step.handles[position], share, compared, answer.astype(np.uint32)))
-            if not compared.all():
-                rest = share[~compared]
-                plain[:, q] = rest.own.sum(dtype=np.uint32), rest.next.sum(dtype=np.uint32)
-        sums = RingShare(*plain)
-        if not any(candidate.compared.any() for candidate in candidates):
-            return sums
-        return sums + absolute_sums(self._trio, self._bits.thirds(candidates, plan.sign_bits), plan.sign_bits)
+    def _distances(self, step: SelectStep, plan: SelectionPlan,
+                   rounded: Sequence[NDArray[np.int64]]) -> tuple[RingShare, list[int]]:
+        """sum |M - c| of every kept candidate, modulo 2^32: zero answers by local sums, the others through the sign protocol.
+
+        Also how many cells of each third took part in that.
+        """
+        handles = [step.handles[position] for position in plan.kept]
+        shares = [self._marginals.marginal(self.state, handle) for handle in handles]
+        answers = np.concatenate(rounded).astype(np.uint32)
+        compared = answers != 0
+        ends = list(accumulate(map(len, shares)))
+        starts = [0, *ends[:-1]]
+        zero = ~compared
+        sums = RingShare(*(np.add.reduceat(np.concatenate(part) * zero, starts, dtype=np.uint32)  # no marginal is empty
+                           for part in ([share.own for share in shares], [share.next for share in shares])))
+        if not compared.any():
+            return sums, [0] * THIRDS
+        thirds = self._bits.thirds([Candidate(handle, share, compared[start:end], answers[start:end])
+                                    for handle, share, start, end in zip(handles, shares, starts, ends, strict=True)],
+                                   plan.sign_bits)
+        return sums + absolute_sums(self._trio, thirds, plan.sign_bits), [len(third.known) for third in thirds]
 
     def _release_counts(self, plan: MeasurePlan, number: int, mechanism: str, inputs: bytes,
                         shares: RingShare) -> tuple[NDArray[np.int64], str]:
