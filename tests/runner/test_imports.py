@@ -1,0 +1,51 @@
+"""What the processes of a run load: three parties share a laptop's two cores, and an import nobody needs costs all of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.runner import small
+from tests.runner.processes import ROOT
+
+OURS = {"runner", "synth", "mpc_protocols", "parties"}
+PARTY = {"numpy", "mpyc", "gmpy2", "duckdb", "pyarrow", "jinja2", "markupsafe"}
+"""A custodian of a CSV or Parquet file: pandas, scipy, networkx, ibis and drivers of databases are not among them."""
+ELSEWHERE = ("mpc_protocols.vertical.source", "mpc_protocols.psu.align", "mpc_protocols.psu.merge3", "mpc_protocols.psu.dh2",
+             "parties.records", "runner.bench", "runner.demo", "runner.check", "runner.forecast", "runner.ideal", "synth.metrics")
+"""Parts of the project that a horizontal run does without."""
+
+RECORD = """\
+import os, sys
+end = os._exit
+def record(code):
+    name = sys.argv[sys.argv.index("--party") + 1] if "--party" in sys.argv else "launcher"
+    with open(os.path.join(os.path.dirname(__file__), name), "w") as file:
+        file.write("\\n".join(sys.modules))
+    end(code)
+os._exit = record
+"""
+
+
+def foreign(modules: set[str], allowed: set[str]) -> set[str]:
+    """Packages beyond the standard library that are not allowed, without private ones and what the interpreter starts with."""
+    packages = {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names) - allowed
+    return {name for name in packages - {"sitecustomize", "cython_runtime"} if not name.startswith("_")}
+
+
+def test_the_launcher_and_the_parties_of_a_horizontal_run_load_no_more_than_they_need(tmp_path: Path) -> None:
+    study = small.write(tmp_path).path
+    hook = tmp_path / "hook"
+    hook.mkdir()
+    (hook / "sitecustomize.py").write_text(RECORD)
+    subprocess.run([sys.executable, "-m", "runner", "run", str(study), "--out", str(tmp_path / "out")], check=True, timeout=60,
+                   cwd=tmp_path, stdout=subprocess.DEVNULL,
+                   env=os.environ | {"PYTHONPATH": f"{hook}{os.pathsep}{ROOT}", "COSYNTH_LEDGER": str(tmp_path / "ledger.db")})
+    loaded = {name: set((hook / name).read_text().splitlines()) for name in ("launcher", *small.NAMES[:3])}
+    assert not foreign(loaded.pop("launcher"), OURS | {"cryptography"})
+    for name, modules in loaded.items():
+        assert {"numpy", "duckdb", "runner.party"} <= modules, name  # the hook saw a whole run
+        assert not foreign(modules, OURS | {"cryptography"} | PARTY), name
+        assert not {module for module in modules if module.startswith(ELSEWHERE)}, name
