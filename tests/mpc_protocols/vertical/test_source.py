@@ -47,10 +47,13 @@ def check(of: Partition, tables: dict[int, OwnRows], batches: Sequence[Sequence[
 
 @pytest.mark.parametrize("population", POPULATIONS)
 @pytest.mark.parametrize("split", SPLITS)
-def test_all_pairs_then_some_triples(monkeypatch: pytest.MonkeyPatch, population: Population, split: str) -> None:
-    """Several waves and batches; the second request meets what the first has left."""
+@pytest.mark.parametrize("form", ["as planned", "one-hot", "ordered"])
+def test_all_pairs_then_some_triples(monkeypatch: pytest.MonkeyPatch, population: Population, split: str, form: str) -> None:
+    """Several waves and batches; the second request meets what the first has left. Every joint in either form."""
     monkeypatch.setattr(planning, "MOST_ROWS_OF_A_WAVE", 256)
     monkeypatch.setattr(orders, "BATCH", 20_000)
+    if form != "as planned":
+        monkeypatch.setattr(planning, "_is_ordered", lambda *_: form == "ordered")
     of = partition(SIZES, dict(zip(SIZES, SPLITS[split], strict=True)), population, 700)
     tables = random_owners(SIZES, of, [0.8] * len(of.owners), np.random.default_rng(1))
     check(of, tables, [PAIRS, [*TRIPLES[::5], ("h", "f", "a")]])
