@@ -37,7 +37,7 @@ def test_joints_of_one_owner_never_travel_as_columns(owner: int) -> None:
         Part(owner, ("a", "b")), Part(1, ("c", "d"))}
     shuffles = 1 if owner == 0 else 3
     cells = plan.cells() * 3 * 14  # resharing and lifting
-    assert sent(plan) - cells < ROWS * (80 * 2 + shuffles * (80 * 2 + 4) * 2.5)
+    assert sent(plan) - cells < ROWS * (80 * 2 + shuffles * (80 * 2 + 4) * 4)
 
 
 def test_three_owners_multiply_the_narrow_columns() -> None:
