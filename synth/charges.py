@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Adjacency
@@ -89,6 +90,7 @@ def cell_distance(sigma2: Fraction) -> Fraction:
     return max(one, two) / 2**65 + Fraction(1, 2**70)
 
 
+@lru_cache(maxsize=16)
 def mean_noise(sigma2: Fraction) -> Fraction:
     """sqrt(2/pi) sigma, the mean of |noise| in one cell (rounded down at the 40th bit)."""
     return root(_TWO_OVER_PI * sigma2)

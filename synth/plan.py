@@ -111,8 +111,8 @@ class RoundPlan(Plan, ABC):
         """Candidates whose penalty at this noise leaves them a score above 0; all of them without prune."""
         if not self.config.prune:
             return list(self.candidates)
-        bound = 2 * Fraction(noisy_total)
-        return [clique for clique in self.candidates if self.penalty(clique, sigma2) <= bound]
+        most = 2 * Fraction(noisy_total) // mean_noise(sigma2)
+        return [clique for clique, cells in self.candidates.items() if cells <= most]
 
     def round_cost(self, sigma2: Fraction, epsilon: Fraction) -> Fraction:
         """rho of one round: a selection and a measurement."""

@@ -36,7 +36,9 @@ class _Beside(Generic[B]):
 
     def __init__(self, run: Callable[[], B]) -> None:
         self._run = run
-        self._to_first, self._to_second = threading.Semaphore(0), threading.Semaphore(0)
+        self._to_first, self._to_second = threading.Lock(), threading.Lock()  # as semaphores of one: a third of their cost
+        self._to_first.acquire()
+        self._to_second.acquire()
         self._finished = self._stopped = self._alone = False
         self._error: BaseException | None = None
         self._result: list[B] = []
