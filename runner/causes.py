@@ -23,6 +23,10 @@ OF_A_PEER = frozenset({errors.PeerUnreachable.exit_code, errors.ProtocolAborted.
 """Codes that may merely tell of another party's failure."""
 
 
+_STOPPED = re.compile(r"party '([^']+)' stopped: ")
+"""How a sentence begins that passes on why another party has stopped (`parties.session.ending`)."""
+
+
 @dataclass(frozen=True)
 class Report:
     """How one party's process ended: its exit code, one sentence, and when (monotonic seconds)."""
@@ -78,13 +82,18 @@ def stopped(party: str, number: int, seconds: float, since: float) -> Report:
 def first_cause(reports: Sequence[Report]) -> Report | None:
     """The failure that the others follow from; None if nothing failed.
 
-    The earliest failure of a party's own, if there is one. Else all tell of peers: the earliest that names no party which
-    failed too, unless that one names it back; if nothing decides, the earliest.
+    The earliest failure of a party's own, if there is one. Else all tell of peers: of those that do not merely pass on what a
+    party said that said it here too, the earliest that names no party which failed too, unless that one names it back; if
+    nothing decides, the earliest.
     """
     failures = sorted((report for report in reports if report.code), key=lambda report: report.time)
     for report in failures:
         if _own(report):
             return report
+    # what a party was told by one that left a reason itself; a reason may name several parties without blaming them
+    told = {report.party: found.group(1) for report in failures if (found := _STOPPED.match(report.sentence))}
+    reasons = {report.party for report in failures} - told.keys()
+    failures = [report for report in failures if told.get(report.party) not in reasons]
     for report in failures:
         blamed = [other for other in failures if other.party != report.party and _names(report, other.party)]
         if all(_names(other, report.party) for other in blamed):

@@ -174,6 +174,7 @@ WORDS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], str]] = {
     ("agree", "paced"): lambda event: f"a message between computing parties takes {event['delay_us'] / 1000:.3g} ms",
     ("input", "counted"): lambda event: f"{event['party']} is ready; {event['custodians']} custodians",
     ("input", "assembled"): lambda event: f"all {event['parties']} parties are ready; none has sent anything of its data yet",
+    ("align", "aligned"): lambda event: f"the records of {event['owners']} owners are joined ({event['via']})",
     ("input", "shared"): lambda event: f"{event['marginals']} marginals are shared, {event['cells']:,} cells",
     ("sample", "sampled"): lambda event: f"{event['rows']:,} synthetic rows",
     ("report", "written"): lambda event: f"{event['party']} has its results",

@@ -111,12 +111,12 @@ def everybody(seed: int, count: int) -> list[Person]:
 
 def write(directory: Path, *, own: Mapping[str, Sequence[str]] | None = None, parties: int = 3, count: int = 400,
           share: float = 0.8, changes: Sequence[tuple[str, str]] = (), party: Mapping[str, str] | None = None,
-          text: str = STUDY, aligned: bool = False, seed: int = 7) -> Trial:
+          text: str = STUDY, aligned: bool = False, held: Mapping[str, Sequence[int]] | None = None, seed: int = 7) -> Trial:
     """Write study.toml and NAME.csv of every owner into `directory`.
 
     own: the owners and their columns. share: of the people, independently at each owner. changes: texts of the study to
     replace, each of which must occur. party: further lines of a party's table. aligned: everybody holds the same people in
-    the same order, without identifiers.
+    the same order, without identifiers. held: who holds which of the people, instead of a random share.
     """
     directory.mkdir(parents=True, exist_ok=True)
     own = TWO if own is None else own
@@ -132,8 +132,9 @@ def write(directory: Path, *, own: Mapping[str, Sequence[str]] | None = None, pa
         text += f'\n[[party]]\nname = "{name}"\naddress = "127.0.0.1:{ports[name]}"\n{(party or {}).get(name, "")}\n'
         if name not in own:
             continue
-        held = range(count) if aligned else rng.permutation(np.flatnonzero(rng.random(count) < share)).tolist()
-        rows[name] = {f"p-{i:04}": {column: people[i][column] for column in own[name]} for i in held}
+        chosen = np.flatnonzero(rng.random(count) < share) if held is None else np.array(held[name], int)
+        order = range(count) if aligned else rng.permutation(chosen).tolist()
+        rows[name] = {f"p-{i:04}": {column: people[i][column] for column in own[name]} for i in order}
         text += f'data = "{name}.csv"\n'
         style = len(rows)
         with (directory / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
