@@ -62,6 +62,22 @@ def own_columns(study: Study, party: str, data: DataLocation) -> tuple[str, ...]
     return found
 
 
+def check_size(study: Study, owner: str, records: int) -> None:
+    """Raise `DataRefused` if an owner has too few records for an alignment to hide anybody, or more than its list is padded to.
+
+    Before anything is sent, and before the other owners have put on record what their sizes reveal.
+    """
+    alignment = study.alignment
+    assert alignment is not None
+    if records < alignment.min_size:
+        raise DataRefused(f"Party {owner} has fewer records than [alignment] min_size = {alignment.min_size:,}: an alignment of "
+                          "so few would reveal who is in it; the parties must agree on a smaller min_size if they accept that.")
+    pad_to = alignment.pad_to if alignment.pad_to is None or isinstance(alignment.pad_to, int) else alignment.pad_to.get(owner)
+    if pad_to is not None and records > pad_to:
+        raise DataRefused(f"Party {owner} has more records than [alignment] pad_to = {pad_to:,}; the parties must agree on a "
+                          "larger one.")
+
+
 def specification(study: Study, owned: Ownership) -> AlignmentSpec:
     """The public parameters, equal at all parties. Raises `StudyInvalid`."""
     from mpc_protocols.psu.functionality import AlignmentSpec
@@ -176,7 +192,7 @@ def ideal_join(study: Study, owned: Ownership, records: Mapping[str, Records]) -
     """
     import numpy as np
 
-    from mpc_protocols.psu.functionality import check_list, ideal_align
+    from mpc_protocols.psu.functionality import ideal_align
     from mpc_protocols.vertical.functionality import OwnRows
 
     spec = specification(study, owned)
@@ -190,8 +206,6 @@ def ideal_join(study: Study, owned: Ownership, records: Mapping[str, Records]) -
         places = [np.arange(rows, dtype=np.int64) for _ in own]
     else:
         lists = [table.identifiers.entries for table in own if table.identifiers is not None]
-        for name, entries in zip(owned.owners, lists, strict=True):
-            check_list(entries, spec, name)
         aligned = ideal_align(lists, spec)
         rows, places = aligned[0].n_rows, [result.rows for result in aligned]
     return partition(study, owned, rows), {number[name]: OwnRows(place, cast("Mapping[str, Any]", table.codes))

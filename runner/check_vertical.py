@@ -67,7 +67,7 @@ def records(study: Study, party: str, data: DataLocation, allow_empty: bool) -> 
     """An owner's table: every row is read, every identifier normalised, as a run would."""
     from parties.records import read, validate
     from parties.source import open_source
-    from runner.alignment import identifier_policy, own_columns
+    from runner.alignment import check_size, identifier_policy, own_columns
 
     own = study.alignment
     assert own is not None
@@ -89,17 +89,10 @@ def records(study: Study, party: str, data: DataLocation, allow_empty: bool) -> 
         yield note(f"{party}: {found.identifiers.duplicates:,} rows repeat an identifier and are left out")
     if found.ignored:
         yield note(f"{party}: columns that are not its own in this study are not read: {', '.join(found.ignored)}")
-    most = study.privacy.max_rows
-    if isinstance(own.pad_to, int):
-        most = own.pad_to
-    elif own.pad_to is not None:
-        most = own.pad_to.get(party, most)
-    if found.rows < own.min_size:
-        yield problem(DataRefused(f"{party}: has fewer records than [alignment] min_size = {own.min_size:,}: an alignment of so "
-                                  "few would reveal who is in it; agree on a smaller min_size if that is acceptable."))
-    elif found.rows > most:
-        yield problem(DataRefused(f"{party}: has more records than [alignment] pad_to = {most:,}; the parties must agree on a "
-                                  "larger one."))
+    try:
+        check_size(study, party, found.rows)
+    except DataRefused as error:
+        yield problem(error)
 
 
 def quota(study: Study, party: str, own: Private, ledger: Ledger, dataset: str) -> Iterator[Finding]:

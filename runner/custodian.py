@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Event, LocalCounts
-from runner.alignment import identifier_policy, own_columns
+from runner.alignment import check_size, identifier_policy, own_columns
 from runner.private import Private
 from runner.study import DataLocation, Study
 
@@ -82,6 +82,7 @@ class Custodian:
                            max_rows=self._study.privacy.max_rows, allow_empty=self._private.allow_empty)
         log.info("own data: %d records; clamped %s; missing %s; columns left out %s", records.rows, dict(records.clamped),
                  dict(records.absent), list(records.ignored))
+        check_size(self._study, self._name, records.rows)
         self._records = records
 
     def _count(self, data: DataLocation, cliques: Sequence[Clique]) -> None:

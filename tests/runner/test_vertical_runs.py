@@ -152,7 +152,8 @@ def test_size_events_and_own_views(runs: dict[str, Finished]) -> None:
         for view in finished.run["alignment"]["views"]:
             epsilon = finished.run["privacy"]["epsilon"] + sum(size["epsilon"] for size in view["sizes"])
             delta = finished.run["privacy"]["delta"] + sum(size["delta"] for size in view["sizes"])
-            assert finished.run["privacy"]["epsilon"] <= view["epsilon"] <= epsilon + 1e-9 and view["delta"] == pytest.approx(delta)
+            assert finished.run["privacy"]["epsilon"] <= view["epsilon"] <= epsilon + 1e-9
+            assert view["delta"] == pytest.approx(delta)
         assert all(event["what"] in ("select", "measure", "total") for event in finished.run["privacy"]["events"])
     rows = {view["name"]: view["sizes"] for view in runs["row order"].run["alignment"]["views"]}
     assert len(rows["west"]) == 1 and not rows["north"] and not rows["south"]  # owners know the number of rows: it is theirs
@@ -175,16 +176,18 @@ def test_events_name_the_phase_and_no_size(runs: dict[str, Finished]) -> None:
         finished = runs[name]
         for party in finished.trial.names:
             lines = events(finished.out / "parties" / party / "events.jsonl")
-            (joined,) = [line for line in lines if line["phase"] == "align"]
+            begun, joined = [line for line in lines if line["phase"] == "align"]
+            assert (begun["event"], joined["event"]) == ("started", "aligned")
             assert set(joined) <= {"t", "party", "phase", "event", "owners", "via", "bytes_sent"}
-            assert joined.get("bytes_sent", 0) < 1000 and joined["via"] == "merge3" and joined["owners"] == len(finished.trial.rows)
+            assert joined.get("bytes_sent", 0) < 1000 and joined["via"] == "merge3"
+            assert joined["owners"] == len(finished.trial.rows)
 
 
 @pytest.mark.parametrize("via", ["merge3", "helper"])
 def test_what_the_alignment_sends_is_the_same_for_every_overlap(tmp_path: Path, via: str) -> None:
-    """Lists of 60: nobody, half or everybody in common. An empty intersection is no error: an error would tell it."""
+    """Lists of 60: nobody or everybody in common. An empty intersection is no error: an error would tell it."""
     seen = set()
-    for number, first in enumerate((60, 30, 0)):
+    for number, first in enumerate((60, 0)):
         own = {"north": range(60), "south": range(first, first + 60)}
         trial = split.write(tmp_path / str(number) / "study", count=120, held=own, changes=[("merge3", via)])
         finished = carry_out(tmp_path / str(number), trial)

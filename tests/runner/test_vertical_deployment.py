@@ -1,0 +1,171 @@
+"""Vertical deployments: a folder and a process per party; quotas, kept events, parties that die while the records are joined."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from signal import SIGKILL
+
+import pytest
+
+from mpc_protocols.errors import PeerLost
+from mpc_protocols.functionality import Event
+from mpc_protocols.memory_wire import run_parties
+from parties.journal import read
+from parties.ledger import Ledger
+from runner.alignment import Account, join
+from runner.study import load
+from runner.study.owners import ownership
+from tests.runner import split
+from tests.runner.folders import Folders
+from tests.runner.processes import Program, eventually, happened, results
+
+ADDED = ('adjacency = "replace"', 'adjacency = "add-remove"')
+HELPER = ("merge3", "helper")
+
+
+def in_common(people: int, count: int) -> dict[str, range]:
+    """Two lists that share so many people."""
+    return {"north": range(count), "south": range(count - people, 2 * count - people)}
+
+
+def test_three_folders(tmp_path: Path) -> None:
+    """Two owners and a helper; the study names neither data nor columns: who owns what is announced and agreed."""
+    trial = split.write(tmp_path / "study", changes=[HELPER, ADDED, ("epsilon = 4.0", "epsilon = 400.0")])
+    folders = Folders.make(tmp_path, trial)
+    ends = folders.run()
+    assert all(end.code == 0 and end.complaint == "" for end in ends.values()), ends
+    runs = [json.loads((folder.out / "run.json").read_text()) for folder in folders]
+    assert runs[0] == runs[1] == runs[2] and runs[0]["deployment"] == "distributed"
+    assert [owner["name"] for owner in runs[0]["alignment"]["owners"]] == ["north", "south"]
+    for file in ("synthetic.csv", "report.html", "model.npz"):
+        assert len({(folder.out / file).read_bytes() for folder in folders}) == 1
+    for measured in json.loads((folders["west"].out / "measurements.json").read_text())["measurements"]:
+        sigma = float(Fraction(measured["sigma2"])) ** 0.5
+        assert all(abs(noisy - true) < 10 * sigma
+                   for noisy, true in zip(measured["values"], trial.marginal(measured["clique"]), strict=True))
+    assert not folders["west"].ledger.exists()
+    for name in ("north", "south"):
+        (entry,) = Ledger(folders[name].ledger).entries()
+        assert entry.reservation.aligns and entry.spent_size_rho == 2 * Fraction(1, 200)
+        assert "records" in (folders[name].out / "private.log").read_text()
+    # what is shown to others says nothing of an owner's list
+    count = str(len(trial.rows["north"]))
+    for folder in folders:
+        public = "".join((folder.out / file).read_text() for file in ("events.jsonl", "cosynth.log"))
+        assert f" {count} " not in public and f": {count}," not in public
+
+
+def test_the_quota_is_kept_before_anything_is_sent(tmp_path: Path) -> None:
+    trial = split.write(tmp_path / "study", count=100)
+    folders = Folders.make(tmp_path, trial)
+    folders["south"].edit("private.toml", ("[ledger]\n", "[ledger]\nmax_alignments = 1\n"))
+    assert all(end.code == 0 for end in folders.run().values())
+    ends = folders.run()
+    assert (ends["south"].code, ends["north"].code, ends["west"].code) == (50, 40, 40)
+    assert "max_alignments = 1" in ends["south"].complaint and "aligned 1 times with north" in ends["south"].complaint
+    assert all("'south'" in ends[name].complaint and ends[name].complaint.count("\n") == 1 for name in ("north", "west"))
+    for folder in folders:  # nothing of the alignment began: only the first run's journal is there
+        assert len(list(folder.out.glob("journal-*.jsonl"))) == 1
+        assert not happened(folder.out / "events.jsonl", "align")
+    entries = Ledger(folders["north"].ledger).entries()
+    assert all(entry.state == "settled" for entry in entries) and not any(entry.events for entry in entries[1:])
+
+
+REFUSED = {
+    "too few": ([], {"north": range(100), "south": range(5)}, "Party south has fewer records than [alignment] min_size = 10"),
+    "above pad_to": ([ADDED, ("min_size = 10", "min_size = 10\npad_to = { north = 70, south = 50 }")], in_common(20, 60),
+                     "Party south has more records than [alignment] pad_to = 50"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_lists_that_do_not_fit_are_refused_by_their_owner(tmp_path: Path, case: str) -> None:
+    changes, held, words = REFUSED[case]
+    folders = Folders.make(tmp_path, split.write(tmp_path / "study", count=200, held=held, changes=changes))
+    ends = folders.run()
+    assert {name: end.code for name, end in ends.items()} == {"north": 40, "south": 30, "west": 40}
+    assert words in ends["south"].complaint and all(end.complaint.count("\n") == 1 for end in ends.values())
+    assert not any(results(folder.out) for folder in folders)
+    # before anybody's sizes were on record as told
+    assert not any(entry.events for name in ("north", "south") for entry in Ledger(folders[name].ledger).entries())
+
+
+@contextmanager
+def joining(tmp_path: Path, count: int) -> Iterator[tuple[Folders, dict[str, Program]]]:
+    """A deployment whose owners are in the middle of a Diffie-Hellman union, which takes seconds."""
+    trial = split.write(tmp_path / "study", count=2 * count, held=in_common(count // 2, count),
+                        changes=[("merge3", "florist"), ADDED, ("max_rows = 4096", "max_rows = 65536")])
+    folders = Folders.make(tmp_path, trial)
+    with folders.started() as programs:
+        assert eventually(lambda: all(happened(folder.out / "events.jsonl", "align", "started") for folder in folders), 40)
+        assert eventually(lambda: all(journal(folders, name).count("alignment.size") == 2 for name in ("north", "south")), 5)
+        yield folders, programs
+
+
+def journal(folders: Folders, name: str) -> str:
+    return "".join(path.read_text() for path in folders[name].out.glob("journal-*.jsonl"))
+
+
+@pytest.mark.parametrize("victim", ["south", "west"])
+def test_a_party_killed_while_records_are_joined(tmp_path: Path, victim: str) -> None:
+    """What the sizes revealed stays charged at the owners, dead or alive; nothing of the study's budget is."""
+    with joining(tmp_path, 12_000) as (folders, programs):
+        programs[victim].send(SIGKILL)
+        ends = {name: program.end(20) for name, program in programs.items()}
+    for name, end in ends.items():
+        if name != victim:
+            assert end.code in (40, 41) and f"'{victim}'" in end.complaint and end.complaint.count("\n") == 1, end
+            assert not happened(folders[name].out / "events.jsonl", "align", "aligned")
+    for name in ("north", "south"):
+        (entry,) = Ledger(folders[name].ledger).entries()
+        assert entry.state == "settled" and entry.spent_rho == entry.spent_size_rho == Fraction(1, 100)
+        assert [begun.event.what for begun in entry.events][:3] == ["alignment.started", "alignment.size", "alignment.size"]
+        (path,) = folders[name].out.glob("journal-*.jsonl")
+        kinds = [event.what for event in read(path).alignment]
+        assert kinds == ["alignment.started", "alignment.size", "alignment.size"] + ["alignment.aborted"] * (name != victim)
+    assert not any(results(folder.out) for folder in folders)
+
+
+def test_events_are_on_record_before_the_first_message(tmp_path: Path) -> None:
+    """At every owner, whatever the protocol; and an alignment that cannot be put on record does not begin."""
+    for via in ("merge3", "helper", "dh2"):
+        trial = split.write(tmp_path / via, count=40, changes=[ADDED, ("merge3", via)])
+        study = load(trial.path)
+        owned = ownership(study, {name: tuple(split.TWO[name]) for name in trial.rows})
+        records = {name: records_of(study, trial, name) for name in trial.rows}
+
+        def job(wire, study=study, owned=owned, records=records):  # type: ignore[no-untyped-def]
+            name, seen = study.numbered[wire.me].name, []
+
+            def record(event: Event, inputs: bytes) -> None:
+                seen.append((event.what, wire.traffic().messages_sent))
+
+            with Account(record, wire.session_id, owned) as account:
+                join(study, owned, wire, bytes(32), records.get(name), account)
+            return seen
+
+        for name, seen in zip(trial.names, run_parties([job, job, job]), strict=True):
+            kinds = ["alignment.started"] + 2 * ["alignment.size"] * (name in trial.rows)
+            assert seen == [(kind, 0) for kind in kinds]
+
+
+def test_an_abort_is_on_record_and_keeps_its_cause(tmp_path: Path) -> None:
+    owned = ownership(load(split.write(tmp_path).path), {name: tuple(own) for name, own in split.TWO.items()})
+    seen: list[tuple[str, dict[str, object]]] = []
+    with (pytest.raises(PeerLost),
+          Account(lambda event, _: seen.append((event.what, dict(event.detail))), bytes(32), owned)):
+        raise PeerLost("south is gone.")
+    assert seen == [("alignment.started", {"owners": ["north", "south"]}), ("alignment.aborted", {"code": 41})]
+
+
+def records_of(study, trial: split.Trial, name: str):  # type: ignore[no-untyped-def]
+    from parties.records import read as read_records
+    from parties.source import locate, open_source
+    from runner.alignment import identifier_policy
+
+    with open_source(locate(trial.path.parent / f"{name}.csv")) as source:
+        return read_records(source, study.domain.subset(split.TWO[name]), identifier_policy(study), max_rows=4096)
