@@ -10,7 +10,7 @@ One identifier is one record. Further rows with an identifier that was seen are 
 (`duplicates = "first"`); how many there were is for the custodian's private log only, like the numbers clamped and values
 missing.
 
-Cost: about 2 us a row for ten columns and a text identifier; memory: the codes and about 100 bytes an identifier, whatever
+Cost: about 1 us a row for eight columns and a text identifier; memory: the codes and about 100 bytes an identifier, whatever
 the format. What does not fit the study is refused before anything is sent (`scan.py`). Everything here but `ignored` is
 private: it leaves this process only as shares, or under the alignment's encryption.
 """
