@@ -68,7 +68,9 @@ class Postgres:
                 self._server = subprocess.Popen(
                     [binaries / "postgres", "-D", self.folder / "data", "-p", str(self.port), "-h", "127.0.0.1",
                      "-k", self.folder, "-c", "fsync=off", "-c", "full_page_writes=off",
-                     "-c", "shared_buffers=32MB", "-c", "autovacuum=off"],
+                     "-c", "shared_buffers=32MB", "-c", "autovacuum=off",
+                     # a server that writes dates and moments in another way than its clients expect
+                     "-c", "datestyle=German, DMY", "-c", "timezone=Asia/Kolkata"],
                     stdout=log, stderr=log, cwd=self.folder, env=self._environment, preexec_fn=_ends_with_us, **self._user)
             self._wait()
         except BaseException:
