@@ -17,7 +17,8 @@ from mpc_protocols.errors import DataRefused, StudyInvalid
 from mpc_protocols.functionality import Clique, LocalCounts, Setting
 from mpc_protocols.vertical import union
 from mpc_protocols.vertical.functionality import Partition, VerticalData
-from mpc_protocols.vertical.plan import Plan, make_plan
+from mpc_protocols.vertical.plan import Plan
+from mpc_protocols.vertical.planner import make_plan
 from mpc_protocols.vertical.records import CodedRows
 
 

@@ -13,7 +13,8 @@ secret here but the tables themselves, which are shares: every step is a public 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from mpc_protocols.cliques import Derivation
 from mpc_protocols.functionality import Clique
 from mpc_protocols.replicated.bitslice import Elements
 from mpc_protocols.vertical.functionality import Partition
-from mpc_protocols.vertical.plan import subsets
 
 
 def owners_of(partition: Partition, clique: Clique) -> tuple[int, ...]:
@@ -71,3 +71,8 @@ def assemble(partition: Partition, clique: Clique, sizes: Mapping[str, int], joi
         where = tuple(slice(None) if name in kept else partition.missing[name] for name in clique)
         marginal[where] += exactly.reshape([sizes[name] for name in kept])
     return marginal.reshape(-1)
+
+
+def subsets(owners: Sequence[int]) -> list[tuple[int, ...]]:
+    """All subsets of a few owners, the empty one first."""
+    return [subset for count in range(len(owners) + 1) for subset in combinations(owners, count)]

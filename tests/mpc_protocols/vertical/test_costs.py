@@ -7,8 +7,7 @@ import pytest
 
 from mpc_protocols.memory_wire import Frame
 from mpc_protocols.replicated.costs import Tally
-from mpc_protocols.vertical import costs, orders
-from mpc_protocols.vertical import plan as planning
+from mpc_protocols.vertical import costs, orders, planner
 from mpc_protocols.vertical.schedule import Schedule
 from tests.mpc_protocols.replicated.test_costs import compare
 from tests.mpc_protocols.vertical.owners import Population, partition, random_owners, setting, shared_marginals
@@ -20,10 +19,10 @@ from tests.mpc_protocols.vertical.test_source import PAIRS, POPULATIONS, SIZES, 
 @pytest.mark.parametrize("ordered", [False, True])
 def test_counters_equal_the_costs(monkeypatch: pytest.MonkeyPatch, population: Population, split: str, ordered: bool) -> None:
     """Two requests over several waves and batches; `ordered`: every joint as an order of the rows, contributors' too."""
-    monkeypatch.setattr(planning, "MOST_ROWS_OF_A_WAVE", 300)
+    monkeypatch.setattr(planner, "MOST_ROWS_OF_A_WAVE", 300)
     monkeypatch.setattr(orders, "BATCH", 30_000)
     if ordered:
-        monkeypatch.setattr(planning, "_is_ordered", lambda *_: True)
+        monkeypatch.setattr(planner, "_is_ordered", lambda *_: True)
     of = partition(SIZES, dict(zip(SIZES, SPLITS[split], strict=True)), population, 700)
     tables = random_owners(SIZES, of, [0.9] * len(of.owners), np.random.default_rng(0))
     batches = [PAIRS, TRIPLES[::6]]

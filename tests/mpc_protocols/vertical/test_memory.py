@@ -10,8 +10,7 @@ import pytest
 
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.replicated.trio import Trio
-from mpc_protocols.vertical import orders
-from mpc_protocols.vertical import plan as planning
+from mpc_protocols.vertical import orders, planner
 from mpc_protocols.vertical.functionality import VerticalData
 from mpc_protocols.vertical.source import VerticalMarginals
 from mpc_protocols.wire import Wire
@@ -49,8 +48,8 @@ def peak(population: Population, split: str, rows: int) -> int:
 @pytest.mark.parametrize("split", ["two", "three"])
 def test_memory_does_not_grow_with_the_rows(monkeypatch: pytest.MonkeyPatch, population: Population, split: str) -> None:
     """Five times the rows, the same peak within a quarter of it (threads do not meet at the same points in every run)."""
-    monkeypatch.setattr(planning, "WAVE", 1 << 19)
+    monkeypatch.setattr(planner, "WAVE", 1 << 19)
     monkeypatch.setattr(orders, "BATCH", 1 << 17)
     few, many = peak(population, split, 12_000), peak(population, split, 60_000)
     assert many < 1.25 * few + (1 << 18)
-    assert few < 3 * 4 * planning.WAVE  # three parties, each some times its wave: masks, messages under way, products
+    assert few < 3 * 4 * planner.WAVE  # three parties, each some times its wave: masks, messages under way, products

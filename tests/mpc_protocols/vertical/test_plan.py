@@ -10,7 +10,8 @@ from mpc_protocols.functionality import Clique
 from mpc_protocols.replicated.costs import Tally
 from mpc_protocols.vertical import costs
 from mpc_protocols.vertical.functionality import Partition
-from mpc_protocols.vertical.plan import Factor, Part, Plan, make_plan
+from mpc_protocols.vertical.plan import Factor, Part, Plan
+from mpc_protocols.vertical.planner import make_plan
 from tests.mpc_protocols.vertical.owners import Population, partition
 
 ROWS = 45_000

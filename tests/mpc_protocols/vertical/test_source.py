@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from mpc_protocols.functionality import Clique
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.vertical import orders
-from mpc_protocols.vertical import plan as planning
+from mpc_protocols.vertical import orders, planner
 from mpc_protocols.vertical.contributor import VerticalContributor
 from mpc_protocols.vertical.functionality import OwnRows, Partition, VerticalData, ideal_counts
 from mpc_protocols.vertical.schedule import own_rows
@@ -50,10 +49,10 @@ def check(of: Partition, tables: dict[int, OwnRows], batches: Sequence[Sequence[
 @pytest.mark.parametrize("form", ["as planned", "one-hot", "ordered"])
 def test_all_pairs_then_some_triples(monkeypatch: pytest.MonkeyPatch, population: Population, split: str, form: str) -> None:
     """Several waves and batches; the second request meets what the first has left. Every joint in either form."""
-    monkeypatch.setattr(planning, "MOST_ROWS_OF_A_WAVE", 256)
+    monkeypatch.setattr(planner, "MOST_ROWS_OF_A_WAVE", 256)
     monkeypatch.setattr(orders, "BATCH", 20_000)
     if form != "as planned":
-        monkeypatch.setattr(planning, "_is_ordered", lambda *_: form == "ordered")
+        monkeypatch.setattr(planner, "_is_ordered", lambda *_: form == "ordered")
     of = partition(SIZES, dict(zip(SIZES, SPLITS[split], strict=True)), population, 700)
     tables = random_owners(SIZES, of, [0.8] * len(of.owners), np.random.default_rng(1))
     check(of, tables, [PAIRS, [*TRIPLES[::5], ("h", "f", "a")]])
