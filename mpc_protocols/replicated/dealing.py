@@ -110,5 +110,10 @@ class Dealing:
 
 
 def _fill_rows(reader: Reader, rows: Words) -> None:
-    for row in rows:
-        reader.fill(row)
+    """The next words of a stream as rows that may lie apart."""
+    if len(rows) == 1:
+        reader.fill(rows[0])
+    else:
+        together = np.empty(rows.shape, np.uint64)
+        reader.fill(together)
+        rows[...] = together
