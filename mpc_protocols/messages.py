@@ -105,7 +105,7 @@ class SelectStep(_Message):
     """Choose one of `handles`.
 
     weights: positive. penalties: in counts, not negative. answer_sums: integers that the sums of the rounded answers do not
-    exceed. answers_digest: SHA-256 of the rounded answers of the candidates that are kept (`mechanisms.rounding.digest`).
+    exceed. answers_digest: hash of the rounded answers of the candidates that are kept (`thirds.digest`).
     """
 
     kind: ClassVar[str] = "select"

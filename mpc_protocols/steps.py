@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from mpc_protocols import thirds
 from mpc_protocols.cliques import CliqueRegister, Derivation
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Handle, Setting
@@ -213,28 +214,33 @@ class PublicState:
         plan = self._plan_selection(weights, penalties, epsilon, sums)
         theta = rounding.theta_of(self.setting.session, self._number)
         rounded = rounding.systematic_each([answers[q] for q in plan.kept], theta, self.row_bound)
-        step = SelectStep(
-            self._number, tuple(handles), tuple(weights), tuple(penalties), epsilon, tuple(sums), rounding.digest(rounded)
-        )
+        kept = [handles[q] for q in plan.kept]
+        announced = thirds.digest([thirds.part(third, kept, rounded) for third in range(thirds.THIRDS)])
+        step = SelectStep(self._number, tuple(handles), tuple(weights), tuple(penalties), epsilon, tuple(sums), announced)
         self._planned = step, plan
         return step, rounded
 
-    def check_answers(self, step: SelectStep, rounded: Sequence[NDArray[np.int64]]) -> None:
+    def check_answers(
+        self, step: SelectStep, rounded: Sequence[NDArray[np.int64]], unseen: tuple[int, thirds.Part] | None = None
+    ) -> None:
         """Check rounded answers of the candidates kept against the step: lengths, ranges, sums, hash.
 
-        Raises `ProtocolAborted`.
+        unseen: a dealer and the part of its cells, whose answers are not looked at. Raises `ProtocolAborted`.
         """
         import numpy as np
 
         plan = self.plan_select(step)
-        lengths = [self.cells(step.handles[q]) for q in plan.kept]
-        fits = [cells.shape for cells in rounded] == [(length,) for length in lengths]
+        kept = [step.handles[q] for q in plan.kept]
+        fits = [cells.shape for cells in rounded] == [(self.cells(handle),) for handle in kept]
         if fits:
-            flat = np.concatenate(rounded)
-            sums = np.add.reduceat(flat, np.cumsum([0, *lengths[:-1]], dtype=np.int64))  # no marginal is empty
+            told = dict([unseen] if unseen else [])
+            parts = [told.get(third) or thirds.part(third, kept, rounded) for third in range(thirds.THIRDS)]
             allowed = np.array([step.answer_sums[q] for q in plan.kept])
-            fits = bool(flat.min() >= 0 and flat.max() <= plan.row_bound and (sums <= allowed).all())
-        if not fits or rounding.digest(rounded) != step.answers_digest:
+            flat = np.concatenate(rounded)
+            fits = bool(flat.min() >= 0 and flat.max() <= plan.row_bound) and thirds.digest(parts) == step.answers_digest
+            fits = fits and all(bool((part.sums >= 0).all() and (part.sums <= allowed).all()) for part in parts)
+            fits = fits and bool((sum(part.sums for part in parts) <= allowed).all())
+        if not fits:
             raise ProtocolAborted(f"the model's answers of step {step.number} are not those that were announced; stop the run")
 
     # -- what was opened -----------------------------------------------------------------------------------------------

@@ -1,63 +1,98 @@
 """The model's rounded answers on their way from P1, who fits the model, to P0 and P2 (DESIGN 3, 4).
 
-The public part of a score, c, is subtracted from the component of a cell that its dealer lacks, by the two others; every party is
-an evaluator of two thirds of the cells and the dealer of one (`dealing`). Answers are post-processing of released counts, so
-whoever sees all of them learns nothing; they travel compactly, not secretly, and every party checks all of them:
+The public part of a score, c, is subtracted from the component of a cell that its dealer lacks (`dealing`): so the two others
+need c there, and the dealer only whether it is 0, for those cells take no part in the sign protocol. Answers are
+post-processing of released counts; they travel compactly, not secretly:
 
-    the bitmap: one bit per cell of all kept candidates in order, 1 where c is not 0, first cell in the highest bit; padding
-    bits are 0; then a byte for each cell that is not 0, c itself below 255 and else 255; then 4 little-endian bytes of c for
-    each byte of 255
+    the bitmap      one bit per cell of all kept candidates in order, 1 where c is not 0, first cell in the highest bit; padding
+                    bits are 0
+    the own part    hash and sums of the answers of the cells that the receiver deals for (`thirds.Part`): 32 bytes, and 8 for
+                    each candidate, little-endian
+    the others'     a byte for each cell that is not 0 and not the receiver's, c itself below 255 and else 255; then 4
+                    little-endian bytes of c for each byte of 255
 
 Most counts of a table that is worth a secure selection are small: this is as compact as zlib (Adult: 75 kB for 108,710 cells,
 65 by zlib) in a third of the time. A peer's sizes are not trusted: the length is limited beforehand, and a message that does not
 have exactly the length that its bitmap and its bytes give aborts. Ranges, sums and the hash that was announced are checked by
-`PublicState.check_answers`.
+`PublicState.check_answers`; that all have the same bitmap, by what the parties compare before they compute (`party`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols import thirds
 from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.functionality import Handle
 
+Flags = NDArray[np.bool_]
 _ESCAPE = 255
 
 
-def encoded_limit(cells: int) -> int:
-    """The most bytes that `encode` gives for so many cells."""
-    return bitmap_size(cells) + 5 * cells
+@dataclass(frozen=True)
+class Answers:
+    """What one party has of the kept candidates' answers.
+
+    values: int64 (cells,) per candidate, 0 where this party deals and does not know better. compared: bool (cells,) per
+    candidate, where c is not 0. unseen: the part of this party's own cells; None if it knows all.
+    """
+
+    values: Sequence[NDArray[np.int64]]
+    compared: Sequence[Flags]
+    unseen: thirds.Part | None
+
+    def bitmap(self) -> bytes:
+        """All of `compared` as it travels."""
+        return np.packbits(np.concatenate(self.compared)).tobytes() if self.compared else b""
 
 
-def encode(answers: Sequence[NDArray[np.int64]]) -> bytes:
-    """The rounded answers of the kept candidates, integers in [0, 2^32), as the two others get them."""
+def complete(values: Sequence[NDArray[np.int64]]) -> Answers:
+    """The answers at the party that knows them."""
+    return Answers(values, [value != 0 for value in values], None)
+
+
+def encoded_limit(cells: int, candidates: int) -> int:
+    """The most bytes that `encode` gives."""
+    return bitmap_size(cells) + _part_size(candidates) + 5 * cells
+
+
+def encode(answers: Sequence[NDArray[np.int64]], handles: Sequence[Handle], receiver: int) -> bytes:
+    """The rounded answers of the kept candidates, integers in [0, 2^32), for one of the other computing parties."""
     flat = np.concatenate(answers)
     if flat.size and not 0 <= int(flat.min()) <= int(flat.max()) < 1 << 32:
         raise ValueError("rounded answers must lie in [0, 2^32)")
     nonzero = flat != 0
-    values = flat[nonzero]
+    own = thirds.part(receiver, handles, answers)
+    values = flat[nonzero & _seen(receiver, handles, [len(answer) for answer in answers])]
     low = np.minimum(values, _ESCAPE).astype(np.uint8)
-    return b"".join((np.packbits(nonzero).tobytes(), low.tobytes(), values[low == _ESCAPE].astype("<u4").tobytes()))
+    return b"".join((np.packbits(nonzero).tobytes(), own.content, own.sums.astype("<i8").tobytes(), low.tobytes(),
+                     values[low == _ESCAPE].astype("<u4").tobytes()))
 
 
-def decode(payload: bytes | memoryview, lengths: Sequence[int]) -> list[NDArray[np.int64]]:
-    """The answers as one int64 array per kept candidate, of these lengths. Raises `ProtocolAborted` on anything odd."""
-    cells = sum(lengths)
+def decode(payload: bytes | memoryview, handles: Sequence[Handle], lengths: Sequence[int], me: int) -> Answers:
+    """The answers of candidates of these lengths at party `me`. Raises `ProtocolAborted` on anything odd."""
+    cells, fixed = sum(lengths), bitmap_size(sum(lengths)) + _part_size(len(lengths))
     raw = np.frombuffer(payload, np.uint8)
+    if len(raw) < fixed:
+        raise ProtocolAborted("The leading party sent model answers that are cut off.")
     nonzero = read_bitmap(raw[:bitmap_size(cells)], cells)
-    raw = raw[bitmap_size(cells):]
-    low = raw[:int(np.count_nonzero(nonzero))]
+    own, raw = raw[bitmap_size(cells):fixed], raw[fixed:]
+    sent = nonzero & _seen(me, handles, lengths)
+    low = raw[:int(np.count_nonzero(sent))]
     wide = low == _ESCAPE
-    if len(raw) != np.count_nonzero(nonzero) + 4 * np.count_nonzero(wide):
+    if len(raw) != np.count_nonzero(sent) + 4 * np.count_nonzero(wide):
         raise ProtocolAborted(f"The leading party sent model answers that are not exactly {cells} cells.")
     values = low.astype(np.int64)
-    values[wide] = raw[len(low):].view("<u4")
+    values[wide] = np.frombuffer(raw[len(low):].tobytes(), "<u4")
     flat = np.zeros(cells, np.int64)
-    flat[nonzero] = values
-    ends = np.cumsum(lengths)
-    return [flat[end - length:end] for length, end in zip(lengths, ends, strict=True)]
+    flat[sent] = values
+    places = [slice(end - length, end) for length, end in zip(lengths, np.cumsum(lengths).tolist(), strict=True)]
+    unseen = thirds.Part(own[:32].tobytes(), np.frombuffer(own[32:].tobytes(), "<i8").astype(np.int64))
+    return Answers([flat[place] for place in places], [nonzero[place] for place in places], unseen)
 
 
 def bitmap_size(cells: int) -> int:
@@ -65,9 +100,25 @@ def bitmap_size(cells: int) -> int:
     return -(-cells // 8)
 
 
-def read_bitmap(payload: bytes | memoryview | NDArray[np.uint8], cells: int) -> NDArray[np.bool_]:
+def read_bitmap(payload: NDArray[np.uint8], cells: int) -> Flags:
     """Which cells are not 0: bool of shape (cells,). Raises `ProtocolAborted` if padding bits are set."""
-    bits = np.unpackbits(np.frombuffer(payload, np.uint8))
-    if len(bits) != 8 * bitmap_size(cells) or bits[cells:].any():
+    bits = np.unpackbits(payload)
+    if bits[cells:].any():
         raise ProtocolAborted(f"The leading party sent a bitmap that is not exactly {cells} cells.")
-    return bits[:cells].astype(np.bool_)
+    return bits[:cells].view(np.bool_)
+
+
+def _part_size(candidates: int) -> int:
+    return 32 + 8 * candidates
+
+
+def _seen(party: int, handles: Sequence[Handle], lengths: Sequence[int]) -> Flags:
+    """Cells for which `party` does not deal, all candidates one after the other."""
+    seen = np.ones(sum(lengths), np.bool_)
+    start = 0
+    for handle, length in zip(handles, lengths, strict=True):
+        for third, piece in thirds.pieces(handle, length):
+            if third == party:
+                seen[start:start + length][piece] = False
+        start += length
+    return seen

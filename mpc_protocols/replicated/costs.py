@@ -282,21 +282,21 @@ def counts(tally: Tally, blocks: Sequence[int]) -> None:
         sharing(tally, cells)
 
 
-def select(tally: Tally, step: int, answers: int, compared: Sequence[int], fresh: Sequence[int], candidates: int, a: int,
-           planes: int, ring_bits: int = 32, round_bytes: int = ROUND_BYTES, made: int | None = None) -> None:
+def select(tally: Tally, step: int, answers: Sequence[int], compared: Sequence[int], fresh: Sequence[int], candidates: int,
+           a: int, planes: int, ring_bits: int = 32, round_bytes: int = ROUND_BYTES, made: int | None = None) -> None:
     """`ReplicatedOracle.select`: `candidates` kept.
 
-    made: rows of noise that are made for it and ahead (`ahead.Supply.take`); None: its own.
-    answers: bytes of the encoded answers (`answers.encode`). compared, fresh: cells of each third (`thirds.pieces`) with an
-    answer other than 0, and those of them that were never compared with integers of so many bits before
-    (`compared.ComparedCells`). a, planes, ring_bits: of the plan.
+    made: rows of noise that are made for it and ahead (`ahead.Supply.take`); None: its own. answers: bytes of the answers
+    encoded for P0 and P2 (`answers.encode`). compared, fresh: cells of each third (`thirds.pieces`) with an answer other than
+    0, and those of them that were never compared with integers of so many bits before (`compared.ComparedCells`). a, planes,
+    ring_bits: of the plan.
     """
     element = ring_bits // 8
     if candidates == 1:
         announce(tally, step)
         agreement(tally)
         return
-    announce(tally, step, [(1, 2, answers), (1, 0, answers)])
+    announce(tally, step, [(1, peer, size) for peer, size in zip((0, 2), answers, strict=True)])
     agreement(tally)
 
     def scores(script: Tally) -> None:

@@ -4,18 +4,19 @@ The three computing parties run the same methods in the same order with the same
 model's answers. For each step:
 
     begin        the public state derives plan and event from the step's bytes alone, alike everywhere
-    answers      select only: P1 sends c to P0 and P2, which check it against the hash in the step (`answers`)
+    answers      select only: P1 sends c to P0 and P2 (of the cells that the receiver deals for only which are zero), which
+                 check it against the hash in the step (`answers`)
     authorise    this party's own guard: accountant, journal on disk (at P0 and P2 while the answers are on their way). It refuses
                  by raising, and then nothing opens anywhere
-    agree        32 bytes from each party to each other: the running hash of the public transcript. Sent after authorising,
-                 so whoever passes knows that all three have authorised the same step
+    agree        32 bytes from each party to each other: the running hash of the public transcript (select: with the bitmap of
+                 zeros). Sent after authorising, so whoever passes knows that all three have authorised the same step
     compute      noise, from the stock or made beside the scores (`ahead`), scores on shares, then the opening: an index, or
                  noisy counts
 
 Threat model: semi-honest, at most one of the three computing parties corrupted; contributors semi-honest; assumption `prg`.
-Each computing party learns the selected positions, the noisy counts and the model's answers
-(public). Marginals, noise, scores, keys and comparisons stay shared. Signs hold because their bounds are public integers:
-|M - c| <= n' < 2^(k-1) with c checked against n' at P0 and P2, n' from `mechanisms.bounds`; sums below 2^32 are asserted here.
+Each computing party learns the selected positions, the noisy counts and the model's answers (public). Marginals, noise, scores,
+keys and comparisons stay shared. Signs hold because their bounds are public integers: |M - c| <= n' < 2^(k-1) with c checked
+against n' by both who use it (P1 made it), n' from `mechanisms.bounds`; sums below 2^32 are asserted here.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.replicated import answers as encoding
 from mpc_protocols.replicated.absolute import absolute_sums, score_adder
 from mpc_protocols.replicated.ahead import GAUSSIAN_ROWS, GUMBEL_ROWS, Stock
+from mpc_protocols.replicated.answers import Answers
 from mpc_protocols.replicated.argmax import argmax
 from mpc_protocols.replicated.compared import Candidate, SharedBits
 from mpc_protocols.replicated.conversion import lift
@@ -112,10 +114,11 @@ class ComputingParty:
         lengths = [self.state.cells(step.handles[q]) for q in plan.kept]
         if self.wire.me != LEADER:  # the record is written while the answers travel
             self._guard.authorise(plan.event, inputs)
-        rounded = self._exchange_answers(step, lengths, rounded)
+        kept = [step.handles[q] for q in plan.kept]
+        answers = self._exchange_answers(step, kept, lengths, rounded)
         if self.wire.me == LEADER:
             self._guard.authorise(plan.event, inputs)
-        self._agree(inputs)
+        self._agree(binding(inputs, answers.bitmap()))
         winner, made, signs = 0, 0, [0] * THIRDS
         if len(plan.kept) > 1:
             dtype: UInt = np.uint32 if plan.ring_bits == 32 else np.uint64
@@ -124,7 +127,7 @@ class ComputingParty:
 
             def scores() -> RingShare:
                 nonlocal signs
-                sums, signs = self._distances(step, plan, rounded)
+                sums, signs = self._distances(plan, kept, answers)
                 return sums if dtype is np.uint32 else lift(self._trio, sums)
 
             def noise() -> RingShare:
@@ -199,21 +202,22 @@ class ComputingParty:
         """What the noise is bound to that a release makes, for itself and ahead (`ahead`, `mechanisms.md` 4)."""
         return binding(self.wire.session_id, number.to_bytes(8, "big"), mechanism.encode(), inputs, self._marginals.sharing)
 
-    def _exchange_answers(self, step: SelectStep, lengths: Sequence[int],
-                          rounded: Sequence[NDArray[np.int64]] | None) -> Sequence[NDArray[np.int64]]:
-        """c of the kept candidates at all three; a single kept candidate needs none."""
-        if len(lengths) == 1:
-            return []
+    def _exchange_answers(self, step: SelectStep, kept: Sequence[Handle], lengths: Sequence[int],
+                          rounded: Sequence[NDArray[np.int64]] | None) -> Answers:
+        """c at all three, but for the cells that P0 or P2 deals for; a single kept candidate needs none."""
+        if len(kept) == 1:
+            return Answers([], [], None)
         if self.wire.me == LEADER:
             if rounded is None:
                 raise ValueError("the leading party must bring the model's answers")
-            encoded = encoding.encode(rounded)
             for peer in (0, 2):
-                self.wire.send(peer, encoded)
-            return rounded
-        received = encoding.decode(self.wire.receive_up_to(LEADER, encoding.encoded_limit(sum(lengths))), lengths)
-        self.state.check_answers(step, received)
-        return received
+                self.wire.send(peer, encoding.encode(rounded, kept, peer))
+            return encoding.complete(rounded)
+        payload = self.wire.receive_up_to(LEADER, encoding.encoded_limit(sum(lengths), len(kept)))
+        answers = encoding.decode(payload, kept, lengths, self.wire.me)
+        assert answers.unseen is not None
+        self.state.check_answers(step, answers.values, (self.wire.me, answers.unseen))
+        return answers
 
     def _check_sums(self, step: SelectStep, plan: SelectionPlan) -> None:
         """sum |M - c| <= n' + sum c must be below 2^32: from public numbers, before anything is computed."""
@@ -221,16 +225,14 @@ class ComputingParty:
         if largest >= 1 << 32 or plan.row_bound >= 1 << plan.sign_bits - 1:
             raise StudyInvalid(f"scores of up to {largest} do not fit integers of 32 bits; lower max_rows in the study")
 
-    def _distances(self, step: SelectStep, plan: SelectionPlan,
-                   rounded: Sequence[NDArray[np.int64]]) -> tuple[RingShare, list[int]]:
+    def _distances(self, plan: SelectionPlan, kept: Sequence[Handle], answers: Answers) -> tuple[RingShare, list[int]]:
         """sum |M - c| of every kept candidate, modulo 2^32: zero answers by local sums, the others through the sign protocol.
 
         Also how many cells of each third took part in that.
         """
-        handles = [step.handles[position] for position in plan.kept]
-        shares = [self._marginals.marginal(self.state, handle) for handle in handles]
-        answers = np.concatenate(rounded).astype(np.uint32)
-        compared = answers != 0
+        shares = [self._marginals.marginal(self.state, handle) for handle in kept]
+        values = np.concatenate(answers.values).astype(np.uint32)
+        compared = np.concatenate(answers.compared)
         ends = list(accumulate(map(len, shares)))
         starts = [0, *ends[:-1]]
         zero = ~compared
@@ -238,8 +240,8 @@ class ComputingParty:
                            for part in ([share.own for share in shares], [share.next for share in shares])))
         if not compared.any():
             return sums, [0] * THIRDS
-        thirds = self._bits.thirds([Candidate(handle, share, compared[start:end], answers[start:end])
-                                    for handle, share, start, end in zip(handles, shares, starts, ends, strict=True)],
+        thirds = self._bits.thirds([Candidate(handle, share, compared[start:end], values[start:end])
+                                    for handle, share, start, end in zip(kept, shares, starts, ends, strict=True)],
                                    plan.sign_bits)
         return sums + absolute_sums(self._trio, thirds, plan.sign_bits), [len(third.known) for third in thirds]
 

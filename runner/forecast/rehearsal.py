@@ -75,9 +75,11 @@ class Rehearsal(MarginalOracle):
         step, rounded = state.select_step(handles, answers, weights, penalties, epsilon)
         plan = state.plan_select(step)
         several = len(plan.kept) > 1
-        compared, fresh = self._compare([handles[q] for q in plan.kept], rounded, plan.sign_bits) if several else ([], [])
+        kept = [handles[q] for q in plan.kept]
+        compared, fresh = self._compare(kept, rounded, plan.sign_bits) if several else ([], [])
+        sizes = [len(encode(rounded, kept, peer)) for peer in (0, 2)]
         made = self._gumbel.take((plan.a, plan.ring_bits), len(plan.kept)) if several else 0
-        costs.select(self.tally, len(step.to_bytes()), len(encode(rounded)), compared, fresh, len(plan.kept), plan.a,
+        costs.select(self.tally, len(step.to_bytes()), sizes, compared, fresh, len(plan.kept), plan.a,
                      plan.sign_bits, plan.ring_bits, made=made)
         self.signs += sum(compared)
         return self._ideal.select(handles, answers, weights, penalties, epsilon)

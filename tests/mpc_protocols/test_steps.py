@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -10,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mpc_protocols import thirds
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Setting
 from mpc_protocols.mechanisms import gumbel
 from mpc_protocols.mechanisms.gaussian import sampler
-from mpc_protocols.mechanisms.rounding import digest
 from mpc_protocols.mechanisms.selection import plan_selection
 from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, PublicState, SelectStep, Step, TotalStep, parse
 
@@ -257,6 +258,11 @@ def test_results_that_do_not_fit_are_refused() -> None:
         state.learn_selection(step, 2)
 
 
+def announced(step: SelectStep, answers: Sequence[np.ndarray]) -> bytes:
+    """The hash that a step with these answers announces."""
+    return thirds.digest([thirds.part(third, step.handles, answers) for third in range(thirds.THIRDS)])
+
+
 def test_answers_that_were_not_announced_are_refused() -> None:
     state = measured()
     step, rounded = selection(state)
@@ -275,13 +281,64 @@ def test_answers_that_were_not_announced_are_refused() -> None:
             state.check_answers(step, answers)
     # a true hash of answers outside their public range is no excuse: the widths would not hold
     high = [np.array([state.row_bound + 1, 0]), *rounded[1:]]
-    lying = replace(step, answers_digest=digest(high), answer_sums=(state.row_bound + 1, *step.answer_sums[1:]))
+    lying = replace(step, answers_digest=announced(step, high), answer_sums=(state.row_bound + 1, *step.answer_sums[1:]))
     with pytest.raises(ProtocolAborted, match="not those that were announced"):
         state.check_answers(lying, high)
     heavy = [np.array([100, 100]), *rounded[1:]]
-    lying = replace(step, answers_digest=digest(heavy))
+    lying = replace(step, answers_digest=announced(step, heavy))
     with pytest.raises(ProtocolAborted, match="not those that were announced"):
         state.check_answers(lying, heavy)
+
+
+@pytest.mark.parametrize("dealer", range(3))
+def test_answers_of_the_own_cells_are_known_by_hash_and_sums_only(dealer: int) -> None:
+    """A dealer does not look at its own cells, yet what it is told of them must be what was announced."""
+    state = measured()
+    step, rounded = selection(state)
+    state.begin(step)
+    own = thirds.part(dealer, step.handles, rounded)
+    blind = [np.zeros_like(cells) if handle % 3 == dealer else cells for handle, cells in zip(step.handles, rounded, strict=True)]
+    state.check_answers(step, blind, (dealer, own))
+    wrong = [
+        replace(own, content=bytes(32)),
+        replace(own, sums=own.sums + 1),
+        replace(own, sums=own.sums - 10_000),
+        replace(own, sums=own.sums + 2**62),
+        replace(own, sums=own.sums[:-1]),
+        thirds.part((dealer + 1) % 3, step.handles, rounded),
+    ]
+    for part in wrong:
+        with pytest.raises(ProtocolAborted, match="not those that were announced"):
+            state.check_answers(step, blind, (dealer, part))
+    with pytest.raises(ProtocolAborted, match="not those that were announced"):
+        state.check_answers(step, blind, ((dealer + 1) % 3, own))
+    # true sums beyond what was announced: the hash is right, the bound is not
+    heavy = [cells + 300 * (handle % 3 == dealer) for handle, cells in zip(step.handles, rounded, strict=True)]
+    lying = replace(step, answers_digest=announced(step, heavy))
+    with pytest.raises(ProtocolAborted, match="not those that were announced"):
+        state.check_answers(lying, blind, (dealer, thirds.part(dealer, step.handles, heavy)))
+
+
+def test_the_announced_hash_is_that_of_all_cells() -> None:
+    """Of large marginals, too, which have three dealers: any cell, any sum and the order count."""
+    rng = np.random.default_rng(2)
+    answers = [rng.integers(0, 9, size) for size in (3 * thirds.SPLIT + 1, 5, thirds.SPLIT, 64)]
+    handles = [4, 1, 0, 6]
+
+    def hashed(changed: Sequence[np.ndarray], of: Sequence[int] = handles) -> bytes:
+        return thirds.digest([thirds.part(third, of, changed) for third in range(3)])
+
+    for third in range(3):
+        part = thirds.part(third, handles, answers)
+        wanted = [sum(int(cells[piece].sum()) for owner, piece in thirds.pieces(handle, len(cells)) if owner == third)
+                  for handle, cells in zip(handles, answers, strict=True)]
+        assert part.sums.tolist() == wanted and len(part.content) == 32
+    seen = {hashed(answers), hashed(answers, [4, 2, 0, 6]), hashed([answers[0], answers[1] + 1, *answers[2:]])}
+    for q, place in ((0, 0), (0, 1), (0, 2), (0, -1), (2, 7), (3, 0)):
+        changed = [cells.copy() for cells in answers]
+        changed[q][place] += 1
+        seen.add(hashed(changed))
+    assert len(seen) == 9
 
 
 def test_answers_of_the_wrong_length_are_refused() -> None:

@@ -67,9 +67,8 @@ def ask(wire: SessionWire, kind: str) -> list[tuple[str, int, str, int, bytes]]:
     if wire.me == 1:
         with ReplicatedOracle(wire, setting, counts, _Allows()) as oracle:
             handles = oracle.prepare(CLIQUES)
-            # public answers, a third of them zero, none so large that it travels like a count
-            rng = np.random.default_rng(0)
-            answers = [rng.integers(0, 250, setting.cells(clique)) * (rng.random(setting.cells(clique)) < 0.7)
+            rng = np.random.default_rng(0)  # public answers, a third of them zero
+            answers = [rng.integers(0, 999, setting.cells(clique)) * (rng.random(setting.cells(clique)) < 0.7)
                        for clique in CLIQUES]
             weights = [Fraction(weight) for weight in (1, 2, 1, 3)]
             oracle.select(handles, [answer.astype(np.float64) for answer in answers], weights, [Fraction(0)] * 4, Fraction(1, 2))

@@ -182,7 +182,12 @@ def test_a_whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap
     of = setting(row_cap=row_cap)
     compressed: list[int] = []
     original = party.encoding.encode
-    monkeypatch.setattr(party.encoding, "encode", lambda rounded: compressed.append(len(original(rounded))) or original(rounded))
+
+    def encode(*asked: Any) -> bytes:
+        compressed.append(len(original(*asked)))
+        return original(*asked)
+
+    monkeypatch.setattr(party.encoding, "encode", encode)
     cliques = [("a", "b"), ("c", "d"), ("b", "c"), ("a",)]
     answers = [np.r_[np.zeros(5), np.full(7, 30.0)], np.full(10, 90.0), np.zeros(20), np.full(3, 300.0)]
     weights, penalties = [Fraction(3), Fraction(2), Fraction(1), Fraction(2)], [Fraction(0)] * 4
@@ -210,13 +215,13 @@ def test_a_whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap
     costs.prepare(tally, len(PrepareStep(tuple(cliques)).to_bytes()), len(PrepareStep(tuple(fresh)).to_bytes()), [22, 20])
     ledger = ComparedCells()
     gumbel, gaussians, sampler = Supply(GUMBEL_ROWS), Supply(GAUSSIAN_ROWS), gaussian.sampler(sigma2)
-    for number, (select, plan, answered) in enumerate(zip(steps, plans, compressed, strict=True)):
+    for number, (select, plan) in enumerate(zip(steps, plans, strict=True)):
         assert isinstance(select, SelectStep) and plan.kept == (0, 1, 2, 3)
         assert plan.ring_bits == (64 if row_cap == 40_000_000 and number == 0 else plan.ring_bits)
         made = [gumbel.take((plan.a, plan.ring_bits), 4), gaussians.take("all", 22)]
         once = [10 * ledger.begin(plan.sign_bits)] * 2 + [0]
-        costs.select(tally, len(select.to_bytes()), answered, [10, 10, 0], once, 4, plan.a, plan.sign_bits, plan.ring_bits,
-                     *worth, made[0])
+        costs.select(tally, len(select.to_bytes()), compressed[2 * number:2 * number + 2], [10, 10, 0], once, 4, plan.a,
+                     plan.sign_bits, plan.ring_bits, *worth, made[0])
         costs.measure(tally, len(MeasureStep(2 * number + 1, (0, 1), sigma2).to_bytes()), sampler, 22, *worth, made[1])
     total = TotalStep(2 * ROUNDS, sigma2)
     costs.measure(tally, len(total.to_bytes()), sampler, 1, *worth, gaussians.take("all", 1))

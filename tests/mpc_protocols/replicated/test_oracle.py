@@ -19,11 +19,11 @@ from mpc_protocols.messages import EndStep, MeasureStep, PrepareStep, SelectStep
 from mpc_protocols.replicated import answers as encoding
 from mpc_protocols.replicated import oracle as oracle_module
 from mpc_protocols.replicated import party as party_module
-from mpc_protocols.replicated.answers import encode
 from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.replicated.pace import LAPS, LONGEST_US, agree_on_delay, round_worth
 from mpc_protocols.replicated.trio import ROUND_BYTES
 from mpc_protocols.steps import PublicState
+from mpc_protocols.thirds import part, pieces
 from mpc_protocols.wire import Wire
 
 SIZES = {"a": 3, "b": 4, "c": 5, "d": 2}
@@ -338,21 +338,17 @@ def test_a_step_too_long_is_refused() -> None:
         _leader(lambda wire, state: wire.send(0, bytes((1 << 22) + 1)))
 
 
-def _tamper(monkeypatch: pytest.MonkeyPatch, where: str, change: Callable[[Any], Any]) -> None:
-    """Let the leader send something else than `encoding.<where>` gave."""
-    original = getattr(encoding, where)
-    monkeypatch.setattr(encoding, where, lambda answers: change(original(answers)))
-    with pytest.raises(ProtocolAborted):
+def _tamper(monkeypatch: pytest.MonkeyPatch, change: Callable[[bytes, int], bytes], words: str | None = None) -> None:
+    """Let the leader send something else than `encoding.encode` gave, to each receiver."""
+    original = encoding.encode
+    monkeypatch.setattr(encoding, "encode", lambda answers, handles, to: change(original(answers, handles, to), to))
+    with pytest.raises(ProtocolAborted, match=words):
         serve(_select_once, PARTS)
 
 
 def _select_once(oracle: MarginalOracle) -> int:
     handles = oracle.prepare([("a", "b"), ("c",)])
     return oracle.select(handles, [np.full(12, 80.0), np.full(5, 190.0)], [Fraction(1)] * 2, [Fraction(0)] * 2, Fraction(1))
-
-
-def _recoded(payload: bytes, change: Callable[[NDArray[Any]], NDArray[Any]]) -> bytes:
-    return encode([change(np.concatenate(encoding.decode(payload, [12, 5])))])
 
 
 def test_untampered_selection_passes() -> None:
@@ -367,16 +363,56 @@ def test_untampered_selection_passes() -> None:
     lambda values: np.append(values, 1),
 ], ids=["other", "moved", "out of range", "short", "long"])
 def test_answers_that_are_not_the_announced_ones(monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any]) -> None:
-    _tamper(monkeypatch, "encode", lambda payload: _recoded(payload, change))
+    original = encoding.encode
+
+    def changed(answers: Sequence[NDArray[np.int64]], handles: Sequence[int], to: int) -> bytes:
+        return original(np.split(change(np.concatenate(answers)), [len(answers[0])]), handles, to)
+
+    monkeypatch.setattr(encoding, "encode", changed)
+    with pytest.raises(ProtocolAborted):
+        serve(_select_once, PARTS)
+
+
+VALUES_AT = 3 + 32 + 2 * 8
+"""Where the values of `_select_once`'s 17 cells begin: after the bitmap and the hash and sums of the receiver's own cells."""
 
 
 @pytest.mark.parametrize("change", [
-    lambda payload: b"", lambda payload: payload[:-3], lambda payload: payload + b"x", lambda payload: payload[:2],
-    lambda payload: payload[:2] + bytes([payload[2] | 1]) + payload[3:], lambda payload: payload[:3] + b"\xff" + payload[4:],
-    lambda payload: bytes(3) + payload[3:], lambda payload: bytes(10_000),
-], ids=["empty", "cut", "trailing", "bitmap cut", "padding", "escape", "all zero", "too long"])
-def test_answers_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, change: Callable[[bytes], bytes]) -> None:
-    _tamper(monkeypatch, "encode", change)
+    lambda raw: b"", lambda raw: raw[:-3], lambda raw: raw + b"x", lambda raw: raw[:2], lambda raw: raw[:20],
+    lambda raw: raw[:2] + bytes([raw[2] | 1]) + raw[3:], lambda raw: raw[:VALUES_AT] + b"\xff" + raw[VALUES_AT + 1:],
+    lambda raw: bytes(3) + raw[3:], lambda raw: bytes(10_000), lambda raw: raw[:3] + bytes([raw[3] ^ 1]) + raw[4:],
+    lambda raw: raw[:35] + bytes([raw[35] ^ 1]) + raw[36:], lambda raw: raw[:42] + b"\x80" + raw[43:],
+], ids=["empty", "cut", "trailing", "bitmap cut", "part cut", "padding", "escape", "all zero", "too long", "own hash", "own sum",
+        "own sum negative"])
+@pytest.mark.parametrize("receivers", [(0, 2), (0,), (2,)])
+def test_answers_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, receivers: tuple[int, ...],
+                                     change: Callable[[bytes], bytes]) -> None:
+    _tamper(monkeypatch, lambda payload, to: change(payload) if to in receivers else payload)
+
+
+def test_zeros_of_the_own_cells_that_others_see_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dealer cannot hold its own zeros against the hash, so they are part of what all three compare."""
+    _tamper(monkeypatch, lambda payload, to: bytes([payload[0] ^ 0x80]) + payload[1:] if to == 0 else payload,
+            "other public inputs")
+
+
+@pytest.mark.parametrize("receiver", [0, 1, 2])
+def test_answers_as_each_party_gets_them(receiver: int) -> None:
+    rng = np.random.default_rng(receiver)
+    handles, sizes = [7, 2, 0, 5, 1], [1, 64, 2000, 1024, 300]
+    for high in (2, 254, 255, 256, 2**32 - 1):
+        answers = [rng.integers(0, high, size, endpoint=True) * (rng.random(size) < 0.6) for size in sizes]
+        payload = encoding.encode(answers, handles, receiver)
+        assert len(payload) <= encoding.encoded_limit(sum(sizes), len(sizes))
+        got = encoding.decode(payload, handles, sizes, receiver)
+        assert got.bitmap() == encoding.complete(answers).bitmap() and got.unseen is not None
+        for handle, answer, value, compared in zip(handles, answers, got.values, got.compared, strict=True):
+            np.testing.assert_array_equal(compared, answer != 0)
+            own = np.zeros(len(answer), bool)
+            for third, piece in pieces(handle, len(answer)):
+                own[piece] = third == receiver
+            np.testing.assert_array_equal(value, np.where(own, 0, answer))
+        assert got.unseen.content == part(receiver, handles, answers).content
 
 
 def test_a_contributor_shares_only_what_is_to_be_shared() -> None:
