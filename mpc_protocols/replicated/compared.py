@@ -4,7 +4,8 @@ The public answer c of the model is subtracted from the component that the deale
 cell does not change from one selection to the next, and the evaluators' shares of its bits (`dealt_sign.share_bits`) are used
 again. They are shares, not masks: what is opened between evaluators contains fresh masks each time. Which cells are compared is
 public (c is not 0 there), so each cell's bits are shared when it is first compared, and kept cell by cell, since the next
-selection compares other cells. If the integers' width k changes, all are shared anew.
+selection compares other cells. A marginal of which half the cells are compared when it first is shares the bits of all: the
+others' turn would come, and cost a round. If the integers' width k changes, all are shared anew.
 
 Memory at a party: 4 ceil((1.5 (k-1)) / 32) bytes for each cell of a compared marginal that it evaluates, two thirds of them.
 Threat model: `dealing`; nothing is opened.
@@ -40,6 +41,11 @@ class Candidate:
     answer: Elements
 
 
+def dense(compared: int, cells: int) -> bool:
+    """Whether a marginal of so many cells, so many of them compared, shares the bits of all of them."""
+    return 2 * compared >= cells
+
+
 class ComparedCells:
     """Which cells' bits are shared: public, for predictions (`costs`)."""
 
@@ -55,11 +61,12 @@ class ComparedCells:
         return void
 
     def fresh(self, handle: Handle, compared: Flags) -> Flags:
-        """The compared cells that are not shared yet; from now on they are."""
+        """The cells whose bits are shared now that these are compared; from now on they are."""
         before = self._shared.get(handle)
         if before is None:
-            self._shared[handle] = compared.copy()
-            return compared
+            found = np.ones_like(compared) if dense(int(np.count_nonzero(compared)), len(compared)) else compared.copy()
+            self._shared[handle] = found
+            return found.copy()
         found = compared & ~before
         before |= compared
         return found
@@ -118,6 +125,7 @@ class SharedBits:
         self._planes = 0
         self._stores: list[_Store] = []
         self._places: tuple[list[Handle], _Places] | None = None
+        self._seen: set[Handle] = set()
 
     def thirds(self, candidates: Sequence[Candidate], planes: int) -> list[Third]:
         """The compared cells of all candidates as `absolute_sums` takes them, a segment per candidate.
@@ -128,7 +136,8 @@ class SharedBits:
         flags = np.concatenate([candidate.compared for candidate in candidates])
         answers = np.concatenate([candidate.answer for candidate in candidates])
         compared = [flags[cells] for cells in places.cells]
-        self._share([columns[of] for columns, of in zip(places.columns, compared, strict=True)])
+        shared = self._with_dense(candidates, flags)
+        self._share([columns[shared[cells]] for columns, cells in zip(places.columns, places.cells, strict=True)])
         found = []
         for t, store in enumerate(self._stores):
             columns = places.columns[t][compared[t]]
@@ -144,6 +153,7 @@ class SharedBits:
         """Places of the candidates' cells; what is new is stored."""
         if planes != self._planes:
             self._planes = planes
+            self._seen.clear()
             for store in self._stores:
                 store.void(planes)
         self._stores = self._stores or [_Store(planes, t != self._trio.me) for t in range(THIRDS)]
@@ -151,6 +161,16 @@ class SharedBits:
         if self._places is None or self._places[0] != handles:
             self._places = handles, self._place(candidates)
         return self._places[1]
+
+    def _with_dense(self, candidates: Sequence[Candidate], compared: Flags) -> Flags:
+        """The flags of all candidates' cells, and of whole candidates that are dense when they are first compared."""
+        whole = [candidate.handle not in self._seen and dense(int(np.count_nonzero(candidate.compared)), len(candidate.compared))
+                 for candidate in candidates]
+        self._seen.update(candidate.handle for candidate in candidates)
+        if not any(whole):
+            return compared
+        flags: Flags = compared | np.repeat(whole, [len(candidate.compared) for candidate in candidates])
+        return flags
 
     def _place(self, candidates: Sequence[Candidate]) -> _Places:
         owned: list[list[tuple[Candidate, slice, int]]] = [[] for _ in range(THIRDS)]

@@ -161,12 +161,19 @@ def test_selections_that_compare_other_cells_each_time() -> None:
 def test_bits_are_shared_once() -> None:
     cells = ComparedCells()
     assert cells.begin(9) and not cells.begin(9)
-    flags = np.array([True, False, True])
-    assert cells.fresh(0, flags).tolist() == [True, False, True]
-    assert cells.fresh(0, np.array([True, True, False])).tolist() == [False, True, False]
-    assert cells.fresh(1, flags).tolist() == flags.tolist() == [True, False, True]
-    assert not cells.fresh(0, np.ones(3, bool)).any()
+    flags = np.array([True, False, False, False, True])
+    assert cells.fresh(0, flags).tolist() == flags.tolist()
+    assert cells.fresh(0, np.array([True, True, False, False, False])).tolist() == [False, True, False, False, False]
+    assert cells.fresh(1, flags).tolist() == flags.tolist() == [True, False, False, False, True]
+    assert cells.fresh(0, np.ones(5, bool)).tolist() == [False, False, True, True, False]
     assert cells.begin(8) and cells.fresh(0, flags).tolist() == flags.tolist()
+
+
+def test_a_dense_marginal_shares_all_its_bits_at_once() -> None:
+    cells = ComparedCells()
+    cells.begin(9)
+    assert cells.fresh(0, np.arange(6) < 3).all() and not cells.fresh(0, np.ones(6, bool)).any()
+    assert cells.fresh(1, np.arange(6) < 2).sum() == 2 and cells.fresh(1, np.arange(6) < 4).sum() == 2
 
 
 # -- what each role sees ---------------------------------------------------------------------------------------------------
