@@ -24,6 +24,8 @@ from mpc_protocols.psu.hashing import names
 from mpc_protocols.replicated.bitslice import Words
 from mpc_protocols.replicated.comparison import index_reversed
 
+_BLOCK = 1 << 14  # entries hashed at a time
+
 
 @dataclass(frozen=True)
 class Keys:
@@ -45,7 +47,9 @@ def false_merges(entries: int, owners: int) -> Fraction:
 
 def keys_of(entries: Sequence[bytes], sid: bytes, owners: int) -> Keys:
     """The keys of a list, sorted; entries that occur twice (`dummies`) give equal keys."""
-    hashed = names(sid, b"psu merge3 key", entries).view("<u8").reshape(-1, 2)[:, 0]
+    hashed = np.empty(len(entries), np.uint64)
+    for start in range(0, len(entries), _BLOCK):
+        hashed[start:start + _BLOCK] = names(sid, b"psu merge3 key", entries[start:start + _BLOCK]).view("<u8")[::2]
     shift = np.uint64(label_bits(owners))
     plain = hashed >> shift << shift
     order = np.argsort(plain, kind="stable")

@@ -45,7 +45,6 @@ from mpc_protocols.replicated.boolean import BitShare, and_public, open_bits, xo
 from mpc_protocols.replicated.comparison import index_reversed
 from mpc_protocols.replicated.grouping import repeats, spread
 from mpc_protocols.replicated.merging import merge
-from mpc_protocols.replicated.pace import agree_on_delay
 from mpc_protocols.replicated.shuffle import shuffle
 from mpc_protocols.replicated.trio import Trio
 from mpc_protocols.wire import Wire
@@ -53,9 +52,6 @@ from mpc_protocols.wire import Wire
 STREAM = "align"
 COUNT_BYTES, DIGEST_BYTES = 8, 32
 MAX_COLUMNS = 255
-FAR_US = 1000
-"""A delay from which fewer, larger batches are faster."""
-NEAR_BATCH, FAR_BATCH = 1 << 16, 1 << 18
 _FIRST = np.uint64(1)  # a name's lowest bit: set where it repeats the one before
 
 
@@ -81,20 +77,16 @@ class ComputingParty:
         self.sid = context.salt(spec, wire.session_id)
         self.trio = Trio(wire, STREAM)
         self.side = context.side(wire.me)
-        self.batch = FAR_BATCH if agree_on_delay(wire) >= FAR_US else NEAR_BATCH
         self.outside = [owner.number for owner in context.owners if owner.number >= wire.computing]
 
     def run(self) -> Alignment:
         """The whole protocol."""
         self.announce()
-        words = merge(self.trio, self.share(), self.batch)
-        repeated = repeats(self.trio, words, self._label_mask())
-        drawn = self._fresh(len(words))
-        named = spread(self.trio, drawn, repeated, max(2, len(self.sizes)))
-        union = self.open_union(drawn, repeated)
+        words = merge(self.trio, self.share())
+        named, union = self.name(words)
         table = table_digest(self.sid, self.sizes, union)
         self.compare(table, "did not arrive at the same union")
-        received = self.deliver(BitShare(np.stack((words.own, named.own)), np.stack((words.next, named.next))), union, table)
+        received = self.deliver(shuffle(self.trio, [words, named]), union, table)
         rows = np.zeros(0, np.int64) if self.own is None else recognised(self.own, received, union, len(self.sizes))
         return Alignment(len(union), rows, table)
 
@@ -124,19 +116,20 @@ class ComputingParty:
         return [xor_public(self.trio, and_public(each.share, keep), index_reversed(np.array([side], np.uint64)))
                 for side, each in enumerate(inputs)]
 
-    def open_union(self, drawn: BitShare, repeated: BitShare) -> Words:
-        """Names of the groups, sorted: known to the three from here on."""
-        flagged = drawn ^ and_public(repeated, np.asarray(_FIRST))
-        mixed = shuffle(self.trio, flagged.reshape(1, -1), first=1)
-        opened = self._opened(mixed[0])
+    def name(self, words: BitShare) -> tuple[BitShare, Words]:
+        """The name of every word's group, shared; and all groups' names, opened to the three and sorted."""
+        repeated = repeats(self.trio, words, self._label_mask())
+        drawn = self._fresh(len(words))
+        named = spread(self.trio, drawn, repeated, max(2, len(self.sizes)))
+        mixed, = shuffle(self.trio, [drawn ^ and_public(repeated, np.asarray(_FIRST))], first=1)
+        opened = self._opened(mixed)
         union = np.sort(opened[opened & _FIRST == 0])
         if (union[1:] == union[:-1]).any():
             raise ProtocolAborted("Two records drew the same name by chance; start the run again.")
-        return union
+        return named, union
 
-    def deliver(self, rows: BitShare, union: Words, table: bytes) -> Words:
-        """Every row, in a secret order, to its owner; returns this party's own rows, shape (2, n): words and names."""
-        mixed = shuffle(self.trio, rows)
+    def deliver(self, mixed: Sequence[BitShare], union: Words, table: bytes) -> Words:
+        """Every row of words and names, which are in a secret order, to its owner; this party's own, shape (2, n)."""
         labels = self._opened_labels(mixed[0])
         if not np.array_equal(np.bincount(labels, minlength=len(self.sizes)), self.sizes):
             raise ProtocolAborted("The merged list is not made of the announced ones; start the run again.")
@@ -154,7 +147,8 @@ class ComputingParty:
             if self.side is not None:
                 here = places[self.side][start:start + BLOCK]
                 part = self.trio.receive(self.trio.right, (2, len(here)), np.uint64)
-                received[:, start:start + len(here)] = mixed.own[:, here] ^ mixed.next[:, here] ^ part
+                for column, share, rest in zip(received, mixed, part, strict=True):
+                    column[start:start + len(here)] = share.own[here] ^ share.next[here] ^ rest
         return received
 
     def compare(self, value: bytes, what: str) -> None:
@@ -166,15 +160,13 @@ class ComputingParty:
             if bytes(self.wire.receive(peer, len(value))) != value:
                 raise ProtocolAborted(f"Party {self.context.name(peer)} {what}; the alignment was stopped.")
 
-    def _hand_over(self, owner: int, mixed: BitShare, places: NDArray[np.int64]) -> None:
+    def _hand_over(self, owner: int, mixed: Sequence[BitShare], places: NDArray[np.int64]) -> None:
         """What an owner lacks of its rows: a computing one holds two components, a contributor none."""
-        if owner < self.wire.computing:
-            if self.trio.left == owner:
-                self.trio.send(owner, mixed.next[:, places])
-        elif self.wire.me == self._holders(owner)[0]:
-            self.trio.send(owner, mixed.own[:, places] ^ mixed.next[:, places])
-        elif self.wire.me == self._holders(owner)[1]:
-            self.trio.send(owner, mixed.next[:, places])
+        two, one = self._holders(owner)[:2] if owner >= self.wire.computing else (None, (owner + 1) % 3)
+        if self.wire.me == two:
+            self.trio.send(owner, np.stack([x.own[places] ^ x.next[places] for x in mixed]))
+        elif self.wire.me == one:
+            self.trio.send(owner, np.stack([x.next[places] for x in mixed]))
 
     def _holders(self, owner: int) -> tuple[int, int, int]:
         """The computing parties in their roles towards a contributor: they rotate."""

@@ -29,7 +29,7 @@ from mpc_protocols.replicated.boolean import ALL, BitShare, and_bits
 from mpc_protocols.replicated.comparison import greater
 from mpc_protocols.replicated.trio import Trio
 
-BATCH = 1 << 16
+BATCH = 1 << 18
 """Comparators of one batch."""
 ROW = 64
 """Elements nearer than this are compared in the transposed layout; lengths are padded to multiples of it."""

@@ -19,6 +19,8 @@ a uniform stream. Rounds: 2 a block of rows and column; sent: A and C 8 bytes a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,33 +44,33 @@ def permutation(reader: Reader, count: int) -> NDArray[np.int64]:
             return order.astype(np.int64, copy=False)
 
 
-def shuffle(trio: Trio, rows: BitShare, first: int = 0) -> BitShare:
-    """Columns of shape (columns, n), all in the same new order. `first`: the party in the role of A; B sends most."""
-    columns, count = rows.shape
+def shuffle(trio: Trio, columns: Sequence[BitShare], first: int = 0) -> list[BitShare]:
+    """Columns of shape (n,), all in the same new order. `first`: the party in the role of A; B sends most."""
+    count = len(columns[0])
     a, b, c = ((first + i) % 3 for i in range(3))
     orders, masks, results = trio.operation(), trio.operation(), trio.operation()
     by_own, by_next = permutation(trio.own_reader(orders), count), permutation(trio.next_reader(orders), count)
     own_mask, next_mask = trio.own_reader(masks), trio.next_reader(masks)
     own_new, next_new = trio.own_reader(results), trio.next_reader(results)
-    out = np.empty((2, columns, count), np.uint64)
-    for column, (x_own, x_next) in enumerate(zip(rows.own, rows.next, strict=True)):
+    shuffled = []
+    for x in columns:
         if trio.me == a:    # own: the key of C and A, next: of A and B
-            mixed = (x_own ^ x_next ^ _fresh(next_mask, count))[by_next]
+            mixed = (x.own ^ x.next ^ _fresh(next_mask, count))[by_next]
             _send(trio, b, (mixed ^ _fresh(own_mask, count))[by_own])
             trio.turn()
             trio.turn()
-            out[0, column], out[1, column] = _fresh(own_new, count), _fresh(next_new, count)
+            shuffled.append(BitShare(_fresh(own_new, count), _fresh(next_new, count)))
         elif trio.me == b:  # own: the key of A and B, next: of B and C
-            _send(trio, c, (x_next ^ _fresh(own_mask, count))[by_own])
+            _send(trio, c, (x.next ^ _fresh(own_mask, count))[by_own])
             trio.turn()
-            out[0, column] = _fresh(own_new, count)
-            out[1, column] = _joined(trio, c, _receive(trio, a, count)[by_next] ^ out[0, column])
+            mine = _fresh(own_new, count)
+            shuffled.append(BitShare(mine, _joined(trio, c, _receive(trio, a, count)[by_next] ^ mine)))
         else:               # own: the key of B and C, next: of C and A
             trio.turn()
-            out[1, column] = _fresh(next_new, count)
+            mine = _fresh(next_new, count)
             mixed = (_receive(trio, b, count) ^ _fresh(next_mask, count))[by_next]
-            out[0, column] = _joined(trio, b, mixed[by_own] ^ out[1, column])
-    return BitShare(out[0], out[1])
+            shuffled.append(BitShare(_joined(trio, b, mixed[by_own] ^ mine), mine))
+    return shuffled
 
 
 def _fresh(reader: Reader, count: int) -> Words:
