@@ -7,8 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mpc_protocols.psu import lists, merge3, merge3_cost
 from mpc_protocols.psu.functionality import ideal_align
-from tests.mpc_protocols.psu.merged import merge_lists
+from tests.mpc_protocols.psu.merged import context_of, merge_lists
 from tests.mpc_protocols.psu.owners import assert_ideal, ids, spec_of
 from tests.mpc_protocols.psu.test_protocols import OVERLAPS, sets
 
@@ -48,3 +49,18 @@ def test_random_sets(chosen: list[set[int]], shuffle: object) -> None:
         lists.append(ids(numbers))
     done = merge_lists(lists, range(len(lists)))
     assert_ideal(lists, done.results[:len(lists)], ideal_align(lists, spec_of("merge3")))
+
+
+@pytest.mark.parametrize("owners", ROLES, ids=str)
+@pytest.mark.parametrize("block", [7, 1 << 18])
+def test_cost_is_exact(owners: tuple[int, ...], block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes, messages and rounds of every party, also when lists take many blocks."""
+    for module in (lists, merge3, merge3_cost):
+        monkeypatch.setattr(module, "BLOCK", block)
+    rng = np.random.default_rng(owners)
+    entries = [ids(rng.permutation(200)[:size].tolist()) for size in rng.integers(0, 100, len(owners)).tolist()]
+    done = merge_lists(entries, owners)
+    cost = merge3_cost.merge3(context_of(owners), [len(e) for e in entries], done.results[0].n_rows)
+    assert [t.bytes_sent for t in done.traffic] == cost.sent
+    assert [t.messages_sent for t in done.traffic] == cost.messages
+    assert [t.rounds for t in done.traffic] == cost.clocks
