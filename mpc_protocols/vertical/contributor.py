@@ -5,7 +5,7 @@ It follows the same schedule and plans as the computing parties, from the same p
     its own histograms (union)      seed and masked counts                 (`replicated.contribution`)
     one-hot columns, each wave      masked rows to two parties             (`matrices`)
     orders of the rows              places to each of the three, in return masked prefix sums (`segments`)
-    at the end                      its part of the ordered sums           (`matrices`, as a block of one column)
+    after each section of rows      its part of the ordered sums           (`matrices`, as a block of one column)
 
 What it receives is masked by streams it does not know; it learns which tables are computed. Threat model: `source`.
 """
@@ -56,17 +56,17 @@ class VerticalContributor:
         joints = plan.joints(me)
         dealing = begin_dealing(self._wire)
         shuffling = begin_shuffling(self._wire) if me in plan.ordering() else None
-        parts: dict[Group, Elements] = {group: np.zeros(plan.shape(group), dtype)
-                                        for group in plan.groups(ordered=True) if group.lefts[0].owner == me}
-        for number, (start, stop) in enumerate(plan.waves()):
-            if joints:
-                deal_block(self._wire, dealing, self._rows.one_hot(start, stop, joints, dtype), number)
-            if shuffling is not None:
-                for batch in orders.batches(plan, stop - start):
-                    self._order(plan, [piece for piece in batch if piece.group in parts], parts, shuffling, start, stop)
-        if parts:
-            block = np.concatenate([part.reshape(-1, 1) for part in parts.values()])
-            deal_block(self._wire, dealing, block, len(plan.waves()))
+        for section in plan.sections():
+            parts: dict[Group, Elements] = {group: np.zeros(plan.shape(group), dtype)
+                                            for group in plan.groups(ordered=True) if group.lefts[0].owner == me}
+            for start, stop in section:
+                if joints:
+                    deal_block(self._wire, dealing, self._rows.one_hot(start, stop, joints, dtype))
+                if shuffling is not None:
+                    for batch in orders.batches(plan, stop - start):
+                        self._order(plan, [piece for piece in batch if piece.group in parts], parts, shuffling, start, stop)
+            if parts:
+                deal_block(self._wire, dealing, np.concatenate([part.reshape(-1, 1) for part in parts.values()]))
 
     def _order(self, plan: Plan, batch: Sequence[orders.Piece], parts: dict[Group, Elements], shuffling: Shuffling,
                start: int, stop: int) -> None:

@@ -9,6 +9,8 @@ schedule says what each request still takes, so one `Schedule` goes with one tal
 
 from __future__ import annotations
 
+from math import prod
+
 from mpc_protocols.functionality import Setting
 from mpc_protocols.replicated import costs
 from mpc_protocols.replicated.contribution import SEED_BYTES, blocks
@@ -35,21 +37,21 @@ def share(tally: Tally, setting: Setting, work: Work) -> None:
 
 
 def run(tally: Tally, plan: Plan) -> None:
-    """`waves.Run`: seeds, every wave, the end."""
+    """`waves.Run`: seeds, every wave, the end of every section."""
     for owner in plan.contributing():
         tally.step([(owner, _party(owner, place), SEED_BYTES * (2 if place == 0 else 1)) for place in range(3)])
     for owner in plan.ordering():
         tally.step([(owner, party, SEED_BYTES) for party in range(3)])
-    for start, stop in plan.waves():
-        wave(tally, plan, stop - start)
-    for owner in plan.ordering():
-        cells = sum(plan.width(group.lefts[0]) * plan.shape(group)[1] for group in plan.groups(ordered=True)
-                    if group.lefts[0].owner == owner)
-        _deal(tally, owner, cells * plan.element)
     total = plan.cells() + plan.counts_somebody
-    costs.products(tally, total, plan.element)
-    if plan.element == 2:
-        costs.lift(tally, total, 2, 4)
+    for section in plan.sections():
+        for start, stop in section:
+            wave(tally, plan, stop - start)
+        for owner in plan.ordering():
+            cells = sum(prod(plan.shape(group)) for group in plan.groups(ordered=True) if group.lefts[0].owner == owner)
+            _deal(tally, owner, cells * plan.element)
+        costs.products(tally, total, plan.element)
+        if plan.element == 2:
+            costs.lift(tally, total, 2, 4)
 
 
 def wave(tally: Tally, plan: Plan, rows: int) -> None:

@@ -90,13 +90,14 @@ class Dealing:
     def __init__(self, wire: Wire, holder: int, seeds: tuple[bytes | None, bytes | None]) -> None:
         """seeds: of components k and k + 1, None if this party does not know it."""
         self.holder = holder
+        self._number = 0
         self._streams = [None if seed is None else KeyStream(derive(seed, CONTRIBUTION, wire.session_id, b"rows", bytes([which])))
                          for which, seed in enumerate(seeds)]
 
-    def mask(self, which: int, shape: tuple[int, int], dtype: UInt, number: int) -> Elements | None:
-        """Component k (which = 0) or k + 1 (1) of block `number`."""
-        stream = self._streams[which]
-        return None if stream is None else stream.draw(shape, dtype, number)
+    def masks(self, shape: tuple[int, int], dtype: UInt) -> list[Elements | None]:
+        """Components k and k + 1 of the next block, those that are known here."""
+        self._number += 1
+        return [None if stream is None else stream.draw(shape, dtype, self._number) for stream in self._streams]
 
 
 def holder_of(wire: Wire, contributor: int) -> int:
@@ -124,20 +125,18 @@ def expect_dealing(wire: Wire, contributor: int) -> Dealing:
     return Dealing(wire, k, (None, seed) if wire.me == (k + 1) % 3 else (seed, None))
 
 
-def deal_block(wire: Wire, dealing: Dealing, block: Elements, number: int) -> None:
-    """At a contributor: deal block `number`, which it must not use again (it is masked in place)."""
-    dtype = block.dtype.type
-    shape = (block.shape[0], block.shape[1])
-    for which in (0, 1):
-        block -= _known(dealing.mask(which, shape, dtype, number))
+def deal_block(wire: Wire, dealing: Dealing, block: Elements) -> None:
+    """At a contributor: deal its next block, which it must not use again (it is masked in place)."""
+    for mask in dealing.masks((block.shape[0], block.shape[1]), block.dtype.type):
+        block -= _known(mask)
     payload = np.ascontiguousarray(block).reshape(-1).view(np.uint8).data
     for offset in (1, 2):
         wire.send((dealing.holder + offset) % 3, payload)
 
 
-def dealt_block(trio: Trio, dealing: Dealing, contributor: int, shape: tuple[int, int], dtype: UInt, number: int) -> Matrix:
-    """At a computing party: its components of a contributor's block. Blocks."""
-    first, second = (dealing.mask(which, shape, dtype, number) for which in (0, 1))
+def dealt_block(trio: Trio, dealing: Dealing, contributor: int, shape: tuple[int, int], dtype: UInt) -> Matrix:
+    """At a computing party: its components of a contributor's next block. Blocks."""
+    first, second = dealing.masks(shape, dtype)
     if trio.me == dealing.holder:
         return Matrix(shape, first, second)
     rest = trio.receive(contributor, shape, dtype)

@@ -15,10 +15,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import Final
 
 from mpc_protocols.functionality import Clique
 from mpc_protocols.vertical.functionality import Partition
 from mpc_protocols.vertical.layout import Layout
+
+NARROW_ROWS: Final = (1 << 16) - 1
+"""Rows whose counts are below 2^16 whatever they are."""
 
 
 @dataclass(frozen=True, order=True)
@@ -71,7 +75,7 @@ class Plan:
 
     partition, sizes: of the study. computing: which owners compute (wire numbers below it). products: in the order of the
     tables. everyone: all memberships are multiplied (`restricted` factors; union: to count the rows somebody holds). element:
-    bytes of the ring in which counts are summed. wave: rows at a time.
+    bytes of the ring in which counts are summed, in sections of at most NARROW_ROWS rows if these are 2. wave: rows at a time.
     """
 
     partition: Partition
@@ -165,9 +169,11 @@ class Plan:
         """Whether R is computed besides the tables: the number of rows that anybody holds (`union`)."""
         return self.everyone and self.partition.population == "union"
 
-    def waves(self) -> list[tuple[int, int]]:
-        """First row and end of each wave."""
-        return [(start, min(start + self.wave, self.partition.rows)) for start in range(0, self.partition.rows, self.wave)]
+    def sections(self) -> list[list[tuple[int, int]]]:
+        """The waves (first row and end) of each section: rows whose counts are summed in the plan's ring before it is left."""
+        rows, limit = self.partition.rows, NARROW_ROWS if self.element == 2 else self.partition.rows
+        ends = [(first, min(first + limit, rows)) for first in range(0, rows, max(1, limit))]
+        return [[(start, min(start + self.wave, end)) for start in range(first, end, self.wave)] for first, end in ends] or [[]]
 
     def cells(self) -> int:
         """Cells of all tables."""

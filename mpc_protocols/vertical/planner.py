@@ -7,7 +7,7 @@ Choices, by an estimate of what travels in all (bytes; local work counted at wha
     narrowest column times w on the right (one secure product for each column, then plain products): per owner, whichever is less
     over all its cliques;
   - a left joint is one-hot or an order of the rows, whichever is less over all its rights;
-  - counts below 2^16 travel modulo 2^16 and the sums are lifted at the end, if that is less.
+  - counts over fewer than 2^16 rows are summed modulo 2^16 and lifted after each such section, if that is less.
 Rows go in waves, so that what a party holds of them does not grow with their number.
 
 Public: everything here. A plan depends on the partition, the domain's sizes and the tables asked for, never on data.
@@ -21,7 +21,7 @@ from typing import Final
 
 from mpc_protocols.functionality import Clique
 from mpc_protocols.vertical.functionality import Partition
-from mpc_protocols.vertical.plan import Factor, Part, Plan, Product, by_left, layout_of
+from mpc_protocols.vertical.plan import NARROW_ROWS, Factor, Part, Plan, Product, by_left, layout_of
 
 WAVE: Final = 1 << 24
 """Bytes of shares of one wave of rows at a party, about."""
@@ -36,8 +36,9 @@ _LIFT_BYTES, _LIFT_ROUNDS = 36, 8
 def make_plan(partition: Partition, sizes: Mapping[str, int], computing: int, tables: Sequence[Clique], everyone: bool) -> Plan:
     """The plan of these tables. everyone: memberships are needed besides (union, the first time)."""
     plans = [_cheapest(partition, sizes, computing, tables, everyone, element)
-             for element in ((2, 4) if partition.rows < 1 << 16 else (4,))]
-    costs = [estimate(plan) + (plan.element == 2) * (_LIFT_BYTES * plan.cells() + _LIFT_ROUNDS * ROUND) for plan in plans]
+             for element in (2, 4)]
+    lifts = max(1, -(-partition.rows // NARROW_ROWS))
+    costs = [estimate(plan) + (plan.element == 2) * lifts * (_LIFT_BYTES * plan.cells() + _LIFT_ROUNDS * ROUND) for plan in plans]
     best = plans[costs.index(min(costs))]
     return Plan(partition, sizes, computing, best.products, best.everyone, best.element, _wave(best))
 
@@ -123,5 +124,5 @@ def _wave(plan: Plan) -> int:
     rows = min(max(LEAST_ROWS, WAVE // row), MOST_ROWS_OF_A_WAVE)
     cells = max((plan.width(left) for group in plan.groups(ordered=True) for left in group.lefts), default=0)
     rows = max(rows, min(cells, 4 * WAVE // row))
-    count = -(-plan.partition.rows // rows)
-    return max(1, -(-plan.partition.rows // max(1, count)))
+    section = min(plan.partition.rows, NARROW_ROWS) if plan.element == 2 else plan.partition.rows
+    return max(1, -(-section // max(1, -(-section // rows))))

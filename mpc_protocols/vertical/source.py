@@ -9,14 +9,15 @@ a clique, `union`), and each wave of the common table's rows runs
     orders       sums by cell of joints that are too wide for one-hot columns   2 rounds a batch  (`segments`)
     products     A^T B on shares                                                no message      (`matrices.product`)
 
-after the last wave ONE resharing of all cells, lifted to 2^32 where counts travelled modulo 2^16. The union's one-owner tables
-are the owners' own histograms, input as horizontal counts are (`replicated.marginals`).
+after the last wave ONE resharing of all cells; where rows are summed modulo 2^16, one after fewer than 2^16 rows, with a lift to
+2^32. The union's one-owner tables are the owners' own histograms, input as horizontal counts are (`replicated.marginals`).
 
-Threat model: semi-honest, at most one of the three computing parties corrupted; owners that do not compute semi-honest;
+Threat model: semi-honest, at most one of the three computing parties corrupted, with any number of owners that do not compute;
 assumption `prg`. Every message is uniform to its receiver (argued in `matrices`, `segments`, `trio`). Each party learns which
 tables are computed, and u, the rows of the common table; nobody learns which rows another owner holds, how many are in common,
-or a count. Counts are at most u < 2^16 or 2^31, so no ring overflows. Memory: one wave (`plan.WAVE` bytes of shares and what its
-products take), the cells, and each owner's own codes; it does not grow with u beyond those.
+or a count. Counts are at most u < 2^31, and below 2^16 over the rows that are summed modulo 2^16: no ring overflows. Memory: one
+wave (`planner.WAVE` bytes of shares and what its products take), the cells, and each owner's own codes; it does not grow with u
+beyond those.
 """
 
 from __future__ import annotations
@@ -79,9 +80,9 @@ class VerticalMarginals(MarginalSource):
     def _compute(self, plan: Plan, tables: Sequence[Clique]) -> None:
         """All tables of a plan, and R where the union needs it for the first time."""
         run = Run(self._trio, plan, self._rows)
-        for number, (start, stop) in enumerate(plan.waves()):
-            run.wave(number, start, stop)
-        cells = run.finish()
+        cells, *rest = (run.section(section) for section in plan.sections())
+        for more in rest:
+            cells = cells + more
         if plan.counts_somebody:
             self._somebody, cells = cells[:1], cells[1:]
         start = 0

@@ -1,10 +1,13 @@
 """One plan under way at one computing party, wave by wave of the common table's rows (`plan`, `source`).
 
 Every step is a protocol of `matrices` or `segments`; this file says in which order they run and adds up this party's part of
-every cell, which is reshared ONCE, after the last wave. Threat model and who learns what: `source`.
+every cell, which is reshared ONCE for each section of rows (`Plan.sections`; a plan in the wide ring has one). Threat model and
+who learns what: `source`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -32,7 +35,7 @@ MEMBERSHIP: Clique = ()
 
 
 class Run:
-    """This party's part of every cell of a plan so far."""
+    """This party's part of every cell of a section so far."""
 
     def __init__(self, trio: Trio, plan: Plan, rows: CodedRows | None) -> None:
         """rows: this party's own, if it owns columns. Receives the contributors' seeds. Blocks."""
@@ -44,11 +47,24 @@ class Run:
         self._shufflings = {owner: expect_shuffling(trio.wire, owner) for owner in plan.ordering()}
         self._plain, self._ordered = plan.groups(ordered=False), plan.groups(ordered=True)
         self._parts = {group: np.zeros(plan.shape(group), self._dtype) for group in [*self._plain, *self._ordered]}
-        self._nobody: Elements = np.zeros(1, self._dtype)
+        self._somebody: Elements = np.zeros(1, self._dtype)
 
-    def wave(self, number: int, start: int, stop: int) -> None:
+    def section(self, waves: Sequence[tuple[int, int]]) -> RingShare:
+        """The cells of all products over these waves, in the plan's order, modulo 2^32; before them R, if the union needs it.
+
+        After the waves 1 round, or 9 from the narrow ring.
+        """
+        for parts in (self._somebody, *self._parts.values()):
+            parts.fill(0)
+        for start, stop in waves:
+            self._wave(start, stop)
+        self._take_dealt_parts()
+        shared = reshare(self._trio, np.concatenate(self._cells()))
+        return lift(self._trio, shared, np.uint32) if self._dtype is np.uint16 else shared
+
+    def _wave(self, start: int, stop: int) -> None:
         """Add the rows start .. stop - 1."""
-        joints = self._inputs(number, start, stop)
+        joints = self._inputs(start, stop)
         factors = self._factors(joints, self._everyone(joints))
         for group in self._plain:
             left = side_by_side([joints[part] for part in group.lefts], self._dtype)
@@ -60,22 +76,19 @@ class Run:
                 columns = slice(piece.first, piece.first + piece.layout.columns)
                 self._parts[piece.group][:, columns] += part
 
-    def finish(self) -> RingShare:
-        """The cells of all products, in the plan's order, modulo 2^32; before them R, if the union needs it. 1 round, or 9."""
-        plan = self._plan
+    def _take_dealt_parts(self) -> None:
+        """What contributors have of the sums over their own orders."""
         for owner, dealing in self._dealings.items():
             if owner in self._shufflings:
                 groups = [group for group in self._ordered if group.lefts[0].owner == owner]
                 cells = sum(self._parts[group].size for group in groups)
-                dealt = dealt_block(self._trio, dealing, owner, (cells, 1), self._dtype, len(plan.waves())).own
+                dealt = dealt_block(self._trio, dealing, owner, (cells, 1), self._dtype).own
                 assert dealt is not None
                 start = 0
                 for group in groups:
                     size = self._parts[group].size
                     self._parts[group] += dealt[start:start + size].reshape(self._parts[group].shape)
                     start += size
-        shared = reshare(self._trio, np.concatenate(self._cells()))
-        return lift(self._trio, shared, np.uint32) if self._dtype is np.uint16 else shared
 
     def _cells(self) -> list[Elements]:
         """This party's parts in the order of the products."""
@@ -90,14 +103,9 @@ class Run:
                     first = end
                 top = bottom
         cells = [where[product.left, product.right].reshape(-1) for product in plan.products]
-        if plan.counts_somebody:
-            nobody = -self._nobody
-            if self._trio.me == 0:
-                nobody += self._dtype(plan.partition.rows)
-            cells.insert(0, nobody)
-        return cells
+        return [self._somebody, *cells] if plan.counts_somebody else cells
 
-    def _inputs(self, number: int, start: int, stop: int) -> dict[Part, Matrix]:
+    def _inputs(self, start: int, stop: int) -> dict[Part, Matrix]:
         """Everybody's one-hot columns of these rows. 1 round."""
         plan, trio = self._plan, self._trio
         shapes = {owner: (stop - start, plan.input_width(owner)) for owner in plan.inputs()}
@@ -112,7 +120,7 @@ class Run:
         matrices = dict(zip([owner for owner, _, _ in blocks], input_rows(trio, blocks, self._dtype), strict=True))
         for owner, dealing in self._dealings.items():
             if owner in shapes:
-                matrices[owner] = dealt_block(trio, dealing, owner, shapes[owner], self._dtype, number)
+                matrices[owner] = dealt_block(trio, dealing, owner, shapes[owner], self._dtype)
         joints = {}
         for owner, matrix in matrices.items():
             first = 0
@@ -134,8 +142,11 @@ class Run:
             pairs = list(zip(members[::2], members[1::2], strict=False))
             rest = members[2 * len(pairs):]
             members = [*multiply(self._trio, pairs, self._dtype), *rest]
-        if plan.counts_somebody and members[0].own is not None:
-            self._nobody += members[0].own.sum(dtype=self._dtype)
+        if plan.counts_somebody:
+            assert members[0].own is not None
+            self._somebody -= members[0].own.sum(dtype=self._dtype)
+            if self._trio.me == 0:
+                self._somebody += self._dtype(members[0].shape[0])
         return members[0]
 
     def _factors(self, joints: dict[Part, Matrix], everyone: Matrix | None) -> dict[Factor, Matrix]:

@@ -17,6 +17,7 @@ from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.vertical import orders, planner
 from mpc_protocols.vertical.contributor import VerticalContributor
 from mpc_protocols.vertical.functionality import OwnRows, Partition, VerticalData, ideal_counts
+from mpc_protocols.vertical.planner import make_plan
 from mpc_protocols.vertical.schedule import own_rows
 from tests.mpc_protocols.vertical.owners import Population, partition, random_owners, setting, shared_marginals
 
@@ -109,15 +110,19 @@ def test_what_an_owner_or_the_study_refuses(population: Population) -> None:
         VerticalContributor(MemoryNetwork(4).wire(3), setting(SIZES), VerticalData(of, None))
 
 
-def test_counts_that_need_a_wider_ring() -> None:
-    """More rows than 2^16, nearly all in one cell: counts modulo 2^16 would be wrong."""
-    sizes: dict[str, Any] = {"a": 2, "b": 2, "c": 200}
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize("population", POPULATIONS)
+def test_counts_that_need_a_wider_ring(monkeypatch: pytest.MonkeyPatch, narrow: bool, population: Population) -> None:
+    """More rows than 2^16, all in one cell: one sum modulo 2^16 would be wrong; so the narrow ring takes two sections."""
+    monkeypatch.setattr(planner, "ROUND", 0 if narrow else 1 << 40)
+    sizes: dict[str, Any] = {"a": 2, "b": 2, "c": 100}
     rows = (1 << 16) + 1000
-    of = partition(sizes, {"a": 0, "b": 1, "c": 0}, "intersection", rows)
+    of = partition(sizes, {"a": 0, "b": 1, "c": 0}, population, rows)
+    assert make_plan(of, sizes, 3, [("b", "c")], False).element == (2 if narrow else 4)
     every = np.arange(rows)
     zeros = np.zeros(rows, np.uint8)
     tables = {0: OwnRows(every, {"a": zeros, "c": zeros}), 1: OwnRows(every, {"b": zeros})}
-    marginals, counted, _ = shared_marginals(sizes, of, tables, [[("a", "b"), ("a", "c")]])
+    marginals, counted, _ = shared_marginals(sizes, of, tables, [[("c", "b"), ("a", "c")]])
     assert counted == [rows]
-    for marginal, ideal in zip(marginals, ideal_counts(of, tables, sizes)([("a", "b"), ("a", "c")]), strict=True):
+    for marginal, ideal in zip(marginals, ideal_counts(of, tables, sizes)([("c", "b"), ("a", "c")]), strict=True):
         np.testing.assert_array_equal(marginal, ideal)
