@@ -22,6 +22,7 @@ Errors are the driver's own, which quote records and addresses: `source.py` is t
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -136,6 +137,7 @@ def _connected(url: str) -> Any:
     options: dict[str, Any] = {"client_encoding": "utf8", "keepalives_idle": 30}
     if "connect_timeout=" not in url:
         options["connect_timeout"] = _CONNECT_S
+    logging.getLogger("psycopg").disabled = True  # its warnings quote the server's words, and would be printed
     connection = psycopg.connect(url, **options)
     connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     connection.read_only = True

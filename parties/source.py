@@ -289,7 +289,9 @@ class Source:
 
 def _unreached(label: str, text: str) -> str:
     """Why no connection came about; of the driver's text only what it recognises is kept."""
-    if "password" in text or "authentication" in text or "no pg_hba.conf entry" in text:
+    if "pg_hba.conf" in text:
+        return f"{label} cannot be opened: the server does not admit this user from this machine (pg_hba.conf says whom)."
+    if "password" in text or "authentication" in text:
         return f"{label} cannot be opened: the server does not admit this user with this password; check data.url."
     if "SSL" in text or "certificate" in text:
         return f"{label} cannot be opened: no encrypted connection to the server came about; check sslmode in data.url."

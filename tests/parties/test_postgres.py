@@ -337,6 +337,21 @@ def test_what_keeps_a_table_shut(postgres: Postgres, schema: str) -> None:
         postgres.execute(f"DROP OWNED BY {guest}", f"DROP ROLE {guest}")
 
 
+@pytest.mark.parametrize(("theirs", "ours"), [
+    ('FATAL:  no pg_hba.conf entry for host "10.0.0.7", user "u", database "d", no encryption', "from this machine"),
+    ("FATAL:  sorry, too many clients already", "that the server runs"),
+    ("failed to resolve host 'SECRET-42': [Errno -2] Name or service not known", "that the server runs"),
+    ('root certificate file "/SECRET-42/root.crt" does not exist', "no encrypted connection")])
+def test_what_keeps_a_connection_from_coming_about(monkeypatch: pytest.MonkeyPatch, theirs: str, ours: str) -> None:
+    import psycopg
+
+    def refuse(url: str, **_: object) -> None:
+        raise psycopg.OperationalError(f"connection to {url} failed: {theirs}")
+
+    monkeypatch.setattr("psycopg.connect", refuse)
+    assert_says(refused(locate({"url": f"postgres://me:{CANARY}@db.example/clinic", "table": "t"})), "cannot be opened", ours)
+
+
 def test_a_connection_that_ends_in_the_middle(postgres: Postgres, schema: str) -> None:
     postgres.execute(f"CREATE TABLE {schema}.t AS SELECT '{CANARY}'::text AS a, i AS b FROM generate_series(1, 300000) i")
     with open_source(at(postgres, f"{schema}.t")) as source, pytest.raises(DataRefused) as caught:
