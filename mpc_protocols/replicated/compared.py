@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,15 +31,8 @@ from mpc_protocols.thirds import THIRDS, pieces
 Flags = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A marginal to be compared. share: (cells,). compared: (cells,) where c is not 0. answer: (cells,) c; at a dealer's own
-    cells it is not used."""
-
-    handle: Handle
-    share: RingShare
-    compared: Flags
-    answer: Elements
+Marginal = tuple[Handle, RingShare]
+"""A candidate: its handle and this party's share of it, the same share whenever it is a candidate."""
 
 
 def dense(compared: int, cells: int) -> bool:
@@ -89,6 +83,11 @@ class _Places:
     columns: list[NDArray[np.intp]]
     starts: list[NDArray[np.int64]]
 
+    @cached_property
+    def aligned(self) -> list[bool]:
+        """Whether the columns are 0, 1, 2, ..."""
+        return [bool(np.array_equal(columns, np.arange(len(columns)))) for columns in self.columns]
+
 
 class _Store:
     """What a party holds of one third of all marginals ever compared, a column per cell."""
@@ -101,6 +100,7 @@ class _Store:
 
     def void(self, planes: int) -> None:
         """Forget which bits are shared."""
+        self.complete = not len(self.known)
         self.shared = np.zeros(len(self.known), np.bool_)
         self.bits: Packed = np.zeros((packed_words(planes), len(self.known) if self.evaluates else 0), np.uint32)
 
@@ -111,6 +111,7 @@ class _Store:
             self.columns[handle] = count
             count += len(part)
         count -= len(self.known)
+        self.complete = self.complete and not count
         self.known = np.concatenate([self.known, *(part for _, part in parts)])
         self.shared = np.concatenate((self.shared, np.zeros(count, np.bool_)))
         if self.evaluates:
@@ -127,29 +128,37 @@ class SharedBits:
         self._places: tuple[list[Handle], _Places] | None = None
         self._seen: set[Handle] = set()
 
-    def thirds(self, candidates: Sequence[Candidate], planes: int) -> list[Third]:
+    def thirds(self, candidates: Sequence[Marginal], compared: Flags, answers: Elements, planes: int) -> list[Third]:
         """The compared cells of all candidates as `absolute_sums` takes them, a segment per candidate.
 
-        One round if cells are compared for the first time, `bit_rows(planes)` bits each; else none.
+        compared, answers: of all candidates' cells, one candidate after the other; which are compared (c is not 0), and c, which
+        is not used at the dealer's own cells. One round if cells are compared for the first time, `bit_rows(planes)` bits each;
+        else none.
         """
         places = self._find(candidates, planes)
-        flags = np.concatenate([candidate.compared for candidate in candidates])
-        answers = np.concatenate([candidate.answer for candidate in candidates])
-        compared = [flags[cells] for cells in places.cells]
-        shared = self._with_dense(candidates, flags)
-        self._share([columns[shared[cells]] for columns, cells in zip(places.columns, places.cells, strict=True)])
-        found = []
-        for t, store in enumerate(self._stores):
-            columns = places.columns[t][compared[t]]
-            known: Elements = store.known[columns]
-            if t != self._trio.me:
-                known -= answers[places.cells[t][compared[t]]]
-            bits = store.bits.take(columns, axis=1) if store.evaluates else store.bits
-            before = np.concatenate(([0], np.cumsum(compared[t])))[places.starts[t]]
-            found.append(Third(known, bits, np.diff(before)))
-        return found
+        if not all(store.complete for store in self._stores):
+            shared = self._with_dense(candidates, compared)
+            self._share([columns[shared[cells]] for columns, cells in zip(places.columns, places.cells, strict=True)])
+        everything = bool(compared.all())
+        return [self._third(t, places, None if everything else compared[places.cells[t]], answers) for t in range(THIRDS)]
 
-    def _find(self, candidates: Sequence[Candidate], planes: int) -> _Places:
+    def _third(self, t: int, places: _Places, compared: Flags | None, answers: Elements) -> Third:
+        """One third of the compared cells; `compared`: which of its cells they are, None for all."""
+        store, cells, columns, starts = self._stores[t], places.cells[t], places.columns[t], places.starts[t]
+        aligned = len(columns) == len(store.known) and places.aligned[t]  # the store's columns are the cells, in order
+        if compared is None:
+            known: Elements = store.known.copy() if aligned else store.known[columns]
+            bits = store.bits if aligned else store.bits.take(columns, axis=1) if store.evaluates else store.bits
+        else:
+            where = np.flatnonzero(compared)
+            cells, columns, starts = cells[where], columns[where], np.searchsorted(where, starts)
+            known = store.known[columns]
+            bits = store.bits.take(columns, axis=1) if store.evaluates else store.bits
+        if store.evaluates:
+            known -= answers[cells]
+        return Third(known, bits, np.diff(starts))
+
+    def _find(self, candidates: Sequence[Marginal], planes: int) -> _Places:
         """Places of the candidates' cells; what is new is stored."""
         if planes != self._planes:
             self._planes = planes
@@ -157,42 +166,42 @@ class SharedBits:
             for store in self._stores:
                 store.void(planes)
         self._stores = self._stores or [_Store(planes, t != self._trio.me) for t in range(THIRDS)]
-        handles = [candidate.handle for candidate in candidates]
+        handles = [handle for handle, _ in candidates]
         if self._places is None or self._places[0] != handles:
             self._places = handles, self._place(candidates)
         return self._places[1]
 
-    def _with_dense(self, candidates: Sequence[Candidate], compared: Flags) -> Flags:
+    def _with_dense(self, candidates: Sequence[Marginal], compared: Flags) -> Flags:
         """The flags of all candidates' cells, and of whole candidates that are dense when they are first compared."""
-        whole = [candidate.handle not in self._seen and dense(int(np.count_nonzero(candidate.compared)), len(candidate.compared))
-                 for candidate in candidates]
-        self._seen.update(candidate.handle for candidate in candidates)
-        if not any(whole):
-            return compared
-        flags: Flags = compared | np.repeat(whole, [len(candidate.compared) for candidate in candidates])
+        lengths = [len(share) for _, share in candidates]
+        counts = np.add.reduceat(compared, np.cumsum([0, *lengths[:-1]]), dtype=np.int64)
+        whole = [handle not in self._seen and dense(int(count), length)
+                 for (handle, _), count, length in zip(candidates, counts, lengths, strict=True)]
+        self._seen.update(handle for handle, _ in candidates)
+        flags: Flags = compared | np.repeat(whole, lengths) if any(whole) else compared
         return flags
 
-    def _place(self, candidates: Sequence[Candidate]) -> _Places:
-        owned: list[list[tuple[Candidate, slice, int]]] = [[] for _ in range(THIRDS)]
+    def _place(self, candidates: Sequence[Marginal]) -> _Places:
+        owned: list[list[tuple[Marginal, slice, int]]] = [[] for _ in range(THIRDS)]
         before: list[list[int]] = [[0] for _ in range(THIRDS)]
         first = 0
-        for candidate in candidates:
+        for handle, share in candidates:
             count = [0] * THIRDS
-            for t, piece in pieces(candidate.handle, len(candidate.compared)):
-                owned[t].append((candidate, piece, first))
-                count[t] = len(candidate.compared[piece])
+            for t, piece in pieces(handle, len(share)):
+                owned[t].append(((handle, share), piece, first))
+                count[t] = len(share.own[piece])
             for t in range(THIRDS):
                 before[t].append(before[t][-1] + count[t])
-            first += len(candidate.compared)
+            first += len(share)
         nowhere = np.empty(0, np.intp)
         cells, columns = [], []
         for t, store in enumerate(self._stores):
-            store.add([(candidate.handle, known_of(self._trio, candidate.share[piece], t)) for candidate, piece, _ in owned[t]
-                       if candidate.handle not in store.columns])
-            numbers = [np.arange(len(candidate.compared))[piece] + start for candidate, piece, start in owned[t]]
+            store.add([(handle, known_of(self._trio, share[piece], t)) for (handle, share), piece, _ in owned[t]
+                       if handle not in store.columns])
+            numbers = [np.arange(start, start + len(share))[piece] for (_, share), piece, start in owned[t]]
             cells.append(np.concatenate([nowhere, *numbers]))
-            columns.append(np.concatenate([nowhere, *(np.arange(len(number)) + store.columns[candidate.handle]
-                                                      for number, (candidate, _, _) in zip(numbers, owned[t], strict=True))]))
+            columns.append(np.concatenate([nowhere, *(np.arange(len(number)) + store.columns[handle]
+                                                      for number, ((handle, _), _, _) in zip(numbers, owned[t], strict=True))]))
         return _Places(cells, columns, [np.array(counts, np.int64) for counts in before])
 
     def _share(self, columns: Sequence[NDArray[np.intp]]) -> None:
@@ -203,5 +212,6 @@ class SharedBits:
         shared = share_bits(self._trio, [store.known[new] for store, new in zip(self._stores, fresh, strict=True)], self._planes)
         for store, new, bits in zip(self._stores, fresh, shared, strict=True):
             store.shared[new] = True
+            store.complete = bool(store.shared.all())
             if store.evaluates:
                 store.bits[:, new] = bits

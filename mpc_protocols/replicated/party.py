@@ -22,7 +22,6 @@ against n' by both who use it (P1 made it), n' from `mechanisms.bounds`; sums be
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,7 @@ from mpc_protocols.replicated.absolute import absolute_sums, score_adder
 from mpc_protocols.replicated.ahead import GAUSSIAN_ROWS, GUMBEL_ROWS, Stock
 from mpc_protocols.replicated.answers import Answers
 from mpc_protocols.replicated.argmax import argmax
-from mpc_protocols.replicated.compared import Candidate, SharedBits
+from mpc_protocols.replicated.compared import SharedBits
 from mpc_protocols.replicated.conversion import lift
 from mpc_protocols.replicated.lockstep import beside
 from mpc_protocols.replicated.marginals import MarginalSource, SharedMarginals
@@ -231,18 +230,16 @@ class ComputingParty:
         Also how many cells of each third took part in that.
         """
         shares = [self._marginals.marginal(self.state, handle) for handle in kept]
-        values = np.concatenate(answers.values).astype(np.uint32)
+        values = np.concatenate(answers.values, dtype=np.uint32, casting="unsafe")  # they are below 2^31
         compared = np.concatenate(answers.compared)
-        ends = list(accumulate(map(len, shares)))
-        starts = [0, *ends[:-1]]
-        zero = ~compared
-        sums = RingShare(*(np.add.reduceat(np.concatenate(part) * zero, starts, dtype=np.uint32)  # no marginal is empty
-                           for part in ([share.own for share in shares], [share.next for share in shares])))
-        if not compared.any():
+        sums, zero = RingShare(*np.zeros((2, len(shares)), np.uint32)), ~compared
+        if zero.any():
+            starts = np.cumsum([0, *map(len, shares[:-1])])  # no marginal is empty
+            sums = RingShare(*(np.add.reduceat(np.concatenate(part) * zero, starts, dtype=np.uint32)
+                               for part in ([share.own for share in shares], [share.next for share in shares])))
+        if zero.all():
             return sums, [0] * THIRDS
-        thirds = self._bits.thirds([Candidate(handle, share, compared[start:end], values[start:end])
-                                    for handle, share, start, end in zip(kept, shares, starts, ends, strict=True)],
-                                   plan.sign_bits)
+        thirds = self._bits.thirds(list(zip(kept, shares, strict=True)), compared, values, plan.sign_bits)
         return sums + absolute_sums(self._trio, thirds, plan.sign_bits), [len(third.known) for third in thirds]
 
     def _release_counts(self, plan: MeasurePlan, number: int, mechanism: str, inputs: bytes,

@@ -12,7 +12,7 @@ from mpc_protocols.memory_wire import Frame
 from mpc_protocols.replicated import absolute, dealt_sign, ring
 from mpc_protocols.replicated.absolute import Third, absolute_sums, known_of
 from mpc_protocols.replicated.bitslice import to_planes, words_for
-from mpc_protocols.replicated.compared import Candidate, ComparedCells, SharedBits, count_thirds
+from mpc_protocols.replicated.compared import ComparedCells, SharedBits, count_thirds
 from mpc_protocols.replicated.trio import Trio
 from mpc_protocols.thirds import SPLIT, THIRDS, pieces
 from tests.mpc_protocols.replicated.trio_run import deal_ring, distances, run_trio, spread, total
@@ -137,8 +137,9 @@ def test_selections_that_compare_other_cells_each_time() -> None:
     def body(trio: Trio) -> list[ring.RingShare]:
         store, found = SharedBits(trio), []
         for handles, planes, answers in rounds:
-            candidates = [Candidate(h, shares[h][trio.me], answers[h] != 0, answers[h].astype(np.uint32)) for h in handles]
-            found.append(absolute_sums(trio, store.thirds(candidates, planes), planes, "ripple"))
+            candidates = [(h, shares[h][trio.me]) for h in handles]
+            flat = np.concatenate([answers[h] for h in handles]).astype(np.uint32)
+            found.append(absolute_sums(trio, store.thirds(candidates, flat != 0, flat, planes), planes, "ripple"))
         return found
 
     frames: list[Frame] = []
