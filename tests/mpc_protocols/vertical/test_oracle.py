@@ -13,6 +13,8 @@ from mpc_protocols.functionality import MarginalOracle, Setting
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
+from mpc_protocols.vertical import planner
+from mpc_protocols.vertical.contributor import VerticalContributor
 from mpc_protocols.vertical.functionality import OwnRows, Partition, VerticalData, ideal_counts
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.replicated.test_oracle import ONE_WAY, SIZES, SMALL, Recorder, setting
@@ -117,3 +119,16 @@ def test_real_processes(trio_and_two: Trio, split: tuple[int, ...], population: 
     of, tables = owners(split, population)
     expected = work(IdealOracle(setting(), ideal_counts(of, tables, SIZES), Recorder()))
     assert trio_and_two.run(run_party, split, population)[1] == repr(expected)
+
+
+def test_a_contributor_that_stops_in_the_middle_ends_the_run_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has sent its columns, not its orders of the rows: nobody waits for ever, nothing is opened."""
+    monkeypatch.setattr(planner, "_is_ordered", lambda *_: True)
+
+    def stop(*_: object) -> None:
+        raise ProtocolAborted("The contributor was stopped.")
+
+    monkeypatch.setattr(VerticalContributor, "_order", stop)
+    of, tables = owners((0, 0, 3, 3), "intersection")
+    with pytest.raises((ProtocolAborted, PeerLost)):
+        serve(of, tables)
