@@ -12,6 +12,7 @@ from mpc_protocols.psu.align import align
 from mpc_protocols.psu.functionality import Alignment, ideal_align
 from mpc_protocols.psu.normalise import IdentifierPolicy
 from mpc_protocols.wire import Wire
+from tests.mpc_protocols.psu.merged import context_of
 from tests.mpc_protocols.psu.owners import CONTEXT, Ledger, assert_ideal, spec_of
 from tests.trio import Trio
 
@@ -35,3 +36,30 @@ def test_over_sockets(trio: Trio, method: str) -> None:
     lists = [POLICY.encode([k], "x").entries for k in keys]
     results = [Alignment(n, rows, digest) for n, rows, digest, _ in trio.run(job, method, keys)[:2]]
     assert_ideal(lists, results, ideal_align(lists, spec_of(method)))
+
+
+def merging(wire: Wire, owners: list[int], keys: list[list[str]]) -> Any:
+    """Any owners, three computing parties."""
+    side = owners.index(wire.me) if wire.me in owners else None
+    own = None if side is None else POLICY.encode([keys[side]], str(wire.me))
+    result = align(wire, own, spec_of("merge3"), context_of(owners), Ledger())
+    return result.n_rows, result.rows, result.digest
+
+
+def merged_over_sockets(parties: Trio, owners: list[int]) -> None:
+    rng = np.random.default_rng(owners)
+    keys = [[f"person {i}" for i in rng.permutation(900)[:500 + 50 * side]] for side in range(len(owners))]
+    lists = [POLICY.encode([k], "x").entries for k in keys]
+    results = [Alignment(*found) for found in parties.run(merging, owners, keys)]
+    assert len({(r.n_rows, r.digest) for r in results}) == 1
+    assert_ideal(lists, [results[i] for i in owners], ideal_align(lists, spec_of("merge3")))
+
+
+def test_merge3_over_sockets(trio: Trio) -> None:
+    merged_over_sockets(trio, [0, 1])
+    merged_over_sockets(trio, [2, 0, 1])
+
+
+def test_merge3_with_contributors_over_sockets(trio_and_two: Trio) -> None:
+    merged_over_sockets(trio_and_two, [3, 4])
+    merged_over_sockets(trio_and_two, [1, 4, 0, 3, 2])
