@@ -118,4 +118,5 @@ def safe_prime(bits: int) -> int:
     return candidate
 
 
-SAFE_PRIME = safe_prime(256)
+SAFE_PRIME = (1 << 256) + 230_191
+"""safe_prime(256), which takes seconds to find (asserted in `test_group`)."""

@@ -15,7 +15,7 @@ from mpc_protocols.psu.hashing import digest, expander, names, row_names
 from mpc_protocols.psu.randomness import below, permutation
 from mpc_protocols.psu.residues import RFC3526_2048, Residues, jacobi
 from mpc_protocols.psu.ristretto import Ristretto255
-from tests.mpc_protocols.psu.owners import SAFE_PRIME, small_residues
+from tests.mpc_protocols.psu.owners import SAFE_PRIME, safe_prime, small_residues
 
 MULTIPLES = [
     "e2f2ae0a6abc4e71a884a961c500515f58e30b6aa582dd8db6a65945e08d2d76",
@@ -252,3 +252,7 @@ def test_below() -> None:
     assert math.isclose(below(1), 0)
     with pytest.raises(ValueError, match="no integer below 0"):
         below(0)
+
+
+def test_the_tests_own_prime() -> None:
+    assert safe_prime(256) == SAFE_PRIME
