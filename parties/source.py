@@ -13,9 +13,9 @@ thinks. An empty field is a missing value.
 
 Threat model: the custodian trusts its own machine, and nobody else may learn a record from it, not even through an error
 message. Libraries quote the offending record (DuckDB), the connection string (database drivers) or both. Their errors are
-therefore never forwarded nor chained: what leaves this file is a `DataRefused` that names the file, the line and the column
-(DESIGN 5), raised outside the handler so that no `__context__` holds the original. URLs are shown without user, password
-and query. A header is read as names only after at least one of the study's columns was recognised in it (`scan.py`): a
+therefore never forwarded nor chained (`reasons.py`): what leaves this file is a `DataRefused` that names the file, the line and
+the column (DESIGN 5), raised outside the handler so that no `__context__` holds the original. URLs are shown without user,
+password and query. A header is read as names only after at least one of the study's columns was recognised in it (`scan.py`): a
 file without a header line would otherwise show its first record.
 """
 
@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import csv
 import os
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -32,9 +31,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
+from parties import reasons
 from parties.engine import DuckDB, Engine
 from parties.names import parts
-from parties.postgres import Server, UnknownType
+from parties.postgres import Server
 from parties.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -44,16 +44,6 @@ BLOCK_ROWS = 1 << 16
 """Rows of a record batch by default: a column of int64 codes is then 512 KiB and stays in a second-level cache."""
 
 _LONGEST_LINE = 1 << 20  # characters read of a header before it is refused
-_CSV_FAULTS = {
-    "Expected Number of Columns": "does not have as many fields as the header line",
-    "unterminated quote": "has a quotation mark that is not closed, or text beside a quoted field",
-    "not utf-8": "is not UTF-8 text",
-    "invalid unicode": "is not UTF-8 text",
-    "Maximum line size": "is longer than 2 MB",
-}
-
-_NO_TABLE = ("42P01", "3F000")  # SQLSTATE: undefined table, undefined schema
-_NO_RIGHT = "42501"
 
 T = TypeVar("T")
 
@@ -199,45 +189,10 @@ class Source:
         return self._engine
 
     def _unopened(self, error: Exception) -> str:
-        location = self.location
-        if isinstance(error, ImportError):
-            return f"{self.label} cannot be read without its driver; install it with python -m pip install 'psycopg[binary]'."
-        state = getattr(error, "sqlstate", None)
-        if type(error).__name__ == "CatalogException" or state in _NO_TABLE:
-            return (f"{self.label} does not exist in this database (capitals count, and a table of another schema is written "
-                    "schema.table).")
-        if state == _NO_RIGHT:
-            return f"{self.label} may not be read by this user; the database's owner can grant it SELECT on the table."
-        if location.kind == "postgres":
-            return _unreached(location.label, str(error))
-        if location.kind == "duckdb":
-            return f"{self.label} cannot be opened: not a DuckDB database, or another process has it open for writing."
-        return self._unread(error)
+        return self._changed if self._stat() != self._stamp else reasons.unopened(self.location, error)
 
     def _unread(self, error: Exception) -> str:
-        """What went wrong while reading, in our own words: of the library's text only the line's number is kept."""
-        if self._stat() != self._stamp:
-            return self._changed
-        if type(error).__name__ == "OutOfMemoryException":
-            return f"{self.label} cannot be read in the memory and the space for temporary files that this machine has."
-        if self.location.kind == "parquet":
-            return f"{self.label} is not a whole Parquet file, or it is encrypted or damaged."
-        if isinstance(error, UnknownType):
-            return (f'{self.label}, column "{error.column}": data of type {error.kind} cannot be read; a view can convert them '
-                    "to text or numbers.")
-        if getattr(error, "sqlstate", None) == _NO_RIGHT:
-            return f"{self.label} may not be read by this user; the database's owner can grant it SELECT on the table's columns."
-        if self.location.kind == "postgres" and type(error).__name__ == "ArrowInvalid":
-            return f"{self.label} holds a date or a moment that is infinite or before the year 1; a view can leave it out."
-        if self.location.kind == "postgres" and type(error).__name__ in ("OperationalError", "AdminShutdown", "CrashShutdown"):
-            return f"{self.label}: the connection to the server ended before the last row was read; run again when it is back."
-        if self.location.kind != "csv":
-            return f"{self.label} could not be read to its end; check the database and this user's right to read."
-        text = str(error)
-        fault = next((ours for theirs, ours in _CSV_FAULTS.items() if theirs.lower() in text.lower()), "is not well-formed CSV")
-        line = re.search(r"CSV Error on Line: (\d+)", text)
-        where = f"line {line.group(1)}" if line else "a line"
-        return f"{self.label}: {where} {fault}; expected are UTF-8, commas, and quotation marks as in RFC 4180."
+        return self._changed if self._stat() != self._stamp else reasons.unread(self.location, error)
 
     def _stat(self) -> tuple[int, ...] | None:
         if self.location.path is None:
@@ -285,19 +240,6 @@ class Source:
         with _text(self.location.path) as file:
             places = _lines(csv.reader(file), set(rows), len(self.columns) == 1)
         return {row: places.get(row, f"record {row + 1}") for row in rows}
-
-
-def _unreached(label: str, text: str) -> str:
-    """Why no connection came about; of the driver's text only what it recognises is kept."""
-    if "pg_hba.conf" in text:
-        return f"{label} cannot be opened: the server does not admit this user from this machine (pg_hba.conf says whom)."
-    if "password" in text or "authentication" in text:
-        return f"{label} cannot be opened: the server does not admit this user with this password; check data.url."
-    if "SSL" in text or "certificate" in text:
-        return f"{label} cannot be opened: no encrypted connection to the server came about; check sslmode in data.url."
-    if "does not exist" in text:
-        return f"{label} cannot be opened: the server has no such database or user; check data.url."
-    return f"{label} cannot be opened; check the address, the user and its right to read, and that the server runs."
 
 
 def _text(path: Path) -> Any:
