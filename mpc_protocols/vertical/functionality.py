@@ -101,9 +101,7 @@ class OwnRows:
         if len(self.rows):
             if int(self.rows.min()) < 0 or int(self.rows.max()) >= partition.rows:
                 raise DataRefused("A record of this party has no row in the common table; run the alignment again.")
-            held = np.zeros(partition.rows, np.bool_)
-            held[self.rows] = True
-            if int(held.sum()) != len(self.rows):
+            if (np.diff(np.sort(self.rows)) == 0).any():
                 raise DataRefused("Two records of this party have the same row of the common table; run the alignment again.")
             for column, codes in self.codes.items():
                 if int(codes.max()) >= sizes[column]:

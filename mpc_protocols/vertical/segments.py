@@ -31,7 +31,7 @@ What each receives is uniform, whatever the data (semi-honest, one of three corr
             delta' is a uniform injection; the arrays are masked by s and s', used once, independent of sigma and sigma'
     O       lacks the key Q-H: D is masked by r, which is otherwise seen only under s'
     H       receives nothing
-Permutations are exactly uniform: drawn by sorting random keys, and again if two keys agree (both holders see that alike).
+Permutations are exactly uniform (`replicated.shuffle`).
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.replicated.bitslice import Elements
 from mpc_protocols.replicated.contribution import SEED_BYTES
 from mpc_protocols.replicated.prg import CONTRIBUTION, KeyStream, Reader, derive
+from mpc_protocols.replicated.shuffle import permutation
 from mpc_protocols.replicated.trio import Trio, UInt
 from mpc_protocols.vertical.layout import Layout
 from mpc_protocols.vertical.matrices import Matrix
@@ -204,7 +205,7 @@ def _draw(stream: Reader, layout: Layout, dtype: UInt) -> tuple[NDArray[np.int64
     drawn: list[Any] = []
     for length in (layout.places, layout.blocks):
         masks = np.empty((length, layout.columns), dtype)
-        drawn.append(shuffle(stream, length))
+        drawn.append(permutation(stream, length))
         stream.fill(masks)
         drawn.append(masks)
     return drawn[0], drawn[1], drawn[2], drawn[3]
@@ -213,21 +214,6 @@ def _draw(stream: Reader, layout: Layout, dtype: UInt) -> tuple[NDArray[np.int64
 def index_type(layout: Layout) -> UInt:
     """The type in which places travel."""
     return np.uint16 if layout.index_bytes == 2 else np.uint32
-
-
-def shuffle(stream: Reader, length: int) -> NDArray[np.int64]:
-    """A uniform permutation of 0 .. length - 1: random keys of 64 bits less the index's, sorted; drawn again while two agree."""
-    bits = np.uint64(max(1, (length - 1).bit_length()))
-    low = np.uint64((1 << int(bits)) - 1)
-    keys = np.empty(length, np.uint64)
-    while True:
-        stream.fill(keys)
-        keys &= ~low
-        keys |= np.arange(length, dtype=np.uint64)
-        keys.sort()
-        high = keys >> bits
-        if not (high[1:] == high[:-1]).any():
-            return (keys & low).astype(np.int64)
 
 
 class Shuffling:
@@ -257,9 +243,9 @@ def expect_shuffling(wire: Wire, contributor: int) -> Shuffling:
     return Shuffling(wire, {wire.me: bytes(wire.receive(contributor, SEED_BYTES))})
 
 
-def _inverse(permutation: NDArray[np.int64]) -> NDArray[np.int64]:
-    inverse = np.empty_like(permutation)
-    inverse[permutation] = np.arange(len(permutation))
+def _inverse(order: NDArray[np.int64]) -> NDArray[np.int64]:
+    inverse = np.empty_like(order)
+    inverse[order] = np.arange(len(order))
     return inverse
 
 

@@ -14,13 +14,12 @@ from scipy.stats import chi2
 
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.replicated.prg import KeyStream
 from mpc_protocols.replicated.trio import Trio
 from mpc_protocols.vertical import segments
 from mpc_protocols.vertical.layout import Layout
 from mpc_protocols.vertical.matrices import Matrix
 from mpc_protocols.vertical.records import ABSENT
-from mpc_protocols.vertical.segments import Job, arrange, shuffle, sums_by_cell
+from mpc_protocols.vertical.segments import Job, arrange, sums_by_cell
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.replicated.trio_run import deal_ring, run_trio
 
@@ -85,30 +84,6 @@ def test_a_wide_joint_costs_about_a_column_and_an_index() -> None:
     assert places + masked + answers < 1.2 * 45_000 * 4
     places, masked, answers = Layout(45_000, 256, 40, 2).transfers()
     assert places + masked + answers < 1.5 * 45_000 * 2 * 41
-
-
-def test_permutations_are_uniform() -> None:
-    """24 permutations of 4, 24,000 draws: chi-square at a false alarm of 1e-9."""
-    stream = KeyStream(bytes(range(16)))
-    drawn = Counter(tuple(shuffle(stream.reader(number), 4).tolist()) for number in range(24_000))
-    statistic = sum((drawn[key] - 1000) ** 2 / 1000 for key in drawn) + 1000 * (24 - len(drawn))
-    assert statistic < chi2.isf(1e-9, 23)
-    assert shuffle(stream.reader(0), 1).tolist() == [0]
-
-
-def test_equal_keys_are_drawn_again() -> None:
-    class Repeating:
-        """Equal keys the first time, then different ones."""
-
-        def __init__(self) -> None:
-            self.calls = 0
-
-        def fill(self, out: NDArray[np.uint64]) -> None:
-            out[:] = 0 if self.calls == 0 else (np.arange(len(out), dtype=np.uint64)[::-1] << np.uint64(40))
-            self.calls += 1
-
-    repeating = Repeating()
-    assert shuffle(repeating, 5).tolist() == [4, 3, 2, 1, 0] and repeating.calls == 2  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("case", ["sorted", "one cell", "none held"])
