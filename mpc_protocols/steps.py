@@ -221,7 +221,7 @@ class PublicState:
         return step, rounded
 
     def check_answers(
-        self, step: SelectStep, rounded: Sequence[NDArray[np.int64]], unseen: tuple[int, thirds.Part] | None = None
+        self, step: SelectStep, rounded: Sequence[thirds.Cells], unseen: tuple[int, thirds.Part] | None = None
     ) -> None:
         """Check rounded answers of the candidates kept against the step: lengths, ranges, sums, hash.
 
@@ -232,12 +232,12 @@ class PublicState:
         plan = self.plan_select(step)
         kept = [step.handles[q] for q in plan.kept]
         fits = [cells.shape for cells in rounded] == [(self.cells(handle),) for handle in kept]
+        fits = fits and all(0 <= int(cells.min()) <= int(cells.max()) <= plan.row_bound for cells in [np.concatenate(rounded)])
         if fits:
             told = dict([unseen] if unseen else [])
             parts = [told.get(third) or thirds.part(third, kept, rounded) for third in range(thirds.THIRDS)]
             allowed = np.array([step.answer_sums[q] for q in plan.kept])
-            flat = np.concatenate(rounded)
-            fits = bool(flat.min() >= 0 and flat.max() <= plan.row_bound) and thirds.digest(parts) == step.answers_digest
+            fits = thirds.digest(parts) == step.answers_digest
             fits = fits and all(bool((part.sums >= 0).all() and (part.sums <= allowed).all()) for part in parts)
             fits = fits and bool((sum(part.sums for part in parts) <= allowed).all())
         if not fits:

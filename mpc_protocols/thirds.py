@@ -15,13 +15,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.functionality import Handle
-from mpc_protocols.mechanisms import rounding
 
+Cells = NDArray[np.integer[Any]]
 THIRDS = 3
 SPLIT = 1024
 """Cells from which on a marginal is cut up: its thirds fill at least five words of 64 cells."""
@@ -42,16 +43,18 @@ class Part:
     sums: NDArray[np.int64]
 
 
-def part(third: int, handles: Sequence[Handle], answers: Sequence[NDArray[np.int64]]) -> Part:
-    """The part of dealer `third` in the answers of these candidates."""
-    cells = [answer[piece] for handle, answer in zip(handles, answers, strict=True)
+def part(third: int, handles: Sequence[Handle], answers: Sequence[Cells]) -> Part:
+    """The part of dealer `third` in the answers of these candidates, integers in [0, 2^32)."""
+    owned = [(q, answer[piece]) for q, (handle, answer) in enumerate(zip(handles, answers, strict=True))
              for owner, piece in pieces(handle, len(answer)) if owner == third]
-    holding = [q for q, handle in enumerate(handles) for owner, _ in pieces(handle, len(answers[q])) if owner == third]
-    sums = np.zeros(len(handles), np.int64)
-    if cells:
-        starts = np.cumsum([0, *map(len, cells[:-1])], dtype=np.int64)  # no piece is empty
-        sums[holding] = np.add.reduceat(np.concatenate(cells), starts)
-    return Part(rounding.digest(cells), sums)
+    lengths, sums = [len(cells) for _, cells in owned], np.zeros(len(handles), np.int64)
+    hashed = hashlib.sha256(b"".join(number.to_bytes(8, "big") for number in (len(owned), *lengths)))
+    if owned:
+        flat = np.concatenate([cells for _, cells in owned], dtype="<u4", casting="unsafe")
+        hashed.update(flat.data)
+        starts = np.cumsum([0, *lengths[:-1]], dtype=np.int64)  # no piece is empty
+        sums[[q for q, _ in owned]] = np.add.reduceat(flat, starts, dtype=np.int64)
+    return Part(hashed.digest(), sums)
 
 
 def digest(parts: Sequence[Part]) -> bytes:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,24 +36,34 @@ _ESCAPE = 255
 
 @dataclass(frozen=True)
 class Answers:
-    """What one party has of the kept candidates' answers.
+    """What one party has of the kept candidates' answers, all candidates one after the other.
 
-    values: int64 (cells,) per candidate, 0 where this party deals and does not know better. compared: bool (cells,) per
-    candidate, where c is not 0. unseen: the part of this party's own cells; None if it knows all.
+    cells: uint32, 0 where this party deals and does not know better. compared: bool, where c is not 0. lengths: cells of each
+    candidate. unseen: the part of this party's own cells; None if it knows all.
     """
 
-    values: Sequence[NDArray[np.int64]]
-    compared: Sequence[Flags]
+    cells: NDArray[np.uint32]
+    compared: Flags
+    lengths: Sequence[int]
     unseen: thirds.Part | None
 
+    @property
+    def values(self) -> list[NDArray[np.uint32]]:
+        """`cells` of each candidate, as views."""
+        return [self.cells[end - length:end] for length, end in zip(self.lengths, accumulate(self.lengths), strict=True)]
+
     def bitmap(self) -> bytes:
-        """All of `compared` as it travels."""
-        return np.packbits(np.concatenate(self.compared)).tobytes() if self.compared else b""
+        """`compared` as it travels."""
+        return np.packbits(self.compared).tobytes()
 
 
-def complete(values: Sequence[NDArray[np.int64]]) -> Answers:
-    """The answers at the party that knows them."""
-    return Answers(values, [value != 0 for value in values], None)
+def complete(answers: Sequence[NDArray[np.int64]]) -> Answers:
+    """The rounded answers at the party that knows them; integers in [0, 2^32)."""
+    flat = np.concatenate([np.empty(0, np.int64), *answers])
+    if flat.size and not 0 <= int(flat.min()) <= int(flat.max()) < 1 << 32:
+        raise ValueError("rounded answers must lie in [0, 2^32)")
+    cells = flat.astype(np.uint32)
+    return Answers(cells, cells != 0, [len(answer) for answer in answers], None)
 
 
 def encoded_limit(cells: int, candidates: int) -> int:
@@ -60,17 +71,15 @@ def encoded_limit(cells: int, candidates: int) -> int:
     return bitmap_size(cells) + _part_size(candidates) + 5 * cells
 
 
-def encode(answers: Sequence[NDArray[np.int64]], handles: Sequence[Handle], receiver: int) -> bytes:
-    """The rounded answers of the kept candidates, integers in [0, 2^32), for one of the other computing parties."""
-    flat = np.concatenate(answers)
-    if flat.size and not 0 <= int(flat.min()) <= int(flat.max()) < 1 << 32:
-        raise ValueError("rounded answers must lie in [0, 2^32)")
-    nonzero = flat != 0
-    own = thirds.part(receiver, handles, answers)
-    values = flat[nonzero & _seen(receiver, handles, [len(answer) for answer in answers])]
-    low = np.minimum(values, _ESCAPE).astype(np.uint8)
-    return b"".join((np.packbits(nonzero).tobytes(), own.content, own.sums.astype("<i8").tobytes(), low.tobytes(),
-                     values[low == _ESCAPE].astype("<u4").tobytes()))
+def encode(answers: Answers, handles: Sequence[Handle], receiver: int) -> bytes:
+    """All answers for one of the other computing parties."""
+    own = thirds.part(receiver, handles, answers.values)
+    sent = answers.compared & _seen(receiver, handles, answers.lengths)
+    low = np.minimum(answers.cells, _ESCAPE).astype(np.uint8)[sent]
+    wide = low == _ESCAPE
+    high = answers.cells[sent][wide] if wide.any() else answers.cells[:0]
+    return b"".join((answers.bitmap(), own.content, own.sums.astype("<i8").tobytes(), low.tobytes(),
+                     high.astype("<u4").tobytes()))
 
 
 def decode(payload: bytes | memoryview, handles: Sequence[Handle], lengths: Sequence[int], me: int) -> Answers:
@@ -82,17 +91,18 @@ def decode(payload: bytes | memoryview, handles: Sequence[Handle], lengths: Sequ
     nonzero = read_bitmap(raw[:bitmap_size(cells)], cells)
     own, raw = raw[bitmap_size(cells):fixed], raw[fixed:]
     sent = nonzero & _seen(me, handles, lengths)
-    low = raw[:int(np.count_nonzero(sent))]
+    count = int(np.count_nonzero(sent))
+    low = raw[:count]
     wide = low == _ESCAPE
-    if len(raw) != np.count_nonzero(sent) + 4 * np.count_nonzero(wide):
+    if len(raw) != count + 4 * np.count_nonzero(wide):
         raise ProtocolAborted(f"The leading party sent model answers that are not exactly {cells} cells.")
-    values = low.astype(np.int64)
-    values[wide] = np.frombuffer(raw[len(low):].tobytes(), "<u4")
-    flat = np.zeros(cells, np.int64)
+    values = low.astype(np.uint32)
+    if len(raw) > count:
+        values[wide] = np.frombuffer(raw[count:].tobytes(), "<u4")
+    flat = np.zeros(cells, np.uint32)
     flat[sent] = values
-    places = [slice(end - length, end) for length, end in zip(lengths, np.cumsum(lengths).tolist(), strict=True)]
     unseen = thirds.Part(own[:32].tobytes(), np.frombuffer(own[32:].tobytes(), "<i8").astype(np.int64))
-    return Answers([flat[place] for place in places], [nonzero[place] for place in places], unseen)
+    return Answers(flat, nonzero, lengths, unseen)
 
 
 def bitmap_size(cells: int) -> int:

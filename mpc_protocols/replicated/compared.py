@@ -7,8 +7,8 @@ public (c is not 0 there), so each cell's bits are shared when it is first compa
 selection compares other cells. A marginal of which half the cells are compared when it first is shares the bits of all: the
 others' turn would come, and cost a round. If the integers' width k changes, all are shared anew.
 
-Memory at a party: 4 ceil((1.5 (k-1)) / 32) bytes for each cell of a compared marginal that it evaluates, two thirds of them.
-Threat model: `dealing`; nothing is opened.
+Memory at a party: 21 bytes for each cell of a compared marginal (16 for where it is), and 4 ceil((1.5 (k-1)) / 32) if it
+evaluates it, as for two thirds of them. Threat model: `dealing`; nothing is opened.
 """
 
 from __future__ import annotations

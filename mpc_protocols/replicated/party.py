@@ -205,13 +205,14 @@ class ComputingParty:
                           rounded: Sequence[NDArray[np.int64]] | None) -> Answers:
         """c at all three, but for the cells that P0 or P2 deals for; a single kept candidate needs none."""
         if len(kept) == 1:
-            return Answers([], [], None)
+            return encoding.complete([])
         if self.wire.me == LEADER:
             if rounded is None:
                 raise ValueError("the leading party must bring the model's answers")
+            answers = encoding.complete(rounded)
             for peer in (0, 2):
-                self.wire.send(peer, encoding.encode(rounded, kept, peer))
-            return encoding.complete(rounded)
+                self.wire.send(peer, encoding.encode(answers, kept, peer))
+            return answers
         payload = self.wire.receive_up_to(LEADER, encoding.encoded_limit(sum(lengths), len(kept)))
         answers = encoding.decode(payload, kept, lengths, self.wire.me)
         assert answers.unseen is not None
@@ -230,16 +231,14 @@ class ComputingParty:
         Also how many cells of each third took part in that.
         """
         shares = [self._marginals.marginal(self.state, handle) for handle in kept]
-        values = np.concatenate(answers.values, dtype=np.uint32, casting="unsafe")  # they are below 2^31
-        compared = np.concatenate(answers.compared)
-        sums, zero = RingShare(*np.zeros((2, len(shares)), np.uint32)), ~compared
+        sums, zero = RingShare(*np.zeros((2, len(shares)), np.uint32)), ~answers.compared
         if zero.any():
             starts = np.cumsum([0, *map(len, shares[:-1])])  # no marginal is empty
             sums = RingShare(*(np.add.reduceat(np.concatenate(part) * zero, starts, dtype=np.uint32)
                                for part in ([share.own for share in shares], [share.next for share in shares])))
         if zero.all():
             return sums, [0] * THIRDS
-        thirds = self._bits.thirds(list(zip(kept, shares, strict=True)), compared, values, plan.sign_bits)
+        thirds = self._bits.thirds(list(zip(kept, shares, strict=True)), answers.compared, answers.cells, plan.sign_bits)
         return sums + absolute_sums(self._trio, thirds, plan.sign_bits), [len(third.known) for third in thirds]
 
     def _release_counts(self, plan: MeasurePlan, number: int, mechanism: str, inputs: bytes,

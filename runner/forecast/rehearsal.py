@@ -15,7 +15,7 @@ from mpc_protocols.functionality import Clique, Event, Handle, MarginalOracle, S
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.replicated import costs
 from mpc_protocols.replicated.ahead import GAUSSIAN_ROWS, GUMBEL_ROWS, Supply
-from mpc_protocols.replicated.answers import encode
+from mpc_protocols.replicated.answers import complete, encode
 from mpc_protocols.replicated.compared import ComparedCells, count_thirds
 from mpc_protocols.replicated.contribution import blocks
 from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, TotalStep
@@ -77,7 +77,7 @@ class Rehearsal(MarginalOracle):
         several = len(plan.kept) > 1
         kept = [handles[q] for q in plan.kept]
         compared, fresh = self._compare(kept, rounded, plan.sign_bits) if several else ([], [])
-        sizes = [len(encode(rounded, kept, peer)) for peer in (0, 2)]
+        sizes = [len(encode(complete(rounded), kept, peer)) for peer in (0, 2)]
         made = self._gumbel.take((plan.a, plan.ring_bits), len(plan.kept)) if several else 0
         costs.select(self.tally, len(step.to_bytes()), sizes, compared, fresh, len(plan.kept), plan.a,
                      plan.sign_bits, plan.ring_bits, made=made)

@@ -365,8 +365,9 @@ def test_untampered_selection_passes() -> None:
 def test_answers_that_are_not_the_announced_ones(monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any]) -> None:
     original = encoding.encode
 
-    def changed(answers: Sequence[NDArray[np.int64]], handles: Sequence[int], to: int) -> bytes:
-        return original(np.split(change(np.concatenate(answers)), [len(answers[0])]), handles, to)
+    def changed(answers: encoding.Answers, handles: Sequence[int], to: int) -> bytes:
+        values = change(answers.cells.astype(np.int64))
+        return original(encoding.complete(np.split(values, [answers.lengths[0]])), handles, to)
 
     monkeypatch.setattr(encoding, "encode", changed)
     with pytest.raises(ProtocolAborted):
@@ -402,12 +403,13 @@ def test_answers_as_each_party_gets_them(receiver: int) -> None:
     handles, sizes = [7, 2, 0, 5, 1], [1, 64, 2000, 1024, 300]
     for high in (2, 254, 255, 256, 2**32 - 1):
         answers = [rng.integers(0, high, size, endpoint=True) * (rng.random(size) < 0.6) for size in sizes]
-        payload = encoding.encode(answers, handles, receiver)
+        known = encoding.complete(answers)
+        payload = encoding.encode(known, handles, receiver)
         assert len(payload) <= encoding.encoded_limit(sum(sizes), len(sizes))
         got = encoding.decode(payload, handles, sizes, receiver)
-        assert got.bitmap() == encoding.complete(answers).bitmap() and got.unseen is not None
-        for handle, answer, value, compared in zip(handles, answers, got.values, got.compared, strict=True):
-            np.testing.assert_array_equal(compared, answer != 0)
+        assert got.bitmap() == known.bitmap() and got.unseen is not None
+        np.testing.assert_array_equal(got.compared, np.concatenate(answers) != 0)
+        for handle, answer, value in zip(handles, answers, got.values, strict=True):
             own = np.zeros(len(answer), bool)
             for third, piece in pieces(handle, len(answer)):
                 own[piece] = third == receiver
