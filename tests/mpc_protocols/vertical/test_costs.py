@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mpc_protocols.memory_wire import Frame
+from mpc_protocols.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.messages import EndStep, PrepareStep
+from mpc_protocols.replicated import costs as engine_costs
 from mpc_protocols.replicated.costs import Tally
+from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
+from mpc_protocols.steps import PublicState
 from mpc_protocols.vertical import costs, orders, planner
+from mpc_protocols.vertical.functionality import VerticalData
 from mpc_protocols.vertical.schedule import Schedule
+from mpc_protocols.wire import Wire
 from tests.mpc_protocols.replicated.test_costs import compare
+from tests.mpc_protocols.replicated.test_oracle import Recorder
 from tests.mpc_protocols.vertical.owners import Population, partition, random_owners, setting, shared_marginals
 from tests.mpc_protocols.vertical.test_source import PAIRS, POPULATIONS, SIZES, SPLITS, TRIPLES
 
@@ -46,3 +53,36 @@ def test_sizes_and_order_of_messages_do_not_depend_on_data(population: Populatio
         seen.append({(i, j): [(f.clock, len(f.payload)) for f in frames if (f.sender, f.receiver) == (i, j)]
                      for i in range(8) for j in range(8)})
     assert seen[0] == seen[1] == seen[2]
+
+
+@pytest.mark.parametrize("population", POPULATIONS)
+@pytest.mark.parametrize("split", ["two", "four"])
+def test_a_whole_run_that_prepares(population: Population, split: str) -> None:
+    """Pace, two requests as the leader announces them, the end."""
+    of = partition(SIZES, dict(zip(SIZES, SPLITS[split], strict=True)), population, 500)
+    tables = random_owners(SIZES, of, [0.9] * len(of.owners), np.random.default_rng(0))
+    parties = max(3, max(of.owners) + 1)
+    network = MemoryNetwork(parties, 3, patience_s=20)
+
+    def party(wire: Wire) -> None:
+        data = VerticalData(of, tables.get(wire.me))
+        if wire.me == 1:
+            with ReplicatedOracle(wire, setting(SIZES), data, Recorder()) as oracle:
+                for batch in (PAIRS, TRIPLES[:3]):
+                    oracle.prepare(batch)
+        elif wire.me < 3:
+            follow(wire, setting(SIZES), data, Recorder())
+        else:
+            contribute(wire, setting(SIZES), data)
+
+    network.run([party] * parties)
+    tally, schedule, state = Tally.of(parties), Schedule(of, setting(SIZES), 3), PublicState(setting(SIZES))
+    engine_costs.pace(tally)
+    for batch in (PAIRS, TRIPLES[:3]):
+        step = PrepareStep(tuple(batch))
+        fresh = state.to_share(step)
+        state.prepare(step)
+        request = len(PrepareStep(tuple(fresh)).to_bytes())
+        costs.prepare(tally, len(step.to_bytes()), request, setting(SIZES), schedule.next(fresh))
+    engine_costs.end(tally, len(EndStep().to_bytes()))
+    compare(tally, [network.traffic(party) for party in range(parties)])
