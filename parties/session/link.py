@@ -68,7 +68,7 @@ class Link:
         self.heard_at = loop.time()
         self.ended = False
         self._loop, self._channel, self._hub, self._reading = loop, channel, hub, reading
-        self._listed = False
+        self._listed = self._farewell = False
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)
         self._control: deque[bytes] = deque()
@@ -241,6 +241,8 @@ class Link:
         if header is None:
             self._header = header = frames.parse(self._raw)
             if header.kind is Kind.DATA:
+                if self._farewell:
+                    raise BadFrame("a message after its BYE")
                 with self._lock:
                     self._granted -= header.length + FRAME_COST
                     self._unread += header.length + FRAME_COST
@@ -265,6 +267,7 @@ class Link:
                 self._may_send = min(self._may_send + frames.parse_credit(bytes(self._body)), 1 << 40)
             self._pump()
         elif header.kind is not Kind.PING:
+            self._farewell |= header.kind is Kind.BYE  # known at once, whichever thread tells the session
             self._reading.tell(self._heard, header.kind, bytes(self._body))
 
     def _heard(self, kind: Kind, payload: bytes) -> None:
