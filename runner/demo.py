@@ -4,6 +4,9 @@ The data: R. Fair's survey of 6,366 married women (statsmodels' `fair`, public d
 by name; one row, one person. The rows are dealt at random to three custodians, each of which gets a file of its own and a
 process of its own; from there on everything is as in any run on one machine. Only a demo can compare the result with the
 real rows, since only here somebody holds them all: the comparison is marked so in the report.
+
+With --vertical the columns are split instead: a counselling service and a register hold different answers of overlapping
+women, and a third party without data computes with them. What the table is compared with is the women that both hold.
 """
 
 from __future__ import annotations
@@ -24,23 +27,22 @@ EDUCATION = {9: "grade school", 12: "high school", 14: "some college", 16: "coll
              20: "advanced degree"}
 OCCUPATION = ("student", "farming or unskilled", "white-collar", "teacher, nurse, artist, skilled", "managerial", "professional")
 
-STUDY = """\
+HEAD = """\
 # The study of `python -m runner demo`: every party holds this same file. `python -m runner init DIR` writes one with comments.
 
 [study]
-name = "fair-survey-demo"
+name = "{name}"
 algorithm = "aim"
 backend = "replicated"
-partition = "horizontal"
+partition = "{partition}"
 
 [privacy]
 epsilon = 1.0
 delta = 1e-6
 adjacency = "add-remove"
 max_rows = 10000
-unit = "row"
 
-[workload]
+{alignment}[workload]
 degree = 2
 
 [aim]
@@ -66,8 +68,20 @@ PARTY = """
 [[party]]
 name = "{name}"
 address = "127.0.0.1:{port}"
-data = "{name}.csv"
 """
+ALIGNMENT = """\
+[alignment]                # how the two tables are joined: nobody learns who is in both
+method = "psu"
+id = "person"
+population = "intersection"
+
+"""
+HOLDINGS = {"counsel": ("marriage", "years_married", "children", "religious", "affair"),
+            "register": ("age", "education", "occupation", "husband_occupation")}
+"""The vertical demo's owners and their columns."""
+THIRD = "third"
+HELD = 0.85
+"""The share of the women that each owner holds, at random."""
 
 
 def survey() -> pd.DataFrame:
@@ -89,24 +103,53 @@ def survey() -> pd.DataFrame:
     })
 
 
-def prepare(directory: Path, ports: tuple[int, int, int]) -> Path:
-    """Write the study and the three custodians' files into `directory`; returns the study's path."""
+def prepare(directory: Path, ports: tuple[int, int, int], vertical: bool = False) -> Path:
+    """Write the study and the custodians' files into `directory`; returns the study's path."""
+    tables = split() if vertical else dealt()
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, table in tables.items():
+        table.to_csv(directory / f"{name}.csv", index=False)
+    text = HEAD.format(
+        name="fair-survey-vertical-demo" if vertical else "fair-survey-demo", partition="vertical" if vertical else "horizontal",
+        alignment=ALIGNMENT if vertical else "", rating=json.dumps(RATING), religious=json.dumps(RELIGIOUS),
+        education=json.dumps(list(EDUCATION.values())), occupation=json.dumps(OCCUPATION))
+    for name, port in zip((*HOLDINGS, THIRD) if vertical else CUSTODIANS, ports, strict=True):
+        text += PARTY.format(name=name, port=port) + (f'data = "{name}.csv"\n' if name in tables else "")
+    study = directory / "study.toml"
+    study.write_text(text, encoding="utf-8")
+    return study
+
+
+def dealt() -> dict[str, pd.DataFrame]:
+    """Every woman at one of three custodians."""
     import numpy as np
 
     rows = survey()
     owner = np.random.default_rng(SPLIT_SEED).integers(len(CUSTODIANS), size=len(rows))
-    directory.mkdir(parents=True, exist_ok=True)
-    for number, name in enumerate(CUSTODIANS):
-        rows[owner == number].to_csv(directory / f"{name}.csv", index=False)
-    study = directory / "study.toml"
-    study.write_text(
-        STUDY.format(rating=json.dumps(RATING), religious=json.dumps(RELIGIOUS), education=json.dumps(list(EDUCATION.values())),
-                     occupation=json.dumps(OCCUPATION))
-        + "".join(PARTY.format(name=name, port=port) for name, port in zip(CUSTODIANS, ports, strict=True)), encoding="utf-8")
-    return study
+    return {name: rows[owner == number] for number, name in enumerate(CUSTODIANS)}
 
 
-def compare(directory: Path) -> dict[str, Any]:
+def split() -> dict[str, pd.DataFrame]:
+    """Most women at each of two owners, in another order, under identifiers that the two write differently."""
+    import numpy as np
+
+    rows, rng, tables = survey(), np.random.default_rng(SPLIT_SEED), {}
+    for name, columns in HOLDINGS.items():
+        held = rng.permutation(np.flatnonzero(rng.random(len(rows)) < HELD))
+        people = [f"W-{number:05}" if name == "counsel" else f" w-{number:05}" for number in held]
+        tables[name] = rows.iloc[held][list(columns)].assign(person=people)
+    return tables
+
+
+def real_rows(vertical: bool) -> pd.DataFrame:
+    """What the synthetic table stands for: everybody, or the women that both owners hold."""
+    if not vertical:
+        return survey()
+    counsel, register = (table.assign(person=table["person"].str.strip().str.upper()) for table in split().values())
+    return counsel.merge(register, on="person", validate="one_to_one")
+
+
+def compare(directory: Path, vertical: bool = False) -> dict[str, Any]:
     """What only a demo can say: the synthetic table in `directory` against the real rows, for the report's `comparison`."""
     import numpy as np
     import pandas as pd
@@ -116,7 +159,7 @@ def compare(directory: Path) -> dict[str, Any]:
 
     study = load(directory / "data" / "study.toml")
     domain = study.domain
-    real = _codes(survey(), domain)
+    real = _codes(real_rows(vertical), domain)
     synthetic = _codes(pd.read_csv(directory / "synthetic.csv", dtype={"children": str}), domain)
     rng = np.random.default_rng(0)
     shuffled = np.column_stack([rng.permutation(column) for column in real.T])
@@ -156,7 +199,7 @@ def _codes(table: pd.DataFrame, domain: Any) -> Any:
     return np.array(coded, dtype=np.int64).T
 
 
-def demo(out: Path) -> None:
+def demo(out: Path, vertical: bool = False) -> None:
     """Run the demo into `out` and say where its report is. Raises `CosynthError`."""
     import os
 
@@ -165,11 +208,11 @@ def demo(out: Path) -> None:
     from runner.report import render
 
     with claim(out):
-        study = prepare(out / "data", free_ports())
+        study = prepare(out / "data", free_ports(), vertical)
         # a demo's data is public: it has an account of its own, not one in the user's ledger
         os.environ.setdefault("COSYNTH_LEDGER", str((out / "data" / "ledger.db").resolve()))
     run = launch(study, out)
-    report = render(out, comparison=compare(out))
+    report = render(out, comparison=compare(out, vertical))
     print(f"done: {run['rows']:,} synthetic rows in {out / 'synthetic.csv'}\n"
           f"the study that was run: {study}\nopen the report in a browser: {report.resolve().as_uri()}")
 

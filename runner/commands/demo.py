@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpc_protocols.errors import UsageError
 from runner.commands import command
 
 if TYPE_CHECKING:
@@ -14,24 +13,23 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Three custodians share out 6,366 answers to a survey that people would not have given by name
-(R. Fair's, from statsmodels), and make one synthetic table of all of them on this machine. Ends by
-saying where the report is. Takes less than a minute and needs no network.
+(R. Fair's, from statsmodels), and make one synthetic table of all of them on this machine. With
+--vertical two owners hold different columns of overlapping people instead, and a third party computes
+with them. Ends by saying where the report is. Takes less than a minute and needs no network.
 """
 
 
 def add(commands: Commands) -> None:
     """Declare the command."""
     parser = command(commands, "demo", run, help="see it work: real data, three parties, this machine", description=DESCRIPTION,
-                     examples="  python -m runner demo\n  python -m runner demo --out somewhere-else\n")
+                     examples="  python -m runner demo\n  python -m runner demo --vertical --out somewhere-else\n")
     parser.add_argument("--out", metavar="DIR", type=Path, default=Path("cosynth-demo"),
                         help="where the results go (default: %(default)s)")
-    parser.add_argument("--vertical", action="store_true", help="custodians hold different columns (not in this version)")
+    parser.add_argument("--vertical", action="store_true", help="two owners hold different columns of overlapping people")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    if arguments.vertical:
-        raise UsageError("demo --vertical is not in this version yet; run `python -m runner demo`.")
     from runner.demo import demo
 
-    demo(arguments.out)
+    demo(arguments.out, arguments.vertical)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runner.report.words import listed, spelled
+from runner.report.words import listed, plain, spelled
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,9 @@ def _about(alignment: Mapping[str, Any], owners: int) -> str:
         return (f"Row by row, the {spelled(owners)} owners’ tables are about the same records in the same order; that was agreed "
                 "beforehand and is not checked. The synthetic rows stand for these records.")
     if alignment["population"] == "intersection":
-        return (f"The synthetic rows stand for the records that all {spelled(owners)} owners hold. A record that one of them "
-                "lacks counted nowhere, not even in marginals of a single owner’s columns.")
+        whole = "both owners" if owners == 2 else f"all {spelled(owners)} owners"
+        return (f"The synthetic rows stand for the records that {whole} hold. A record that one of them lacks counted nowhere, "
+                "not even in marginals of a single owner’s columns.")
     return ("The synthetic rows stand for every record that at least one owner holds. Where an owner lacks a record, its columns "
             "are missing there, by the same code as a value that is missing in the owner’s own data.")
 
@@ -62,7 +63,7 @@ def _about(alignment: Mapping[str, Any], owners: int) -> str:
 def _size(alignment: Mapping[str, Any]) -> str:
     if alignment["method"] == "row-order":
         return "How many they are, this page tells only with noise."
-    which = "are common to all" if alignment["population"] == "intersection" else "there are in all"
+    which = "these are" if alignment["population"] == "intersection" else "there are in all"
     return (f"How many {which}, this page tells only with noise; which ones, nobody learned: of no record of its own does an "
             "owner know whether another holds it too.")
 
@@ -103,7 +104,7 @@ def _learned(facts: Mapping[str, Any], alignment: Mapping[str, Any], noisy: bool
     for view in alignment["views"]:
         name = view["name"]
         told = _told(alignment["via"], name in owners, name in computing, len(owners), noisy)
-        found.append((name, " and ".join(filter(None, ("owner" * (name in owners), "computes" * (name in computing)))), told,
+        found.append((name, ", ".join(filter(None, ("owner" * (name in owners), "computes" * (name in computing)))), told,
                       float(view["epsilon"]), float(view["delta"])))
     return found
 
@@ -133,6 +134,6 @@ def _note(alignment: Mapping[str, Any], noisy: bool) -> str:
         return "Nobody learned a size that is not its own."
     view = next(view for view in alignment["views"] if view["sizes"])
     size = view["sizes"][0]
-    return (f"Each noisy size hides any one record up to epsilon {size['epsilon']:g} and delta {size['delta']:.2g}. What a party "
-            "was told adds to what everybody reads here: the last two columns hold for everything that the party has seen. "
-            "Recipients of the results have seen no size: for them the promise above holds as it stands.")
+    return (f"Each noisy size hides any one record up to ε = {plain(size['epsilon'])} and δ = {plain(size['delta'], 2)}. What a "
+            "party was told adds to what everybody reads here: its ε and δ hold for everything that it has seen. Recipients of "
+            "the results have seen no size: for them the promise above holds as it stands.")

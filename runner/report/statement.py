@@ -35,11 +35,11 @@ def statement(facts: Mapping[str, Any]) -> Statement:
     """What run.json allows to be said."""
     privacy = facts["privacy"]
     declared = (facts.get("public_study") or {}).get("privacy", {}).get("unit", privacy["unit"])
-    thing = "row" if declared == "row" else "identifier" if "identifier" in declared else "unit"
+    thing = "row" if declared == "row" else "record" if "identifier" in declared else "unit"
     return Statement(headline=_headline(facts), warnings=_warnings(facts), thing=thing, promise=_promise(privacy, thing),
                      guess=_guess(privacy, thing),
                      adjacency=_adjacency(privacy["adjacency"], "alignment" in facts), unit=_unit(declared),
-                     threat=_THREATS.get(facts["backend"], _OTHER), learned=_learned(facts))
+                     threat=_threat(facts), learned=_learned(facts))
 
 
 def _headline(facts: Mapping[str, Any]) -> str:
@@ -92,12 +92,11 @@ def _guess(privacy: Mapping[str, Any], thing: str) -> str:
 
 def _adjacency(kind: str, vertical: bool) -> str:
     if vertical and kind == "add-remove":
-        return ("Add or remove: two collections of data are neighbours when one is the other without everything that the owners "
-                "hold under one identifier. How many records an owner holds, and how many are in common, is protected too.")
+        return ("Add or remove: two collections of data are neighbours when one is the other without one record, at all the "
+                "owners that hold it. How many records an owner holds, and how many are in common, is protected too.")
     if vertical and kind == "replace":
-        return ("Replace: two collections of data are neighbours when they differ in the values that the owners hold under one "
-                "identifier. Which identifiers an owner holds is the same in both, so it is not protected by the promise; it is "
-                "released to nobody all the same.")
+        return ("Replace: two collections of data are neighbours when they differ in the values of one record. Which records an "
+                "owner holds is the same in both, so the promise does not protect it; nobody is told all the same.")
     if kind == "add-remove":
         return ("Add or remove: two collections of data are neighbours when one is the other with the rows of one unit taken "
                 "away. How many rows each party holds is protected too.")
@@ -113,8 +112,8 @@ def _unit(declared: Any) -> str:
                 "and more weakly for all of them together.")
     if isinstance(declared, Mapping) and "identifier" in declared:
         names = listed([f"“{name}”" for name in declared["identifier"]])
-        return (f"One identifier ({names}): everything that the owners hold under it. Somebody who appears under several "
-                "identifiers is several units, and the promise holds for each of them.")
+        return (f"One record: everything that the owners hold under one identifier ({names}). Somebody who appears under several "
+                "identifiers has several records, and the promise holds for each of them.")
     if not isinstance(declared, Mapping) or "id" not in declared:
         return str(declared)
     rows, custodians = declared.get("max_rows", 1), declared.get("max_custodians", 1)
@@ -139,11 +138,25 @@ _THREATS: Mapping[str, tuple[str, ...]] = {
         "None that could help: the one process that ran everything saw all the data and all the noise. What is promised here "
         "holds towards those who see only what was released.",),
 }
+_THREATS_VERTICAL = (
+    _SEMI_HONEST,
+    "At most one of the three computing parties is corrupted, together with any number of recipients and contributors. Two "
+    "computing parties that pool what they hold can reconstruct every owner’s columns, record by record.",
+    "The noise is drawn inside the protocol: no party knows any part of it, so nobody can subtract it.",
+    "Not covered: a computing party that departs from the protocol, an owner that lies about its own data (it can spoil the "
+    "table; with impossible values it can also make a choice of marginal depend on somebody else’s record by more than is "
+    "charged; with identifiers of others it can put their records into the table), and what a party’s own computer gives away.")
 _OTHER = (
     _SEMI_HONEST,
     "How many of the computing parties may pool what they hold before the data is exposed depends on the backend; its "
     "documentation says it.",
     _DISHONEST)
+
+def _threat(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    if facts["backend"] == "replicated" and "alignment" in facts:
+        return _THREATS_VERTICAL
+    return _THREATS.get(facts["backend"], _OTHER)
+
 
 _RELEASED = ("The synthetic table, the model, the noisy measurements, which columns were measured and in what order, and "
              "this report")

@@ -68,7 +68,7 @@ def test_the_main_help_tells_the_sequence_and_the_exit_codes(run: Run) -> None:
 
 @pytest.mark.parametrize(("arguments", "words"), [
     ([], "COMMAND"), (["runn"], "invalid choice"), (["run"], "STUDY"), (["run", "x.toml", "--nonsense"], "--nonsense"),
-    (["bench", "selec"], "did you mean"), (["audit"], "`audit`"), (["demo", "--vertical"], "--vertical"),
+    (["bench", "selec"], "did you mean"), (["audit"], "`audit`"), (["demo", "--vertically"], "--vertically"),
     (["run", "x.toml", "--resume"], "--resume is not in this version yet"), (["run", "x.toml", "--private", "p"], "--party NAME"),
     (["check", "x.toml", "--connect"], "--party NAME"), (["report", "nowhere"], "nowhere"),
     (["query", "nowhere", "x"], "nowhere"), (["sample", "nowhere", "--rows", "-1"], "--rows"),
