@@ -187,6 +187,7 @@ class _Party:
                 journal.alignment(event, inputs)
             self._custodian.begin(event)
 
+        self._meter.mark("input")
         self._observe("align", "started", owners=len(owned.owners), via=via_of(self._study))
         with Account(record, wire.session_id, owned) as account:
             data = join(self._study, owned, wire.fork("align"), self._digest, self._custodian.records, account)

@@ -16,18 +16,23 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from runner.forecast.joining import Joining, joining
 from runner.study import ADAPTIVE, Study
+from runner.summary import alignment_facts
 from runner.synthesis import plan_of, row_limit, setting_of, synthesize
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
+    from synth.plan import Plan
 
 NETWORKS = {"this machine": (0.0004, 4e8), "LAN": (0.001, 1e8), "WAN": (0.04, 1.2e7)}
 """Seconds of one round, bytes per second."""
 START_S = 2.0
 SIGN_S, NOISE_S = 60e-9, 0.8e-6
 """CPU seconds of a party per compared cell and per noisy cell, while others run on the same machine (`engine.md` 1)."""
-PROCESS_MB, CELL_BYTES, ROW_BYTES = 190, 64, 40
+PRODUCT_S = 1e-9
+"""The same per product of two numbers in a table over two owners' columns."""
+PROCESS_MB, CELL_BYTES, ROW_BYTES, IDENTIFIER_BYTES, WAVE_MB = 190, 64, 40, 250, 40
 COUNTERS_BYTES, COUNTERS_ROUNDS = 1200, 5
 """At the start all parties assemble; at the end the leader hands out the release and everybody's counters."""
 
@@ -59,6 +64,7 @@ class Forecast:
     memory_mb: int
     time_s: dict[str, float]
     oversized: tuple[tuple[str, ...], ...]
+    joining: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """JSON-able form."""
@@ -73,9 +79,13 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
     plan = plan_of(study)
     custodians = [party for party in study.parties if party.data is not None] or list(study.parties)
     assumed, source = _rows(study, rows)
+    joined = None if study.alignment is None else joining(study, assumed)
     limit = min(assumed, len(custodians) * study.privacy.max_rows)
+    if joined is not None:
+        custodians = [party for party in study.parties if party.name in joined.owned.owners]
+        assumed, limit = joined.records, joined.population
     oracle = Rehearsal(setting_of(study, len(custodians), os.urandom(32)), InventedTable(study.domain.sizes, limit),
-                       len(study.contributing))
+                       len(study.contributing), joined.split if joined is not None else None)
     fits: list[float] = []
     began = time.process_time()
 
@@ -95,7 +105,13 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
     sent[1] += (len(sent) - 1) * (handed + COUNTERS_BYTES)
     rounds, total = oracle.tally.rounds + COUNTERS_ROUNDS, sum(sent)
     replicated = study.backend == "replicated"
-    work = busy + replicated * (oracle.signs * SIGN_S + oracle.noise * NOISE_S)
+    work = busy + replicated * (oracle.signs * SIGN_S + oracle.noise * NOISE_S + oracle.products * PRODUCT_S)
+    memory = PROCESS_MB + (CELL_BYTES * oracle.shared_cells + ROW_BYTES * len(study.domain) * assumed) / 2**20
+    if joined is not None and replicated:
+        sent = [own + joined.cost.sent.get(number, 0) for number, own in enumerate(sent)]
+        rounds, total = rounds + joined.cost.rounds, sum(sent)
+        work += max(joined.cost.seconds.values(), default=0.0)
+        memory += WAVE_MB + IDENTIFIER_BYTES * assumed / 2**20
     return Forecast(
         study.name, study.algorithm, study.backend, assumed, source,
         privacy={"epsilon": float(study.privacy.epsilon), "delta": float(study.privacy.delta), "rho": float(plan.budget.rho_cap),
@@ -106,11 +122,19 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
         range=_range(study, plan.rounds, oracle.marks, rounds, total, len(release.selected)) if replicated else {},
         parties=tuple(PartyForecast(party.name, "compute" if party.compute else "contribute", sent[number] * replicated)
                       for number, party in enumerate(study.numbered)),
-        memory_mb=round(PROCESS_MB + (CELL_BYTES * oracle.shared_cells + ROW_BYTES * len(study.domain) * assumed) / 2**20
-                        + 8 * study.settings.max_model_mb),
+        memory_mb=round(memory + 8 * study.settings.max_model_mb),
         time_s={name: round(START_S + work + replicated * (rounds * latency + total / bandwidth), 1)
                 for name, (latency, bandwidth) in NETWORKS.items() if replicated or name == "this machine"},
-        oversized=plan.oversized)
+        oversized=plan.oversized, joining=None if joined is None else _joining(study, plan, joined))
+
+
+def _joining(study: Study, plan: Plan, joined: Joining) -> dict[str, Any]:
+    """What is assumed and known about joining the owners' records; what it costs, and what it tells the parties."""
+    cost = joined.cost
+    return {**alignment_facts(study, plan, joined.owned), "presumed": list(joined.presumed), "records": joined.records,
+            "common_table": joined.split.rows, "population_rows": joined.population, "rounds": cost.rounds,
+            "bytes_sent": sum(cost.sent.values()), "seconds": round(max(cost.seconds.values(), default=0.0), 2),
+            "false_merges": cost.false_merges}
 
 
 def _range(study: Study, rounds: tuple[int, int], marks: list[tuple[int, int]], all_rounds: int, all_bytes: int,
@@ -125,7 +149,7 @@ def _range(study: Study, rounds: tuple[int, int], marks: list[tuple[int, int]], 
 
 
 def _rows(study: Study, given: int | None) -> tuple[int, str]:
-    """A guess at the number of rows of all custodians together, and where it is from."""
+    """A guess at the number of rows of all custodians together (vertical: of each owner), and where it is from."""
     if given is not None:
         return given, "--rows"
     if study.settings.synthetic_rows is not None:
@@ -133,7 +157,7 @@ def _rows(study: Study, given: int | None) -> tuple[int, str]:
     tables = [party.data.path for party in study.parties if party.data is not None and party.data.path is not None]
     here = [count for path in tables if path.is_file() and (count := _count(path)) is not None]
     if here and sum(here):
-        total = sum(here) * len(tables) / len(here)
+        total = sum(here) * (1 if study.alignment is not None else len(tables)) / len(here)
         step = 10 ** max(0, len(str(int(total))) - 2)
         return max(1, round(total / step) * step), "the tables on this machine, rounded; for your eyes only"
     return study.privacy.max_rows, "max_rows in the study, an upper bound; --rows gives a better guess"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from math import prod
 from typing import TYPE_CHECKING
 
 from mpc_protocols.functionality import Clique, Event, Handle, MarginalOracle, Setting
@@ -19,11 +20,15 @@ from mpc_protocols.replicated.answers import complete, encode
 from mpc_protocols.replicated.compared import ComparedCells, count_thirds
 from mpc_protocols.replicated.contribution import blocks
 from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, TotalStep
+from mpc_protocols.vertical import costs as vertical
+from mpc_protocols.vertical.schedule import Schedule
 from runner.forecast.invented import InventedTable
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from mpc_protocols.vertical.functionality import Partition
 
 
 class _Free:
@@ -37,16 +42,20 @@ class Rehearsal(MarginalOracle):
     """The ideal oracle, counting what three computing parties and `contributors` others would send.
 
     tally: clocks and bytes so far. marks: (rounds, bytes of all parties) after each measurement. shared_cells, signs, noise:
-    cells shared, cells compared over all selections, and cells' noise made, which the time of a run follows.
+    cells shared, cells compared over all selections, and cells' noise made, which the time of a run follows; products: of
+    two numbers, at each party, where columns are split.
     """
 
-    def __init__(self, setting: Setting, table: InventedTable, contributors: int) -> None:
+    def __init__(self, setting: Setting, table: InventedTable, contributors: int, split: Partition | None = None) -> None:
+        """split: of a vertical study's common table."""
         self.setting = setting
         self.tally = costs.Tally.of(3 + contributors)
         costs.pace(self.tally)
         self.shared_cells = 0
         self.signs = 0
         self.noise = 0
+        self.products = 0
+        self._schedule = None if split is None else Schedule(split, setting, 3)
         self.marks: list[tuple[int, int]] = []
         self._cells = ComparedCells()
         self._ideal = IdealOracle(setting, table.counts, _Free())
@@ -63,11 +72,22 @@ class Rehearsal(MarginalOracle):
     def prepare(self, cliques: Sequence[Clique]) -> list[Handle]:
         step = PrepareStep(tuple(cliques))
         fresh = self._ideal.state.to_share(step)
-        cells = [sum(map(self.setting.cells, fresh[block])) for block in blocks(self.setting, fresh)]
-        request = len(PrepareStep(tuple(fresh)).to_bytes()) if fresh else 0
-        costs.prepare(self.tally, len(step.to_bytes()), request, cells)
-        self.shared_cells += sum(cells)
+        self._share(len(step.to_bytes()), fresh)
         return self._ideal.prepare(cliques)
+
+    def _share(self, announced: int, fresh: Sequence[Clique]) -> None:
+        """Marginals are shared that were not before: counts travel, or the owners' columns are multiplied."""
+        request = len(PrepareStep(tuple(fresh)).to_bytes()) if fresh else 0
+        cells = [sum(map(self.setting.cells, fresh[block])) for block in blocks(self.setting, fresh)]
+        self.shared_cells += sum(cells)
+        if self._schedule is None or not fresh:
+            costs.prepare(self.tally, announced, request, cells)
+            return
+        work = self._schedule.next(fresh)
+        vertical.prepare(self.tally, announced, request, self.setting, work)
+        if work.plan is not None:
+            self.products += sum(work.plan.partition.rows * prod(work.plan.shape(group))
+                                 for group in work.plan.groups(ordered=False))
 
     def select(self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], weights: Sequence[Fraction],
                penalties: Sequence[Fraction], epsilon: Fraction) -> int:
@@ -115,12 +135,10 @@ class Rehearsal(MarginalOracle):
             return self._ideal.total(sigma2)
         # nothing is shared yet: the smallest column travels for it, with an agreement of its own (`replicated.party`)
         smallest = (min(self.setting.sizes, key=lambda column: self.setting.sizes[column]),)
-        cells = self.setting.cells(smallest)
-        costs.prepare(self.tally, announced, len(PrepareStep((smallest,)).to_bytes()), [cells])
+        self._share(announced, [smallest])
         costs.agreement(self.tally)
         costs.gaussian_noise(self.tally, sampler, 1)
         costs.opening(self.tally, 1)
-        self.shared_cells += cells
         return self._ideal.total(sigma2)
 
     def close(self) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from runner.check_vertical import POPULATIONS, WAYS
 from runner.forecast.predict import Forecast
+from runner.report.joined import told
 from runner.study import ADAPTIVE, Study
 
 ASKED = {
@@ -15,7 +19,8 @@ ASKED = {
 
 def words(study: Study, expected: Forecast) -> str:
     """The text that `plan` prints."""
-    return "\n".join([*_questions(study, expected), "", *_costs(study, expected), "", *_learns(study)])
+    return "\n".join([*_questions(study, expected), *_joined(study, expected), "", *_costs(study, expected), "",
+                      *_learns(study, expected)])
 
 
 def _questions(study: Study, expected: Forecast) -> list[str]:
@@ -35,8 +40,29 @@ def _questions(study: Study, expected: Forecast) -> list[str]:
                     for clique in expected.oversized]
 
 
+def _joined(study: Study, expected: Forecast) -> list[str]:
+    """How a vertical study joins its owners' records; nothing for a horizontal one."""
+    joining = expected.joining
+    if joining is None:
+        return []
+    way = WAYS[joining["via"]] if study.backend != "ideal" else "in the clear"
+    by = f" by {', '.join(joining['id'])}" if joining["id"] else ""
+    lines = [f"joining    records{by} {way}", f"population {POPULATIONS[joining['population']]}"]
+    for owner in joining["owners"]:
+        presumed = " (presumed: neither the study nor this machine says it)" if owner["name"] in joining["presumed"] else ""
+        lines.append(f"owner      {owner['name']}: {', '.join(owner['columns'])}{presumed}")
+    return lines
+
+
 def _costs(study: Study, expected: Forecast) -> list[str]:
+    joining = expected.joining
     lines = [f"for about {expected.rows:,} rows (from {expected.rows_from}):"]
+    if joining is not None:
+        half = "" if joining["method"] == "row-order" else ", half of them common to all"
+        lines = [f"for about {expected.rows:,} records at each owner (from {expected.rows_from}){half}:"]
+        if study.backend != "ideal":
+            lines.append(f"  joining    {joining['rounds']:,} rounds, {_bytes(joining['bytes_sent'])}, {joining['seconds']:.2g} "
+                         "s of computing; included below")
     if study.backend == "ideal":
         lines.append("  messages   none: the ideal backend runs in one process, and protects nothing")
     else:
@@ -56,19 +82,35 @@ def _bounds(study: Study, expected: Forecast) -> str:
     return f"; from {rounds[0]:,} to at most {rounds[1]:,} rounds, {_bytes(sent[0])} to {_bytes(sent[1])}"
 
 
-def _learns(study: Study) -> list[str]:
+def _learns(study: Study, expected: Forecast) -> list[str]:
+    joining = expected.joining
     if study.backend == "ideal":
         return ["who learns what", "  whoever can read this process learns every record"]
     computing = ", ".join(party.name for party in study.computing)
     return [
         "who learns what",
         f"  {computing} (they compute): the marginals that were chosen and their noisy counts, as they come; nothing",
-        "      else, as long as no two of them work together and all follow the protocol",
+        "      else" + (" but what joining tells (below)" if joining is not None else "") + ", as long as no two of them work "
+        "together and all follow the protocol",
         *([f"  {', '.join(party.name for party in study.contributing)}: which marginals are shared, and the result"]
           if study.contributing else []),
+        *([] if joining is None else _sizes(study, joining)),
         "  everybody, and whoever they give it to: synthetic table, model, noisy counts, report: what (epsilon, delta) covers",
-        "  nobody: another party's records, counts or number of rows; the noise",
+        "  nobody: another party's records, counts or number of rows; the noise" if joining is None else
+        "  nobody: another owner's records, or which of its own another owner holds; the noise",
     ]
+
+
+def _sizes(study: Study, joining: dict[str, Any]) -> list[str]:
+    """What joining tells each party, and what that adds to the study's claim."""
+    owners, noisy = [owner["name"] for owner in joining["owners"]], study.privacy.adjacency == "add-remove"
+    lines = []
+    for view in joining["views"]:
+        name = view["name"]
+        words = told(joining["via"], name in owners, study.party(name).compute, len(owners), noisy).replace("\u2019", "'")
+        sums = f"together with the results epsilon {view['epsilon']:.4g}, delta {view['delta']:.4g}" if view["sizes"] else ""
+        lines += [f"  {name}, from joining: {words}" + (";" if sums else ""), *([f"      {sums}"] if sums else [])]
+    return lines
 
 
 def _bytes(count: int) -> str:

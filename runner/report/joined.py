@@ -103,13 +103,13 @@ def _learned(facts: Mapping[str, Any], alignment: Mapping[str, Any], noisy: bool
     found = []
     for view in alignment["views"]:
         name = view["name"]
-        told = _told(alignment["via"], name in owners, name in computing, len(owners), noisy)
-        found.append((name, ", ".join(filter(None, ("owner" * (name in owners), "computes" * (name in computing)))), told,
+        heard = told(alignment["via"], name in owners, name in computing, len(owners), noisy)
+        found.append((name, ", ".join(filter(None, ("owner" * (name in owners), "computes" * (name in computing)))), heard,
                       float(view["epsilon"]), float(view["delta"])))
     return found
 
 
-def _told(via: str, owner: bool, computes: bool, owners: int, noisy: bool) -> str:
+def told(via: str, owner: bool, computes: bool, owners: int, noisy: bool) -> str:
     """Which sizes a party of this role is told by this protocol."""
     blurred = " with noise" if noisy else ""
     if via == "row-order":

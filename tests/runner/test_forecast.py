@@ -13,7 +13,10 @@ import pytest
 
 from runner.__main__ import main
 from runner.forecast.invented import InventedTable
+from tests.runner import split
+from tests.runner.processes import run
 from tests.runner.studies import STUDY, free_ports, write_study
+from tests.runner.test_vertical_runs import carry_out
 
 SIZES = {"a": 12, "b": 7, "c": 3, "d": 20, "e": 2}
 
@@ -86,3 +89,45 @@ def test_invented_marginals_are_marginals() -> None:
     assert wide.min() >= 0 and wide.sum() == x.sum() == y.sum() == 10_000
     # every cell is rounded by less than 1, a sum over k cells in a row by less than 1, over k scattered ones by less than k
     assert np.abs(cube.sum((1, 2)) - x).max() <= 1 and np.abs(cube.sum((0, 2)) - y).max() <= 12
+
+
+@pytest.mark.parametrize("variant", ["merge3", "helper", "outside"])
+def test_plan_predicts_a_vertical_run(tmp_path: Path, variant: str) -> None:
+    """The real traffic stands in private logs only. Lists and overlap are as assumed; what is selected is not."""
+    changes = [("merge3", variant)] if variant == "helper" else []
+    held = {"north": range(300), "south": range(150, 450)}
+    kwargs: dict[str, Any] = {}
+    if variant == "outside":  # two owners that only contribute; a union
+        changes = [('population = "intersection"', 'population = "union"'), ('"replace"', '"add-remove"')]
+        held = {"east": held["north"], "hill": held["south"]}
+        kwargs = {"own": dict(zip(held, split.TWO.values(), strict=True)), "parties": 5,
+                  "party": dict.fromkeys(("north", "south", "west"), "compute = true")}
+    trial = split.write(tmp_path / "study", count=450, held=held, changes=changes, **kwargs)
+    plan = run("plan", trial.path, "--rows", 300, "--json", ledger=tmp_path / "l", scratch=tmp_path / "p")
+    assert plan.code == 0, plan
+    expected = json.loads(plan.output)
+    finished = carry_out(tmp_path, trial)
+    phases = {party: {phase["name"]: phase["bytes_sent"] for phase in finished.whole(party)} for party in trial.names}
+    for party in expected["parties"]:
+        counted = sum(phases[party["name"]].values())
+        assert 0.75 < party["bytes_sent"] / counted < 1.35, (party, phases[party["name"]])
+    joining = expected["joining"]
+    aligned = sum(sent["align"] for sent in phases.values())
+    assert 0.95 < joining["bytes_sent"] / aligned < 1.05 and joining["records"] == 300
+    assert joining["views"] == finished.run["alignment"]["views"] and joining["owners"] == finished.run["alignment"]["owners"]
+    rounds = max(phase["rounds"] for phase in finished.whole("west") if phase["name"] == "align")
+    assert abs(joining["rounds"] - rounds) <= max(3, 0.1 * rounds)
+
+
+def test_plan_presumes_what_only_private_files_say(tmp_path: Path) -> None:
+    """No party's data or columns are in the study: columns are dealt out, and the text says so."""
+    trial = split.write(tmp_path, changes=[('adjacency = "replace"', 'adjacency = "add-remove"')])
+    trial.path.write_text("".join(line for line in trial.path.read_text().splitlines(keepends=True)
+                                  if not line.startswith("data = ")))
+    end = run("plan", trial.path, "--rows", 5000, ledger=tmp_path / "l", scratch=tmp_path / "p")
+    assert end.code == 0, end
+    for words in ("records by person inside the three-party computation (merge3)", "north: age, income, sick (presumed",
+                  "for about 5,000 records at each owner (from --rows), half of them common to all", "joining    ",
+                  "west, from joining: the lengths of the owners' lists", "together with the results epsilon ",
+                  "nobody: another owner's records, or which of its own another owner holds"):
+        assert words in end.output, words

@@ -46,11 +46,15 @@ class Finished:
             found += [(noisy - count, sigma) for noisy, count in zip(measured["values"], true, strict=True)]
         return found
 
-    def traffic(self, party: str, phase: str) -> dict[str, Any]:
-        """What a party's private log says of a phase."""
+    def whole(self, party: str) -> list[dict[str, Any]]:
+        """The phases as a party's private log has them, with nothing withheld."""
         text = (self.out / "parties" / party / "private.log").read_text()
-        phases = ast.literal_eval(re.findall(r"by phase: (\[.*\])", text)[-1])
-        return next(entry for entry in phases if entry["name"] == phase)
+        found: list[dict[str, Any]] = ast.literal_eval(re.findall(r"by phase: (\[.*\])", text)[-1])
+        return found
+
+    def traffic(self, party: str, phase: str) -> dict[str, Any]:
+        """What the private log says of one phase."""
+        return next(entry for entry in self.whole(party) if entry["name"] == phase)
 
 
 def carry_out(directory: Path, trial: split.Trial) -> Finished:
