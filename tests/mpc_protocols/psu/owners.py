@@ -119,4 +119,4 @@ def safe_prime(bits: int) -> int:
 
 
 SAFE_PRIME = (1 << 256) + 230_191
-"""safe_prime(256), which takes seconds to find (asserted in `test_group`)."""
+"""What safe_prime(256) takes seconds to find (that it is one: `test_group`)."""

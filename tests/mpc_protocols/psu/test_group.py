@@ -15,7 +15,7 @@ from mpc_protocols.psu.hashing import digest, expander, names, row_names
 from mpc_protocols.psu.randomness import below, permutation
 from mpc_protocols.psu.residues import RFC3526_2048, Residues, jacobi
 from mpc_protocols.psu.ristretto import Ristretto255
-from tests.mpc_protocols.psu.owners import SAFE_PRIME, safe_prime, small_residues
+from tests.mpc_protocols.psu.owners import SAFE_PRIME, small_residues
 
 MULTIPLES = [
     "e2f2ae0a6abc4e71a884a961c500515f58e30b6aa582dd8db6a65945e08d2d76",
@@ -255,4 +255,6 @@ def test_below() -> None:
 
 
 def test_the_tests_own_prime() -> None:
-    assert safe_prime(256) == SAFE_PRIME
+    """Fermat tests to several bases of p and (p - 1) / 2, as the search for one makes them."""
+    assert SAFE_PRIME >> 256 == 1 and SAFE_PRIME % 4 == 3
+    assert all(pow(b, n - 1, n) == 1 for n in (SAFE_PRIME, SAFE_PRIME >> 1) for b in (2, 3, 5, 7, 11))
