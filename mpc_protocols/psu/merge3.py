@@ -174,15 +174,10 @@ class ComputingParty:
 
     def _size(self, side: int, payload: bytes) -> int:
         """An announced size that is allowed."""
-        name, owners = self.context.owners[side].name, len(self.context.owners)
         if len(payload) < COUNT_BYTES:
-            raise ProtocolAborted(f"Party {name} announced no size; the alignment was stopped.")
+            raise ProtocolAborted(f"Party {self.context.owners[side].name} announced no size; the alignment was stopped.")
         count = int.from_bytes(payload[:COUNT_BYTES], "big")
-        due = list_size(self.spec, side, owners)
-        least, most = (self.spec.min_size, longest_list(self.spec, owners)) if due is None else (due, due)
-        if not least <= count <= most:
-            raise ProtocolAborted(f"Party {name} announced a list of {count} entries where {least} to {most} are allowed; "
-                                  "the alignment was stopped.")
+        check_size(self.spec, self.context, side, count, self.context.owners[side].name)
         return count
 
     def _check_kinds(self, codes: Sequence[bytes]) -> None:
@@ -236,6 +231,8 @@ def contribute(wire: Wire, own: Keys, kinds: Sequence[str], spec: AlignmentSpec,
     tables = [bytes(wire.receive(peer, DIGEST_BYTES)) for peer in range(3)]
     told = np.frombuffer(wire.receive(teller, COUNT_BYTES * (len(context.owners) + 1)), ">u8").tolist()
     sizes, count = told[:-1], told[-1]
+    for side, announced in enumerate(sizes):
+        check_size(spec, context, side, announced, context.name(teller))
     if sizes[context.side(wire.me) or 0] != size or not len(np.unique(own.words)) <= count <= sum(sizes):
         raise ProtocolAborted(f"Party {context.name(teller)} announced a union that does not fit the sets; the alignment was "
                               "stopped.")
@@ -252,6 +249,15 @@ def contribute(wire: Wire, own: Keys, kinds: Sequence[str], spec: AlignmentSpec,
         if said != table:
             raise ProtocolAborted(f"Party {context.name(peer)} did not arrive at the same union; the alignment was stopped.")
     return Alignment(count, recognised(own, received, union, len(context.owners)), table)
+
+
+def check_size(spec: AlignmentSpec, context: Context, side: int, count: int, teller: str) -> None:
+    """Abort unless the study allows an owner a list of `count` entries; before anything is allocated for it."""
+    due = list_size(spec, side, len(context.owners))
+    least, most = (spec.min_size, longest_list(spec, len(context.owners))) if due is None else (due, due)
+    if not least <= count <= most:
+        raise ProtocolAborted(f"Party {teller} announced a list of {count} entries where {least} to {most} are allowed; "
+                              "the alignment was stopped.")
 
 
 def holders(index: int) -> tuple[int, int, int]:

@@ -195,6 +195,8 @@ def test_what_contributors_are_told() -> None:
     assert any("announced a union that does not fit" in s
                for s in spoilt((3, 0), teller, 3, {1: lambda p: p[:-8] + (1 << 60).to_bytes(8, "big")}))
     assert any("announced a union that does not fit" in s for s in spoilt((3, 0), teller, 3, {1: size(5)}))
+    assert any("Party east announced a list of 18446744073709551615 entries where 0 to 100000 are allowed" in s
+               for s in spoilt((3, 0), teller, 3, {1: size(2**64 - 1)}))
     assert any("did not arrive at the same union" in s for s in spoilt((3, 0), teller, 3, {2: flipped}))
     assert any("Party north did not arrive" in s for s in spoilt((3, 0), other, 3, {0: flipped}))
     assert any("did not return this party's own records" in s for s in spoilt((3, 0), other, 3, {1: flipped}))
