@@ -35,8 +35,7 @@ _LIFT_BYTES, _LIFT_ROUNDS = 36, 8
 
 def make_plan(partition: Partition, sizes: Mapping[str, int], computing: int, tables: Sequence[Clique], everyone: bool) -> Plan:
     """The plan of these tables. everyone: memberships are needed besides (union, the first time)."""
-    plans = [_cheapest(partition, sizes, computing, tables, everyone, element)
-             for element in (2, 4)]
+    plans = [_cheapest(partition, sizes, computing, tables, everyone, element) for element in (2, 4)]
     lifts = max(1, -(-partition.rows // NARROW_ROWS))
     costs = [estimate(plan) + (plan.element == 2) * lifts * (_LIFT_BYTES * plan.cells() + _LIFT_ROUNDS * ROUND) for plan in plans]
     best = plans[costs.index(min(costs))]

@@ -29,8 +29,10 @@ end. A party is Q for one component and H for another, and the permutations of t
 What each receives is uniform, whatever the data (semi-honest, one of three corrupted; assumption `prg`):
     Q       lacks the key O-H: sigma is a uniform permutation to it and pi fixed, so delta is uniform; J has no element twice, so
             delta' is a uniform injection; the arrays are masked by s and s', used once, independent of sigma and sigma'
-    O       lacks the key Q-H: D is masked by r, which is otherwise seen only under s'
+    O       lacks the key Q-H: D is masked by r, and nothing else that it receives depends on r
     H       receives nothing
+A contributor O together with one corrupted party learns no more: with Q it can take s off rho[sigma], with H it can take r off
+D, but rho and all else in them is what Q and H hold; with the third party D stays masked by r.
 Permutations are exactly uniform (`replicated.shuffle`).
 """
 
