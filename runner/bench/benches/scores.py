@@ -1,4 +1,8 @@
-"""What a selection is made of: sum |x - c| of every candidate, x secret, c public (`replicated.absolute`)."""
+"""What a selection is made of: sum |x - c| of every candidate, x secret, c public (`replicated.absolute`).
+
+Measured as in any selection of a run but the first that compares a cell: the shared bits of x, (k-1)/2 bits a cell and party, are
+made in the preparation, once.
+"""
 
 from __future__ import annotations
 
