@@ -19,13 +19,16 @@ import os
 import selectors
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from parties.session.inbox import Inbox, Message
 
 PAUSE_S = 0.003
 """How long after a thread's last reading the loop reads again: bytes that come then wait that long, in the kernel."""
+_LONGEST_S = 0.024  # between two looks at a thread that still waits: then the same, after a wait of this length or more
 
 
 class Readable(Protocol):
@@ -50,6 +53,8 @@ class Reading:
         self._open = True
         self._by_loop = False
         self._read_at = 0.0
+        self._pause = PAUSE_S
+        self._untold: deque[Callable[[], None]] = deque()
 
     def add(self, descriptor: int, link: Readable) -> None:
         """Read this link from now on, and what may wait inside its TLS object already."""
@@ -70,11 +75,15 @@ class Reading:
         self._by_loop = True
 
     def tell(self, function: Callable[..., None], *arguments: object) -> None:
-        """Call a function of the session's, in the loop's thread."""
-        if threading.get_ident() == self._thread:
+        """Call a function of the session's, in the loop's thread, in the order of these calls."""
+        if threading.get_ident() == self._thread and not self._untold:
             function(*arguments)
         else:
-            self._loop.call_soon_threadsafe(function, *arguments)
+            self._untold.append(partial(function, *arguments))
+            self._loop.call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        self._untold.popleft()()
 
     def wait(self, inbox: Inbox) -> Message | None:
         """The inbox's next message, read by this thread unless another one reads. Call `ring` to wake it after a None."""
@@ -126,16 +135,16 @@ class Reading:
 
     def _watch(self) -> None:
         """The gate is closed: open it when no thread has read for a while."""
-        pause = PAUSE_S
+        self._pause = min(2 * self._pause, _LONGEST_S)
         if self._role.acquire(blocking=False):
             try:
-                pause = self._read_at + PAUSE_S - time.monotonic()
-                if pause <= 0:
+                self._pause = max(self._read_at + PAUSE_S - time.monotonic(), PAUSE_S / 2)
+                if time.monotonic() >= self._read_at + PAUSE_S:
                     self._gate.register(self._ready, selectors.EVENT_READ)
                     self._open = True
             finally:
                 self._role.release()
         if not self._open:
-            self._loop.call_later(max(pause, PAUSE_S / 2), self._watch)
+            self._loop.call_later(self._pause, self._watch)
         elif self._more:
             self._loop.call_soon(self._loop_reads)

@@ -315,7 +315,7 @@ class _Session(Generic[T]):
         self._agreement.greet(number)
 
     def inbox(self, peer: int, stream: int) -> Inbox:
-        if not self._agreement.ready(peer) or peer in self._byes:
+        if not self._agreement.ready(peer):
             raise BadFrame("a message out of turn")
         return self._party.inbox(peer, stream)
 

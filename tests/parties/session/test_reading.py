@@ -117,3 +117,26 @@ def test_the_bell_wakes_who_waits_and_keeps_nobody_busy(waiting: bool) -> None:
         began = time.process_time()
         time.sleep(0.2)
         assert time.process_time() - began < 0.1
+
+
+def test_what_is_told_keeps_its_order() -> None:
+    """What the loop finds out after a thread did is told after it, even before the loop has come to the first."""
+    with running() as (reading, _, loop):
+        told: list[tuple[int, int]] = []
+        done = threading.Event()
+
+        def note(number: int) -> None:
+            told.append((number, threading.get_ident()))
+            if number == 3:
+                done.set()
+
+        def in_loop() -> None:
+            other = threading.Thread(target=lambda: [reading.tell(note, number) for number in (0, 1)])
+            other.start()
+            other.join()  # told while the loop is here
+            reading.tell(note, 2)
+            reading.tell(note, 3)
+
+        reading.tell(in_loop)
+        assert done.wait(5)
+        assert told == [(number, loop) for number in range(4)]
