@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from mpc_protocols.wire import Wire
     from parties.records import Records
 
+STARTED, ABORTED = "alignment.started", "alignment.aborted"
+"""What an alignment puts on record beside its releases (`psu.md` 3)."""
 MOST_IDENTIFIERS = 1 << 28
 """The longest list of an alignment (`AlignmentSpec`)."""
 
@@ -142,7 +144,7 @@ class Account:
     def __enter__(self) -> Account:
         from mpc_protocols.functionality import Event
 
-        self._record(Event("alignment.started", Fraction(0), Fraction(0), {"owners": list(self._owned.owners)}), self._session)
+        self._record(Event(STARTED, Fraction(0), Fraction(0), {"owners": list(self._owned.owners)}), self._session)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -152,7 +154,7 @@ class Account:
 
         code = error.exit_code if isinstance(error, CosynthError) else 1
         with suppress(BudgetRefused):  # the cause of the abort is what there is to tell
-            self._record(Event("alignment.aborted", Fraction(0), Fraction(0), {"code": code}), self._session)
+            self._record(Event(ABORTED, Fraction(0), Fraction(0), {"code": code}), self._session)
 
 
 def join(study: Study, owned: Ownership, wire: Wire, study_digest: bytes, records: Records | None,

@@ -7,7 +7,6 @@ Nothing is sent, released or charged. Names and places of this party's own data 
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -148,8 +147,8 @@ def _certificates(study: Study, party: Party, own: Private) -> Iterator[Finding]
             yield _valid(path, party if path == files.cert else None)
         _key_fits(files.cert, files.key)
         yield fine(f"{files.key} is the certificate's key")
-        if os.name == "posix" and files.key.stat().st_mode & 0o077:
-            yield note(f"{files.key} can be read by other users of this machine; chmod 600 it")
+        if exposed := private_file.exposed_key(files):
+            yield note(exposed)
     except CosynthError as error:
         yield problem(error)
 

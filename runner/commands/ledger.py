@@ -89,11 +89,13 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _facts(entry: Entry) -> dict[str, Any]:
     from parties.account import spent_epsilon
+    from runner.alignment import ABORTED, STARTED
 
     asked, delta = entry.reservation, Fraction(entry.reservation.delta) + entry.spent_size_delta
     return {"time": entry.time, "study": asked.study, "run": asked.run, "with": list(asked.counterparties),
             "epsilon": asked.epsilon, "delta": asked.delta, "adjacency": asked.adjacency, "unit": asked.unit,
-            "state": entry.state, "rho_reserved": float(asked.rho), "rho": float(entry.spent_rho), "releases": len(entry.events),
+            "state": entry.state, "rho_reserved": float(asked.rho), "rho": float(entry.spent_rho),
+            "releases": sum(begun.event.what not in (STARTED, ABORTED) for begun in entry.events),
             "epsilon_spent": spent_epsilon([entry], delta), "delta_spent": float(delta), "aligns": asked.aligns,
             "size_rho": float(entry.spent_size_rho), "size_delta": float(entry.spent_size_delta)}
 

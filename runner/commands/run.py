@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import sys
@@ -88,6 +89,8 @@ def _party(arguments: argparse.Namespace) -> None:
             job = Job.read(arguments.job)
             ready = hold(job, name)
         options = _options(arguments, name, job)
+        if job is None and options.certs is not None and (exposed := private_file.exposed_key(options.certs)):
+            _warn(exposed, arguments.json)
         with claim(options.out) as out:
             from runner.party import run_party
 
@@ -105,6 +108,11 @@ def _party(arguments: argparse.Namespace) -> None:
         raise
     if not arguments.json:
         print(f"done: results in {options.out}, report: {options.out / 'report.html'}")
+
+
+def _warn(sentence: str, as_json: bool) -> None:
+    """Something that does not end the run but that its user must know; not an event, for these are handed to the others."""
+    print(json.dumps({"warning": sentence}) if as_json else f"warning: {sentence}", flush=True)
 
 
 def _interruptible() -> None:

@@ -36,8 +36,11 @@ def test_three_folders(tmp_path: Path) -> None:
     """Two owners and a helper; the study names neither data nor columns: who owns what is announced and agreed."""
     trial = split.write(tmp_path / "study", changes=[HELPER, ADDED, ("epsilon = 4.0", "epsilon = 400.0")])
     folders = Folders.make(tmp_path, trial)
+    (folders["west"] / "west.key").chmod(0o640)
     ends = folders.run()
     assert all(end.code == 0 and end.complaint == "" for end in ends.values()), ends
+    warned = {name for name, end in ends.items() if "can be read by other users of this machine" in end.output}
+    assert warned == {"west"} and "chmod 600" in ends["west"].output
     runs = [json.loads((folder.out / "run.json").read_text()) for folder in folders]
     assert runs[0] == runs[1] == runs[2] and runs[0]["deployment"] == "distributed"
     assert [owner["name"] for owner in runs[0]["alignment"]["owners"]] == ["north", "south"]

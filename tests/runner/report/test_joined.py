@@ -1,0 +1,86 @@
+"""The report's section on joined records: true of every way to join, and silent about sizes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.report import render
+from runner.report.joined import joined
+from tests.runner.report.fake import write_run
+
+OWNERS = [{"name": "north", "columns": ["age", "work", "schooling"]},
+          {"name": "south", "columns": ["married", "income", "region"]}]
+NAMES = ("north", "south", "west")
+SIZE = {"of": "intersection", "epsilon": 0.1, "delta": 9.3e-10, "rho": 0.005}
+
+
+def facts_of(via: str, population: str = "intersection", adjacency: str = "add-remove") -> dict[str, Any]:
+    """run.json of a vertical run, as far as the section reads it."""
+    sizes = [SIZE] if adjacency == "add-remove" and via != "ideal" else []
+    views = [{"name": name, "epsilon": 1.0 + 0.1 * len(sizes), "delta": 1e-5, "sizes": sizes} for name in NAMES]
+    return {"alignment": {"method": "row-order" if via == "row-order" else "psu", "via": via, "population": population,
+                          "id": [] if via == "row-order" else ["person"], "owners": OWNERS,
+                          "views": [] if via == "ideal" else views},
+            "privacy": {"adjacency": adjacency},
+            "parties": [{"name": name, "role": "compute"} for name in NAMES]}
+
+
+def page_of(directory: Path, **alignment: Any) -> str:
+    run = write_run(directory, rounds=5)
+    joining = facts_of(**alignment)
+    run["alignment"], run["partition"] = joining["alignment"], "vertical"
+    run["privacy"]["adjacency"] = joining["privacy"]["adjacency"]
+    run["public_study"]["privacy"]["unit"] = {"identifier": ["person"]}
+    run["phases"][2] |= {"withheld": True, "rounds": 0, "bytes_sent": 0}
+    (directory / "run.json").write_text(json.dumps(run))
+    return re.sub(r"\s+", " ", render(directory).read_text())
+
+
+@pytest.mark.parametrize("via", ["merge3", "helper", "dh2", "florist", "row-order", "ideal"])
+@pytest.mark.parametrize("population", ["intersection", "union"])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+def test_every_way_has_its_words(via: str, population: str, adjacency: str) -> None:
+    found = joined(facts_of(via, population, adjacency))
+    assert found is not None and found.owners[1] == ("south", ("married", "income", "region"))
+    for sentence in (found.about, found.size, found.way, found.trust):
+        assert sentence.endswith(".") and sentence[0].isupper()
+    if via == "ideal":
+        assert not found.learned and not found.note
+        return
+    heard = {name: told for name, _, told, _, _ in found.learned}
+    assert ("with noise" in heard["west"]) == (adjacency == "add-remove")
+    if via in ("dh2", "florist"):  # the third party only hears how many rows there are
+        assert "list" not in heard["west"] and "list" in heard["north"]
+    elif via != "row-order":
+        assert "lengths of the owners" in heard["west"] and "other owner" in heard["south"]
+    else:
+        assert "noise" not in heard["north"]  # it knows its own rows
+
+
+def test_only_florist_is_said_to_be_broken_unnoticed() -> None:
+    said = {via: joined(facts_of(via)).trust for via in ("merge3", "helper", "dh2", "florist")}  # type: ignore[union-attr]
+    assert [via for via, words in said.items() if "without being noticed" in words] == ["florist"]
+    assert "pool" in said["merge3"] and "together with an owner" in said["helper"]
+
+
+def test_the_page(tmp_path: Path) -> None:
+    page = page_of(tmp_path / "a", via="merge3")
+    for words in ("Whose records", "the records that north and south have in common", "Its ε", "1.1",
+                  "any one record had been left out or added", "everything that the owners hold under one identifier",
+                  "columns, record by record", ">withheld<", "The traffic of two phases"):
+        assert words in page, words
+    page = page_of(tmp_path / "b", via="helper", population="union", adjacency="replace")
+    for words in ("every record that at least one owner holds", "these sizes cost no epsilon", "any one record had held"):
+        assert words in page, words
+    assert "Its ε" not in page
+
+
+def test_a_horizontal_page_says_nothing_of_it(tmp_path: Path) -> None:
+    write_run(tmp_path, rounds=5)
+    page = render(tmp_path).read_text()
+    assert "Whose records" not in page and "withheld" not in page and "record by record" not in page
