@@ -12,7 +12,7 @@ from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, Study
 from runner.finding import Finding, fine, note, problem
 from runner.private import Private
 from runner.study import DataLocation, Study
-from runner.study.owners import misfits, via_of
+from runner.study.owners import clashing, lacking, via_of
 
 if TYPE_CHECKING:
     from parties.ledger import Ledger
@@ -44,7 +44,10 @@ def alignment(study: Study) -> Iterator[Finding]:
 
 
 def ownership(study: Study) -> Iterator[Finding]:
-    """Whether the tables that the study names hold every column once; where all of them are on this machine."""
+    """Whether the tables that the study names hold every column once, where all of them are on this machine.
+
+    A party whose data stands in its private file may yet bring what is lacking: then that is only worth knowing.
+    """
     from parties.source import open_source
 
     announced: dict[str, tuple[str, ...]] = {}
@@ -59,8 +62,13 @@ def ownership(study: Study) -> Iterator[Finding]:
             except CosynthError:  # named already
                 return
         announced[party.name] = columns
-    for sentence in misfits(study, announced):
+    for sentence in clashing(study, announced):
         yield problem(StudyInvalid(f"{study.path}: {sentence}"))
+    for sentence in lacking(study, announced):
+        if len(announced) < len(study.parties):
+            yield note(f"as far as the study says which party has data: {sentence}")
+        else:
+            yield problem(StudyInvalid(f"{study.path}: {sentence}"))
 
 
 def records(study: Study, party: str, data: DataLocation, allow_empty: bool) -> Iterator[Finding]:

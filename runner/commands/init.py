@@ -25,7 +25,8 @@ STUDY = '''\
 name = "example"
 algorithm = "aim"              # which questions are asked: AIM picks the marginals that the model gets most wrong
 backend = "replicated"         # who answers them: three parties on secret shares ("ideal": one process in the clear, for tests)
-partition = "horizontal"       # every custodian has different people's rows, and the same columns
+partition = "horizontal"       # every custodian has different people's rows, and the same columns; "vertical": different columns
+                               # about overlapping people (README)
 
 [privacy]                      # what anybody can learn about one unit from everything that is released
 epsilon = 1.0

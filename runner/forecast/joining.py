@@ -71,5 +71,5 @@ def owners(study: Study) -> tuple[Ownership, tuple[str, ...]]:
     takers += idle[:max(0, 2 - len(known) - len(takers))]
     if orphans and not takers:
         takers = idle[:1]
-    presumed = {name: tuple(orphans[i::len(takers)]) for i, name in enumerate(takers)} if orphans else {}
+    presumed = {name: tuple(orphans[i::len(takers)]) for i, name in enumerate(takers[:len(orphans)])}
     return ownership(study, known | presumed), tuple(presumed)

@@ -60,28 +60,41 @@ def ownership(study: Study, announced: Mapping[str, Sequence[str]]) -> Ownership
 
 def misfits(study: Study, announced: Mapping[str, Sequence[str]]) -> list[str]:
     """Everything that keeps these owners from running the study, one sentence each."""
+    if len(announced) < 2:
+        return lacking(study, announced)
+    return clashing(study, announced) + lacking(study, announced)
+
+
+def lacking(study: Study, announced: Mapping[str, Sequence[str]]) -> list[str]:
+    """What is wrong if there are no other owners than these."""
+    names = [party.name for party in study.parties if party.name in announced]
+    if len(names) < 2:
+        return ["a vertical study needs columns at two parties or more, and "
+                + (f"only {names[0]} has any" if names else "nobody has any") + "; give the others data."]
+    owner = _owners_of(study, announced)
+    orphans = [column for column in study.domain.names if not owner[column]]
+    if not orphans:
+        return []
+    return [f"no owner has the column{'s' * (len(orphans) > 1)} {', '.join(orphans)}: every column of the domain needs exactly "
+            "one owner (names must be equal, capitals included)."]
+
+
+def clashing(study: Study, announced: Mapping[str, Sequence[str]]) -> list[str]:
+    """What is wrong whoever else there is."""
     alignment = study.alignment
     assert alignment is not None
-    owners = [party.name for party in study.parties if party.name in announced]
-    if len(owners) < 2:
-        return ["a vertical study needs columns at two parties or more, and "
-                + (f"only {owners[0]} has any" if owners else "nobody has any") + "; give the others data."]
-    found = []
-    owner = _owners_of(study, announced)
+    names = [party.name for party in study.parties if party.name in announced]
+    found, owner = [], _owners_of(study, announced)
     shared = [column for column in study.domain.names if len(owner[column]) > 1]
     if len(shared) == len(study.domain) and len({tuple(owner[column]) for column in shared}) == 1:
         found.append(f"every column of the domain is at {_and(owner[shared[0]])}: different people's rows with the same columns "
                      'are partition = "horizontal"; for a vertical study give each column one owner by `columns` in [[party]].')
     else:
         found += [several_owners(column, owner[column]) for column in shared]
-    if orphans := [column for column in study.domain.names if not owner[column]]:
-        found.append(f"no owner has the column{'s' * (len(orphans) > 1)} {', '.join(orphans)}: every column of the domain needs "
-                     "exactly one owner (names must be equal, capitals included).")
-    found += misfits_of_via(alignment, study.backend, study.parties, owners)
+    found += misfits_of_via(alignment, study.backend, study.parties, names)
     if isinstance(alignment.pad_to, Mapping):
-        for name in owners:
-            if name not in alignment.pad_to:
-                found.append(f"[alignment] pad_to has no size for {name}; give every owner one.")
+        found += [f"[alignment] pad_to has no size for {name}; give every owner one."
+                  for name in names if name not in alignment.pad_to]
     return found
 
 

@@ -53,7 +53,6 @@ BAD = {
     "too few": (lambda rows: rows[:6], "Party north has fewer records than [alignment] min_size = 10"),
     "another's column": (lambda rows: [[*row, "sick" if i == 0 else "no"] for i, row in enumerate(rows)],
                          'the column "sick" is at north and south: each column needs exactly one owner'),
-    "an orphan": (lambda rows: [row[1:] for row in rows], "no owner has the column age"),
 }
 
 
@@ -67,6 +66,19 @@ def test_every_misfit_has_its_sentence(tmp_path: Path, capsys: pytest.CaptureFix
     assert len(problems) == 1 and words in problems[0] and code == (10 if "owner" in words else 30), findings
     person = next(iter(trial.rows["north"]))
     assert person not in " ".join(problems).lower()
+
+
+def test_what_is_lacking_may_be_in_a_private_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trial = split.write(tmp_path)
+    rewrite(tmp_path / "north.csv", lambda rows: [row[1:] for row in rows])
+    code, findings = found(capsys, trial.path)
+    assert code == 0 and any(kind == "note" and "no owner has the column age" in text for kind, text in findings)
+    end = run("run", trial.path, "--out", tmp_path / "out", ledger=tmp_path / "l", scratch=tmp_path / "s")
+    assert end.code == 10 and "no owner has the column age" in end.complaint and end.complaint.count("\n") == 1
+    trial = split.write(tmp_path / "all", own=split.THREE)
+    rewrite(tmp_path / "all" / "west.csv", lambda rows: [row[1:] for row in rows])
+    code, findings = found(capsys, trial.path)
+    assert code == 10 and any(kind == "problem" and "no owner has the column grade" in text for kind, text in findings)
 
 
 def test_the_quota_is_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
