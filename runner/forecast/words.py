@@ -97,7 +97,8 @@ def _learns(study: Study, expected: Forecast) -> list[str]:
         *([] if joining is None else _sizes(study, joining)),
         "  everybody, and whoever they give it to: synthetic table, model, noisy counts, report: what (epsilon, delta) covers",
         "  nobody: another party's records, counts or number of rows; the noise" if joining is None else
-        "  nobody: another owner's records, or which of its own another owner holds; the noise",
+        "  nobody: another owner's records" + (", or which of its own another owner holds" if joining["id"] else "")
+        + "; the noise",
     ]
 
 

@@ -169,8 +169,10 @@ def _learned(facts: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
                  "Nothing was hidden from it."), recipients)
     vertical = "alignment" in facts
     besides = "what the next section says, " if vertical else ""
-    hidden = ("Any other party’s records, or which of its own another party holds; counts" if vertical else
-              "Any other party’s rows, counts or number of rows")
+    hidden = "Any other party’s rows, counts or number of rows"
+    if vertical:
+        which = ", or which of its own another party holds" if facts["alignment"]["id"] else ""
+        hidden = f"Any other party’s records{which}; counts"
     computing = ("Each computing party",
                  f"{_RELEASED}; besides these, {besides}random-looking shares, and the sizes and times of messages.",
                  f"{hidden}; any part of the noise; the candidates’ scores and the order of those that were not selected.")

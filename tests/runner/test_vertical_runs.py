@@ -187,13 +187,12 @@ def test_events_name_the_phase_and_no_size(runs: dict[str, Finished]) -> None:
             assert joined["owners"] == len(finished.trial.rows)
 
 
-@pytest.mark.parametrize("via", ["merge3", "helper"])
-def test_what_the_alignment_sends_is_the_same_for_every_overlap(tmp_path: Path, via: str) -> None:
+def test_what_the_alignment_sends_is_the_same_for_every_overlap(tmp_path: Path) -> None:
     """Lists of 60: nobody or everybody in common. An empty intersection is no error: an error would tell it."""
     seen = set()
     for number, first in enumerate((60, 0)):
         own = {"north": range(60), "south": range(first, first + 60)}
-        trial = split.write(tmp_path / str(number) / "study", count=120, held=own, changes=[("merge3", via)])
+        trial = split.write(tmp_path / str(number) / "study", count=120, held=own)
         finished = carry_out(tmp_path / str(number), trial)
         shape = [(finished.traffic(party, "align")["bytes_sent"], finished.traffic(party, "align")["rounds"])
                  for party in trial.names]
