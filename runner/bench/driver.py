@@ -9,13 +9,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from mpc_protocols.errors import CosynthError, UsageError
+from parties.scratch import Scratch
 from runner.bench.netns import Namespaces
 from runner.bench.network import Net
 from runner.bench.parameters import TLS, Params, Value, spelled
@@ -122,8 +121,8 @@ def _kernel(order: Order, bench: Kernel, point: Point, parties: Parties, known: 
 
 
 def _program(order: Order, bench: Program, point: Point) -> tuple[Line, Line]:
-    with tempfile.TemporaryDirectory(prefix="cosynth-bench-") as name, _namespaces(point) as namespaces:
-        place = Place(Path(name), point.net, namespaces)
+    with Scratch() as directory, _namespaces(point) as namespaces:
+        place = Place(directory, point.net, namespaces)
         bench.prepare(point.params, place)
         found: list[dict[str, Any]] = []
         others: list[dict[str, dict[str, Any]]] = []

@@ -14,14 +14,13 @@ import selectors
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from mpc_protocols.errors import PeerLost
+from parties.scratch import Scratch
 from runner.bench.netns import Namespaces
 from runner.bench.network import Net
 from runner.causes import Report, as_error, first_cause
@@ -67,7 +66,7 @@ class Parties:
     def __init__(self, parties: int, tls: bool, net: Net, namespaces: Namespaces | None) -> None:
         """namespaces: where each party runs (then `net` is theirs); None: on loopback, the network emulated in the session."""
         self._children: list[_Child] = []
-        self._directory = tempfile.TemporaryDirectory(prefix="cosynth-bench-")
+        self._directory = Scratch()
         names = party_names(parties)
         try:
             settings = self._settings(names, tls, net, namespaces)
@@ -83,17 +82,17 @@ class Parties:
             raise
 
     def _settings(self, names: Sequence[str], tls: bool, net: Net, namespaces: Namespaces | None) -> dict[str, Any]:
-        directory = self._directory.name
+        directory = self._directory.path
         if tls:
             from parties.certificates import make_all
 
-            make_all(Path(directory), list(names))
+            make_all(directory, list(names))
         ports = free_ports(len(names))
         network = None
         if namespaces is None and net.emulated:
             network = {"delay_s": net.delay_s} | ({} if net.bytes_per_s is None else {"bytes_per_s": net.bytes_per_s})
-        return {"tls": tls, "cert": directory if tls else None, "ca": f"{directory}/ca.crt" if tls else None, "network": network,
-                "digest": hashlib.sha256(b"cosynth bench").hexdigest(),
+        return {"tls": tls, "cert": str(directory) if tls else None, "ca": f"{directory}/ca.crt" if tls else None,
+                "network": network, "digest": hashlib.sha256(b"cosynth bench").hexdigest(),
                 "parties": [{"name": name, "host": namespaces.address(number) if namespaces else "127.0.0.1",
                              "port": ports[number], "role": "compute" if number < 3 else "contribute"}
                             for number, name in enumerate(names)]}
@@ -152,4 +151,4 @@ class Parties:
                     with contextlib.suppress(OSError):
                         pipe.close()
         self._children = []
-        self._directory.cleanup()
+        self._directory.close()
