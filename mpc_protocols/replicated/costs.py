@@ -26,7 +26,6 @@ from mpc_protocols.replicated.argmax import GROUP, PAIRS, TEST_WORDS, in_groups
 from mpc_protocols.replicated.bitslice import piece_lengths, words_for
 from mpc_protocols.replicated.contribution import SEED_BYTES
 from mpc_protocols.replicated.dealt_sign import bit_rows
-from mpc_protocols.replicated.matmul import waves
 from mpc_protocols.replicated.pace import LAPS
 from mpc_protocols.replicated.sampling import batches, noise_adder
 from mpc_protocols.replicated.sign import Adder, merge_schedule
@@ -120,21 +119,6 @@ def opening(tally: Tally, cells: int, element: int = 4) -> None:
 def products(tally: Tally, results: int, element: int = 4) -> None:
     """`ring.multiply`, `ring.dot`, `ring.reshare`; `boolean.and_bits` with element = WORD."""
     tally.pass_left(results * element)
-
-
-def matmul(tally: Tally, columns: tuple[int, int], element: int = 4) -> None:
-    """`matmul.matmul`."""
-    products(tally, columns[0] * columns[1], element)
-
-
-def owned_matmul(tally: Tally, owners: tuple[int, int], rows: int, columns: tuple[int, int], element: int = 4) -> None:
-    """`matmul.owned_matmul`."""
-    first, second = owners
-    for wave in waves(rows, max(columns), element):
-        blocks = [(block.stop - block.start) * element for block in wave]
-        tally.step([(first, second, size * columns[0]) for size in blocks]
-                   + [(second, first, size * columns[1]) for size in blocks])
-    products(tally, columns[0] * columns[1], element)
 
 
 def carries(tally: Tally, cells: int, planes: int, adder: Adder) -> None:

@@ -5,8 +5,8 @@ inputs its one-hot columns A as
 
     A_p = F(k_p)  (known to p - 1 too)      A_{p+1} = A - F(k_p), sent to p + 1      A_{p+2} = 0
 
-so that A^T B of two computing owners costs one local product at each party, as `matmul.owned_matmul` does, though both are
-ordinary shares that serve any other product too. An owner that does not compute (contributor, index j among them, k = j mod 3)
+so that A^T B of two computing owners costs one local product at each party, though both are ordinary shares that serve any
+other product too. An owner that does not compute (contributor, index j among them, k = j mod 3)
 deals all three components: seeds of A_k to k - 1 and k and of A_{k+1} to k and k + 1, and A - A_k - A_{k+1} to k + 1 and k + 2.
 So nobody but the owner holds more than two components, and what a party receives is masked by a stream it does not know.
 

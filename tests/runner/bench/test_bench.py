@@ -51,7 +51,7 @@ def measured(run: Run, tmp_path: Path, *arguments: object) -> list[dict[str, Any
     for line in lines:
         for field, kind in FIELDS.items():
             assert isinstance(line[field], kind), (field, line[field])
-        parties = line["params"].get("parties", 3)
+        parties = 5 if line["params"].get("role") == "contribute" else line["params"].get("parties", 3)
         assert len(line["cpu_s"]) == len(line["bytes_sent"]) == len(line["peak_mb"]) == parties
         assert line["throughput"] == pytest.approx(line["amount"] / line["wall_s"], rel=1e-3)
         assert line["wall_spread_s"][0] <= line["wall_s"] <= line["wall_spread_s"][1]
@@ -62,13 +62,15 @@ def measured(run: Run, tmp_path: Path, *arguments: object) -> list[dict[str, Any
 def test_every_kernel_at_a_tiny_size(run: Run, tmp_path: Path) -> None:
     (tmp_path / "lines.jsonl").write_text("not JSON\n")  # is emptied
     lines = measured(run, tmp_path, "multiply", "scores", "select", "gaussian", "rounds", "share", "fit", "contingency",
-                     "--cells", 640, "--rows", 300, "--values", 7, "--ring", 32,
+                     "--cells", 640, "--rows", 300, "--values", 7, "--role", "compute,contribute",
                      "--bits", "12,17", "--candidates", 5, "--samples", 200, "--sigma", 3, "--rounds", 4, "--parties", "3,5",
                      "--marginals", 1, "--iterations", 3, "--repeats", 2, "--no-baseline", "--html", tmp_path / "page.html")
     found = {line["bench"]: line for line in lines}
     assert [line["bench"] for line in lines] == ["multiply"] * 2 + ["scores"] * 2 + ["select"] * 2 + ["gaussian", "rounds"] + [
-        "share"] * 2 + ["fit", "contingency"]
-    assert found["contingency"]["bytes_sent"] == [300 * 7 * 4 + 7 * 7 * 4] * 2 + [7 * 7 * 4]
+        "share"] * 2 + ["fit"] + ["contingency"] * 2
+    owners = [300 * 7 * 4 + 7 * 7 * 4] * 2
+    assert lines[-2]["bytes_sent"] == [*owners, 7 * 7 * 4] and lines[-2]["rounds"] == 2
+    assert lines[-1]["bytes_sent"][3:] == [2 * 300 * 7 * 4 + 4 * 16] * 2 and max(lines[-1]["bytes_sent"][:3]) <= 7 * 7 * 4 + 64
     assert found["multiply"]["bytes_sent"] == [640 * 4] * 3 and found["multiply"]["rounds"] == 1
     assert found["rounds"]["rounds"] == 4 and found["rounds"]["bytes_sent"] == [4 * 16 * 4] * 3
     assert found["share"]["bytes_sent"][3:] == [640 * 4 + 16] * 2 and found["share"]["rounds"] == 2
