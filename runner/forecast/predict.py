@@ -32,7 +32,7 @@ SIGN_S, NOISE_S = 60e-9, 0.8e-6
 """CPU seconds of a party per compared cell and per noisy cell, while others run on the same machine (`engine.md` 1)."""
 PRODUCT_S = 1e-9
 """The same per product of two numbers in a table over two owners' columns."""
-PROCESS_MB, CELL_BYTES, ROW_BYTES, IDENTIFIER_BYTES, WAVE_MB = 190, 64, 40, 250, 40
+PROCESS_MB, CELL_BYTES, ROW_BYTES, IDENTIFIER_BYTES = 190, 64, 40, 250
 COUNTERS_BYTES, COUNTERS_ROUNDS = 1200, 5
 """At the start all parties assemble; at the end the leader hands out the release and everybody's counters."""
 
@@ -106,12 +106,13 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
     rounds, total = oracle.tally.rounds + COUNTERS_ROUNDS, sum(sent)
     replicated = study.backend == "replicated"
     work = busy + replicated * (oracle.signs * SIGN_S + oracle.noise * NOISE_S + oracle.products * PRODUCT_S)
-    memory = PROCESS_MB + (CELL_BYTES * oracle.shared_cells + ROW_BYTES * len(study.domain) * assumed) / 2**20
+    held = len(study.domain) if joined is None else max(len(joined.owned.of(name)) for name in joined.owned.owners)
+    memory = PROCESS_MB + (CELL_BYTES * oracle.shared_cells + ROW_BYTES * held * assumed) / 2**20
     if joined is not None and replicated:
         sent = [own + joined.cost.sent.get(number, 0) for number, own in enumerate(sent)]
         rounds, total = rounds + joined.cost.rounds, sum(sent)
         work += max(joined.cost.seconds.values(), default=0.0)
-        memory += WAVE_MB + IDENTIFIER_BYTES * assumed / 2**20
+        memory += IDENTIFIER_BYTES * assumed / 2**20
     return Forecast(
         study.name, study.algorithm, study.backend, assumed, source,
         privacy={"epsilon": float(study.privacy.epsilon), "delta": float(study.privacy.delta), "rho": float(plan.budget.rho_cap),
