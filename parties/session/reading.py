@@ -136,15 +136,16 @@ class Reading:
     def _watch(self) -> None:
         """The gate is closed: open it when no thread has read for a while."""
         self._pause = min(2 * self._pause, _LONGEST_S)
+        opened = False
         if self._role.acquire(blocking=False):
             try:
                 self._pause = max(self._read_at + PAUSE_S - time.monotonic(), PAUSE_S / 2)
                 if time.monotonic() >= self._read_at + PAUSE_S:
                     self._gate.register(self._ready, selectors.EVENT_READ)
-                    self._open = True
+                    self._open = opened = True
             finally:
                 self._role.release()
-        if not self._open:
+        if not opened:  # who closes an open gate has it watched anew, perhaps by now
             self._loop.call_later(self._pause, self._watch)
         elif self._more:
             self._loop.call_soon(self._loop_reads)

@@ -108,7 +108,7 @@ def _sizes(study: Study, joining: dict[str, Any]) -> list[str]:
     lines = []
     for view in joining["views"]:
         name = view["name"]
-        words = told(joining["via"], name in owners, study.party(name).compute, len(owners), noisy).replace("\u2019", "'")
+        words = told(joining["via"], name in owners, len(owners), noisy).replace("\u2019", "'")
         sums = f"together with the results epsilon {view['epsilon']:.4g}, delta {view['delta']:.4g}" if view["sizes"] else ""
         lines += [f"  {name}, from joining: {words}" + (";" if sums else ""), *([f"      {sums}"] if sums else [])]
     return lines

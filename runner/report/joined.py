@@ -103,14 +103,14 @@ def _learned(facts: Mapping[str, Any], alignment: Mapping[str, Any], noisy: bool
     found = []
     for view in alignment["views"]:
         name = view["name"]
-        heard = told(alignment["via"], name in owners, name in computing, len(owners), noisy)
+        heard = told(alignment["via"], name in owners, len(owners), noisy)
         found.append((name, ", ".join(filter(None, ("owner" * (name in owners), "computes" * (name in computing)))), heard,
                       float(view["epsilon"]), float(view["delta"])))
     return found
 
 
-def told(via: str, owner: bool, computes: bool, owners: int, noisy: bool) -> str:
-    """Which sizes a party of this role is told by this protocol."""
+def told(via: str, owner: bool, owners: int, noisy: bool) -> str:
+    """Which sizes a party, an owner or not, is told by this protocol; in `merge3` whoever takes part is told all."""
     blurred = " with noise" if noisy else ""
     if via == "row-order":
         return "how many rows there are" + ("" if owner else blurred)
@@ -118,8 +118,6 @@ def told(via: str, owner: bool, computes: bool, owners: int, noisy: bool) -> str
         "the lengths of the other owners’ lists" if owner else "the lengths of the owners’ lists")
     union = "how many different records they hold together"
     if via in ("dh2", "florist") and not owner:
-        return union + blurred
-    if via == "merge3" and owner and not computes:
         return union + blurred
     return f"{lists} and {union}" + (f", each{blurred}" if noisy else "")
 

@@ -119,6 +119,52 @@ def test_the_bell_wakes_who_waits_and_keeps_nobody_busy(waiting: bool) -> None:
         assert time.process_time() - began < 0.1
 
 
+def test_a_gate_that_is_closed_as_it_opens_is_watched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread takes the role right after the loop has opened the gate and given it back: one watch goes on, not two."""
+    with running() as (reading, line, loop):
+        errors: list[object] = []
+        reading._loop.call_soon_threadsafe(reading._loop.set_exception_handler, lambda _, context: errors.append(context))
+        role, chances = reading._role, [0]
+        watches: list[float] = []
+
+        class Role:
+            """The lock; after the loop has opened the gate, a thread closes it before the loop goes on."""
+
+            def acquire(self, blocking: bool = True) -> bool:
+                return role.acquire(blocking)
+
+            def release(self) -> None:
+                opened = reading._open
+                role.release()
+                if opened and threading.get_ident() == loop and chances[0] < 3 and watches:
+                    chances[0] += 1
+                    line.boxes[0].ready.put(Message(memoryview(b"\0"), 0, 0, 0))
+                    other = threading.Thread(target=reading.wait, args=(line.boxes[0],))
+                    other.start()
+                    other.join()
+
+            __enter__ = acquire
+
+            def __exit__(self, *_: object) -> None:
+                self.release()
+
+        watch = reading._watch
+
+        def counted() -> None:
+            watches.append(time.monotonic())
+            watch()
+
+        monkeypatch.setattr(reading, "_role", Role())
+        monkeypatch.setattr(reading, "_watch", counted)
+        later(0.01, lambda: line.theirs.send(b"\0"))
+        assert reading.wait(line.boxes[0]) is not None
+        time.sleep(0.2)
+        assert chances[0] == 3 and reading._open and not errors
+        quiet = len(watches)
+        time.sleep(0.1)
+        assert len(watches) == quiet
+
+
 def test_what_is_told_keeps_its_order() -> None:
     """What the loop finds out after a thread did is told after it, even before the loop has come to the first."""
     with running() as (reading, _, loop):

@@ -62,6 +62,14 @@ def test_every_way_has_its_words(via: str, population: str, adjacency: str) -> N
         assert "noise" not in heard["north"]  # it knows its own rows
 
 
+def test_contributors_of_merge3_hear_all_sizes() -> None:
+    """The protocol sends every owner the lengths of all lists (`psu.merge3`), whether it computes or not."""
+    facts = facts_of("merge3")
+    facts["parties"][1]["role"] = "contribute"
+    heard = {name: told for name, _, told, _, _ in joined(facts).learned}  # type: ignore[union-attr]
+    assert heard["south"] == heard["north"] and "length of the other owner" in heard["south"]
+
+
 def test_only_florist_is_said_to_be_broken_unnoticed() -> None:
     said = {via: joined(facts_of(via)).trust for via in ("merge3", "helper", "dh2", "florist")}  # type: ignore[union-attr]
     assert [via for via, words in said.items() if "without being noticed" in words] == ["florist"]
