@@ -1,8 +1,7 @@
 """Secret randomness of the alignment: bytes from the operating system, and uniform permutations made of them.
 
 Every shuffle of the protocols must be uniform and secret, or positions would carry file order from one list to the next
-(`notes.md` 2.4.6). A permutation is the order that sorts n independent 64-bit keys; given that no two keys are equal all n!
-orders are equally likely, so a tie (probability below n^2 / 2^65) redraws all keys and the result is exactly uniform.
+(`notes.md` 2.4.6).
 
 `Entropy` is an argument everywhere; only tests and simulations pass anything but the operating system's generator.
 """
@@ -15,6 +14,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.permutation import uniform_permutation
+
 Entropy = Callable[[int], bytes]
 """n -> n uniform secret bytes, independent of all others."""
 
@@ -23,12 +24,10 @@ system: Entropy = secrets.token_bytes
 
 def permutation(count: int, entropy: Entropy = system) -> NDArray[np.int64]:
     """A uniform permutation of 0 .. count - 1; takes 8 bytes of entropy per element."""
-    while True:
-        keys = np.frombuffer(entropy(8 * count), "<u8")
-        order = np.argsort(keys)
-        drawn = keys[order]
-        if not (drawn[1:] == drawn[:-1]).any():
-            return order.astype(np.int64, copy=False)
+    def fill(keys: NDArray[np.uint64]) -> None:
+        keys[:] = np.frombuffer(entropy(8 * count), "<u8")
+
+    return uniform_permutation(count, fill)
 
 
 def below(bound: int, entropy: Entropy = system) -> int:

@@ -13,8 +13,8 @@ X is masked towards B by Z_CA, Y towards C by Z_AB, X' towards C by F(k_B), Y' t
 lacks, so all that anybody receives is uniform whatever the rows are (threat model and assumption: `trio`). A never learns
 pi_BC, B never pi_CA, C never pi_AB.
 
-A permutation is the order of n random keys from the stream; keys with a tie are drawn again, so it is exactly uniform given
-a uniform stream. Rounds: 2 a block of rows and column; sent: A and C 8 bytes a row and column, B 16.
+Permutations are exactly uniform given a uniform stream (`permutation`). Rounds: 2 a block of rows and column; sent: A and C
+8 bytes a row and column, B 16.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mpc_protocols.permutation import uniform_permutation
 from mpc_protocols.replicated.bitslice import Words
 from mpc_protocols.replicated.boolean import BitShare
 from mpc_protocols.replicated.prg import Reader
@@ -31,32 +31,6 @@ from mpc_protocols.replicated.trio import Trio
 
 BLOCK = 1 << 19
 """Words of one message."""
-PACKED = 1 << 18
-"""Longest permutation that is drawn from keys with their place in them."""
-
-
-def permutation(reader: Reader, count: int) -> NDArray[np.int64]:
-    """A uniform permutation of 0 .. count - 1 from a stream of uniform bytes, the same for whoever holds it.
-
-    Up to 2^18 the place stands in the low bits of its key, which leaves at least 46 random ones: sorted at once, twice as fast.
-    """
-    keys = np.empty(count, np.uint64)
-    bits = np.uint64(max(1, (count - 1).bit_length()))
-    low = (np.uint64(1) << bits) - np.uint64(1)
-    while True:
-        reader.fill(keys)
-        if count <= PACKED:
-            keys &= ~low
-            keys |= np.arange(count, dtype=np.uint64)
-            keys.sort()
-            drawn = keys >> bits
-            if not (drawn[1:] == drawn[:-1]).any():
-                return (keys & low).astype(np.int64)
-            continue
-        order = np.argsort(keys)
-        drawn = keys[order]
-        if not (drawn[1:] == drawn[:-1]).any():
-            return order.astype(np.int64, copy=False)
 
 
 def shuffle(trio: Trio, columns: Sequence[BitShare], first: int = 0) -> list[BitShare]:
@@ -64,7 +38,7 @@ def shuffle(trio: Trio, columns: Sequence[BitShare], first: int = 0) -> list[Bit
     count = len(columns[0])
     a, b, c = ((first + i) % 3 for i in range(3))
     orders, masks, results = trio.operation(), trio.operation(), trio.operation()
-    by_own, by_next = permutation(trio.own_reader(orders), count), permutation(trio.next_reader(orders), count)
+    by_own, by_next = (uniform_permutation(count, reader.fill) for reader in (trio.own_reader(orders), trio.next_reader(orders)))
     own_mask, next_mask = trio.own_reader(masks), trio.next_reader(masks)
     own_new, next_new = trio.own_reader(results), trio.next_reader(results)
     shuffled = []

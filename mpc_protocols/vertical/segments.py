@@ -47,10 +47,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.permutation import uniform_permutation
 from mpc_protocols.replicated.bitslice import Elements
 from mpc_protocols.replicated.contribution import SEED_BYTES
 from mpc_protocols.replicated.prg import CONTRIBUTION, KeyStream, Reader, derive
-from mpc_protocols.replicated.shuffle import permutation
 from mpc_protocols.replicated.trio import Trio, UInt
 from mpc_protocols.vertical.layout import Layout
 from mpc_protocols.vertical.matrices import Matrix
@@ -207,7 +207,7 @@ def _draw(stream: Reader, layout: Layout, dtype: UInt) -> tuple[NDArray[np.int64
     drawn: list[Any] = []
     for length in (layout.places, layout.blocks):
         masks = np.empty((length, layout.columns), dtype)
-        drawn.append(permutation(stream, length))
+        drawn.append(uniform_permutation(length, stream.fill))
         stream.fill(masks)
         drawn.append(masks)
     return drawn[0], drawn[1], drawn[2], drawn[3]

@@ -11,14 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.stats import chi2
 
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.replicated import comparison, grouping, list_costs, merging, shuffle
 from mpc_protocols.replicated.boolean import BitShare
 from mpc_protocols.replicated.comparison import index_reversed
 from mpc_protocols.replicated.costs import Tally
-from mpc_protocols.replicated.prg import KeyStream
 from mpc_protocols.wire import Traffic
 from tests.mpc_protocols.replicated.trio_run import deal_bits, parity, run_trio
 
@@ -175,36 +173,6 @@ def test_two_parties_do_not_make_the_order() -> None:
             mixed, _ = run_trio(lambda trio, s=shares: shuffle.shuffle(trio, [s[trio.me]])[0], network=changed)  # type: ignore[misc]
             orders.add(tuple(parity(mixed).tolist()))
         assert len(orders) == 4
-
-
-@pytest.mark.parametrize("packed", [0, 1 << 18])
-def test_permutation_redraws_ties(monkeypatch: pytest.MonkeyPatch, packed: int) -> None:
-    """Keys that are not all different are thrown away whole, whether or not they hold their places."""
-    monkeypatch.setattr(shuffle, "PACKED", packed)
-
-    class Repeating:
-        def __init__(self) -> None:
-            self.draws = 0
-
-        def fill(self, out: Array) -> None:
-            self.draws += 1
-            out[:] = [5 << 20, 3 << 20, 5 << 20] if self.draws < 3 else [7 << 20, 9 << 20, 8 << 20]
-
-    reader = Repeating()
-    assert shuffle.permutation(reader, 3).tolist() == [0, 2, 1] and reader.draws == 3  # type: ignore[arg-type]
-    for count in (0, 1, 2, 1000):
-        drawn = shuffle.permutation(KeyStream(bytes(16)).reader(1), count)
-        assert sorted(drawn.tolist()) == list(range(count))
-
-
-@pytest.mark.parametrize("packed", [0, 1 << 18])
-def test_permutations_are_uniform(monkeypatch: pytest.MonkeyPatch, packed: int) -> None:
-    """24 permutations of 4, 12,000 draws: chi-square at a false alarm of 1e-9."""
-    monkeypatch.setattr(shuffle, "PACKED", packed)
-    stream = KeyStream(bytes(range(16)))
-    drawn = Counter(tuple(shuffle.permutation(stream.reader(number), 4).tolist()) for number in range(12_000))
-    statistic = sum((drawn[key] - 500) ** 2 / 500 for key in drawn) + 500 * (24 - len(drawn))
-    assert statistic < chi2.isf(1e-9, 23)
 
 
 def test_what_is_sent_is_uniform() -> None:
