@@ -155,12 +155,9 @@ class ComputingParty:
 
     def compare(self, value: bytes, what: str) -> None:
         """Raise `ProtocolAborted` unless the other two hold the same 32 bytes."""
-        peers = (self.trio.left, self.trio.right)
-        for peer in peers:
-            self.wire.send(peer, value)
-        for peer in peers:
-            if bytes(self.wire.receive(peer, len(value))) != value:
-                raise ProtocolAborted(f"Party {self.context.name(peer)} {what}; the alignment was stopped.")
+        other = self.trio.differing(value)
+        if other is not None:
+            raise ProtocolAborted(f"Party {self.context.name(other)} {what}; the alignment was stopped.")
 
     def _hand_over(self, owner: int, mixed: Sequence[BitShare], places: NDArray[np.int64]) -> None:
         """What an owner lacks of its rows: a computing one holds two components, a contributor none."""

@@ -189,13 +189,9 @@ class ComputingParty:
 
     def _agree(self, digest: bytes) -> None:
         """Raise `ProtocolAborted` unless both others hold the same 32 bytes, the same delay and the same partition."""
-        digest = binding(digest, self._delay.to_bytes(4, "little"), self._marginals.public)
-        peers = (self._trio.left, self._trio.right)
-        for peer in peers:
-            self.wire.send(peer, digest)
-        for peer in peers:
-            if bytes(self.wire.receive(peer, len(digest))) != digest:
-                raise ProtocolAborted(f"Party {peer} has seen other public inputs than this party; check that versions agree.")
+        other = self._trio.differing(binding(digest, self._delay.to_bytes(4, "little"), self._marginals.public))
+        if other is not None:
+            raise ProtocolAborted(f"Party {other} has seen other public inputs than this party; check that versions agree.")
 
     def _release(self, number: int, mechanism: str, inputs: bytes) -> bytes:
         """What the noise is bound to that a release makes, for itself and ahead (`ahead`, `mechanisms.md` 4)."""

@@ -118,6 +118,15 @@ class Trio:
         payload: memoryview | bytes = self.wire.receive(peer, size) if size else b""
         return np.frombuffer(payload, dtype).reshape(shape)
 
+    def differing(self, value: bytes) -> int | None:
+        """Compare public bytes: the number of a party that holds others of this length, None if all three hold these. 1 round."""
+        for peer in (self.left, self.right):
+            self.wire.send(peer, value)
+        for peer in (self.left, self.right):  # one that differs may be heard of while the other sends nothing more
+            if bytes(self.wire.receive(peer, len(value))) != value:
+                return peer
+        return None
+
     def pass_left(self, array: NDArray[Any]) -> NDArray[Any]:
         """One round of a multiplication: send this party's part to party me-1, return the part of party me+1."""
         self.send(self.left, array)
