@@ -13,8 +13,21 @@ import pyarrow.parquet as pq
 
 from mpc_protocols.errors import CosynthError
 from parties.source import Location, locate
+from synth.domain import Codes, Column, Numeric
 
 CANARY = "SECRET-42"
+
+Table = dict[str, list[object]]
+
+
+def code_of(column: Column, value: object) -> int:
+    """The domain's own words for what a value's code is."""
+    if value is None:
+        return column.size - 1
+    if isinstance(column, Numeric):
+        assert isinstance(value, int)
+        return column.bin_of(value)
+    return value if isinstance(column, Codes) else column.values.index(value)  # type: ignore[return-value,arg-type]
 
 
 def write_csv(path: Path, columns: Mapping[str, Sequence[object]]) -> Location:
@@ -37,6 +50,12 @@ def write_duckdb(path: Path, columns: Mapping[str, Sequence[object]]) -> Locatio
         database.register("given", table)
         database.execute("CREATE SCHEMA s; CREATE TABLE s.people AS SELECT * FROM given")
     return locate({"url": f"duckdb://{path}", "table": "s.people"})
+
+
+def written(folder: Path, table: Table) -> list[Location]:
+    """In every format."""
+    return [write(folder / f"t.{suffix}", table)
+            for write, suffix in ((write_csv, "csv"), (write_parquet, "parquet"), (write_duckdb, "duckdb"))]
 
 
 def everything_in(error: BaseException) -> str:

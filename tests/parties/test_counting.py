@@ -20,14 +20,12 @@ from parties.counting import count, validate
 from parties.scan import inspect
 from parties.source import Location, Source, open_source
 from synth.domain import Categorical, Codes, Domain, Numeric
-from tests.parties.tables import CANARY, assert_says, write_csv, write_duckdb, write_parquet
+from tests.parties.tables import CANARY, Table, assert_says, code_of, write_csv, write_parquet, written
 
 DOMAIN = Domain(("age", "work", "code", "sex"), (
     Numeric(low=17, high=90, bins=6, integral=True, missing=True), Categorical(("Private", "Gov", "it's, ok")), Codes(5),
     Categorical((False, True), missing=True)))
 CLIQUES = [clique for degree in (1, 2, 3, 4) for clique in itertools.permutations(DOMAIN.names, degree)]
-
-Table = dict[str, list[object]]
 
 
 def random_table(rows: int, seed: int) -> Table:
@@ -38,23 +36,10 @@ def random_table(rows: int, seed: int) -> Table:
 
 
 def brute_force(table: Table, clique: tuple[str, ...]) -> list[int]:
-    """Row by row, with the domain's own words for what a value's code is."""
-    def code(name: str, value: object) -> int:
-        column = DOMAIN[name]
-        if value is None:
-            return column.size - 1
-        if isinstance(column, Numeric):
-            assert isinstance(value, int)
-            return column.bin_of(value)
-        return value if isinstance(column, Codes) else column.values.index(value)  # type: ignore[return-value,arg-type,union-attr]
-    seen = Counter(tuple(code(name, value) for name, value in zip(clique, row, strict=True))
+    """Row by row."""
+    seen = Counter(tuple(code_of(DOMAIN[name], value) for name, value in zip(clique, row, strict=True))
                    for row in zip(*(table[name] for name in clique), strict=True))
     return [seen[cell] for cell in itertools.product(*(range(DOMAIN[name].size) for name in clique))]
-
-
-def written(folder: Path, table: Table) -> list[Location]:
-    return [write(folder / f"t.{suffix}", table)
-            for write, suffix in ((write_csv, "csv"), (write_parquet, "parquet"), (write_duckdb, "duckdb"))]
 
 
 @pytest.mark.parametrize(("rows", "block_rows", "union_cells"), [(1, 1, 1 << 17), (3000, 700, 1 << 17), (3000, 1 << 16, 0)])

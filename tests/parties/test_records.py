@@ -17,15 +17,13 @@ from parties.counting import count
 from parties.records import Records, read, validate
 from parties.source import Location, Source, open_source
 from synth.domain import Categorical, Codes, Domain, Numeric
-from tests.parties.tables import CANARY, assert_says, write_csv, write_duckdb, write_parquet
+from tests.parties.tables import CANARY, Table, assert_says, code_of, write_csv, write_parquet, written
 
 DOMAIN = Domain(("age", "work", "code", "sex"), (
     Numeric(low=17, high=90, bins=6, integral=True, missing=True), Categorical(("Private", "Gov", "it's, ok")), Codes(70_000),
     Categorical((False, True), missing=True)))
 POLICY = IdentifierPolicy(("who", "born"), ("text", "date"))
 FIRST = IdentifierPolicy(("who", "born"), ("text", "date"), "first")
-
-Table = dict[str, list[object]]
 
 
 def random_table(rows: int, seed: int) -> Table:
@@ -34,22 +32,6 @@ def random_table(rows: int, seed: int) -> Table:
     return {"born": pick(["2000-01-01", "1999-12-31"]), "code": pick([0, 1, 400, 69_999]), "note": pick([CANARY]),
             "age": pick([None, 3, 17, 30, 55, 89, 90, 120]), "who": [f" Ann  {CANARY} {i}" for i in rng.permutation(rows)],
             "sex": pick([True, False, None]), "work": pick(["Private", "Gov", "it's, ok"])}
-
-
-def code(name: str, value: object) -> int:
-    """The domain's own words for what a value's code is."""
-    column = DOMAIN[name]
-    if value is None:
-        return column.size - 1
-    if isinstance(column, Numeric):
-        assert isinstance(value, int)
-        return column.bin_of(value)
-    return value if isinstance(column, Codes) else column.values.index(value)  # type: ignore[return-value,arg-type,union-attr]
-
-
-def written(folder: Path, table: Table) -> list[Location]:
-    return [write(folder / f"t.{suffix}", table)
-            for write, suffix in ((write_csv, "csv"), (write_parquet, "parquet"), (write_duckdb, "duckdb"))]
 
 
 def reads(location: Location, domain: Domain, policy: IdentifierPolicy | None, **options: object) -> Records:
@@ -77,7 +59,7 @@ def test_all_formats_give_the_records_of_brute_force(tmp_path: Path, rows: int, 
                 own = reads(location, domain, policy, max_rows=rows, block_rows=block_rows)
                 assert own.rows == rows and list(own.codes) == list(domain.names)
                 for name, codes in own.codes.items():
-                    assert codes.tolist() == [code(name, value) for value in table[name]]
+                    assert codes.tolist() == [code_of(DOMAIN[name], value) for value in table[name]]
                     assert codes.dtype == (np.uint32 if name == "code" else np.uint8)
                 if policy is None:
                     assert own.identifiers is None
@@ -118,7 +100,8 @@ def test_the_first_row_of_each_identifier_is_kept(tmp_path: Path, caplog: pytest
         with caplog.at_level(logging.INFO, "cosynth.custodian"):
             own = reads(location, DOMAIN, FIRST, block_rows=37)
         assert own.rows == 100 and own.identifiers is not None and own.identifiers.rows.tolist() == list(range(100))
-        assert all(codes.tolist() == [code(name, value) for value in table[name][:100]] for name, codes in own.codes.items())
+        assert all(codes.tolist() == [code_of(DOMAIN[name], value) for value in table[name][:100]]
+                   for name, codes in own.codes.items())
         (line,) = caplog.records
         assert line.name.startswith("cosynth.custodian") and "300 rows" in line.getMessage() and CANARY not in line.getMessage()
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event
 from mpc_protocols.memory_wire import Frame, MemoryNetwork, MemoryWire
 from mpc_protocols.psu import dh2, florist, helper
@@ -28,6 +29,13 @@ class Ledger:
 
     def authorise(self, event: Event, inputs: bytes) -> None:
         self.events.append(event)
+
+
+class Refusing:
+    """A guard that refuses whatever it is asked."""
+
+    def authorise(self, event: Event, inputs: bytes) -> None:
+        raise BudgetRefused("no more alignments.")
 
 
 @dataclass
@@ -73,11 +81,14 @@ def run(spec: AlignmentSpec, first: Callable[[Wire], Any] | Sequence[bytes], sec
 
 
 class Falsifying(MemoryWire):
-    """An owner's wire that changes some of the messages it sends to the other owner or the helper, by number (from 0)."""
+    """A party's wire, or its fork, that changes some of the messages it sends to `receiver`, by number (from 0)."""
 
     def __init__(self, wire: MemoryWire, changes: Mapping[int, Callable[[bytes], bytes]], receiver: int) -> None:
         super().__init__(wire._network, wire._party, wire._stream)
         self._changes, self._receiver, self._count = changes, receiver, 0
+
+    def fork(self, name: str) -> MemoryWire:
+        return Falsifying(super().fork(name), self._changes, self._receiver)
 
     def send(self, peer: int, payload: bytes | bytearray | memoryview) -> None:
         if peer == self._receiver:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import Event
 from mpc_protocols.psu.align import align
 from mpc_protocols.psu.dummies import (
     POOL,
@@ -26,7 +25,7 @@ from mpc_protocols.psu.dummies import (
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec
 from mpc_protocols.psu.normalise import Identifiers
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.psu.owners import CONTEXT, Ledger, ids, run, spec_of
+from tests.mpc_protocols.psu.owners import CONTEXT, Ledger, Refusing, ids, run, spec_of
 
 SID = bytes(range(32))
 PRIVATE_SIZES = {"adjacency": "add-remove", "size_epsilon": Fraction(2), "size_delta": Fraction(1, 1000)}
@@ -157,11 +156,6 @@ def test_events() -> None:
 
 def test_on_record_before_the_first_message() -> None:
     """A guard that refuses stops the run before anything is sent; one that agrees keeps the events though the run fails."""
-
-    class Refusing:
-        def authorise(self, event: Event, inputs: bytes) -> None:
-            raise BudgetRefused("no more alignments.")
-
     spec = spec_with(pad_to=(25, 30))
     with pytest.raises(BudgetRefused):
         run(spec, entry(ids(range(20)), spec, Refusing()), lambda wire: None)  # type: ignore[arg-type]

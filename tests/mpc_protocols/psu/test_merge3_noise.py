@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import BudgetRefused, DataRefused
-from mpc_protocols.functionality import Event
 from mpc_protocols.psu.align import align
 from mpc_protocols.psu.dummies import (
     PRIVATE,
@@ -30,7 +29,7 @@ from mpc_protocols.psu.forecast import forecast, list_lengths
 from mpc_protocols.psu.functionality import Context
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.merged import MEMBERS, context_of, identifiers, merge_lists
-from tests.mpc_protocols.psu.owners import ids, spec_of
+from tests.mpc_protocols.psu.owners import Refusing, ids, spec_of
 from tests.mpc_protocols.psu.test_dummies import SID, law
 
 NOISY: dict[str, Any] = {"adjacency": "add-remove", "size_epsilon": Fraction(2), "size_delta": Fraction(1, 1000)}
@@ -132,10 +131,6 @@ def test_views() -> None:
 
 def test_on_record_before_the_first_message() -> None:
     """A guard that refuses stops its party before it has sent anything."""
-    class Refusing:
-        def authorise(self, event: Event, inputs: bytes) -> None:
-            raise BudgetRefused("no more alignments.")
-
     def refused(wire: Wire) -> Any:
         try:
             return align(wire, identifiers(ids(range(5))), spec_of("merge3", **NOISY), context_of((0, 1)), Refusing())

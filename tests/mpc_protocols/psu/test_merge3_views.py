@@ -20,7 +20,7 @@ from mpc_protocols.replicated.boolean import BitShare, open_bits
 from mpc_protocols.replicated.trio import Trio
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.merged import body_of, context_of, identifiers, merge_lists
-from tests.mpc_protocols.psu.owners import PATIENCE_S, Ledger, ids, spec_of
+from tests.mpc_protocols.psu.owners import PATIENCE_S, Falsifying, Ledger, ids, spec_of
 from tests.mpc_protocols.psu.test_views import CHI_255, SIGMAS, assert_no_order
 
 
@@ -108,23 +108,6 @@ def test_rows_are_uniform() -> None:
 # Faults.
 
 
-class Spoiling(MemoryWire):
-    """A wire, and its forks of one stream, that changes messages to `receiver` by number (from 0)."""
-
-    def __init__(self, wire: MemoryWire, receiver: int, changes: dict[int, Callable[[bytes], bytes]]) -> None:
-        super().__init__(wire._network, wire._party, wire._stream)
-        self._receiver, self._changes, self._count = receiver, changes, 0
-
-    def fork(self, name: str) -> MemoryWire:
-        return Spoiling(super().fork(name), self._receiver, self._changes)
-
-    def send(self, peer: int, payload: bytes | bytearray | memoryview) -> None:
-        if peer == self._receiver:
-            payload = self._changes.get(self._count, bytes)(bytes(payload))
-            self._count += 1
-        super().send(peer, payload)
-
-
 X, Y = ids(range(8)), ids(range(4, 14))
 
 
@@ -137,7 +120,7 @@ def spoilt(owners: tuple[int, ...], spoiler: int, receiver: int, changes: dict[i
 
     def watched(wire: Wire) -> None:
         try:
-            honest(Spoiling(wire, receiver, changes) if wire.me == spoiler and isinstance(wire, MemoryWire) else wire)
+            honest(Falsifying(wire, changes, receiver) if wire.me == spoiler and isinstance(wire, MemoryWire) else wire)
         except CosynthError as error:
             said[wire.me] = error.sentence
             raise
@@ -224,7 +207,7 @@ def test_a_peer_that_leaves(owners: tuple[int, int], leaver: int) -> None:
     for number in (0, 1, 2) if leaver > 2 else (0, 1, 2, 5, 20, 50):
         def body(wire: Wire, number: int = number) -> Any:
             leaving = wire.me == leaver and isinstance(wire, MemoryWire)
-            return honest(Spoiling(wire, receiver, {number: leave}) if leaving else wire)  # type: ignore[arg-type]
+            return honest(Falsifying(wire, {number: leave}, receiver) if leaving else wire)  # type: ignore[arg-type]
 
         with pytest.raises(LeftError):
             MemoryNetwork(parties, patience_s=PATIENCE_S).run([body] * parties)
