@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import CosynthError
-from mpc_protocols.functionality import Event
 from mpc_protocols.psu.align import align
 from mpc_protocols.psu.functionality import TWO_OWNERS, Alignment, AlignmentSpec, Context, Member, resolve
 from mpc_protocols.psu.normalise import REAL, Identifiers
 from mpc_protocols.wire import Wire
-from runner.bench.inputs import expect
+from runner.bench.inputs import Free, expect
 from runner.bench.parameters import Parameter, Params
 from runner.bench.registry import Kernel, Task
 from runner.bench.repeat import JobWire
@@ -71,18 +70,11 @@ class PrivateSetUnion(Kernel):
                     raise CosynthError("The benchmark psu came to a wrong result: two owners place the same people in other "
                                        "rows; its figures mean nothing, please report it.")
 
-        return Task(lambda: align(JobWire(wire, next(runs)), own, spec, context, _Silent()), check)
+        return Task(lambda: align(JobWire(wire, next(runs)), own, spec, context, Free()), check)
 
     def floor(self, params: Params) -> Task:
         lists = [_people(params, owner) for owner in range(int(params["owners"]))]
         return Task(lambda: np.unique(np.concatenate(lists), return_inverse=True))
-
-
-class _Silent:
-    """Lets everything pass: these are nobody's identifiers."""
-
-    def authorise(self, event: Event, inputs: bytes) -> None:
-        """Nothing."""
 
 
 def _common(params: Params) -> int:

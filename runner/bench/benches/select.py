@@ -12,24 +12,17 @@ from typing import Any
 import numpy as np
 
 from mpc_protocols.errors import CosynthError
-from mpc_protocols.functionality import Clique, Event, Setting
+from mpc_protocols.functionality import Clique, Setting
 from mpc_protocols.messages import MAX_BYTES
 from mpc_protocols.replicated.oracle import ReplicatedOracle
 from mpc_protocols.replicated.party import LEADER, ComputingParty
 from mpc_protocols.steps import PrepareStep, SelectStep, parse
 from mpc_protocols.wire import Wire
-from runner.bench.inputs import counts, vector
+from runner.bench.inputs import Free, counts, vector
 from runner.bench.parameters import BITS, CANDIDATES, CELLS, Params
 from runner.bench.registry import Kernel, Task
 
 _EPSILON = Fraction(1, 10)
-
-
-class _Free:
-    """A guard that keeps no account: nobody's budget is spent on invented tables."""
-
-    def authorise(self, event: Event, inputs: bytes) -> None:
-        """Allow the event."""
 
 
 class Select(Kernel):
@@ -54,11 +47,11 @@ class Select(Kernel):
 
         weights, penalties = [Fraction(1)] * candidates, [Fraction(0)] * candidates
         if wire.me == LEADER:
-            oracle = ReplicatedOracle(wire, setting, local, _Free(), ahead=False)
+            oracle = ReplicatedOracle(wire, setting, local, Free(), ahead=False)
             handles = oracle.prepare(cliques)
             answers = [_answer(params, int(name)) for name in sizes]
             return Task(lambda: oracle.select(handles, answers, weights, penalties, _EPSILON), _in_range(candidates))
-        party = ComputingParty(wire, setting, local, _Free(), None, ahead=False)
+        party = ComputingParty(wire, setting, local, Free(), None, ahead=False)
         step = parse(wire.receive_up_to(LEADER, MAX_BYTES))
         assert isinstance(step, PrepareStep)
         party.prepare(step)
