@@ -213,7 +213,7 @@ class PublicState:
         sums = rounding.sum_bounds(answers, self.row_bound)
         plan = self._plan_selection(weights, penalties, epsilon, sums)
         theta = rounding.theta_of(self.setting.session, self._number)
-        rounded = rounding.systematic_each([answers[q] for q in plan.kept], theta, self.row_bound)
+        rounded = rounding.systematic([answers[q] for q in plan.kept], theta, self.row_bound)
         kept = [handles[q] for q in plan.kept]
         announced = thirds.digest([thirds.part(third, kept, rounded) for third in range(thirds.THIRDS)])
         step = SelectStep(self._number, tuple(handles), tuple(weights), tuple(penalties), epsilon, tuple(sums), announced)

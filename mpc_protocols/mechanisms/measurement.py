@@ -27,14 +27,10 @@ from mpc_protocols.mechanisms.gaussian import Sampler, sampler
 
 @dataclass(frozen=True)
 class MeasurePlan:
-    """Public facts of one measurement.
-
-    sampler: the noise of every cell. event: what is charged. fixes_row_bound: the first release, from which n' is derived.
-    """
+    """Public facts of one measurement. sampler: the noise of every cell. event: what is charged."""
 
     sampler: Sampler
     event: Event
-    fixes_row_bound: bool
 
 
 def _text(x: Fraction) -> str:
@@ -44,7 +40,8 @@ def _text(x: Fraction) -> str:
 def plan_marginals(setting: Setting, cliques: Sequence[Clique], sigma2: Fraction, row_bound: int, first: bool) -> MeasurePlan:
     """One batch of marginals, each with noise of parameter sigma2 on every cell: one event, their costs summed.
 
-    row_bound: n' as known before. first: nothing was released before. Raises `StudyInvalid` (variance out of range, ring).
+    row_bound: n' as known before. first: nothing was released before, so that n' is derived from this. Raises
+    `StudyInvalid` (variance out of range, ring).
     """
     noise = sampler(sigma2)
     bounds.check_measurement(row_bound, noise.bound)
@@ -59,7 +56,7 @@ def plan_marginals(setting: Setting, cliques: Sequence[Clique], sigma2: Fraction
         beta=beta,
         detail={"cliques": [list(clique) for clique in cliques], "sigma2": _text(sigma2)},
     )
-    return MeasurePlan(noise, event, first)
+    return MeasurePlan(noise, event)
 
 
 def plan_total(setting: Setting, sigma2: Fraction, row_bound: int, first: bool) -> MeasurePlan:
@@ -68,4 +65,4 @@ def plan_total(setting: Setting, sigma2: Fraction, row_bound: int, first: bool) 
     bounds.check_measurement(row_bound, noise.bound)
     beta = noise.tv + (noise.tv + bounds.BETA if first else 0)
     event = Event("total", setting.unit_rows**2 / (2 * sigma2), beta, {"sigma2": _text(sigma2)})
-    return MeasurePlan(noise, event, first)
+    return MeasurePlan(noise, event)

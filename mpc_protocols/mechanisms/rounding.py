@@ -27,16 +27,11 @@ def theta_of(session: bytes, step: int) -> float:
     return (int.from_bytes(digest[:8], "big") >> 11) / 2.0**53
 
 
-def systematic(answers: NDArray[np.float64], theta: float, row_bound: int) -> NDArray[np.int64]:
-    """Integers between floor and ceil of the answers, clipped to [0, row_bound]; int64, same shape (n,).
+def systematic(answers: Sequence[NDArray[np.float64]], theta: float, row_bound: int) -> list[NDArray[np.int64]]:
+    """Integers between floor and ceil of each of many answers of shapes (n,), clipped to [0, row_bound]; parts of one array.
 
-    A zero answer gives a zero. Raises `ValueError` for answers that are not finite.
+    int64. A zero answer gives a zero. Raises `ValueError` for answers that are not finite.
     """
-    return systematic_each([answers], theta, row_bound)[0]
-
-
-def systematic_each(answers: Sequence[NDArray[np.float64]], theta: float, row_bound: int) -> list[NDArray[np.int64]]:
-    """`systematic` of each of many answers; the arrays are parts of one."""
     flat, places = _clipped(answers, row_bound)
     for place in places:
         np.cumsum(flat[place], out=flat[place])
@@ -52,17 +47,12 @@ def systematic_each(answers: Sequence[NDArray[np.float64]], theta: float, row_bo
     return [rounded[place] for place in places]
 
 
-def sum_bound(answers: NDArray[np.float64], row_bound: int) -> int:
-    """An integer that the sum of `systematic(answers, ., row_bound)` does not exceed, without rounding cell by cell.
+def sum_bounds(answers: Sequence[NDArray[np.float64]], row_bound: int) -> list[int]:
+    """Of each answer, an integer that the sum of its systematic rounding does not exceed, without rounding cell by cell.
 
     One for theta, one for the order of summation (relative error below 2^-28 for 2^24 cells, added besides).
     Raises `ValueError` for answers that are not finite.
     """
-    return sum_bounds([answers], row_bound)[0]
-
-
-def sum_bounds(answers: Sequence[NDArray[np.float64]], row_bound: int) -> list[int]:
-    """`sum_bound` of each of many answers."""
     flat, places = _clipped(answers, row_bound)
     totals = [float(flat[place].sum()) for place in places]
     _check_finite(totals)

@@ -135,12 +135,3 @@ def from_bits(bits: NDArray[Any]) -> Words:
     lanes <<= _SHIFTS
     plane: Words = np.bitwise_or.reduce(lanes, axis=-2).view(np.uint64)
     return plane
-
-
-def to_values(planes: Words, cells: int) -> NDArray[Any]:
-    """Inverse of `to_planes` for up to 64 planes: uint64 values of shape (cells,); for small batches and tests."""
-    bits = to_bits(planes, cells, np.uint64)
-    values = np.zeros(cells, np.uint64)
-    for j in range(len(planes)):
-        values |= bits[j] << np.uint64(j)
-    return values

@@ -71,11 +71,6 @@ class AimPlan(RoundPlan):
     config: AimConfig
     least_sigma2: Fraction
 
-    @property
-    def closure_cells(self) -> int:
-        """Cells of the whole closure, candidates or not."""
-        return sum(self.domain.cells(clique) for clique in self.workload.closure)
-
     def weight(self, clique: Clique) -> int:
         """How much of the workload measuring the clique may help."""
         return self.workload.weights[clique]

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import combinations
 from os import PathLike
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,12 +77,8 @@ class Model:
         """The model in an archive that may come from another party. ProtocolAborted if it is not one."""
         return cls(*storage.from_bytes(data))
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write `to_bytes` to a file."""
-        Path(path).write_bytes(self.to_bytes())
-
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Model:
-        """Read a file written by `save`. ProtocolAborted if its content is not a model; OSError if it cannot be read."""
+        """Read a file that holds `to_bytes`. ProtocolAborted if its content is not a model; OSError if it cannot be read."""
         with open(path, "rb") as stream:
             return cls.from_bytes(stream.read(storage.MOST_BYTES + 1))

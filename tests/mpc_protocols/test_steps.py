@@ -16,6 +16,7 @@ from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Setting
 from mpc_protocols.mechanisms import gumbel
 from mpc_protocols.mechanisms.gaussian import sampler
+from mpc_protocols.mechanisms.measurement import plan_total
 from mpc_protocols.mechanisms.selection import plan_selection
 from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, PublicState, SelectStep, Step, TotalStep, parse
 
@@ -56,7 +57,7 @@ def test_row_bound_and_total_come_from_the_first_batch() -> None:
     bound = state.row_bound
     step = TotalStep(1, F(1))
     state.begin(step)
-    assert not state.plan_total(step).fixes_row_bound
+    assert state.plan_total(step).event == plan_total(SETTING, F(1), bound, first=False).event
     state.learn_total(step, 5000)
     again = MeasureStep(2, (0,), F(1))
     state.begin(again)
@@ -68,7 +69,7 @@ def test_total_as_the_first_release_fixes_the_bound() -> None:
     state = prepared()
     step = TotalStep(0, F(100))
     state.begin(step)
-    assert state.plan_total(step).fixes_row_bound
+    assert state.plan_total(step).event == plan_total(SETTING, F(100), state.row_bound, first=True).event
     state.learn_total(step, 200)
     assert state.row_bound == 291 and state.noisy_total == 200
 
@@ -199,12 +200,11 @@ def test_only_the_first_release_is_charged_for_the_row_bound() -> None:
     step = MeasureStep(0, (0, 1), F(4))
     state.begin(step)
     plan = state.plan_measure(step)
-    assert plan.fixes_row_bound
     state.learn_counts(step, [np.array([60, 41]), np.array([30, 40, 28])])
     again = MeasureStep(1, (0, 1), F(4))
     state.begin(again)
     later = state.plan_measure(again)
-    assert not later.fixes_row_bound and later.event.rho == plan.event.rho and later.event.beta < plan.event.beta
+    assert later.event.rho == plan.event.rho and later.event.beta < plan.event.beta
 
 
 def test_steps_out_of_order_are_refused() -> None:

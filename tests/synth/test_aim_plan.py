@@ -34,7 +34,7 @@ def test_fixed_rounds_have_the_papers_noise() -> None:
     assert float(fixed.sigma2) == pytest.approx((10 + 14) / (2 * 0.9 * rho), rel=1e-8)
     assert float(fixed.epsilon) == pytest.approx(math.sqrt(8 * 0.1 * rho / 10), rel=1e-8)
     assert fixed.rounds == (10, 10) and fixed.least_sigma2 == fixed.sigma2
-    assert fixed.closure_cells == 2_870_490
+    assert sum(map(fixed.domain.cells, fixed.workload.closure)) == 2_870_490
 
 
 @settings(max_examples=40)

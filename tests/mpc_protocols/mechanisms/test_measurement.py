@@ -35,13 +35,12 @@ def test_marginals(adjacency: Adjacency, unit_rows: int, rho: Fraction, affected
     assert plan.event.what == "measure" and plan.event.rho == 2 * rho
     assert plan.event.beta == sum(affected) * tv
     assert plan.event.detail == {"cliques": [["a"], ["a", "b"]], "sigma2": "50/1"}
-    assert plan.sampler == sampler(SIGMA2) and not plan.fixes_row_bound
+    assert plan.sampler == sampler(SIGMA2)
 
 
 def test_first_batch_is_charged_for_the_row_bound() -> None:
     plan = plan_marginals(setting(), [("a",), ("a", "b")], SIGMA2, 1000, first=True)
     assert plan.event.beta == (2 + 2 + 60) * sampler(SIGMA2).tv + F(3, 10**18)
-    assert plan.fixes_row_bound
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])

@@ -224,7 +224,7 @@ def test_scores_of_all_neighbours_stay_within_the_sensitivity(adjacency: str, un
     answers = []
     for clique in CLIQUES:
         n = int(np.prod([SIZES[i] for i in clique]))
-        answers.append(systematic(rng.dirichlet(np.ones(n)) * 9, 0.37, 20))
+        answers.append(systematic([rng.dirichlet(np.ones(n)) * 9], 0.37, 20)[0])
     before = scores_of(table, got, answers)
     widest = 0
     units = list(product(ROWS, repeat=unit_rows))

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpc_protocols.replicated import boolean, ring, sign
-from mpc_protocols.replicated.bitslice import from_bits, from_planes, to_bits, to_planes, to_values, words_for
+from mpc_protocols.replicated.bitslice import from_bits, from_planes, to_bits, to_planes, words_for
 from mpc_protocols.replicated.trio import Trio
-from tests.mpc_protocols.replicated.trio_run import deal_bits, deal_flags, deal_ring, parity, run_trio, spread, total
+from tests.mpc_protocols.replicated.trio_run import deal_bits, deal_flags, deal_ring, parity, run_trio, spread, to_values, total
 
 RINGS = [np.uint16, np.uint32, np.uint64]
 SIZES = [1, 63, 64, 65, 1000]

@@ -17,13 +17,13 @@ from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.replicated import sampling
 from mpc_protocols.replicated.alias import AliasTable, alias_table, draw, one_hots
 from mpc_protocols.replicated.argmax import argmax, argmax_rows
-from mpc_protocols.replicated.bitslice import from_bits, to_bits, to_values
+from mpc_protocols.replicated.bitslice import from_bits, to_bits
 from mpc_protocols.replicated.boolean import BitShare
 from mpc_protocols.replicated.ring import RingShare, add_public, centred
 from mpc_protocols.replicated.sign import Adder
 from mpc_protocols.replicated.trio import Trio
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.replicated.trio_run import deal_bits, deal_ring, parity, run_trio, total
+from tests.mpc_protocols.replicated.trio_run import deal_bits, deal_ring, parity, run_trio, to_values, total
 
 GUMBEL = alias_table(gumbel.THRESHOLDS, gumbel.BITS)
 

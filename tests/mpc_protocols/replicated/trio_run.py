@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.replicated.absolute import BATCH, Third, absolute_sums, known_of
-from mpc_protocols.replicated.bitslice import from_bits
+from mpc_protocols.replicated.bitslice import from_bits, to_bits
 from mpc_protocols.replicated.boolean import BitShare
 from mpc_protocols.replicated.dealt_sign import share_bits
 from mpc_protocols.replicated.ring import RingShare
@@ -41,6 +41,15 @@ def deal_bits(words: NDArray[np.uint64], rng: np.random.Generator) -> list[BitSh
 def deal_flags(bits: NDArray[Any], rng: np.random.Generator) -> list[BitShare]:
     """Shares of 0/1 values (..., n) as planes."""
     return deal_bits(from_bits(bits), rng)
+
+
+def to_values(planes: NDArray[np.uint64], cells: int) -> NDArray[np.uint64]:
+    """Inverse of `bitslice.to_planes` for up to 64 planes."""
+    bits = to_bits(planes, cells, np.uint64)
+    values = np.zeros(cells, np.uint64)
+    for j in range(len(planes)):
+        values |= bits[j] << np.uint64(j)
+    return values
 
 
 def run_trio(body: Callable[[Trio], T], tap: Callable[[Frame], None] | None = None,

@@ -58,7 +58,7 @@ def write_run(directory: Path, *, domain: Domain = PEOPLE, codes: NDArray[np.int
         values = marginal(codes, domain, clique) + np.rint(rng.normal(scale=scale, size=domain.cells(clique))).astype(np.int64)
         taken.append((clique, scale, max(0, i - len(singles) + 1), values))
     model = fit(domain.sizes, [Measurement(clique, values, scale**2) for clique, scale, _, values in taken], iterations=rounds)
-    model.save(directory / "model.npz")
+    (directory / "model.npz").write_bytes(model.to_bytes())
     rows = max(1, round(model.total))
     drawn = model.sample(rows, rng)
     arrays = [pa.array(_spelled(column.decode(drawn[:, j], rng))) for j, column in enumerate(domain.columns)]
