@@ -28,6 +28,7 @@ from parties.session.inbox import Inbox, Message
 
 PAUSE_S = 0.003
 """How long after a thread's last reading the loop reads again: bytes that come then wait that long, in the kernel."""
+_LEFT_BEHIND_S = 1.0  # a thread that reads has been woken by the bell, unless the run ended well without it
 _LONGEST_S = 0.024  # between two looks at a thread that still waits: then the same, after a wait of this length or more
 
 
@@ -106,13 +107,17 @@ class Reading:
         os.write(self._rope, b"\0")
 
     def close(self) -> None:
-        """No link is left."""
+        """No link is left. What a thread that was left behind still reads from stays open, until the process ends."""
         self._loop.remove_reader(self._gate)
-        with self._role:
+        if not self._role.acquire(timeout=_LEFT_BEHIND_S):
+            return
+        try:
             self._gate.close()
             self._ready.close()
             os.close(self._bell)
             os.close(self._rope)
+        finally:
+            self._role.release()
 
     def _read(self, timeout: float | None) -> None:
         found = [key.data for key, _ in self._ready.select(0 if self._more else timeout)]

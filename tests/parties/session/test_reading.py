@@ -130,8 +130,8 @@ def test_a_gate_that_is_closed_as_it_opens_is_watched_once(monkeypatch: pytest.M
         class Role:
             """The lock; after the loop has opened the gate, a thread closes it before the loop goes on."""
 
-            def acquire(self, blocking: bool = True) -> bool:
-                return role.acquire(blocking)
+            def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+                return role.acquire(blocking, timeout)
 
             def release(self) -> None:
                 opened = reading._open
@@ -142,11 +142,6 @@ def test_a_gate_that_is_closed_as_it_opens_is_watched_once(monkeypatch: pytest.M
                     other = threading.Thread(target=reading.wait, args=(line.boxes[0],))
                     other.start()
                     other.join()
-
-            __enter__ = acquire
-
-            def __exit__(self, *_: object) -> None:
-                self.release()
 
         watch = reading._watch
 
@@ -186,3 +181,13 @@ def test_what_is_told_keeps_its_order() -> None:
         reading.tell(in_loop)
         assert done.wait(5)
         assert told == [(number, loop) for number in range(4)]
+
+
+def test_a_thread_that_still_waits_does_not_keep_the_session_from_ending() -> None:
+    """A body that returns while another of its threads waits: the thread is left behind, as any that computes is."""
+    began = time.monotonic()
+    with running() as (reading, line, _):
+        threading.Thread(target=reading.wait, args=(line.boxes[1],), daemon=True).start()
+        time.sleep(0.05)
+        assert reading._role.locked()
+    assert time.monotonic() - began < 4
