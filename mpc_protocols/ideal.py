@@ -86,7 +86,7 @@ class IdealOracle(MarginalOracle):
         self._guard.authorise(plan.event, inputs)
         scores = [
             plan.weights[q] * int(np.abs(self._marginal(handles[q]) - cells).sum()) - plan.biases[q]
-            for q, cells in zip(plan.kept, rounded, strict=True)
+            for q, cells in zip(plan.kept, rounded.values(), strict=True)
         ]
         uniforms = [self._uniform(gumbel.BITS) for _ in scores]
         dithers = [self._uniform(plan.a) for _ in scores]

@@ -28,7 +28,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from mpc_protocols import thirds
 from mpc_protocols.cliques import CliqueRegister, Derivation
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Handle, Setting
@@ -37,6 +36,7 @@ from mpc_protocols.mechanisms.bounds import CELL_BITS, RowBound
 from mpc_protocols.mechanisms.measurement import MeasurePlan, plan_marginals, plan_total
 from mpc_protocols.mechanisms.selection import SelectionPlan, plan_selection
 from mpc_protocols.messages import MAX_BYTES, EndStep, MeasureStep, PrepareStep, SelectStep, Step, TotalStep, parse
+from mpc_protocols.thirds import Answers, Cut, cut
 
 if TYPE_CHECKING:
     import numpy as np
@@ -200,8 +200,8 @@ class PublicState:
         weights: Sequence[Fraction],
         penalties: Sequence[Fraction],
         epsilon: Fraction,
-    ) -> tuple[SelectStep, list[NDArray[np.int64]]]:
-        """For the leading party: the next selection as a step, and the rounded answers of the candidates kept, in that order.
+    ) -> tuple[SelectStep, Answers]:
+        """For the leading party: the next selection as a step, and the rounded answers of the candidates kept.
 
         Candidates that cannot win are not even rounded. Raises `StudyInvalid` as `plan_select`, `ValueError` for answers of a
         wrong length or not finite.
@@ -210,34 +210,34 @@ class PublicState:
         for handle, answer in zip(handles, answers, strict=True):
             if answer.shape != (self.cells(handle),):
                 raise ValueError(f"handle {handle} has {self.cells(handle)} cells, its answer has shape {answer.shape}")
-        sums = rounding.sum_bounds(answers, self.row_bound)
+        clipped = rounding.Clipped(answers, self.row_bound)
+        sums = clipped.sum_bounds()
         plan = self._plan_selection(weights, penalties, epsilon, sums)
         theta = rounding.theta_of(self.setting.session, self._number)
-        rounded = rounding.systematic([answers[q] for q in plan.kept], theta, self.row_bound)
-        kept = [handles[q] for q in plan.kept]
-        announced = thirds.digest([thirds.part(third, kept, rounded) for third in range(thirds.THIRDS)])
-        step = SelectStep(self._number, tuple(handles), tuple(weights), tuple(penalties), epsilon, tuple(sums), announced)
+        rounded = Answers.of([handles[q] for q in plan.kept], clipped.systematic(theta, plan.kept))
+        step = SelectStep(self._number, tuple(handles), tuple(weights), tuple(penalties), epsilon, tuple(sums), rounded.digest())
         self._planned = step, plan
         return step, rounded
 
-    def check_answers(
-        self, step: SelectStep, rounded: Sequence[thirds.Cells], unseen: tuple[int, thirds.Part] | None = None
-    ) -> None:
-        """Check rounded answers of the candidates kept against the step: lengths, ranges, sums, hash.
+    def cut(self, step: SelectStep) -> Cut:
+        """How the cells of the candidates kept are dealt."""
+        kept = [step.handles[q] for q in self.plan_select(step).kept]
+        return cut(tuple(kept), tuple(map(self.cells, kept)))
 
-        unseen: a dealer and the part of its cells, whose answers are not looked at. Raises `ProtocolAborted`.
+    def check_answers(self, step: SelectStep, answers: Answers) -> None:
+        """Check rounded answers of the candidates kept against the step: candidates, ranges, sums, hash.
+
+        A dealer's answers that are known by their part alone are not looked at. Raises `ProtocolAborted`.
         """
         import numpy as np
 
         plan = self.plan_select(step)
-        kept = [step.handles[q] for q in plan.kept]
-        fits = [cells.shape for cells in rounded] == [(self.cells(handle),) for handle in kept]
-        fits = fits and all(0 <= int(cells.min()) <= int(cells.max()) <= plan.row_bound for cells in [np.concatenate(rounded)])
+        cut = self.cut(step)
+        fits = (answers.cut.handles, answers.cut.lengths) == (cut.handles, cut.lengths)
+        fits = fits and int(answers.cells.max(initial=0)) <= plan.row_bound
         if fits:
-            told = dict([unseen] if unseen else [])
-            parts = [told.get(third) or thirds.part(third, kept, rounded) for third in range(thirds.THIRDS)]
-            allowed = np.array([step.answer_sums[q] for q in plan.kept])
-            fits = thirds.digest(parts) == step.answers_digest
+            parts, allowed = answers.parts, np.array([step.answer_sums[q] for q in plan.kept])
+            fits = all(part.sums.shape == allowed.shape for part in parts) and answers.digest() == step.answers_digest
             fits = fits and all(bool((part.sums >= 0).all() and (part.sums <= allowed).all()) for part in parts)
             fits = fits and bool((sum(part.sums for part in parts) <= allowed).all())
         if not fits:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from math import floor, isfinite
+from math import floor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,36 +27,50 @@ def theta_of(session: bytes, step: int) -> float:
     return (int.from_bytes(digest[:8], "big") >> 11) / 2.0**53
 
 
-def systematic(answers: Sequence[NDArray[np.float64]], theta: float, row_bound: int) -> list[NDArray[np.int64]]:
-    """Integers between floor and ceil of each of many answers of shapes (n,), clipped to [0, row_bound]; parts of one array.
+class Clipped:
+    """The answers of many candidates, clipped to [0, row_bound], one after the other.
 
-    int64. A zero answer gives a zero. Raises `ValueError` for answers that are not finite.
+    Raises `ValueError` for answers that are not finite (a positive infinity is clipped).
     """
-    flat, places = _clipped(answers, row_bound)
-    for place in places:
-        np.cumsum(flat[place], out=flat[place])
-    _check_finite([float(flat[place.stop - 1]) for place in places if place.stop > place.start])
-    flat += theta
-    np.floor(flat, out=flat)
-    rounded = np.empty(len(flat), np.int64)
-    np.subtract(flat[1:], flat[:-1], out=rounded[1:], casting="unsafe")  # integers below 2^53: exact
-    starts = [place.start for place in places if place.stop > place.start]
-    rounded[starts] = flat[starts]
-    # differences of floating-point sums may pass a bound that the answers themselves keep
-    np.minimum(rounded, row_bound, out=rounded)
-    return [rounded[place] for place in places]
 
+    def __init__(self, answers: Sequence[NDArray[np.float64]], row_bound: int) -> None:
+        self._bound = row_bound
+        self._cells = np.concatenate([np.empty(0), *answers], dtype=np.float64)
+        np.clip(self._cells, 0.0, float(row_bound), out=self._cells)
+        self._ends = list(accumulate(map(len, answers), initial=0))
+        filled = [q for q, answer in enumerate(answers) if len(answer)]
+        self._totals = np.zeros(len(answers))
+        if filled:
+            self._totals[filled] = np.add.reduceat(self._cells, [self._ends[q] for q in filled])
+        if not np.isfinite(self._totals).all():
+            raise ValueError("the model's answers hold a value that is not finite")
 
-def sum_bounds(answers: Sequence[NDArray[np.float64]], row_bound: int) -> list[int]:
-    """Of each answer, an integer that the sum of its systematic rounding does not exceed, without rounding cell by cell.
+    def sum_bounds(self) -> list[int]:
+        """Integers that the sums of `systematic` do not exceed, without rounding cell by cell.
 
-    One for theta, one for the order of summation (relative error below 2^-28 for 2^24 cells, added besides).
-    Raises `ValueError` for answers that are not finite.
-    """
-    flat, places = _clipped(answers, row_bound)
-    totals = [float(flat[place].sum()) for place in places]
-    _check_finite(totals)
-    return [floor(total * (1.0 + 2.0**-28)) + 2 for total in totals]
+        One for theta, one for the order of summation (relative error below 2^-28 for 2^24 cells, added besides).
+        """
+        return [floor(total * (1.0 + 2.0**-28)) + 2 for total in self._totals.tolist()]
+
+    def systematic(self, theta: float, kept: Sequence[int]) -> list[NDArray[np.int64]]:
+        """Integers between floor and ceil of the answers of the candidates at these positions, at most row_bound.
+
+        int64, as many as the candidate has answers; the arrays are parts of one. A zero answer gives a zero.
+        """
+        lengths = [self._ends[q + 1] - self._ends[q] for q in kept]
+        ends = list(accumulate(lengths, initial=0))
+        sums = np.empty(ends[-1])
+        for q, start, stop in zip(kept, ends, ends[1:], strict=False):
+            np.cumsum(self._cells[self._ends[q]:self._ends[q + 1]], out=sums[start:stop])
+        sums += theta
+        np.floor(sums, out=sums)
+        rounded = np.empty(len(sums), np.int64)
+        np.subtract(sums[1:], sums[:-1], out=rounded[1:], casting="unsafe")  # integers below 2^53: exact
+        starts = [start for start, length in zip(ends, lengths, strict=False) if length]
+        rounded[starts] = sums[starts]
+        # differences of floating-point sums may pass a bound that the answers themselves keep
+        np.minimum(rounded, self._bound, out=rounded)
+        return [rounded[start:stop] for start, stop in pairwise(ends)]
 
 
 def digest(counts: Sequence[NDArray[np.int64]]) -> bytes:
@@ -70,16 +84,3 @@ def digest(counts: Sequence[NDArray[np.int64]]) -> bytes:
     hashed = hashlib.sha256(b"".join(number.to_bytes(8, "big") for number in (width, len(counts), *map(len, counts))))
     hashed.update(whole.data)
     return hashed.digest()
-
-
-def _clipped(answers: Sequence[NDArray[np.float64]], row_bound: int) -> tuple[NDArray[np.float64], list[slice]]:
-    """Answers clipped to [0, row_bound] in one fresh array, and the place of each."""
-    flat = np.concatenate(answers, dtype=np.float64)
-    np.clip(flat, 0.0, float(row_bound), out=flat)
-    ends = list(accumulate(map(len, answers), initial=0))
-    return flat, [slice(start, end) for start, end in pairwise(ends)]
-
-
-def _check_finite(totals: Sequence[float]) -> None:
-    if not all(map(isfinite, totals)):
-        raise ValueError("the model's answers hold a value that is not finite")

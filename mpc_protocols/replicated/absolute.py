@@ -14,7 +14,8 @@ Sent per cell over all three parties: 2.5 (k-1) bits for the sign (ripple) and 2
 5.0 bytes; and one element per segment. The shared bits of a, 1.5 (k-1) bits a cell, travel once per sharing and cell
 (`share_bits`, 1.5 bytes). Rounds: ceil((k-1)/2) + 1 (ripple), 2 + ceil(log2((k-1)/2)) (tree).
 
-Cells whose public c is 0 need none of this: |x - 0| = x is a local sum.
+Cells whose public c is 0 need none of this: |x - 0| = x is a sum of what the dealer and the first evaluator know, which they
+add to their parts before the reshare (`compared`).
 
 Public bounds, asserted by the caller: |d| < 2^(k-1) in every cell and sum |d| < 2^K in every segment. Threat model, masking
 and assumption: `dealing`. A dealer learns nothing of c but the number of its cells; nothing is opened.
@@ -83,14 +84,18 @@ def score_adder(cells: Sequence[int], planes: int, round_bytes: int, batch: int 
     return min(ADDERS, key=cost)
 
 
-def absolute_sums(trio: Trio, thirds: Sequence[Third], planes: int, adder: Adder | None = None, batch: int = BATCH) -> RingShare:
+def absolute_sums(trio: Trio, thirds: Sequence[Third], planes: int, adder: Adder | None = None, batch: int = BATCH,
+                  others: Elements | None = None) -> RingShare:
     """Sums of |a + b| over each segment of the three thirds together: one shared element per segment.
 
-    `batch` and `adder` (None: `score_adder`) are the same at all parties.
+    `batch` and `adder` (None: `score_adder`) are the same at all parties. others: (segments,) this party's part of what is
+    added to the sums; None: nothing.
     """
     cells = [len(third.known) for third in thirds]
     adder = adder or score_adder(cells, planes, trio.round_bytes, batch)
     parts = np.zeros(len(thirds[0].lengths), thirds[0].known.dtype)
+    if others is not None:
+        parts += others
     done = [0] * THIRDS
     for sizes in batches(cells, batch):
         pieces = [slice(start, start + size) for start, size in zip(done, sizes, strict=True)]

@@ -2,10 +2,9 @@
 
 The public part of a score, c, is subtracted from the component of a cell that its dealer lacks (`dealing`): so the two others
 need c there, and the dealer only whether it is 0, for those cells take no part in the sign protocol. Answers are
-post-processing of released counts; they travel compactly, not secretly:
+post-processing of released counts; they travel compactly, not secretly, cells in dealt order (`thirds`):
 
-    the bitmap      one bit per cell of all kept candidates in order, 1 where c is not 0, first cell in the highest bit; padding
-                    bits are 0
+    the bitmap      one bit per cell of all kept candidates, 1 where c is not 0, first cell in the highest bit; padding bits are 0
     the own part    hash and sums of the answers of the cells that the receiver deals for (`thirds.Part`): 32 bytes, and 8 for
                     each candidate, little-endian
     the others'     a byte for each cell that is not 0 and not the receiver's, c itself below 255 and else 255; then 4
@@ -20,50 +19,15 @@ have exactly the length that its bitmap and its bytes give aborts. Ranges, sums 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols import thirds
 from mpc_protocols.errors import ProtocolAborted
-from mpc_protocols.functionality import Handle
+from mpc_protocols.thirds import THIRDS, Answers, Cut, Flags, Part
 
-Flags = NDArray[np.bool_]
 _ESCAPE = 255
-
-
-@dataclass(frozen=True)
-class Answers:
-    """What one party has of the kept candidates' answers, all candidates one after the other.
-
-    cells: uint32, 0 where this party deals and does not know better. compared: bool, where c is not 0. lengths: cells of each
-    candidate. unseen: the part of this party's own cells; None if it knows all.
-    """
-
-    cells: NDArray[np.uint32]
-    compared: Flags
-    lengths: Sequence[int]
-    unseen: thirds.Part | None
-
-    @property
-    def values(self) -> list[NDArray[np.uint32]]:
-        """`cells` of each candidate, as views."""
-        return [self.cells[end - length:end] for length, end in zip(self.lengths, accumulate(self.lengths), strict=True)]
-
-    def bitmap(self) -> bytes:
-        """`compared` as it travels."""
-        return np.packbits(self.compared).tobytes()
-
-
-def complete(answers: Sequence[NDArray[np.int64]]) -> Answers:
-    """The rounded answers at the party that knows them; integers in [0, 2^32)."""
-    flat = np.concatenate([np.empty(0, np.int64), *answers])
-    if flat.size and not 0 <= int(flat.min()) <= int(flat.max()) < 1 << 32:
-        raise ValueError("rounded answers must lie in [0, 2^32)")
-    cells = flat.astype(np.uint32)
-    return Answers(cells, cells != 0, [len(answer) for answer in answers], None)
 
 
 def encoded_limit(cells: int, candidates: int) -> int:
@@ -71,38 +35,46 @@ def encoded_limit(cells: int, candidates: int) -> int:
     return bitmap_size(cells) + _part_size(candidates) + 5 * cells
 
 
-def encode(answers: Answers, handles: Sequence[Handle], receiver: int) -> bytes:
-    """All answers for one of the other computing parties."""
-    own = thirds.part(receiver, handles, answers.values)
-    sent = answers.compared & _seen(receiver, handles, answers.lengths)
-    low = np.minimum(answers.cells, _ESCAPE).astype(np.uint8)[sent]
-    wide = low == _ESCAPE
-    high = answers.cells[sent][wide] if wide.any() else answers.cells[:0]
-    return b"".join((answers.bitmap(), own.content, own.sums.astype("<i8").tobytes(), low.tobytes(),
-                     high.astype("<u4").tobytes()))
+def bitmap(answers: Answers) -> bytes:
+    """Which answers are not 0, as it travels."""
+    return np.packbits(answers.nonzero).tobytes()
 
 
-def decode(payload: bytes | memoryview, handles: Sequence[Handle], lengths: Sequence[int], me: int) -> Answers:
-    """The answers of candidates of these lengths at party `me`. Raises `ProtocolAborted` on anything odd."""
-    cells, fixed = sum(lengths), bitmap_size(sum(lengths)) + _part_size(len(lengths))
+def encode(answers: Answers, receivers: Sequence[int]) -> list[bytes]:
+    """All answers for each of these computing parties."""
+    places = answers.cut.places
+    low = np.minimum(answers.cells, _ESCAPE).astype(np.uint8)
+    high = answers.cells[low == _ESCAPE].astype("<u4")
+    lows = _split(low[answers.nonzero], [int(np.count_nonzero(answers.nonzero[place])) for place in places])
+    highs = _split(high, [int(np.count_nonzero(low[place] == _ESCAPE)) for place in places])
+    flags = bitmap(answers)
+    return [b"".join([flags, answers.parts[receiver].content, answers.parts[receiver].sums.astype("<i8").tobytes(),
+                      *(of[third].tobytes() for of in (lows, highs) for third in range(THIRDS) if third != receiver)])
+            for receiver in receivers]
+
+
+def decode(payload: bytes | memoryview, cut: Cut, me: int) -> Answers:
+    """The answers of the candidates of a cut at party `me`. Raises `ProtocolAborted` on anything odd."""
+    first, fixed = bitmap_size(cut.size), bitmap_size(cut.size) + _part_size(len(cut.lengths))
     raw = np.frombuffer(payload, np.uint8)
     if len(raw) < fixed:
         raise ProtocolAborted("The leading party sent model answers that are cut off.")
-    nonzero = read_bitmap(raw[:bitmap_size(cells)], cells)
-    own, raw = raw[bitmap_size(cells):fixed], raw[fixed:]
-    sent = nonzero & _seen(me, handles, lengths)
-    count = int(np.count_nonzero(sent))
-    low = raw[:count]
+    nonzero = read_bitmap(raw[:first], cut.size)
+    own, raw = raw[first:fixed], raw[fixed:]
+    others = [cut.places[third] for third in range(THIRDS) if third != me]
+    counts = [int(np.count_nonzero(nonzero[place])) for place in others]
+    low = raw[:sum(counts)]
     wide = low == _ESCAPE
-    if len(raw) != count + 4 * np.count_nonzero(wide):
-        raise ProtocolAborted(f"The leading party sent model answers that are not exactly {cells} cells.")
+    if len(raw) != sum(counts) + 4 * np.count_nonzero(wide):
+        raise ProtocolAborted(f"The leading party sent model answers that are not exactly {cut.size} cells.")
     values = low.astype(np.uint32)
-    if len(raw) > count:
-        values[wide] = np.frombuffer(raw[count:].tobytes(), "<u4")
-    flat = np.zeros(cells, np.uint32)
-    flat[sent] = values
-    unseen = thirds.Part(own[:32].tobytes(), np.frombuffer(own[32:].tobytes(), "<i8").astype(np.int64))
-    return Answers(flat, nonzero, lengths, unseen)
+    if len(raw) > sum(counts):
+        values[wide] = np.frombuffer(raw[sum(counts):].tobytes(), "<u4")
+    cells = np.zeros(cut.size, np.uint32)
+    for place, part in zip(others, _split(values, counts), strict=True):
+        cells[place][nonzero[place]] = part
+    told = Part(own[:32].tobytes(), np.frombuffer(own[32:].tobytes(), "<i8").astype(np.int64))
+    return Answers(cut, cells, nonzero, (me, told))
 
 
 def bitmap_size(cells: int) -> int:
@@ -122,13 +94,6 @@ def _part_size(candidates: int) -> int:
     return 32 + 8 * candidates
 
 
-def _seen(party: int, handles: Sequence[Handle], lengths: Sequence[int]) -> Flags:
-    """Cells for which `party` does not deal, all candidates one after the other."""
-    seen = np.ones(sum(lengths), np.bool_)
-    start = 0
-    for handle, length in zip(handles, lengths, strict=True):
-        for third, piece in thirds.pieces(handle, length):
-            if third == party:
-                seen[start:start + length][piece] = False
-        start += length
-    return seen
+def _split(values: NDArray[np.unsignedinteger], lengths: Sequence[int]) -> list[NDArray[np.unsignedinteger]]:
+    """Consecutive pieces."""
+    return [values[start:stop] for start, stop in pairwise(accumulate(lengths, initial=0))]

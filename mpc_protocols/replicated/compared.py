@@ -4,18 +4,21 @@ The public answer c of the model is subtracted from the component that the deale
 cell does not change from one selection to the next, and the evaluators' shares of its bits (`dealt_sign.share_bits`) are used
 again. They are shares, not masks: what is opened between evaluators contains fresh masks each time. Which cells are compared is
 public (c is not 0 there), so each cell's bits are shared when it is first compared, and kept cell by cell, since the next
-selection compares other cells. A marginal of which half the cells are compared when it first is shares the bits of all: the
-others' turn would come, and cost a round. If the integers' width k changes, all are shared anew.
+selection compares other cells. A marginal that is not large and almost empty (`dense`) shares the bits of all its cells at
+once: the others' turn would come, and cost every selection a round. If the integers' width k changes, all are shared anew.
 
-Memory at a party: 21 bytes for each cell of a compared marginal (16 for where it is), and 4 ceil((1.5 (k-1)) / 32) if it
-evaluates it, as for two thirds of them. Threat model: `dealing`; nothing is opened.
+Where c is 0, |x - c| = x: the dealer's part of the cell and the first evaluator's are two numbers that add up to x, so each adds
+its own to what it reshares anyway (`absolute.absolute_sums`).
+
+Memory at a party: 5 bytes for each cell of a marginal that was a candidate, and 4 ceil((1.5 (k-1)) / 32) if it evaluates it, as
+for two thirds of them. Threat model: `dealing`; nothing is opened.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,18 +29,16 @@ from mpc_protocols.replicated.bitslice import Elements
 from mpc_protocols.replicated.dealt_sign import Packed, packed_words, share_bits
 from mpc_protocols.replicated.ring import RingShare
 from mpc_protocols.replicated.trio import Trio
-from mpc_protocols.thirds import THIRDS, pieces
+from mpc_protocols.thirds import THIRDS, Answers, Cut, Flags, pieces
 
-Flags = NDArray[np.bool_]
-
-
-Marginal = tuple[Handle, RingShare]
-"""A candidate: its handle and this party's share of it, the same share whenever it is a candidate."""
+FEW = 1 << 13
+"""Cells of a marginal whose bits are shared whether they are compared or not: some 25 kB of all parties together."""
+SPARSE = 16
 
 
 def dense(compared: int, cells: int) -> bool:
     """Whether a marginal of so many cells, so many of them compared, shares the bits of all of them."""
-    return 2 * compared >= cells
+    return cells <= FEW or SPARSE * compared >= cells
 
 
 class ComparedCells:
@@ -74,27 +75,12 @@ def count_thirds(handle: Handle, flags: Flags) -> list[int]:
     return found
 
 
-@dataclass(frozen=True)
-class _Places:
-    """Where the cells of a list of candidates are, per third: their numbers among the cells of all these candidates, in order;
-    their columns in the third's `_Store`; and how many of them precede those of each candidate, with their number at the end."""
-
-    cells: list[NDArray[np.intp]]
-    columns: list[NDArray[np.intp]]
-    starts: list[NDArray[np.int64]]
-
-    @cached_property
-    def aligned(self) -> list[bool]:
-        """Whether the columns are 0, 1, 2, ..."""
-        return [bool(np.array_equal(columns, np.arange(len(columns)))) for columns in self.columns]
-
-
 class _Store:
-    """What a party holds of one third of all marginals ever compared, a column per cell."""
+    """What a party holds of one third of all marginals that were ever candidates, a column per cell."""
 
     def __init__(self, planes: int, evaluates: bool) -> None:
         self.evaluates = evaluates
-        self.columns: dict[Handle, int] = {}
+        self.columns: dict[Handle, slice] = {}
         self.known = np.empty(0, np.uint32)
         self.void(planes)
 
@@ -108,14 +94,44 @@ class _Store:
         """The cells of marginals that are new."""
         count = len(self.known)
         for handle, part in parts:
-            self.columns[handle] = count
+            self.columns[handle] = slice(count, count + len(part))
             count += len(part)
         count -= len(self.known)
-        self.complete = self.complete and not count
-        self.known = np.concatenate([self.known, *(part for _, part in parts)])
-        self.shared = np.concatenate((self.shared, np.zeros(count, np.bool_)))
-        if self.evaluates:
-            self.bits = np.concatenate((self.bits, np.zeros((len(self.bits), count), np.uint32)), axis=1)
+        if count:
+            self.complete = False
+            self.known = np.concatenate([self.known, *(part for _, part in parts)])
+            self.shared = np.concatenate((self.shared, np.zeros(count, np.bool_)))
+            if self.evaluates:
+                self.bits = np.concatenate((self.bits, np.zeros((len(self.bits), count), np.uint32)), axis=1)
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The cells of a list of candidates in a `_Store`: `columns` of consecutive ones, in dealt order."""
+
+    columns: Sequence[slice]
+
+    @classmethod
+    def of(cls, columns: Sequence[slice]) -> _Choice:
+        """Neighbours become one."""
+        joined: list[slice] = []
+        for each in columns:
+            if joined and joined[-1].stop == each.start:
+                joined[-1] = slice(joined[-1].start, each.stop)
+            else:
+                joined.append(each)
+        return cls(joined)
+
+    def take(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """These columns of an array of shape (..., columns): a view if they lie together."""
+        if len(self.columns) == 1:
+            return rows[..., self.columns[0]]
+        return np.concatenate([rows[..., :0], *(rows[..., each] for each in self.columns)], axis=-1)
+
+    def numbers(self, flags: Flags) -> NDArray[np.intp]:
+        """The columns of the cells flagged."""
+        whole = np.concatenate([np.empty(0, np.intp), *(np.arange(each.start, each.stop) for each in self.columns)])
+        return whole[flags]
 
 
 class SharedBits:
@@ -125,92 +141,78 @@ class SharedBits:
         self._trio = trio
         self._planes = 0
         self._stores: list[_Store] = []
-        self._places: tuple[list[Handle], _Places] | None = None
+        self._cut: Cut | None = None
+        self._choices: list[_Choice] = []
         self._seen: set[Handle] = set()
 
-    def thirds(self, candidates: Sequence[Marginal], compared: Flags, answers: Elements, planes: int) -> list[Third]:
-        """The compared cells of all candidates as `absolute_sums` takes them, a segment per candidate.
+    def thirds(self, shares: Sequence[RingShare], answers: Answers, planes: int) -> tuple[list[Third], Elements]:
+        """What `absolute_sums` needs to add up |x - c| over all candidates: the cells whose c is not 0, a segment for each
+        candidate, and this party's part of the others' sums.
 
-        compared, answers: of all candidates' cells, one candidate after the other; which are compared (c is not 0), and c, which
-        is not used at the dealer's own cells. One round if cells are compared for the first time, `bit_rows(planes)` bits each;
-        else none.
+        shares: this party's share of each candidate, the same whenever it is one. One round if cells are compared for the first
+        time, `bit_rows(planes)` bits each; else none.
         """
-        places = self._find(candidates, planes)
+        cut = answers.cut
+        self._find(shares, cut, planes)
         if not all(store.complete for store in self._stores):
-            shared = self._with_dense(candidates, compared)
-            self._share([columns[shared[cells]] for columns, cells in zip(places.columns, places.cells, strict=True)])
-        everything = bool(compared.all())
-        return [self._third(t, places, None if everything else compared[places.cells[t]], answers) for t in range(THIRDS)]
+            self._share(self._with_dense(answers))
+        parts = np.zeros(len(cut.lengths), np.uint32)
+        return [self._third(third, answers, parts) for third in range(THIRDS)], parts
 
-    def _third(self, t: int, places: _Places, compared: Flags | None, answers: Elements) -> Third:
-        """One third of the compared cells; `compared`: which of its cells they are, None for all."""
-        store, cells, columns, starts = self._stores[t], places.cells[t], places.columns[t], places.starts[t]
-        aligned = len(columns) == len(store.known) and places.aligned[t]  # the store's columns are the cells, in order
-        if compared is None:
-            known: Elements = store.known.copy() if aligned else store.known[columns]
-            bits = store.bits if aligned else store.bits.take(columns, axis=1) if store.evaluates else store.bits
-        else:
-            where = np.flatnonzero(compared)
-            cells, columns, starts = cells[where], columns[where], np.searchsorted(where, starts)
-            known = store.known[columns]
-            bits = store.bits.take(columns, axis=1) if store.evaluates else store.bits
-        if store.evaluates:
-            known -= answers[cells]
-        return Third(known, bits, np.diff(starts))
+    def _third(self, third: int, answers: Answers, parts: Elements) -> Third:
+        """One third of the compared cells; what the others of it are to this party is added to the candidates' `parts`."""
+        store, choice, place = self._stores[third], self._choices[third], answers.cut.places[third]
+        known: Elements = choice.take(store.known)
+        bits: Packed = choice.take(store.bits) if store.evaluates else store.bits
+        nonzero, lengths = answers.nonzero[place], answers.cut.counts[third]
+        if not nonzero.all():
+            if self._trio.right != third:  # of the two evaluators, the first adds what both know
+                parts += answers.cut.sums(third, known * ~nonzero, np.uint32)
+            where = np.flatnonzero(nonzero)
+            lengths = np.diff(np.searchsorted(where, np.cumsum([0, *lengths])))
+            known, bits = known.take(where), bits.take(where, axis=1) if store.evaluates else bits
+            if store.evaluates:
+                known -= answers.cells[place].take(where)
+        elif store.evaluates:
+            known = known - answers.cells[place]
+        return Third(known, bits, lengths)
 
-    def _find(self, candidates: Sequence[Marginal], planes: int) -> _Places:
-        """Places of the candidates' cells; what is new is stored."""
+    def _find(self, shares: Sequence[RingShare], cut: Cut, planes: int) -> None:
+        """Where the candidates' cells are; what is new is stored."""
         if planes != self._planes:
             self._planes = planes
             self._seen.clear()
             for store in self._stores:
                 store.void(planes)
-        self._stores = self._stores or [_Store(planes, t != self._trio.me) for t in range(THIRDS)]
-        handles = [handle for handle, _ in candidates]
-        if self._places is None or self._places[0] != handles:
-            self._places = handles, self._place(candidates)
-        return self._places[1]
-
-    def _with_dense(self, candidates: Sequence[Marginal], compared: Flags) -> Flags:
-        """The flags of all candidates' cells, and of whole candidates that are dense when they are first compared."""
-        lengths = [len(share) for _, share in candidates]
-        counts = np.add.reduceat(compared, np.cumsum([0, *lengths[:-1]]), dtype=np.int64)
-        whole = [handle not in self._seen and dense(int(count), length)
-                 for (handle, _), count, length in zip(candidates, counts, lengths, strict=True)]
-        self._seen.update(handle for handle, _ in candidates)
-        flags: Flags = compared | np.repeat(whole, lengths) if any(whole) else compared
-        return flags
-
-    def _place(self, candidates: Sequence[Marginal]) -> _Places:
-        owned: list[list[tuple[Marginal, slice, int]]] = [[] for _ in range(THIRDS)]
-        before: list[list[int]] = [[0] for _ in range(THIRDS)]
-        first = 0
-        for handle, share in candidates:
-            count = [0] * THIRDS
-            for t, piece in pieces(handle, len(share)):
-                owned[t].append(((handle, share), piece, first))
-                count[t] = len(share.own[piece])
-            for t in range(THIRDS):
-                before[t].append(before[t][-1] + count[t])
-            first += len(share)
-        nowhere = np.empty(0, np.intp)
-        cells, columns = [], []
-        for t, store in enumerate(self._stores):
-            store.add([(handle, known_of(self._trio, share[piece], t)) for (handle, share), piece, _ in owned[t]
-                       if handle not in store.columns])
-            numbers = [np.arange(start, start + len(share))[piece] for (_, share), piece, start in owned[t]]
-            cells.append(np.concatenate([nowhere, *numbers]))
-            columns.append(np.concatenate([nowhere, *(np.arange(len(number)) + store.columns[handle]
-                                                      for number, ((handle, _), _, _) in zip(numbers, owned[t], strict=True))]))
-        return _Places(cells, columns, [np.array(counts, np.int64) for counts in before])
-
-    def _share(self, columns: Sequence[NDArray[np.intp]]) -> None:
-        """Share the bits of those of these columns whose bits are not shared yet."""
-        fresh = [asked[~store.shared[asked]] for asked, store in zip(columns, self._stores, strict=True)]
-        if not any(map(len, fresh)):
+        self._stores = self._stores or [_Store(planes, third != self._trio.me) for third in range(THIRDS)]
+        if self._cut is cut:
             return
-        shared = share_bits(self._trio, [store.known[new] for store, new in zip(self._stores, fresh, strict=True)], self._planes)
-        for store, new, bits in zip(self._stores, fresh, shared, strict=True):
+        self._cut, self._choices = cut, []
+        for third, (store, owned) in enumerate(zip(self._stores, cut.pieces, strict=True)):
+            store.add([(cut.handles[q], known_of(self._trio, shares[q][piece], third)) for q, piece in owned
+                       if cut.handles[q] not in store.columns])
+            self._choices.append(_Choice.of([store.columns[cut.handles[q]] for q, _ in owned]))
+
+    def _with_dense(self, answers: Answers) -> list[Flags]:
+        """Of each third, the compared cells, and all cells of candidates that are dense when they are first compared."""
+        cut, flags = answers.cut, [answers.nonzero[place] for place in answers.cut.places]
+        compared = np.sum([cut.sums(third, part, np.int64) for third, part in enumerate(flags)], axis=0)
+        whole = np.array([handle not in self._seen and dense(int(count), length)
+                          for handle, count, length in zip(cut.handles, compared, cut.lengths, strict=True)])
+        self._seen.update(cut.handles)
+        if not whole.any():
+            return flags
+        return [part | np.repeat(whole, counts) for part, counts in zip(flags, cut.counts, strict=True)]
+
+    def _share(self, flags: Sequence[Flags]) -> None:
+        """Share the bits of those of these cells whose bits are not shared yet."""
+        stores, choices = self._stores, self._choices
+        fresh = [part & ~choice.take(store.shared) for part, choice, store in zip(flags, choices, stores, strict=True)]
+        if not any(part.any() for part in fresh):
+            return
+        columns = [choice.numbers(part) for choice, part in zip(choices, fresh, strict=True)]
+        shared = share_bits(self._trio, [store.known[new] for store, new in zip(stores, columns, strict=True)], self._planes)
+        for store, new, bits in zip(stores, columns, shared, strict=True):
             store.shared[new] = True
             store.complete = bool(store.shared.all())
             if store.evaluates:

@@ -286,8 +286,7 @@ def select(tally: Tally, step: int, answers: Sequence[int], compared: Sequence[i
     def scores(script: Tally) -> None:
         if any(fresh):
             share_bits(script, fresh, planes)
-        if any(compared):
-            absolute_sums(script, compared, candidates, planes, score_adder(compared, planes, round_bytes), BATCH)
+        absolute_sums(script, compared, candidates, planes, score_adder(compared, planes, round_bytes), BATCH)
         if ring_bits == 64:
             lift(script, candidates)
 

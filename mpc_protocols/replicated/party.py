@@ -34,7 +34,6 @@ from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.replicated import answers as encoding
 from mpc_protocols.replicated.absolute import absolute_sums, score_adder
 from mpc_protocols.replicated.ahead import GAUSSIAN_ROWS, GUMBEL_ROWS, Stock
-from mpc_protocols.replicated.answers import Answers
 from mpc_protocols.replicated.argmax import argmax
 from mpc_protocols.replicated.compared import SharedBits
 from mpc_protocols.replicated.conversion import lift
@@ -46,7 +45,7 @@ from mpc_protocols.replicated.ring import RingShare, add_public, centred, concat
 from mpc_protocols.replicated.sampling import gaussian_adder, gaussian_noise, gumbel_adder, gumbel_noise, release_bits
 from mpc_protocols.replicated.trio import Trio, UInt
 from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, PublicState, SelectStep, TotalStep
-from mpc_protocols.thirds import THIRDS
+from mpc_protocols.thirds import THIRDS, Answers
 from mpc_protocols.vertical.functionality import VerticalData
 from mpc_protocols.wire import Wire
 
@@ -105,28 +104,26 @@ class ComputingParty:
             self._share(fresh, inputs)
         return self.state.prepare(step)
 
-    def select(self, step: SelectStep, rounded: Sequence[NDArray[np.int64]] | None) -> int:
+    def select(self, step: SelectStep, rounded: Answers | None) -> int:
         """Position in the step's handles of the selected candidate; `rounded` at P1 only: the kept candidates' answers."""
         inputs = self.state.begin(step)
         plan = self.state.plan_select(step)
         self._check_sums(step, plan)
-        lengths = [self.state.cells(step.handles[q]) for q in plan.kept]
         if self.wire.me != LEADER:  # the record is written while the answers travel
             self._guard.authorise(plan.event, inputs)
-        kept = [step.handles[q] for q in plan.kept]
-        answers = self._exchange_answers(step, kept, lengths, rounded)
+        answers = self._exchange_answers(step, rounded) if len(plan.kept) > 1 else None
         if self.wire.me == LEADER:
             self._guard.authorise(plan.event, inputs)
-        self._agree(binding(inputs, answers.bitmap()))
+        self._agree(binding(inputs, encoding.bitmap(answers) if answers else b""))
         winner, made, signs = 0, 0, [0] * THIRDS
-        if len(plan.kept) > 1:
+        if answers:
             dtype: UInt = np.uint32 if plan.ring_bits == 32 else np.uint64
             kind = (plan.a, plan.ring_bits)
             made = self._gumbel.lacks(kind, len(plan.kept))
 
             def scores() -> RingShare:
                 nonlocal signs
-                sums, signs = self._distances(plan, kept, answers)
+                sums, signs = self._distances(plan, answers)
                 return sums if dtype is np.uint32 else lift(self._trio, sums)
 
             def noise() -> RingShare:
@@ -139,7 +136,7 @@ class ComputingParty:
         position = plan.kept[winner]
         self.state.learn_selection(step, position)
         self._observe("select", "selected", step=step.number, position=position, candidates=len(step.handles),
-                      kept=len(plan.kept), cells=sum(lengths), signs=sum(signs),
+                      kept=len(plan.kept), cells=self.state.cut(step).size, signs=sum(signs),
                       scores=score_adder(signs, plan.sign_bits, self.round_bytes) if any(signs) else "sums",
                       noise=gumbel_adder(made, self.round_bytes) if made else "ahead")
         return position
@@ -197,22 +194,18 @@ class ComputingParty:
         """What the noise is bound to that a release makes, for itself and ahead (`ahead`, `mechanisms.md` 4)."""
         return binding(self.wire.session_id, number.to_bytes(8, "big"), mechanism.encode(), inputs, self._marginals.sharing)
 
-    def _exchange_answers(self, step: SelectStep, kept: Sequence[Handle], lengths: Sequence[int],
-                          rounded: Sequence[NDArray[np.int64]] | None) -> Answers:
-        """c at all three, but for the cells that P0 or P2 deals for; a single kept candidate needs none."""
-        if len(kept) == 1:
-            return encoding.complete([])
+    def _exchange_answers(self, step: SelectStep, rounded: Answers | None) -> Answers:
+        """c at all three, but for the cells that P0 or P2 deals for."""
         if self.wire.me == LEADER:
             if rounded is None:
                 raise ValueError("the leading party must bring the model's answers")
-            answers = encoding.complete(rounded)
-            for peer in (0, 2):
-                self.wire.send(peer, encoding.encode(answers, kept, peer))
-            return answers
-        payload = self.wire.receive_up_to(LEADER, encoding.encoded_limit(sum(lengths), len(kept)))
-        answers = encoding.decode(payload, kept, lengths, self.wire.me)
-        assert answers.unseen is not None
-        self.state.check_answers(step, answers.values, (self.wire.me, answers.unseen))
+            for peer, encoded in zip((0, 2), encoding.encode(rounded, (0, 2)), strict=True):
+                self.wire.send(peer, encoded)
+            return rounded
+        cut = self.state.cut(step)
+        received = self.wire.receive_up_to(LEADER, encoding.encoded_limit(cut.size, len(cut.lengths)))
+        answers = encoding.decode(received, cut, self.wire.me)
+        self.state.check_answers(step, answers)
         return answers
 
     def _check_sums(self, step: SelectStep, plan: SelectionPlan) -> None:
@@ -221,21 +214,14 @@ class ComputingParty:
         if largest >= 1 << 32 or plan.row_bound >= 1 << plan.sign_bits - 1:
             raise StudyInvalid(f"scores of up to {largest} do not fit integers of 32 bits; lower max_rows in the study")
 
-    def _distances(self, plan: SelectionPlan, kept: Sequence[Handle], answers: Answers) -> tuple[RingShare, list[int]]:
+    def _distances(self, plan: SelectionPlan, answers: Answers) -> tuple[RingShare, list[int]]:
         """sum |M - c| of every kept candidate, modulo 2^32: zero answers by local sums, the others through the sign protocol.
 
         Also how many cells of each third took part in that.
         """
-        shares = [self._marginals.marginal(self.state, handle) for handle in kept]
-        sums, zero = RingShare(*np.zeros((2, len(shares)), np.uint32)), ~answers.compared
-        if zero.any():
-            starts = np.cumsum([0, *map(len, shares[:-1])])  # no marginal is empty
-            sums = RingShare(*(np.add.reduceat(np.concatenate(part) * zero, starts, dtype=np.uint32)
-                               for part in ([share.own for share in shares], [share.next for share in shares])))
-        if zero.all():
-            return sums, [0] * THIRDS
-        thirds = self._bits.thirds(list(zip(kept, shares, strict=True)), answers.compared, answers.cells, plan.sign_bits)
-        return sums + absolute_sums(self._trio, thirds, plan.sign_bits), [len(third.known) for third in thirds]
+        shares = [self._marginals.marginal(self.state, handle) for handle in answers.cut.handles]
+        thirds, others = self._bits.thirds(shares, answers, plan.sign_bits)
+        return absolute_sums(self._trio, thirds, plan.sign_bits, others=others), [len(third.known) for third in thirds]
 
     def _release_counts(self, plan: MeasurePlan, number: int, mechanism: str, inputs: bytes,
                         shares: RingShare) -> tuple[NDArray[np.int64], str]:

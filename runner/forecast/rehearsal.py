@@ -16,7 +16,7 @@ from mpc_protocols.functionality import Clique, Event, Handle, MarginalOracle, S
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.replicated import costs
 from mpc_protocols.replicated.ahead import GAUSSIAN_ROWS, GUMBEL_ROWS, Supply
-from mpc_protocols.replicated.answers import complete, encode
+from mpc_protocols.replicated.answers import encode
 from mpc_protocols.replicated.compared import ComparedCells, count_thirds
 from mpc_protocols.replicated.contribution import blocks
 from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, TotalStep
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from mpc_protocols.thirds import Answers
     from mpc_protocols.vertical.functionality import Partition
 
 
@@ -95,20 +96,18 @@ class Rehearsal(MarginalOracle):
         step, rounded = state.select_step(handles, answers, weights, penalties, epsilon)
         plan = state.plan_select(step)
         several = len(plan.kept) > 1
-        kept = [handles[q] for q in plan.kept]
-        compared, fresh = self._compare(kept, rounded, plan.sign_bits) if several else ([], [])
-        sizes = [len(encode(complete(rounded), kept, peer)) for peer in (0, 2)]
+        compared, fresh = self._compare(rounded, plan.sign_bits) if several else ([], [])
+        sizes = [len(payload) for payload in encode(rounded, (0, 2))]
         made = self._gumbel.take((plan.a, plan.ring_bits), len(plan.kept)) if several else 0
         costs.select(self.tally, len(step.to_bytes()), sizes, compared, fresh, len(plan.kept), plan.a,
                      plan.sign_bits, plan.ring_bits, made=made)
         self.signs += sum(compared)
         return self._ideal.select(handles, answers, weights, penalties, epsilon)
 
-    def _compare(self, handles: Sequence[Handle], answers: Sequence[NDArray[np.int64]],
-                 planes: int) -> tuple[list[int], list[int]]:
+    def _compare(self, answers: Answers, planes: int) -> tuple[list[int], list[int]]:
         """Cells of each third with an answer other than 0, and those compared for the first time (`compared`)."""
         self._cells.begin(planes)
-        flags = [answer != 0 for answer in answers]
+        handles, flags = answers.cut.handles, [answer != 0 for answer in answers.values()]
         fresh = [self._cells.fresh(handle, one) for handle, one in zip(handles, flags, strict=True)]
         compared, first = ([sum(third) for third in zip(*map(count_thirds, handles, of), strict=True)] for of in (flags, fresh))
         return compared, first

@@ -137,7 +137,7 @@ def test_selection_is_the_reference_on_the_scores() -> None:
         scores = [
             plan.weights[q] * sum(abs(m - c) for m, c in zip(count([CLIQUES[q]])[0].tolist(), answer.tolist(), strict=True))
             - plan.biases[q]
-            for q, answer in zip(plan.kept, rounded, strict=True)
+            for q, answer in zip(plan.kept, rounded.values(), strict=True)
         ]
         source = stream(seed)
         uniforms = [int.from_bytes(source(10), "big") for _ in scores]
@@ -217,7 +217,7 @@ def test_twenty_thousand_selections_fit_the_exact_law() -> None:
     assert plan.kept == (0, 1, 2, 3)
     scores = [
         w * int(np.abs(count([CLIQUES[q]])[0] - c).sum()) - bias
-        for w, bias, q, c in zip(plan.weights, plan.biases, candidates, rounded, strict=True)
+        for w, bias, q, c in zip(plan.weights, plan.biases, candidates, rounded.values(), strict=True)
     ]
     exact = law(scores, plan.a, production())
     assert exact.min() > 0.01  # every candidate is in play

@@ -43,7 +43,7 @@ def measured(setting: Setting = SETTING) -> PublicState:
 ANSWERS = [np.full(2, 50.0), np.full(3, 33.4), np.full(6, 16.5)]
 
 
-def selection(state: PublicState) -> tuple[SelectStep, list[np.ndarray]]:
+def selection(state: PublicState) -> tuple[SelectStep, thirds.Answers]:
     return state.select_step([0, 1, 2], ANSWERS, [F(1), F(1), F(2)], [F(0), F(0), F(3, 2)], F(1, 2))
 
 
@@ -191,8 +191,8 @@ def test_plans_are_those_of_the_mechanisms() -> None:
         state.begin(step)
         plan = state.plan_select(step)
         assert plan == plan_selection(step.weights, step.penalties, step.epsilon, step.answer_sums, state.row_bound, factor)
-        assert len(rounded) == len(plan.kept)
-        assert all(r.sum() <= step.answer_sums[q] for q, r in zip(plan.kept, rounded, strict=True))
+        assert len(rounded.cut.handles) == len(plan.kept)
+        assert all(r.sum() <= step.answer_sums[q] for q, r in zip(plan.kept, rounded.values(), strict=True))
 
 
 def test_only_the_first_release_is_charged_for_the_row_bound() -> None:
@@ -258,9 +258,9 @@ def test_results_that_do_not_fit_are_refused() -> None:
         state.learn_selection(step, 2)
 
 
-def announced(step: SelectStep, answers: Sequence[np.ndarray]) -> bytes:
-    """The hash that a step with these answers announces."""
-    return thirds.digest([thirds.part(third, step.handles, answers) for third in range(thirds.THIRDS)])
+def known(step: SelectStep, answers: Sequence[np.ndarray]) -> thirds.Answers:
+    """These answers of the step's candidates, all of which are kept."""
+    return thirds.Answers.of(step.handles[:len(answers)] + tuple(range(7, 7 + len(answers) - len(step.handles))), answers)
 
 
 def test_answers_that_were_not_announced_are_refused() -> None:
@@ -268,26 +268,35 @@ def test_answers_that_were_not_announced_are_refused() -> None:
     step, rounded = selection(state)
     state.begin(step)
     state.check_answers(step, rounded)
+    cells = [answer.astype(np.int64) for answer in rounded.values()]
     wrong = [
-        rounded[:-1],
-        [*rounded, rounded[0]],
-        [rounded[0] + 1, *rounded[1:]],
-        [np.append(rounded[0], 0), *rounded[1:]],
-        [rounded[0] - 1000, *rounded[1:]],
-        [rounded[1], rounded[0], rounded[2]],
+        cells[:-1],
+        [*cells, cells[0]],
+        [cells[0] + 1, *cells[1:]],
+        [np.append(cells[0], 0), *cells[1:]],
+        [cells[0] - 1000, *cells[1:]],
+        [cells[1], cells[0], cells[2]],
+        [cells[0] + [1, -1], *cells[1:]],
     ]
-    for answers in wrong:
+    for answers in [*(known(step, of) for of in wrong), thirds.Answers.of((1, 0, 2), cells), thirds.Answers.of((0, 1, 3), cells)]:
         with pytest.raises(ProtocolAborted, match="not those that were announced"):
             state.check_answers(step, answers)
     # a true hash of answers outside their public range is no excuse: the widths would not hold
-    high = [np.array([state.row_bound + 1, 0]), *rounded[1:]]
-    lying = replace(step, answers_digest=announced(step, high), answer_sums=(state.row_bound + 1, *step.answer_sums[1:]))
+    high = known(step, [np.array([state.row_bound + 1, 0]), *cells[1:]])
+    lying = replace(step, answers_digest=high.digest(), answer_sums=(state.row_bound + 1, *step.answer_sums[1:]))
     with pytest.raises(ProtocolAborted, match="not those that were announced"):
         state.check_answers(lying, high)
-    heavy = [np.array([100, 100]), *rounded[1:]]
-    lying = replace(step, answers_digest=announced(step, heavy))
+    heavy = known(step, [np.array([100, 100]), *cells[1:]])
+    lying = replace(step, answers_digest=heavy.digest())
     with pytest.raises(ProtocolAborted, match="not those that were announced"):
         state.check_answers(lying, heavy)
+
+
+def told(answers: thirds.Answers, dealer: int, part: thirds.Part) -> thirds.Answers:
+    """Answers as the dealer knows them, if it is told this part of its own."""
+    cells = answers.cells.copy()
+    cells[answers.cut.places[dealer]] = 0
+    return thirds.Answers(answers.cut, cells, answers.nonzero, (dealer, part))
 
 
 @pytest.mark.parametrize("dealer", range(3))
@@ -296,40 +305,38 @@ def test_answers_of_the_own_cells_are_known_by_hash_and_sums_only(dealer: int) -
     state = measured()
     step, rounded = selection(state)
     state.begin(step)
-    own = thirds.part(dealer, step.handles, rounded)
-    blind = [np.zeros_like(cells) if handle % 3 == dealer else cells for handle, cells in zip(step.handles, rounded, strict=True)]
-    state.check_answers(step, blind, (dealer, own))
+    own = rounded.parts[dealer]
+    state.check_answers(step, told(rounded, dealer, own))
     wrong = [
         replace(own, content=bytes(32)),
         replace(own, sums=own.sums + 1),
         replace(own, sums=own.sums - 10_000),
         replace(own, sums=own.sums + 2**62),
         replace(own, sums=own.sums[:-1]),
-        thirds.part((dealer + 1) % 3, step.handles, rounded),
+        rounded.parts[(dealer + 1) % 3],
     ]
     for part in wrong:
         with pytest.raises(ProtocolAborted, match="not those that were announced"):
-            state.check_answers(step, blind, (dealer, part))
+            state.check_answers(step, told(rounded, dealer, part))
     with pytest.raises(ProtocolAborted, match="not those that were announced"):
-        state.check_answers(step, blind, ((dealer + 1) % 3, own))
+        state.check_answers(step, replace(told(rounded, dealer, own), told=((dealer + 1) % 3, own)))
     # true sums beyond what was announced: the hash is right, the bound is not
-    heavy = [cells + 300 * (handle % 3 == dealer) for handle, cells in zip(step.handles, rounded, strict=True)]
-    lying = replace(step, answers_digest=announced(step, heavy))
+    heavy = known(step, [of + 300 * (handle % 3 == dealer) for handle, of in zip(step.handles, rounded.values(), strict=True)])
+    lying = replace(step, answers_digest=heavy.digest())
     with pytest.raises(ProtocolAborted, match="not those that were announced"):
-        state.check_answers(lying, blind, (dealer, thirds.part(dealer, step.handles, heavy)))
+        state.check_answers(lying, told(rounded, dealer, heavy.parts[dealer]))
 
 
 def test_the_announced_hash_is_that_of_all_cells() -> None:
-    """Of large marginals, too, which have three dealers: any cell, any sum and the order count."""
+    """Of large marginals, too, which have three dealers: any cell, any sum, the candidates and their order count."""
     rng = np.random.default_rng(2)
     answers = [rng.integers(0, 9, size) for size in (3 * thirds.SPLIT + 1, 5, thirds.SPLIT, 64)]
     handles = [4, 1, 0, 6]
 
     def hashed(changed: Sequence[np.ndarray], of: Sequence[int] = handles) -> bytes:
-        return thirds.digest([thirds.part(third, of, changed) for third in range(3)])
+        return thirds.Answers.of(of, changed).digest()
 
-    for third in range(3):
-        part = thirds.part(third, handles, answers)
+    for third, part in enumerate(thirds.Answers.of(handles, answers).parts):
         wanted = [sum(int(cells[piece].sum()) for owner, piece in thirds.pieces(handle, len(cells)) if owner == third)
                   for handle, cells in zip(handles, answers, strict=True)]
         assert part.sums.tolist() == wanted and len(part.content) == 32

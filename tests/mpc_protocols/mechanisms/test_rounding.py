@@ -7,16 +7,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc_protocols.mechanisms.rounding import digest, sum_bounds, systematic, theta_of
+from mpc_protocols.mechanisms.rounding import Clipped, digest, theta_of
 
 answers_lists = st.lists(st.floats(0, 1e5) | st.just(0.0), max_size=60)
 thetas = st.floats(0, 1, exclude_max=True)
 
 
+def systematic(answers: np.ndarray, theta: float, row_bound: int) -> np.ndarray:
+    return Clipped([answers], row_bound).systematic(theta, [0])[0]
+
+
+@given(st.lists(answers_lists, min_size=1, max_size=5), thetas, st.data())
+def test_many_candidates_are_rounded_each_by_itself(values: list[list[float]], theta: float, data: st.DataObject) -> None:
+    answers = [np.array(each, dtype=np.float64) for each in values]
+    kept = data.draw(st.lists(st.integers(0, len(answers) - 1), unique=True))
+    together = Clipped(answers, 70_000)
+    for q, got in zip(kept, together.systematic(theta, kept), strict=True):
+        np.testing.assert_array_equal(got, systematic(answers[q], theta, 70_000))
+    assert together.sum_bounds() == [Clipped([each], 70_000).sum_bounds()[0] for each in answers]
+
+
 @given(answers_lists, thetas)
 def test_each_cell_is_floor_or_ceil_and_the_total_is_kept(values: list[float], theta: float) -> None:
     answers = np.array(values, dtype=np.float64)
-    got, = systematic([answers], theta, 10**9)
+    got = systematic(answers, theta, 10**9)
     assert got.dtype == np.int64 and got.shape == answers.shape
     # the cumulative sum is floating point: an answer within its last bits of an integer may count as either side
     tolerance = 1e-9 * (1 + answers.sum())
@@ -28,9 +42,9 @@ def test_each_cell_is_floor_or_ceil_and_the_total_is_kept(values: list[float], t
 @given(st.lists(st.floats(-10, 1e4), max_size=60), thetas, st.integers(1, 500))
 def test_results_stay_within_the_bounds_announced(values: list[float], theta: float, rows: int) -> None:
     answers = np.array(values, dtype=np.float64)
-    got, = systematic([answers], theta, rows)
+    got = systematic(answers, theta, rows)
     assert np.all((got >= 0) & (got <= rows))
-    assert got.sum() <= sum_bounds([answers], rows)[0] <= np.clip(answers, 0, rows).sum() * (1 + 1e-8) + 2
+    assert got.sum() <= Clipped([answers], rows).sum_bounds()[0] <= np.clip(answers, 0, rows).sum() * (1 + 1e-8) + 2
 
 
 def test_expected_distance_is_the_unrounded_one() -> None:
@@ -39,7 +53,7 @@ def test_expected_distance_is_the_unrounded_one() -> None:
     answers = rng.uniform(0, 3, 40)
     counts = rng.integers(0, 4, 40)
     grid = (np.arange(4000) + 0.5) / 4000
-    mean = np.mean([np.abs(counts - systematic([answers], t, 100)[0]).sum() for t in grid])
+    mean = np.mean([np.abs(counts - systematic(answers, t, 100)).sum() for t in grid])
     exact = np.abs(counts - answers).sum()
     assert mean == pytest.approx(exact, abs=40 / 4000 * 2)  # each cell's jump is placed to within a grid step
 
@@ -52,7 +66,7 @@ def test_wide_uniform_answers_keep_their_distance() -> None:
     counts = rng.multinomial(rows, np.full(cells, 1 / cells))
     answers = np.full(cells, rows / cells)
     exact = np.abs(counts - answers).sum()
-    rounded = np.abs(counts - systematic([answers], 0.123, rows)[0]).sum()
+    rounded = np.abs(counts - systematic(answers, 0.123, rows)).sum()
     assert abs(rounded - exact) < 6 * 158
     assert np.abs(counts - np.round(answers)).sum() < 0.8 * exact
 
@@ -68,11 +82,11 @@ def test_answers_that_are_not_finite(bad: float) -> None:
     """NaN is refused; infinities are clipped into the public range like any other number."""
     answers = np.array([1.0, bad, 2.0, 3.0])
     if np.isnan(bad):
-        for call in (lambda: systematic([answers], 0.5, 10), lambda: sum_bounds([answers], 10)):
+        for call in (lambda: systematic(answers, 0.5, 10), lambda: Clipped([answers], 10).sum_bounds()):
             with pytest.raises(ValueError, match="not finite"):
                 call()
     else:
-        assert systematic([answers], 0.5, 10)[0].tolist() == [1, 10 if bad > 0 else 0, 2, 3]
+        assert systematic(answers, 0.5, 10).tolist() == [1, 10 if bad > 0 else 0, 2, 3]
 
 
 def test_digest_covers_values_lengths_and_order() -> None:

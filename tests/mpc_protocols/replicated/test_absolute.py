@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mpc_protocols.memory_wire import Frame
-from mpc_protocols.replicated import absolute, dealt_sign, ring
+from mpc_protocols.replicated import absolute, compared, dealt_sign, ring
 from mpc_protocols.replicated.absolute import Third, absolute_sums, known_of
 from mpc_protocols.replicated.bitslice import to_planes, words_for
-from mpc_protocols.replicated.compared import ComparedCells, SharedBits, count_thirds
+from mpc_protocols.replicated.compared import FEW, SPARSE, ComparedCells, SharedBits, count_thirds
 from mpc_protocols.replicated.trio import Trio
-from mpc_protocols.thirds import SPLIT, THIRDS, pieces
+from mpc_protocols.thirds import SPLIT, THIRDS, Answers, Cut, pieces
 from tests.mpc_protocols.replicated.trio_run import deal_ring, distances, run_trio, spread, total
 
 
@@ -119,16 +119,40 @@ def test_every_cell_has_one_dealer(handle: int, cells: int) -> None:
     assert count_thirds(handle, np.ones(cells, bool)) == counts.tolist()
 
 
-def test_selections_that_compare_other_cells_each_time() -> None:
+@given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from([1, 2, 64, SPLIT - 1, SPLIT, SPLIT + 1, 2000])), max_size=6))
+@settings(max_examples=40, deadline=None)
+def test_dealt_order(candidates: list[tuple[int, int]]) -> None:
+    """Dealer by dealer, candidate by candidate: against a plain loop; sums; and back again."""
+    handles, lengths = [handle for handle, _ in candidates], [length for _, length in candidates]
+    cut, rng = Cut(handles, lengths), np.random.default_rng(len(handles))
+    answers = [rng.integers(0, 2**32, length) for length in lengths]
+    wanted = [answer[piece] for third in range(THIRDS) for handle, answer in zip(handles, answers, strict=True)
+              for dealer, piece in pieces(handle, len(answer)) if dealer == third]
+    dealt = cut.dealt(answers)
+    assert dealt.tolist() == [int(cell) for part in wanted for cell in part] and cut.size == len(dealt)
+    assert [cut.places[0].start, *(place.stop for place in cut.places)] == [0, *np.cumsum(cut.counts.sum(axis=1))]
+    for third, place in enumerate(cut.places):
+        assert cut.counts[third].tolist() == [count_thirds(h, np.ones(n, bool))[third] for h, n in candidates]
+        sums = np.zeros(len(handles), np.int64)
+        for q, (handle, answer) in enumerate(zip(handles, answers, strict=True)):
+            sums[q] = sum(answer[piece].sum() for dealer, piece in pieces(handle, len(answer)) if dealer == third)
+        assert cut.sums(third, dealt[place], np.int64).tolist() == sums.tolist()
+    for answer, value in zip(answers, Answers.of(handles, answers).values(), strict=True):
+        np.testing.assert_array_equal(answer, value)
+
+
+def test_selections_that_compare_other_cells_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some marginals, some cells of each, other widths in between: the sums are right; a cell's bits travel once per width."""
+    monkeypatch.setattr(compared, "FEW", 700)
+    monkeypatch.setattr(compared, "SPARSE", 2)
     rng = np.random.default_rng(3)
     sizes = {0: 5, 1: SPLIT + 1, 2: 64, 3: 3 * SPLIT, 4: 1, 7: 900}
     tables = {handle: rng.integers(0, 500, size) for handle, size in sizes.items()}
     shares = {handle: deal_ring(table.astype(np.uint32), rng) for handle, table in tables.items()}
     ledger, rounds = ComparedCells(), []
     for number, (handles, planes, density) in enumerate([
-            ((0, 1, 2, 3, 4, 7), 10, 0.5), ((1, 3, 7), 10, 0.7), ((1, 3, 7), 10, 0.0), ((4, 3), 12, 1.0), ((3, 1), 12, 0.3),
-            ((2,), 12, 1.0), ((0, 1, 2, 3, 4, 7), 10, 0.9)]):
+            ((0, 1, 2, 3, 4, 7), 10, 0.4), ((1, 3, 7), 10, 0.7), ((1, 3, 7), 10, 0.0), ((4, 3), 12, 1.0), ((3, 1), 12, 0.3),
+            ((2,), 12, 1.0), ((0, 1, 2, 3, 4, 7), 10, 0.9), ((1, 2, 7), 10, 0.0)]):
         answers = {h: rng.integers(1, 500, sizes[h]) * (rng.random(sizes[h]) < density) for h in handles}
         if number == 2:
             answers[7][::3] = 9  # compared in one third only
@@ -137,44 +161,48 @@ def test_selections_that_compare_other_cells_each_time() -> None:
     def body(trio: Trio) -> list[ring.RingShare]:
         store, found = SharedBits(trio), []
         for handles, planes, answers in rounds:
-            candidates = [(h, shares[h][trio.me]) for h in handles]
-            flat = np.concatenate([answers[h] for h in handles]).astype(np.uint32)
-            found.append(absolute_sums(trio, store.thirds(candidates, flat != 0, flat, planes), planes, "ripple"))
+            known = Answers.of(handles, [answers[h] for h in handles])
+            cells = known.cells.copy()
+            cells[known.cut.places[trio.me]] = 0  # a dealer does not know them
+            thirds, others = store.thirds([shares[h][trio.me] for h in handles], Answers(known.cut, cells, known.nonzero), planes)
+            found.append(absolute_sums(trio, thirds, planes, "ripple", others=others))
         return found
 
     frames: list[Frame] = []
     results, _ = run_trio(body, tap=frames.append)
     for number, (handles, _, answers) in enumerate(rounds):
-        expected = [np.abs(tables[h] - answers[h])[answers[h] != 0].sum() for h in handles]
+        expected = [np.abs(tables[h] - answers[h]).sum() for h in handles]
         np.testing.assert_array_equal(total([result[number] for result in results]), expected)
     sent = 0
     for handles, planes, answers in rounds:
         ledger.begin(planes)
         fresh = [count_thirds(h, ledger.fresh(h, answers[h] != 0)) for h in handles]
         sent += sum(8 * dealt_sign.bit_rows(planes) * words_for(sum(third)) for third in zip(*fresh, strict=True))
-        compared = [sum(third) for third in zip(*(count_thirds(h, answers[h] != 0) for h in handles), strict=True)]
-        words = sum(map(words_for, compared))
+        signed = [sum(third) for third in zip(*(count_thirds(h, answers[h] != 0) for h in handles), strict=True)]
+        words = sum(map(words_for, signed))
         sent += sum(8 * (2 * exchanged + dealt) * words for exchanged, dealt in dealt_sign.steps(planes, "ripple"))
-        sent += 2 * 4 * sum(compared) + 3 * 4 * len(handles)
+        sent += 2 * 4 * sum(signed) + 3 * 4 * len(handles)
     assert sent == sum(len(frame.payload) for frame in frames)
 
 
 def test_bits_are_shared_once() -> None:
-    cells = ComparedCells()
+    cells, size = ComparedCells(), SPARSE * FEW
     assert cells.begin(9) and not cells.begin(9)
-    flags = np.array([True, False, False, False, True])
-    assert cells.fresh(0, flags).tolist() == flags.tolist()
-    assert cells.fresh(0, np.array([True, True, False, False, False])).tolist() == [False, True, False, False, False]
-    assert cells.fresh(1, flags).tolist() == flags.tolist() == [True, False, False, False, True]
-    assert cells.fresh(0, np.ones(5, bool)).tolist() == [False, False, True, True, False]
-    assert cells.begin(8) and cells.fresh(0, flags).tolist() == flags.tolist()
+    few, more = np.zeros((2, size), bool)
+    few[5], more[4:6] = True, True
+    assert cells.fresh(0, few).tolist() == few.tolist()
+    assert cells.fresh(0, more).nonzero()[0].tolist() == [4]
+    assert cells.fresh(1, few).tolist() == few.tolist() and few.sum() == 1
+    assert cells.fresh(0, np.ones(size, bool)).sum() == size - 2
+    assert cells.begin(8) and cells.fresh(0, few).tolist() == few.tolist()
 
 
-def test_a_dense_marginal_shares_all_its_bits_at_once() -> None:
-    cells = ComparedCells()
+def test_a_dense_or_small_marginal_shares_all_its_bits_at_once() -> None:
+    cells, size = ComparedCells(), SPARSE * FEW
     cells.begin(9)
-    assert cells.fresh(0, np.arange(6) < 3).all() and not cells.fresh(0, np.ones(6, bool)).any()
-    assert cells.fresh(1, np.arange(6) < 2).sum() == 2 and cells.fresh(1, np.arange(6) < 4).sum() == 2
+    assert cells.fresh(0, np.arange(size) < FEW).all() and not cells.fresh(0, np.ones(size, bool)).any()
+    assert cells.fresh(1, np.arange(size) < FEW - 1).sum() == FEW - 1 and cells.fresh(1, np.arange(size) < FEW + 1).sum() == 2
+    assert cells.fresh(2, np.zeros(FEW, bool)).all() and not cells.fresh(3, np.zeros(FEW + 1, bool)).any()
 
 
 # -- what each role sees ---------------------------------------------------------------------------------------------------
@@ -215,13 +243,13 @@ def test_selections_that_compare_the_same_cells_share_no_mask(adder: str) -> Non
     """Bits shared once and used in three equal selections: no word travels twice, and the XOR of any two messages of a length
     is uniform, which it were not if one mask met two selections. False alarms: 1e-9 each."""
     cells, planes, frames = 2 * SPLIT, 12, []
-    answers = np.full(cells, 9, np.uint32)
+    answers = Answers.of([0], [np.full(cells, 9)])
     shares = deal_ring(np.full(cells, 7, np.uint32), np.random.default_rng(5))
 
     def body(trio: Trio) -> None:
         bits = SharedBits(trio)
         for _ in range(3):
-            thirds = bits.thirds([(0, shares[trio.me])], answers != 0, answers, planes)
+            thirds, _ = bits.thirds([shares[trio.me]], answers, planes)
             absolute_sums(trio, thirds, planes, adder)  # type: ignore[arg-type]
 
     run_trio(body, tap=frames.append)

@@ -183,8 +183,8 @@ def test_a_whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap
     compressed: list[int] = []
     original = party.encoding.encode
 
-    def encode(*asked: Any) -> bytes:
-        compressed.append(len(original(*asked)))
+    def encode(*asked: Any) -> list[bytes]:
+        compressed.extend(map(len, original(*asked)))
         return original(*asked)
 
     monkeypatch.setattr(party.encoding, "encode", encode)
@@ -219,7 +219,7 @@ def test_a_whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap
         assert isinstance(select, SelectStep) and plan.kept == (0, 1, 2, 3)
         assert plan.ring_bits == (64 if row_cap == 40_000_000 and number == 0 else plan.ring_bits)
         made = [gumbel.take((plan.a, plan.ring_bits), 4), gaussians.take("all", 22)]
-        once = [10 * ledger.begin(plan.sign_bits)] * 2 + [0]
+        once = [12 + 3, 10, 20] if ledger.begin(plan.sign_bits) else [0] * 3
         costs.select(tally, len(select.to_bytes()), compressed[2 * number:2 * number + 2], [10, 10, 0], once, 4, plan.a,
                      plan.sign_bits, plan.ring_bits, *worth, made[0])
         costs.measure(tally, len(MeasureStep(2 * number + 1, (0, 1), sigma2).to_bytes()), sampler, 22, *worth, made[1])

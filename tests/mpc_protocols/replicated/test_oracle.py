@@ -23,7 +23,7 @@ from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.replicated.pace import LAPS, LONGEST_US, agree_on_delay, round_worth
 from mpc_protocols.replicated.trio import ROUND_BYTES
 from mpc_protocols.steps import PublicState
-from mpc_protocols.thirds import part, pieces
+from mpc_protocols.thirds import Answers, pieces
 from mpc_protocols.wire import Wire
 
 SIZES = {"a": 3, "b": 4, "c": 5, "d": 2}
@@ -341,7 +341,8 @@ def test_a_step_too_long_is_refused() -> None:
 def _tamper(monkeypatch: pytest.MonkeyPatch, change: Callable[[bytes, int], bytes], words: str | None = None) -> None:
     """Let the leader send something else than `encoding.encode` gave, to each receiver."""
     original = encoding.encode
-    monkeypatch.setattr(encoding, "encode", lambda answers, handles, to: change(original(answers, handles, to), to))
+    monkeypatch.setattr(encoding, "encode", lambda answers, receivers: [
+        change(payload, to) for payload, to in zip(original(answers, receivers), receivers, strict=True)])
     with pytest.raises(ProtocolAborted, match=words):
         serve(_select_once, PARTS)
 
@@ -365,9 +366,9 @@ def test_untampered_selection_passes() -> None:
 def test_answers_that_are_not_the_announced_ones(monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any]) -> None:
     original = encoding.encode
 
-    def changed(answers: encoding.Answers, handles: Sequence[int], to: int) -> bytes:
-        values = change(answers.cells.astype(np.int64))
-        return original(encoding.complete(np.split(values, [answers.lengths[0]])), handles, to)
+    def changed(answers: Answers, receivers: Sequence[int]) -> list[bytes]:
+        values = change(np.concatenate(answers.values()).astype(np.int64))
+        return original(Answers.of(answers.cut.handles, np.split(values, [answers.cut.lengths[0]])), receivers)
 
     monkeypatch.setattr(encoding, "encode", changed)
     with pytest.raises(ProtocolAborted):
@@ -403,18 +404,19 @@ def test_answers_as_each_party_gets_them(receiver: int) -> None:
     handles, sizes = [7, 2, 0, 5, 1], [1, 64, 2000, 1024, 300]
     for high in (2, 254, 255, 256, 2**32 - 1):
         answers = [rng.integers(0, high, size, endpoint=True) * (rng.random(size) < 0.6) for size in sizes]
-        known = encoding.complete(answers)
-        payload = encoding.encode(known, handles, receiver)
+        known = Answers.of(handles, answers)
+        [payload] = encoding.encode(known, [receiver])
         assert len(payload) <= encoding.encoded_limit(sum(sizes), len(sizes))
-        got = encoding.decode(payload, handles, sizes, receiver)
-        assert got.bitmap() == known.bitmap() and got.unseen is not None
-        np.testing.assert_array_equal(got.compared, np.concatenate(answers) != 0)
-        for handle, answer, value in zip(handles, answers, got.values, strict=True):
+        got = encoding.decode(payload, known.cut, receiver)
+        assert encoding.bitmap(got) == encoding.bitmap(known) and got.told is not None
+        np.testing.assert_array_equal(got.nonzero, known.cut.dealt(answers) != 0)
+        for handle, answer, value in zip(handles, answers, got.values(), strict=True):
             own = np.zeros(len(answer), bool)
             for third, piece in pieces(handle, len(answer)):
                 own[piece] = third == receiver
             np.testing.assert_array_equal(value, np.where(own, 0, answer))
-        assert got.unseen.content == part(receiver, handles, answers).content
+        assert got.told[0] == receiver and got.told[1].content == known.parts[receiver].content
+        assert got.digest() == known.digest()
 
 
 def test_a_contributor_shares_only_what_is_to_be_shared() -> None:
