@@ -32,7 +32,7 @@ _OF_A_COLUMN = 20
 class Contingency(Kernel):
     """All pairs of two owners' columns of twenty values: `values` times `values` counts. Each owner holds 9 rows in 10."""
 
-    name, purpose, counts = "contingency", "the tables of two owners' columns, from their records to shares of counts", "rows"
+    name, purpose, counts = "contingency", "tables over the columns of two owners, from their records to shares of counts", "rows"
     parameters = (ROWS.of(45_000), VALUES, ROLE)
 
     def amount(self, params: Params) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import CosynthError
+from parties.scratch import PREFIX, Scratch
 from runner.__main__ import main
 from runner.bench import netns
 from runner.bench.inputs import expect
@@ -149,12 +150,15 @@ def alive(pids: list[int]) -> list[int]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9), (None, 41)])
-def test_however_it_ends_no_process_is_left(number: int | None, code: int, tmp_path: Path) -> None:
-    """number: the signal to the launcher; None: one party is killed instead."""
-    out = tmp_path / "out"
+def test_however_it_ends_nothing_is_left(number: int | None, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """number: the signal to the launcher; None: one party is killed instead. A killed launcher's keys go with the next run's."""
+    out, temporary = tmp_path / "out", tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
     with out.open("wb") as stdout:
         process = subprocess.Popen([sys.executable, "-m", "runner", "bench", "rounds", "--rounds", "5,100000", "--no-baseline",
-                                    "--repeats", "1", "--warmup", "0"], cwd=ROOT, stdout=stdout, stderr=subprocess.PIPE)
+                                    "--repeats", "1", "--warmup", "0", "--tls", "on"], cwd=ROOT, stdout=stdout,
+                                   stderr=subprocess.PIPE, env=os.environ | {"TMPDIR": str(temporary)})
     try:
         deadline = time.monotonic() + 30
         while b"rounds 5," not in out.read_bytes() and time.monotonic() < deadline:
@@ -171,6 +175,9 @@ def test_however_it_ends_no_process_is_left(number: int | None, code: int, tmp_p
         while alive(parties) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert not alive(parties)
+        assert bool(list(temporary.glob(f"{PREFIX}*"))) == (number == signal.SIGKILL)
+        Scratch().close()
+        assert not list(temporary.glob(f"{PREFIX}*"))
     finally:
         process.kill()
         process.wait()
