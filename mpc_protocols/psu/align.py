@@ -28,7 +28,6 @@ from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, M
 from mpc_protocols.psu.group import Group
 from mpc_protocols.psu.normalise import KINDS, Identifiers
 from mpc_protocols.psu.randomness import Entropy, system
-from mpc_protocols.psu.ristretto import Ristretto255
 from mpc_protocols.wire import Wire
 
 COUNT_BYTES, DIGEST_BYTES = 8, 32
@@ -85,6 +84,8 @@ def _between_two(wire: Wire, own: Identifiers, mine: PartyList, spec: AlignmentS
     if spec.method == "helper":
         result = helper.align(wire, mine.entries, spec, context, entropy)
     else:
+        from mpc_protocols.psu.ristretto import Ristretto255  # libsodium takes 50 ms that the other methods need not spend
+
         protocol = florist.align if spec.method == "florist" else dh2.align
         result = protocol(wire, mine.entries, spec, context, group or Ristretto255(), entropy)
     for member in _told(context):

@@ -7,6 +7,7 @@ the identity, which `check` therefore tests on its own (`psu.md` 1.4).
 
 The library's functions are called with addresses into flat buffers: no object per element, 0.3 us of Python per call against
 47 us of curve arithmetic, during which ctypes releases the interpreter lock, so threads use all cores (1.8x on two).
+`rbcl` unpacks the library into a temporary file of 2.8 MB per process and leaves it there: it is removed once loaded.
 Exponents live in Python integers for the time of a run; they are dropped with it and cannot be wiped reliably.
 """
 
@@ -14,8 +15,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import islice, repeat
 
 import numpy as np
@@ -28,6 +31,11 @@ from mpc_protocols.psu.hashing import expander
 WORK_ITEM = 1024
 """Elements per piece of work of a thread."""
 DOMAIN = b"cosynth-psu-v1-ristretto255_XMD:SHA-512_R255MAP_RO_"
+
+
+if os.path.dirname(_sodium._name) == tempfile.gettempdir():  # and never a library of the system's
+    with suppress(OSError):
+        os.unlink(_sodium._name)
 
 
 def _function(name: str, pointers: int) -> Callable[..., int]:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -253,3 +257,13 @@ def test_the_tests_own_prime() -> None:
     """Fermat tests to several bases of p and (p - 1) / 2, as the search for one makes them."""
     assert SAFE_PRIME >> 256 == 1 and SAFE_PRIME % 4 == 3
     assert all(pow(b, n - 1, n) == 1 for n in (SAFE_PRIME, SAFE_PRIME >> 1) for b in (2, 3, 5, 7, 11))
+
+
+def test_the_library_leaves_no_file(tmp_path: Path) -> None:
+    """Of a process that computes in ristretto255; one that aligns without the group does not even load it."""
+    program = ("import os, sys; import mpc_protocols.psu.align; assert 'rbcl' not in sys.modules; "
+               "from mpc_protocols.psu.ristretto import Ristretto255; hashed = Ristretto255(1).hash_many([b'x'], bytes(32)); "
+               "print(len(hashed), flush=True); os._exit(0)")
+    done = subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parents[3], capture_output=True, text=True,
+                          timeout=60, env=os.environ | {"TMPDIR": str(tmp_path)})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "") and not list(tmp_path.iterdir())
