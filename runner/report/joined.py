@@ -64,8 +64,8 @@ def _size(alignment: Mapping[str, Any]) -> str:
     if alignment["method"] == "row-order":
         return "How many they are, this page tells only with noise."
     which = "these are" if alignment["population"] == "intersection" else "there are in all"
-    return (f"How many {which}, this page tells only with noise; which ones, nobody learned: of no record of its own does an "
-            "owner know whether another holds it too.")
+    return (f"How many {which}, this page tells only with noise; which ones, nobody learned: beyond what the sizes below say, no "
+            "owner knows of a record of its own whether another holds it too.")
 
 
 def _way(alignment: Mapping[str, Any]) -> str:
