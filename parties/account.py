@@ -140,14 +140,20 @@ def aligned(entries: Sequence[Entry], counterparty: str) -> int:
     return sum(entry.reservation.aligns and counterparty in entry.reservation.counterparties for entry in entries)
 
 
+def used_up(dataset: str, counterparty: str, done: int, allowed: int) -> str:
+    """The sentence for a quota that allows no further alignment."""
+    times = "once" if done == 1 else f"{done} times"
+    return (f"{dataset} has been aligned {times} with {counterparty}, and max_alignments = {allowed} in the private file allows "
+            "no more; raise it only if you accept what a further alignment tells that party.")
+
+
 def check_cap(path: Path, asked: Reservation, cap: Cap, others: Sequence[Entry]) -> None:
     """Raise `BudgetRefused` if the cap does not allow this run beside the others. path: the ledger's, for the sentence."""
     if cap.max_alignments is not None and asked.aligns:
         for name in asked.counterparties:
             done = aligned(others, name)
             if done >= cap.max_alignments:
-                raise BudgetRefused(f"dataset {asked.dataset} has been aligned {done} times with {name}, and max_alignments = "
-                                    f"{cap.max_alignments} in the private file allows no more.")
+                raise BudgetRefused(used_up(f"dataset {asked.dataset}", name, done, cap.max_alignments))
     if cap.epsilon is None or cap.delta is None:
         return
     rho = sum((entry.spent_rho for entry in others), asked.rho + asked.size_rho)

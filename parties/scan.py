@@ -47,6 +47,17 @@ class KeyReader(Protocol):
         """Read one block, an array per key column; the first row of each kind of misfit and the column's name."""
 
 
+def unknown(source: Source) -> str:
+    """The sentence about a table that has none of the study's columns. It names no field: there may be no header line."""
+    sentence = f"{source.label} has none of the study's columns"
+    if source.location.kind != "csv":
+        return f"{sentence}; names must be equal, capitals included."
+    for mark, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+        if len(source.columns) == 1 and mark in source.columns[0]:
+            return f"{sentence}: line 1 has {name} and no comma; save the table with commas between its fields."
+    return f"{sentence} (line 1 must be a header line, its names separated by commas; capitals count)."
+
+
 def inspect(source: Source, domain: Domain, unit: Unit | None = None, keys: Sequence[str] = ()) -> Inspection:
     """Compare the column names with the study's; reads no row. keys: identifier columns, which may be outside the domain.
 
@@ -55,8 +66,7 @@ def inspect(source: Source, domain: Domain, unit: Unit | None = None, keys: Sequ
     wanted = list(dict.fromkeys([*domain.names, *([unit[0]] if unit is not None else []), *keys]))
     missing = tuple(name for name in wanted if name not in source.columns)
     if len(missing) == len(wanted):
-        hint = " (line 1 must be a header line, its names separated by commas)" if source.location.kind == "csv" else ""
-        return Inspection((), missing, (), (f"{source.label} has none of the study's columns{hint}.",))
+        return Inspection((), missing, (), (unknown(source),))
     problems = [f'{source.label} has no column "{name}", which the study declares; names must be equal, capitals included.'
                 for name in missing]
     problems += [f'{source.label} has more than one column "{name}".' for name in wanted if source.columns.count(name) > 1]

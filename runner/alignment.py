@@ -52,6 +52,7 @@ def identifier_policy(study: Study) -> IdentifierPolicy | None:
 
 def own_columns(study: Study, party: str, data: DataLocation) -> tuple[str, ...]:
     """The columns that a party with data owns: those the study declares, else the domain's in its data. Raises `DataRefused`."""
+    from parties.scan import unknown
     from parties.source import open_source
 
     names, declared = study.domain.names, study.party(party).columns
@@ -60,7 +61,7 @@ def own_columns(study: Study, party: str, data: DataLocation) -> tuple[str, ...]
     with open_source(data.locate()) as source:
         found = tuple(name for name in names if name in source.columns)
     if not found:
-        raise DataRefused(f"{source.label} has none of the study's columns; names must be equal, capitals included.")
+        raise DataRefused(unknown(source))
     return found
 
 
@@ -195,6 +196,7 @@ def ideal_join(study: Study, owned: Ownership, records: Mapping[str, Records]) -
     import numpy as np
 
     from mpc_protocols.psu.functionality import ideal_align
+    from mpc_protocols.psu.row_order import UNEQUAL
     from mpc_protocols.vertical.functionality import OwnRows
 
     spec = specification(study, owned)
@@ -202,8 +204,7 @@ def ideal_join(study: Study, owned: Ownership, records: Mapping[str, Records]) -
     own = [records[name] for name in owned.owners]
     if study.alignment is not None and study.alignment.method == "row-order":
         if len({table.rows for table in own}) > 1:
-            raise DataRefused('The owners\' tables have different numbers of rows, so they are not aligned by row order; align '
-                              'them, or set [alignment] method = "psu".')
+            raise DataRefused(UNEQUAL)
         rows = own[0].rows
         places = [np.arange(rows, dtype=np.int64) for _ in own]
     else:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from runner import study as study_file
 from runner.failures import reason
 from runner.finding import Finding, fine, note, problem
 from runner.private import Private
-from runner.study import DataLocation, Party, Study
+from runner.study import DataLocation, Party, Study, digest
 from runner.study.table import nearest
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def _planned(study: Study, plan: Plan) -> Iterator[Finding]:
 
 def _everybody(study: Study) -> Iterator[Finding]:
     """Without --party: the tables that happen to be on this machine, as a run on one machine would read them."""
-    here = 0
+    here: list[int | None] = []
     for party in study.parties:
         if party.data is None:
             words = "only computes" if party.compute else "has its data in its private file, or none"
@@ -91,12 +92,15 @@ def _everybody(study: Study) -> Iterator[Finding]:
             yield note(f"{party.name}: {party.data.path} is not on this machine; `check --party {party.name}` looks at it "
                        "where it is")
         else:
-            here += 1
-            yield from _table(study, party.name, party.data, False)
+            here.append((yield from _table(study, party.name, party.data, False)))
     if not here:
         yield note("no custodian's data is on this machine: only a deployment can run this study")
     elif study.alignment is not None:
         yield from vertical.ownership(study)
+        if study.alignment.method == "row-order" and len({rows for rows in here if rows is not None}) > 1:
+            from mpc_protocols.psu.row_order import UNEQUAL
+
+            yield problem(DataRefused(UNEQUAL))
 
 
 def _own_data(study: Study, party: str, own: Private) -> Iterator[Finding]:
@@ -111,10 +115,10 @@ def _own_data(study: Study, party: str, own: Private) -> Iterator[Finding]:
         yield from _table(study, party, data, own.allow_empty)
 
 
-def _table(study: Study, party: str, data: DataLocation, allow_empty: bool) -> Iterator[Finding]:
+def _table(study: Study, party: str, data: DataLocation, allow_empty: bool) -> Generator[Finding, None, int | None]:
+    """Returns the number of rows of a vertical study's table, if it could be read."""
     if study.alignment is not None:
-        yield from vertical.records(study, party, data, allow_empty)
-        return
+        return (yield from vertical.records(study, party, data, allow_empty))
     from parties.counting import validate
     from parties.scan import inspect
     from parties.source import open_source
@@ -127,20 +131,24 @@ def _table(study: Study, party: str, data: DataLocation, allow_empty: bool) -> I
             ignored = inspect(source, study.domain, own_unit).ignored
     except CosynthError as error:
         yield problem(type(error)(f"{party}: {error.sentence}"))
-        return
+        return None
     for sentence in wrong:
         yield problem(DataRefused(f"{party}: {sentence}"))
     if not wrong:
         yield fine(f"{party}: its table fits the study")
     if ignored:
         yield note(f"{party}: columns that the study does not use are ignored: {', '.join(ignored)}")
+    return None
 
 
 def _certificates(study: Study, party: Party, own: Private) -> Iterator[Finding]:
     if study.session.tls == "insecure-loopback":
+        yield _digest(study, "")
         yield note('tls = "insecure-loopback": nothing is encrypted, and nobody is asked who they are')
         return
     try:
+        from parties.certificates import fingerprint
+
         files = private_file.certificates(study, party.name, own)
         assert files is not None
         for path in filter(None, (files.cert, files.ca)):
@@ -149,8 +157,14 @@ def _certificates(study: Study, party: Party, own: Private) -> Iterator[Finding]
         yield fine(f"{files.key} is the certificate's key")
         if exposed := private_file.exposed_key(files):
             yield note(exposed)
+        yield _digest(study, fingerprint(files.ca) if files.ca else "")
     except CosynthError as error:
         yield problem(error)
+
+
+def _digest(study: Study, ca_fingerprint: str) -> Finding:
+    """What the parties compare first, for people to compare beforehand."""
+    return fine(f"the study's digest, which must be the same at all parties: {digest(study, ca_fingerprint).hex()[:12]}")
 
 
 def _valid(path: Path, party: Party | None) -> Finding:
@@ -203,10 +217,13 @@ def _budget(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Find
         except CosynthError as error:
             yield problem(error)
             return
-        after = spent_epsilon(entries, delta, plan.budget.rho_cap)
+        sizes = vertical.sizes(study, party) if study.alignment is not None else ()
+        after = spent_epsilon(entries, delta, sum((event.rho for event in sizes), plan.budget.rho_cap),
+                              sum((event.beta for event in sizes), Fraction(0)))
         words = (f"{dataset}: epsilon {spent_epsilon(entries, delta):.3g} spent, {after:.3g} with this study, cap {cap:g} "
                  f"(delta {delta:g})")
-        yield problem(BudgetRefused(f"{words}: this run would exceed the cap.")) if after > cap else fine(f"ledger: {words}")
+        yield problem(BudgetRefused(f"{words}: this run would exceed the cap; ask for a smaller epsilon or raise "
+                                    "cap_epsilon.")) if after > cap else fine(f"ledger: {words}")
 
 
 def _port(party: Party, own: Private) -> Iterator[Finding]:

@@ -5,16 +5,17 @@ Counts of an owner's own records are shown to whoever runs `check` with that own
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, StudyInvalid
 from runner.finding import Finding, fine, note, problem
 from runner.private import Private
 from runner.study import DataLocation, Study
-from runner.study.owners import clashing, lacking, via_of
+from runner.study.owners import MOST_OWNERS, Ownership, clashing, lacking, via_of
 
 if TYPE_CHECKING:
+    from mpc_protocols.functionality import Event
     from parties.ledger import Ledger
 
 WAYS = {
@@ -71,8 +72,8 @@ def ownership(study: Study) -> Iterator[Finding]:
             yield problem(StudyInvalid(f"{study.path}: {sentence}"))
 
 
-def records(study: Study, party: str, data: DataLocation, allow_empty: bool) -> Iterator[Finding]:
-    """An owner's table: every row is read, every identifier normalised, as a run would."""
+def records(study: Study, party: str, data: DataLocation, allow_empty: bool) -> Generator[Finding, None, int | None]:
+    """An owner's table: every row is read, every identifier normalised, as a run would. Returns its rows if it could be read."""
     from parties.records import read, validate
     from parties.source import open_source
     from runner.alignment import check_size, identifier_policy, own_columns
@@ -87,11 +88,11 @@ def records(study: Study, party: str, data: DataLocation, allow_empty: bool) -> 
             for sentence in wrong:
                 yield problem(DataRefused(f"{party}: {sentence}"))
             if wrong:
-                return
+                return None
             found = read(source, domain, policy, max_rows=study.privacy.max_rows, allow_empty=allow_empty)
     except CosynthError as error:
         yield problem(type(error)(f"{party}: {error.sentence}"))
-        return
+        return None
     yield fine(f"{party}: its table fits the study: {found.rows:,} records of {', '.join(columns)}")
     if found.identifiers is not None and found.identifiers.duplicates:
         yield note(f"{party}: {found.identifiers.duplicates:,} rows repeat an identifier and are left out")
@@ -101,6 +102,7 @@ def records(study: Study, party: str, data: DataLocation, allow_empty: bool) -> 
         check_size(study, party, found.rows)
     except DataRefused as error:
         yield problem(error)
+    return found.rows
 
 
 def quota(study: Study, party: str, own: Private, ledger: Ledger, dataset: str) -> Iterator[Finding]:
@@ -109,6 +111,8 @@ def quota(study: Study, party: str, own: Private, ledger: Ledger, dataset: str) 
     if allowed is None:
         yield note("[ledger] max_alignments is not set in the private file: alignments with one counterparty are not limited")
         return
+    from parties.account import used_up
+
     try:
         done = {other.name: ledger.alignments(dataset, other.name) for other in study.parties if other.name != party}
     except CosynthError as error:
@@ -116,8 +120,21 @@ def quota(study: Study, party: str, own: Private, ledger: Ledger, dataset: str) 
         return
     spent = [name for name, count in done.items() if count >= allowed]
     if spent:
-        yield problem(BudgetRefused(f"{dataset} has been aligned {done[spent[0]]} times with {spent[0]}, and max_alignments = "
-                                    f"{allowed} in the private file allows no more."))
+        yield problem(BudgetRefused(used_up(dataset, spent[0], done[spent[0]], allowed)))
     else:
         yield fine(f"ledger: {dataset} has been aligned at most {max(done.values())} times with one of the others, "
                    f"{allowed} are allowed")
+
+
+def sizes(study: Study, party: str) -> tuple[Event, ...]:
+    """What an owner's ledger will be charged for its sizes on top of the study's budget, by the owners to be expected."""
+    from runner.alignment import own_events
+    from runner.forecast.joining import owners
+
+    try:
+        owned, _ = owners(study)
+    except StudyInvalid:  # who owns what is not known here: the charge follows from how many owners there are, at most
+        pad_to = study.alignment.pad_to if study.alignment is not None else None
+        names = [member.name for member in study.parties if not isinstance(pad_to, Mapping) or member.name in pad_to]
+        owned = Ownership(tuple(names[:MOST_OWNERS]), {})
+    return own_events(study, owned, party)

@@ -31,6 +31,8 @@ from mpc_protocols.psu.hashing import digest
 from mpc_protocols.psu.randomness import Entropy, system
 from mpc_protocols.wire import Wire
 
+UNEQUAL = ("The owners' tables have different numbers of rows, so they are not aligned by row order; align them, or set "
+           '[alignment] method = "psu".')
 COUNT_BYTES = 8
 _WORD = 1 << 64
 
@@ -54,8 +56,7 @@ def align(wire: Wire, rows: int | None, spec: AlignmentSpec, context: Context, e
     mine = None if rows is None else rows + extra
     announced = _announce(wire, mine, context)
     if len(set(announced)) > 1:
-        raise ProtocolAborted("The owners' tables have different numbers of rows, so they are not aligned by row order; align "
-                              'them, or set [alignment] method = "psu".')
+        raise ProtocolAborted(UNEQUAL)
     total = announced[0]
     if total > spec.max_size + 2 * (list_noise(spec).c if spec.adjacency == "add-remove" else 0):
         raise ProtocolAborted(f"The owners announced {total} rows, more than an alignment takes; the alignment was stopped.")

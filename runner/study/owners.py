@@ -92,9 +92,6 @@ def clashing(study: Study, announced: Mapping[str, Sequence[str]]) -> list[str]:
     else:
         found += [several_owners(column, owner[column]) for column in shared]
     found += misfits_of_via(alignment, study.backend, study.parties, names)
-    if isinstance(alignment.pad_to, Mapping):
-        found += [f"[alignment] pad_to has no size for {name}; give every owner one."
-                  for name in names if name not in alignment.pad_to]
     return found
 
 
@@ -102,6 +99,10 @@ def misfits_of_via(alignment: Alignment, backend: str, parties: Sequence[Party],
     """Why these owners, and further ones if there are any, cannot run the alignment's protocol."""
     if len(owners) > MOST_OWNERS:
         return [f"{len(owners)} parties own columns; at most {MOST_OWNERS} can be aligned."]
+    sizes = alignment.pad_to
+    if (isinstance(sizes, Mapping) and set(sizes) <= {party.name for party in parties}  # else a name is wrong, which is told
+            and (bare := [name for name in owners if name not in sizes])):
+        return [f"[alignment] pad_to has no size for {_and(bare)}; give every owner one."]
     if alignment.method == "row-order" or alignment.via not in TWO_OWNERS or backend == "ideal":
         return []
     via = f'[alignment] via = "{alignment.via}"'

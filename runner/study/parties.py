@@ -133,7 +133,7 @@ def read_location(table: Table, path: Path) -> DataLocation | None:
         url, name = inner.text("url"), inner.text("table")
         if "url" in inner and url.partition("://")[0] not in SCHEMES:
             # the address may hold a password: never echo it
-            inner.problem("must begin with " + ", ".join(f"{scheme}://" for scheme in SCHEMES), "url")
+            inner.problem("must begin with " + " or ".join(f"{scheme}://" for scheme in SCHEMES), "url")
         scheme, _, place = url.partition("://")
         if scheme == "duckdb":
             file, mark, rest = place.partition("?")

@@ -84,7 +84,7 @@ def _read(path: Path) -> tuple[Study | None, list[str]]:
     elif partition == "vertical":
         root.problem('has no [alignment] table, and partition = "vertical" needs one: method = "psu" and the name of the id '
                      'column, or method = "row-order"')
-    elif "alignment" in root:
+    elif partition == "horizontal" and "partition" in head and "alignment" in root:
         root.problem('[alignment] has no meaning with partition = "horizontal"; remove it')
     session = _session(section("session", ("connect_s", "silence_s", "tls")))
     parties = read_parties(tree["party"], path, found, backend, partition, session.tls, domain) if "party" in root else ()

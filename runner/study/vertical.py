@@ -101,10 +101,8 @@ def fit_study(alignment: Alignment, file: str, problems: list[str], privacy: Pri
 def _union(table: Table, domain: Domain) -> None:
     unfit = [name for name, column in zip(domain.names, domain.columns, strict=True) if not column.missing]
     if unfit:
-        more = f" and {len(unfit) - 3} more" if len(unfit) > 4 else ""
-        shown_names = unfit if len(unfit) <= 4 else unfit[:3]
         table.problem('= "union" needs a code for what an owner does not know of a record: declare missing = true for the column'
-                      f"{'s' * (len(unfit) > 1)} {', '.join(shown_names)}{more} (kind numeric or categorical)", "population")
+                      f"{'s' * (len(unfit) > 1)} {', '.join(unfit)} (kind numeric or categorical)", "population")
 
 
 def _normalise(table: Table, columns: int) -> tuple[str, ...]:

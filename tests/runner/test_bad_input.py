@@ -108,6 +108,7 @@ TABLES: dict[str, tuple[str | None, tuple[str, ...]]] = {
     "empty table": (f"{HEADER}\n", ("no rows", "allow_empty")),
     "empty file": ("", ("line 1", "header")),
     "no header": (f"{GOOD}\n{CANARY},Gov,1,1,no\n", ("none of the study's columns",)),
+    "semicolons": (f"{HEADER}\n{GOOD}\n".replace(",", ";"), ("none of the study's columns", "semicolons", "with commas")),
     "unknown column": (f"age,work,income,grade,sik\n{GOOD}\n", ('"sick"',)),
     "column twice": (f"{HEADER},age\n{GOOD},33\n", ("more than one", '"age"')),
     "value of no category": (f"{HEADER}\n{GOOD}\n33,{CANARY},2.5,1,no\n", ('"work"', "line 3")),
