@@ -9,8 +9,9 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
 from runner import private as private_file
@@ -19,7 +20,7 @@ from runner.commands import command
 from runner.failures import describe
 from runner.leash import Job, hold
 from runner.options import CertificateFiles, PartyOptions
-from runner.outdir import PRIVATE_LOG, claim
+from runner.outdir import PRIVATE_LOG, claim, finished
 from runner.study import load
 from runner.study.table import nearest
 
@@ -33,9 +34,10 @@ is that one party: start one such command at each organisation, in any order; ea
 others until the study's connect_s is over.
 
 Results in DIR, the same at every party: synthetic.csv, report.html, run.json, measurements.json,
-model.npz, events.jsonl; and the party's own log, cosynth.log. What nobody else may know, such as
-the number of rows read, stands in private.log only. DIR must be new, empty, or hold an earlier run,
-whose files are replaced.
+model.npz; and this party's own account of the run: events.jsonl, cosynth.log and a journal of what
+was released. What nobody else may know, such as the number of rows read, stands in private.log only.
+DIR must be new, empty, or hold an earlier run. The results of an earlier run are replaced only when
+this one has succeeded; its logs at once.
 """
 EXAMPLES = """\
   python -m runner run study.toml --out out
@@ -76,6 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     result = launch(arguments.study, out, progress="json" if arguments.json else "human")
     if not arguments.json:
+        _warn_if_faint(result)
         print(f"done in {time.monotonic() - began:.1f} s: {result['rows']:,} synthetic rows in {out / 'synthetic.csv'}\n"
               f"report: {out / 'report.html'}")
 
@@ -107,7 +110,17 @@ def _party(arguments: argparse.Namespace) -> None:
             raise SystemExit(code) from None
         raise
     if not arguments.json:
+        if job is None:
+            _warn_if_faint(finished(options.out))
         print(f"done: results in {options.out}, report: {options.out / 'report.html'}")
+
+
+def _warn_if_faint(facts: Mapping[str, Any]) -> None:
+    """As the report does."""
+    from runner.report.statement import faint
+
+    if sentence := faint(facts):
+        _warn(sentence.translate({0x2019: "'", 0x201C: '"', 0x201D: '"'}), False)
 
 
 def _warn(sentence: str, as_json: bool) -> None:

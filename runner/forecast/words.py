@@ -105,10 +105,11 @@ def _learns(study: Study, expected: Forecast) -> list[str]:
 def _sizes(study: Study, joining: dict[str, Any]) -> list[str]:
     """What joining tells each party, and what that adds to the study's claim."""
     owners, noisy = [owner["name"] for owner in joining["owners"]], study.privacy.adjacency == "add-remove"
+    padded = study.alignment is not None and study.alignment.pad_to is not None
     lines = []
     for view in joining["views"]:
         name = view["name"]
-        words = told(joining["via"], name in owners, len(owners), noisy).replace("\u2019", "'")
+        words = told(joining["via"], name in owners, len(owners), noisy, padded).replace("\u2019", "'")
         sums = f"together with the results epsilon {view['epsilon']:.4g}, delta {view['delta']:.4g}" if view["sizes"] else ""
         lines += [f"  {name}, from joining: {words}" + (";" if sums else ""), *([f"      {sums}"] if sums else [])]
     return lines

@@ -100,26 +100,30 @@ _TRUST = {
 def _learned(facts: Mapping[str, Any], alignment: Mapping[str, Any], noisy: bool) -> list[tuple[str, str, str, float, float]]:
     owners = {owner["name"] for owner in alignment["owners"]}
     computing = {party["name"] for party in facts["parties"] if party["role"] == "compute"}
+    padded = bool(((facts.get("public_study") or {}).get("alignment") or {}).get("pad_to"))
     found = []
     for view in alignment["views"]:
         name = view["name"]
-        heard = told(alignment["via"], name in owners, len(owners), noisy)
+        heard = told(alignment["via"], name in owners, len(owners), noisy, padded)
         found.append((name, ", ".join(filter(None, ("owner" * (name in owners), "computes" * (name in computing)))), heard,
                       float(view["epsilon"]), float(view["delta"])))
     return found
 
 
-def told(via: str, owner: bool, owners: int, noisy: bool) -> str:
-    """Which sizes a party, an owner or not, is told by this protocol; in `merge3` whoever takes part is told all."""
-    blurred = " with noise" if noisy else ""
+def told(via: str, owner: bool, owners: int, noisy: bool, padded: bool = False) -> str:
+    """Which sizes a party, an owner or not, is told by this protocol; in `merge3` whoever takes part is told all.
+
+    padded: every list is filled up to a length that the study fixes, so that it tells nothing.
+    """
+    blurred = ", with noise" if noisy else ""
     if via == "row-order":
         return "how many rows there are" + ("" if owner else blurred)
     lists = "the length of the other owner’s list" if owner and owners == 2 else (
         "the lengths of the other owners’ lists" if owner else "the lengths of the owners’ lists")
-    union = "how many different records they hold together"
-    if via in ("dh2", "florist") and not owner:
+    union = "how many different records the owners hold together"
+    if padded or (via in ("dh2", "florist") and not owner):
         return union + blurred
-    return f"{lists} and {union}" + (f", each{blurred}" if noisy else "")
+    return f"{lists} and {union}" + (", each with noise" if noisy else "")
 
 
 def _note(alignment: Mapping[str, Any], noisy: bool) -> str:

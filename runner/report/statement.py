@@ -10,9 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from runner.report.words import listed, percent, plain, spelled, whole
+
+FAINT = 5.0
+"""A noisy total of fewer standard deviations of a count's noise is said to be hardly anything."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,30 @@ def _warnings(facts: Mapping[str, Any]) -> tuple[str, ...]:
     if _unencrypted(facts):
         found.append("The parties’ connections were not encrypted: the study says tls = \"insecure-loopback\". Whoever could "
                      "read this machine’s network traffic could put the shares together.")
+    if little := faint(facts):
+        found.append(little)
     return tuple(found)
+
+
+def faint(facts: Mapping[str, Any]) -> str:
+    """What is to be said of a run whose noisy total its noise hardly tells from nothing; "" of any other.
+
+    A run about nobody ends like any other, for an error would tell how many there are (`runner.alignment`). The total and the
+    noise are released, so this costs no privacy.
+    """
+    variances = [Fraction(event["sigma2"]) for event in facts["privacy"]["events"] if "sigma2" in event]
+    total = float(facts["privacy"].get("noisy_total", math.inf))  # a run that does not state it has nothing said of it
+    if not variances or total >= FAINT * (sigma := math.sqrt(variances[0])):
+        return ""
+    about = f"about {whole(round(total))}" if total >= 1 else "none"
+    sentence = (f"This table shows hardly anything but noise. The noisy number of records it is about is {about}, and every "
+                f"measured count carries noise with a standard deviation of {plain(sigma)}. ")
+    alignment = facts.get("alignment")
+    if alignment is not None and alignment["method"] == "psu" and alignment["population"] == "intersection":
+        return sentence + ("Either the owners have hardly a record in common, or they write its identifier in ways that "
+                           "“normalise” in [alignment] does not make equal (another country’s phone numbers, leading zeros, "
+                           "123.0 for 123).")
+    return sentence + "There is too little data for this epsilon."
 
 
 def _unencrypted(facts: Mapping[str, Any]) -> bool:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
+from parties.account import spent_epsilon
 from parties.ledger import Ledger, Reservation
 from runner.__main__ import main
+from runner.alignment import own_events
+from runner.study import digest, load
+from runner.study.owners import ownership
+from runner.synthesis import plan_of
 from tests.runner import split
 from tests.runner.processes import CONTRACT_FILES, parties, run
 
@@ -82,8 +88,6 @@ def test_what_is_lacking_may_be_in_a_private_file(tmp_path: Path, capsys: pytest
 
 
 def test_the_quota_is_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from fractions import Fraction
-
     trial = split.write(tmp_path, changes=[("silence_s = 3", 'silence_s = 3\ntls = "insecure-loopback"')])
     private = tmp_path / "private.toml"
     private.write_text('data = "north.csv"\n[ledger]\nfile = "ledger.db"\ndataset = "people"\nmax_alignments = 1\n')
@@ -94,7 +98,57 @@ def test_the_quota_is_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[st
         aligns=True)).settle()
     code, findings = found(capsys, trial.path, "--party", "north", "--private", private)
     assert code == 50
-    assert any(kind == "problem" and "people has been aligned 1 times with south" in text for kind, text in findings)
+    assert any(kind == "problem" and "people has been aligned once with south" in text for kind, text in findings)
+
+
+def test_the_cap_is_held_against_the_sizes_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What `check` foretells is what the run's reservation makes of it: sizes are charged on top of the study's epsilon."""
+    trial = split.write(tmp_path, changes=[ADDED, ("silence_s = 3", 'silence_s = 3\ntls = "insecure-loopback"'),
+                                           ("min_size = 10", "min_size = 10\nsize_epsilon = 1")])
+    private = tmp_path / "private.toml"
+    for cap, code in ((4.5, 50), (9.0, 0)):
+        private.write_text(f'data = "north.csv"\n[ledger]\nfile = "ledger.db"\ndataset = "people"\ncap_epsilon = {cap}\n'
+                           "cap_delta = 1e-5\n")
+        ends, findings = found(capsys, trial.path, "--party", "north", "--private", private)
+        assert ends == code, findings
+    told = next(text for _, text in findings if "with this study" in text)
+    study = load(trial.path)
+    owned = ownership(study, split.TWO)
+    sizes = own_events(study, owned, "north")
+    assert len(sizes) == 2
+    expected = spent_epsilon([], 1e-5, sum((event.rho for event in sizes), plan_of(study).budget.rho_cap),
+                             sum((event.beta for event in sizes), Fraction(0)))
+    assert f"{expected:.3g} with this study" in told
+
+
+def test_tables_in_row_order_have_the_same_number_of_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = split.STUDY.replace('method = "psu"\nvia = "merge3"\nid = "person"\npopulation = "intersection"',
+                               'method = "row-order"')
+    trial = split.write(tmp_path, aligned=True, text=text)
+    assert found(capsys, trial.path)[0] == 0
+    rewrite(tmp_path / "north.csv", lambda rows: rows[:-1])
+    code, findings = found(capsys, trial.path)
+    assert code == 30 and sum(kind == "problem" for kind, _ in findings) == 1
+    assert any("different numbers of rows" in sentence for _, sentence in findings)
+
+
+def test_a_run_about_nobody_warns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Identifiers that never meet: the run ends well, but not silently."""
+    trial = split.write(tmp_path, changes=[('"replicated"', '"ideal"')], held={"north": range(200), "south": range(200, 400)})
+    capsys.readouterr()
+    assert main(["run", str(trial.path), "--out", str(tmp_path / "out")]) == 0
+    assert "warning: This table shows hardly anything but noise." in capsys.readouterr().out
+    assert "hardly anything but noise" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_parties_can_compare_their_studies_beforehand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trial = split.write(tmp_path, changes=[("silence_s = 3", 'silence_s = 3\ntls = "insecure-loopback"')])
+    text, told = trial.path.read_text(), []
+    for copy in (text, "# our copy\n" + text, text.replace("epsilon = 4.0", "epsilon = 2.0")):
+        trial.path.write_text(copy)
+        told += [line for _, line in found(capsys, trial.path, "--party", "west")[1] if "digest" in line]
+    assert len(told) == 3 and told[0] == told[1] != told[2]
+    assert told[2].endswith(digest(load(trial.path), "").hex()[:12])
 
 
 def test_a_problem_is_told_once_where_both_outputs_are_one_place(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from runner.report import render
 from runner.report.joined import joined
+from runner.report.statement import faint
 from tests.runner.report.fake import write_run
 
 OWNERS = [{"name": "north", "columns": ["age", "work", "schooling"]},
@@ -68,6 +69,30 @@ def test_contributors_of_merge3_hear_all_sizes() -> None:
     facts["parties"][1]["role"] = "contribute"
     heard = {name: told for name, _, told, _, _ in joined(facts).learned}  # type: ignore[union-attr]
     assert heard["south"] == heard["north"] and "length of the other owner" in heard["south"]
+
+
+def test_padded_lists_tell_no_length() -> None:
+    facts = facts_of("merge3")
+    facts["public_study"] = {"alignment": {"pad_to": 5000}}
+    heard = {told for _, _, told, _, _ in joined(facts).learned}  # type: ignore[union-attr]
+    assert heard == {"how many different records the owners hold together, with noise"}
+
+
+def test_a_table_of_noise_is_called_one() -> None:
+    """Nobody in common is no error, for an error would tell it; what is released tells it with noise."""
+    def said(total: float, **alignment: str) -> str:
+        facts = facts_of("merge3") if alignment else {"privacy": {}}
+        facts["privacy"] |= {"noisy_total": total, "events": [{"what": "select"}, {"what": "measure", "sigma2": "400/1"}]}
+        if alignment:
+            facts["alignment"] |= alignment
+        return faint(facts)
+
+    joining = {"population": "intersection"}
+    assert said(100.0, **joining) == said(1e6) == ""
+    assert "is about 9, and every measured count carries noise with a standard deviation of 20." in said(9.4, **joining)
+    assert "normalise" in said(99.0, **joining) and "is none, and" in said(-30.0, **joining)
+    for other in (said(9.0), said(9.0, population="union"), said(9.0, method="row-order")):
+        assert "normalise" not in other and other.endswith("too little data for this epsilon.")
 
 
 def test_only_florist_is_said_to_be_broken_unnoticed() -> None:
