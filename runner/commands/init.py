@@ -1,4 +1,4 @@
-"""`init DIR`: a commented, valid study to start from, and a private file to go with it."""
+"""`init DIR`: a commented, valid study to start from, horizontal or `--vertical`, and a private file to go with it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Write DIR/study.toml, a study with every setting explained, and DIR/private.example.toml, an
 example of a party's private settings. Nothing is overwritten and no data is made up.
+With --vertical the study is of parties that hold different columns about overlapping people.
 """
-STUDY = '''\
+_START = '''\
 # A study: public, the same file at every party. Its hash is compared before anything private moves.
 # Paths are relative to this file. `python -m runner check study.toml` names every problem in it.
 
@@ -25,8 +26,10 @@ STUDY = '''\
 name = "example"
 algorithm = "aim"              # which questions are asked: AIM picks the marginals that the model gets most wrong
 backend = "replicated"         # who answers them: three parties on secret shares ("ideal": one process in the clear, for tests)
-partition = "horizontal"       # every custodian has different people's rows, and the same columns; "vertical": different columns
-                               # about overlapping people (README)
+'''
+_HORIZONTAL = '''\
+partition = "horizontal"       # every custodian has different people's rows, and the same columns; for different columns about
+                               # overlapping people: `python -m runner init DIR --vertical`
 
 [privacy]                      # what anybody can learn about one unit from everything that is released
 epsilon = 1.0
@@ -35,6 +38,32 @@ adjacency = "add-remove"       # one unit's rows more or less; "replace": row co
 max_rows = 1000000             # public bound on the rows of all parties together; a custodian with more refuses
 unit = "row"                   # or { id = "person_id", max_rows = 3, max_custodians = 1 }: several rows of one person
 
+'''
+_VERTICAL = '''\
+partition = "vertical"         # the parties with data hold different columns about overlapping people
+
+[privacy]                      # what anybody can learn about one person from everything that is released
+epsilon = 1.0
+delta = 1e-9                   # well below one over the number of people
+adjacency = "add-remove"       # one person more or less; "replace": lengths of lists are public, one person's values change
+max_rows = 1000000             # public bound on the rows of each party; an owner with more refuses
+
+[alignment]                    # how the owners' records are joined; nobody learns who is in common
+method = "psu"                 # or "row-order": row after row belongs together already (then without id and normalise)
+id = "person_id"               # every owner's table has it; it is no column of the domain. Several: ["name", "born"]
+normalise = "text"             # how it is written: text, exact, name, email, date or "phone:FR" (any country).
+                               # What becomes equal is one person. Compare how both sides write it, with invented people: if
+                               # nobody matches, the run still ends well, with a table of noise
+population = "intersection"    # people that every owner holds; "union": that any owner holds (every column: missing = true)
+duplicates = "refuse"          # one row per person; "first": further rows of a person are left out
+# via = "merge3"               # the protocol, this one unless said otherwise; "helper" and "dh2": README
+# min_size = 1000              # an owner with fewer people refuses: joining few would reveal who they are
+# size_epsilon = 0.1           # the parties (not recipients) are told each list's length and the size of the union, with noise:
+# size_delta = 1e-9            # each number costs an owner this much on top of epsilon and delta; `plan` adds it up
+# pad_to = 5000                # or { north = 5000, south = 9000 }: lists are filled up to this length, which then costs nothing
+
+'''
+_QUESTIONS = '''\
 [workload]                     # which marginals the synthetic table is to preserve
 degree = 2                     # all pairs of columns; with count = 64 and seed = 1: a random choice of 64 of them
 # cliques = [["age", "income"], ["work", "income"]]          # or name them
@@ -66,6 +95,8 @@ values = ["private", "public", "self-employed", "none"]      # any other value i
 connect_s = 120                # how long parties wait for one another
 silence_s = 10                 # a party that is silent for longer is lost
 
+'''
+_CUSTODIANS = '''\
 # The first three parties compute; further ones only contribute their rows. A computing party needs no data of its own.
 [[party]]
 name = "north"
@@ -82,6 +113,25 @@ name = "west"
 address = "127.0.0.1:7103"
 data = "west.csv"
 '''
+_OWNERS = '''\
+# The first three parties compute; further ones only contribute. Two to eight own columns; who computes needs no data of its own.
+[[party]]
+name = "north"
+address = "127.0.0.1:7101"     # between organisations: the host that the others reach, and one port
+data = "north.csv"             # person_id, age, income; in a deployment it stands in the party's private file instead
+# columns = ["age", "income"]  # its columns of the domain, if the table has others of them too; every column has one owner
+
+[[party]]
+name = "south"
+address = "127.0.0.1:7102"
+data = "south.csv"             # person_id, work
+
+[[party]]
+name = "west"                  # only computes
+address = "127.0.0.1:7103"
+'''
+STUDY = _START + _HORIZONTAL + _QUESTIONS + _CUSTODIANS
+VERTICAL = _START + _VERTICAL + _QUESTIONS + _OWNERS
 PRIVATE = '''\
 # One party's private settings; this file never leaves the party: run study.toml --party north --private private.toml
 # Paths are relative to this file.
@@ -98,33 +148,37 @@ ca = "ca.crt"
 dataset = "people of the north, 2026"
 cap_epsilon = 4.0              # runs that would exceed it are refused (exit 50); without a cap the ledger only counts
 cap_delta = 1e-8
+# max_alignments = 3           # runs of vertical studies with one and the same other party
+# file = "ledger.db"           # default: $COSYNTH_LEDGER, else cosynth/ledger.db under the user's data directory
 '''
-FILES = {"study.toml": STUDY, "private.example.toml": PRIVATE}
 
 
 def add(commands: Commands) -> None:
     """Declare the command."""
     parser = command(commands, "init", run, help="write a commented study to start from", description=DESCRIPTION,
-                     examples="  python -m runner init mystudy\n")
+                     examples="  python -m runner init mystudy\n  python -m runner init mystudy --vertical\n")
     parser.add_argument("dir", metavar="DIR", type=Path, help="a directory, made if it does not exist")
+    parser.add_argument("--vertical", action="store_true", help="different columns about overlapping people")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     directory: Path = arguments.dir
+    files = {"study.toml": VERTICAL if arguments.vertical else STUDY, "private.example.toml": PRIVATE}
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for name in FILES:
+        for name in files:
             if (directory / name).exists():
                 raise UsageError(f"{directory / name} exists already and is left alone; name another directory.")
-        for name, text in FILES.items():
+        for name, text in files.items():
             with (directory / name).open("x", encoding="utf-8") as file:
                 file.write(text)
     except OSError as error:
         raise UsageError(f"{directory} cannot be written ({reason(error)}); name another directory.") from None
     study = directory / "study.toml"
-    print(f"""{study} describes a study of three custodians. Next:
-  1. declare your columns under [domain.columns] and the parties' names; put each custodian's table where `data` says
+    described = "two owners of different columns, and a third party that computes" if arguments.vertical else "three custodians"
+    print(f"""{study} describes a study of {described}. Next:
+  1. declare your columns under [domain.columns] and the parties' names; put each table where `data` says
   2. python -m runner check {study}
   3. python -m runner plan {study}
   4. python -m runner run {study} --out {directory / "out"}

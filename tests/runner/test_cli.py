@@ -7,9 +7,11 @@ import io
 import json
 import os
 import random
+import re
 import stat
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -22,6 +24,7 @@ from parties.account import Reservation
 from parties.ledger import Ledger
 from runner.__main__ import main
 from runner.study import load
+from runner.study.vertical import KEYS
 from synth.accounting import epsilon_of, rho_of
 from tests.runner.studies import free_ports, write_study
 
@@ -108,17 +111,32 @@ def test_nobody_has_data(run: Run, tmp_path: Path) -> None:
     assert code == 10 and "no party has data" in err
 
 
-def test_init_writes_a_valid_study_and_overwrites_nothing(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("partition", ["horizontal", "vertical"])
+def test_init_writes_a_valid_study_and_overwrites_nothing(run: Run, tmp_path: Path, partition: str) -> None:
     directory = tmp_path / "my study"
-    code, out, _ = run("init", directory)
+    code, out, _ = run("init", directory, *["--vertical"] * (partition == "vertical"))
     assert code == 0 and "python -m runner check" in out
     study = load(directory / "study.toml")
+    assert study.partition == partition
     assert len(study.parties) == 3 and {"numeric", "categorical"} <= {column.kind for column in study.domain.columns}
     from runner import private
 
     assert private.problems(directory / "private.example.toml") == []
     code, _, err = run("init", directory)
     assert code == 2 and "left alone" in err
+
+
+def test_the_settings_that_init_leaves_out_are_settings(run: Run, tmp_path: Path) -> None:
+    """What stands in the vertical study as a comment is valid too, names every key of [alignment], and shows the defaults."""
+    assert run("init", tmp_path, "--vertical")[0] == 0
+    path = tmp_path / "study.toml"
+    plain, text = load(path), path.read_text()
+    path.write_text(re.sub(r"^# (?!cliques)(?=\w+ = )", "", text, flags=re.MULTILINE))
+    full, keys = load(path), tomllib.loads(path.read_text())["alignment"]
+    assert plain.alignment is not None and full.alignment is not None and set(KEYS) - {"security"} == set(keys)
+    for key in ("min_size", "size_epsilon", "size_delta"):
+        assert getattr(plain.alignment, key) == getattr(full.alignment, key)
+    assert full.party("north").columns == ("age", "income") and full.settings.synthetic_rows == 10000
 
 
 def test_certificates(run: Run, tmp_path: Path) -> None:
