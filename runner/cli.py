@@ -28,7 +28,8 @@ see it work on this machine:
   python -m runner demo
 
 a study of your own:
-  python -m runner init mystudy            a commented study to start from
+  python -m runner init mystudy                      a commented study to start from (--vertical: different
+                                                     columns about the same people)
   python -m runner check mystudy/study.toml          every problem in one go
   python -m runner plan mystudy/study.toml           rounds, bytes, time, epsilon; who learns what
   python -m runner run mystudy/study.toml --out out  all parties on this machine (a rehearsal)

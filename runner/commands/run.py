@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpc_protocols.errors import UsageError
+from mpc_protocols.errors import CosynthError, UsageError
 from runner import private as private_file
 from runner.causes import Report, interrupted, write_report
 from runner.commands import command
 from runner.failures import describe
 from runner.leash import Job, hold
 from runner.options import CertificateFiles, PartyOptions
-from runner.outdir import PRIVATE_LOG, claim, finished
+from runner.outdir import PRIVATE_LOG, RUN, claim, finished
 from runner.study import load
 from runner.study.table import nearest
 
@@ -76,7 +76,13 @@ def run(arguments: argparse.Namespace) -> None:
     if load(arguments.study).backend == "ideal":
         # this process does all the work, and none of its products is large enough for a second thread, which would only spin
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    result = launch(arguments.study, out, progress="json" if arguments.json else "human")
+    earlier = _stamp(out)
+    try:
+        result = launch(arguments.study, out, progress="json" if arguments.json else "human")
+    except CosynthError as error:
+        if not isinstance(error, UsageError):
+            _note_earlier(out, earlier, arguments.json)
+        raise
     if not arguments.json:
         _warn_if_faint(result)
         print(f"done in {time.monotonic() - began:.1f} s: {result['rows']:,} synthetic rows in {out / 'synthetic.csv'}\n"
@@ -85,7 +91,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _party(arguments: argparse.Namespace) -> None:
     """Be one party; when the launcher started it, tell it how this ended."""
-    name, job, out, ready = str(arguments.party), None, None, None
+    name, job, out, ready, earlier = str(arguments.party), None, None, None, None
     _interruptible()
     try:
         if arguments.job is not None:
@@ -95,6 +101,7 @@ def _party(arguments: argparse.Namespace) -> None:
         if job is None and options.certs is not None and (exposed := private_file.exposed_key(options.certs)):
             _warn(exposed, arguments.json)
         with claim(options.out) as out:
+            earlier = _stamp(out)
             from runner.party import run_party
 
             if ready is not None:
@@ -102,6 +109,8 @@ def _party(arguments: argparse.Namespace) -> None:
             run_party(options)
     except BaseException as error:
         code, sentence = describe(error, out / PRIVATE_LOG if out else None)
+        if out is not None and job is None:
+            _note_earlier(out, earlier, arguments.json)
         if job is not None:
             write_report(Path(job.report), interrupted(name) if isinstance(error, KeyboardInterrupt) else
                          Report(name, code, sentence, time.monotonic()))
@@ -113,6 +122,20 @@ def _party(arguments: argparse.Namespace) -> None:
         if job is None:
             _warn_if_faint(finished(options.out))
         print(f"done: results in {options.out}, report: {options.out / 'report.html'}")
+
+
+def _stamp(out: Path) -> int | None:
+    """When the results in a directory were put there; None if there are none."""
+    try:
+        return (out / RUN).stat().st_mtime_ns
+    except OSError:
+        return None
+
+
+def _note_earlier(out: Path, earlier: int | None, as_json: bool) -> None:
+    """A run that failed leaves an earlier one's results as they were: nobody shall take them for its own."""
+    if not as_json and earlier is not None and _stamp(out) == earlier:
+        print(f"note: the results in {out} are those of an earlier run; this one left none", flush=True)
 
 
 def _warn_if_faint(facts: Mapping[str, Any]) -> None:

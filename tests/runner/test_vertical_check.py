@@ -141,6 +141,18 @@ def test_a_run_about_nobody_warns(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "hardly anything but noise" in (tmp_path / "out" / "report.html").read_text()
 
 
+def test_results_of_an_earlier_run_are_not_taken_for_this_one_s(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trial, out = split.write(tmp_path, changes=[('"replicated"', '"ideal"')]), tmp_path / "out"
+    capsys.readouterr()
+    assert main(["run", str(trial.path), "--out", str(out)]) == 0
+    assert "earlier run" not in capsys.readouterr().out
+    rewrite(tmp_path / "north.csv", BAD["a null identifier"][0])
+    assert main(["run", str(trial.path), "--out", str(out)]) == 30
+    assert f"note: the results in {out} are those of an earlier run; this one left none" in capsys.readouterr().out
+    assert main(["run", str(trial.path), "--out", str(tmp_path / "new")]) == 30
+    assert "earlier run" not in capsys.readouterr().out
+
+
 def test_parties_can_compare_their_studies_beforehand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trial = split.write(tmp_path, changes=[("silence_s = 3", 'silence_s = 3\ntls = "insecure-loopback"')])
     text, told = trial.path.read_text(), []
