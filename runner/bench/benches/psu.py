@@ -17,6 +17,7 @@ from mpc_protocols.errors import CosynthError
 from mpc_protocols.psu.align import align
 from mpc_protocols.psu.functionality import TWO_OWNERS, Alignment, AlignmentSpec, Context, Member, resolve
 from mpc_protocols.psu.normalise import REAL, Identifiers
+from mpc_protocols.psu.residues import Residues
 from mpc_protocols.wire import Wire
 from runner.bench.inputs import Free, expect
 from runner.bench.parameters import Parameter, Params
@@ -28,18 +29,22 @@ OWNERS = Parameter("owners", "parties with identifiers, of which up to three com
 COMMON = Parameter("common", "share of every owner's identifiers that all owners have", (0.5,), 0, 1, whole=False)
 VIA = Parameter("via", "protocol; all but merge3 are for two owners", ("merge3",),
                 choices=("merge3", "helper", "dh2", "florist"))
+GROUP = Parameter("group", "group of florist: ristretto255, or the paper's, squares modulo a prime of 2,048 bits (slow)",
+                  ("ristretto255",), choices=("ristretto255", "residues"))
 
 
 class PrivateSetUnion(Kernel):
     """One whole alignment, keys and local sorting included."""
 
     name, purpose, counts = "psu", "private set union: who is the same, without learning who is known to whom", "identifiers"
-    parameters = (IDENTIFIERS, OWNERS, COMMON, VIA)
+    parameters = (IDENTIFIERS, OWNERS, COMMON, VIA, GROUP)
 
     def amount(self, params: Params) -> float:
         return float(params["identifiers"]) * float(params["owners"])
 
     def problem(self, params: Params) -> str | None:
+        if params["group"] != "ristretto255" and params["via"] != "florist":
+            return f"--group {params['group']} is for --via florist, got {params['via']}"
         several = params["via"] in TWO_OWNERS and int(params["owners"]) != 2
         return f"--via {params['via']} joins two owners, got {params['owners']}" if several else None
 
@@ -56,6 +61,7 @@ class PrivateSetUnion(Kernel):
         if side is not None:
             entries = [REAL + b"person %d" % person for person in _people(params, side).tolist()]
             own = Identifiers(entries, np.arange(len(entries)), ("text",))
+        group = Residues() if params["group"] == "residues" else None
         runs = itertools.count()
 
         def check(result: Alignment) -> None:
@@ -70,7 +76,7 @@ class PrivateSetUnion(Kernel):
                     raise CosynthError("The benchmark psu came to a wrong result: two owners place the same people in other "
                                        "rows; its figures mean nothing, please report it.")
 
-        return Task(lambda: align(JobWire(wire, next(runs)), own, spec, context, Free()), check)
+        return Task(lambda: align(JobWire(wire, next(runs)), own, spec, context, Free(), group), check)
 
     def floor(self, params: Params) -> Task:
         lists = [_people(params, owner) for owner in range(int(params["owners"]))]

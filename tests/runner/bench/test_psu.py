@@ -25,3 +25,13 @@ def test_all_protocols(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 def test_protocols_of_two_owners_refuse_three(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "psu", "--owners", "3", "--via", "dh2"]) == 2
     assert "--via dh2 joins two owners, got 3" in capsys.readouterr().err
+
+
+def test_the_papers_group_is_for_its_own_protocol(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "line.jsonl"
+    arguments = ["bench", "psu", "--identifiers", "3", "--repeats", "1", "--no-baseline", "--json", str(path)]
+    assert main([*arguments, "--via", "florist", "--group", "residues"]) == 0, capsys.readouterr().err
+    line = json.loads(path.read_text(encoding="utf-8"))
+    assert sum(line["bytes_sent"]) > 8 * 3 * 256  # elements of 256 bytes, about eleven for each identifier of an owner
+    assert main([*arguments, "--via", "dh2", "--group", "residues"]) == 2
+    assert "--group residues is for --via florist, got dh2" in capsys.readouterr().err
