@@ -82,9 +82,10 @@ def faint(facts: Mapping[str, Any]) -> str:
     total = float(facts["privacy"].get("noisy_total", math.inf))  # a run that does not state it has nothing said of it
     if not variances or total >= FAINT * (sigma := math.sqrt(variances[0])):
         return ""
-    about = f"about {whole(round(total))}" if total >= 1 else "none"
-    sentence = (f"This table shows hardly anything but noise. The noisy number of records it is about is {about}, and every "
-                f"measured count carries noise with a standard deviation of {plain(sigma)}. ")
+    count = max(0, round(total))
+    records = f"{whole(count) if count else 'no'} record{'s' * (count != 1)}"
+    sentence = (f"This table shows hardly anything but noise: it stands for {records}, counted with noise, and every measured "
+                f"count carries noise with a standard deviation of {plain(sigma)}. ")
     alignment = facts.get("alignment")
     if alignment is not None and alignment["method"] == "psu" and alignment["population"] == "intersection":
         return sentence + ("Either the owners have hardly a record in common, or they write its identifier in ways that "

@@ -98,7 +98,7 @@ def _read(path: Path) -> tuple[Study | None, list[str]]:
 
 
 def _available(table: Table, key: str, choices: tuple[str, ...]) -> str:
-    value = table.choice(key, choices)
+    value = table.choice(key, choices if key in table else AVAILABLE[key])
     if value in choices and value == table.raw.get(key) and value not in AVAILABLE[key]:
         words = " and ".join(f'"{word}"' for word in AVAILABLE[key])
         table.problem(f'= "{value}" cannot be run by this version yet; available: {words}', key)

@@ -69,6 +69,7 @@ BAD = {
     "epsilon text": (("epsilon = 1.0", 'epsilon = "1"'), 'got "1"'),
     "epsilon true": (("epsilon = 1.0", "epsilon = true"), "got true"),
     "epsilon missing": (("epsilon = 1.0", ""), "[privacy] epsilon is missing"),
+    "backend missing": (('backend = "replicated"', ""), '[study] backend is missing: it must be "replicated" or "ideal"'),
     "delta one": (("delta = 1e-9", "delta = 1.0"), "[privacy] delta must be a number greater than 0 and less than 1, got 1.0"),
     "delta zero": (("delta = 1e-9", "delta = 0"), "less than 1, got 0"),
     "adjacency": (("add-remove", "addremove"), 'must be "add-remove" or "replace", got "addremove" (did you mean "add-remove"?)'),

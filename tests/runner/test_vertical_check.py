@@ -137,7 +137,7 @@ def test_a_run_about_nobody_warns(tmp_path: Path, capsys: pytest.CaptureFixture[
     trial = split.write(tmp_path, changes=[('"replicated"', '"ideal"')], held={"north": range(200), "south": range(200, 400)})
     capsys.readouterr()
     assert main(["run", str(trial.path), "--out", str(tmp_path / "out")]) == 0
-    assert "warning: This table shows hardly anything but noise." in capsys.readouterr().out
+    assert "warning: This table shows hardly anything but noise:" in capsys.readouterr().out
     assert "hardly anything but noise" in (tmp_path / "out" / "report.html").read_text()
 
 

@@ -89,8 +89,9 @@ def test_a_table_of_noise_is_called_one() -> None:
 
     joining = {"population": "intersection"}
     assert said(100.0, **joining) == said(1e6) == ""
-    assert "is about 9, and every measured count carries noise with a standard deviation of 20." in said(9.4, **joining)
-    assert "normalise" in said(99.0, **joining) and "is none, and" in said(-30.0, **joining)
+    assert "it stands for 9 records, counted with noise, and every measured count" in said(9.4, **joining)
+    assert "a standard deviation of 20." in said(9.4, **joining) and "for 1 record, counted" in said(1.2, **joining)
+    assert "normalise" in said(99.0, **joining) and "for no records, counted" in said(-30.0, **joining)
     for other in (said(9.0), said(9.0, population="union"), said(9.0, method="row-order")):
         assert "normalise" not in other and other.endswith("too little data for this epsilon.")
 
