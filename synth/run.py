@@ -176,6 +176,17 @@ class Rounds(Run):
 
     plan: RoundPlan
 
+    def __init__(self, oracle: MarginalOracle, plan: RoundPlan, observe: Observe) -> None:
+        super().__init__(oracle, plan, observe)
+        self._weights = {clique: Fraction(plan.weight(clique)) for clique in plan.candidates}
+        self._penalties: dict[Fraction, dict[Clique, Fraction]] = {}  # of the last round's noise
+
+    def _penalty(self, sigma2: Fraction) -> dict[Clique, Fraction]:
+        """The penalties of all shared candidates at this noise."""
+        if sigma2 not in self._penalties:
+            self._penalties = {sigma2: {clique: self.plan.penalty(clique, sigma2) for clique in self.handles}}
+        return self._penalties[sigma2]
+
     def candidates(self, sigma2: Fraction, epsilon: Fraction, last: bool) -> list[Clique]:
         """Shared candidates that can win at this noise and fit the share of the model that the budget has reached."""
         plan = self.plan
@@ -185,12 +196,11 @@ class Rounds(Run):
 
     def round(self, candidates: Sequence[Clique], sigma2: Fraction, epsilon: Fraction, last: bool) -> bool:
         """Select, measure, fit; whether the model's answer moved by more than the noise of the measurement would move it."""
-        plan = self.plan
-        answers = self.model.marginals(candidates)
-        position = self.select(candidates, answers, [Fraction(plan.weight(clique)) for clique in candidates],
-                               [plan.penalty(clique, sigma2) for clique in candidates], epsilon)
+        answers, penalty = self.model.marginals(candidates), self._penalty(sigma2)
+        position = self.select(candidates, answers, [self._weights[clique] for clique in candidates],
+                               [penalty[clique] for clique in candidates], epsilon)
         clique, before = candidates[position], answers[position]
-        noise = plan.penalty(clique, sigma2)
+        noise = penalty[clique]
         self.measure_selected([clique], [before], sigma2, [noise])
         self.refit(len(self.selected), FINAL_ITERATIONS if last else ROUND_ITERATIONS)
         return float(np.abs(self.model.marginal(clique) - before).sum()) > noise

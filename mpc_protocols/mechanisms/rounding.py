@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from math import floor
 
 import numpy as np
@@ -55,22 +55,21 @@ class Clipped:
     def systematic(self, theta: float, kept: Sequence[int]) -> list[NDArray[np.int64]]:
         """Integers between floor and ceil of the answers of the candidates at these positions, at most row_bound.
 
-        int64, as many as the candidate has answers; the arrays are parts of one. A zero answer gives a zero.
+        int64, as many as the candidate has answers; the arrays are parts of one. A zero answer gives a zero. To be called once:
+        the answers are overwritten.
         """
-        lengths = [self._ends[q + 1] - self._ends[q] for q in kept]
-        ends = list(accumulate(lengths, initial=0))
-        sums = np.empty(ends[-1])
-        for q, start, stop in zip(kept, ends, ends[1:], strict=False):
-            np.cumsum(self._cells[self._ends[q]:self._ends[q + 1]], out=sums[start:stop])
-        sums += theta
-        np.floor(sums, out=sums)
-        rounded = np.empty(len(sums), np.int64)
-        np.subtract(sums[1:], sums[:-1], out=rounded[1:], casting="unsafe")  # integers below 2^53: exact
-        starts = [start for start, length in zip(ends, lengths, strict=False) if length]
-        rounded[starts] = sums[starts]
+        cells, places = self._cells, [slice(self._ends[q], self._ends[q + 1]) for q in kept]
+        for place in places:
+            np.add.accumulate(cells[place], out=cells[place])
+        cells += theta
+        np.floor(cells, out=cells)
+        rounded = np.empty(len(cells), np.int64)
+        np.subtract(cells[1:], cells[:-1], out=rounded[1:], casting="unsafe")  # integers below 2^53: exact
+        starts = [place.start for place in places if place.start < place.stop]
+        rounded[starts] = cells[starts]
         # differences of floating-point sums may pass a bound that the answers themselves keep
         np.minimum(rounded, self._bound, out=rounded)
-        return [rounded[start:stop] for start, stop in pairwise(ends)]
+        return [rounded[place] for place in places]
 
 
 def digest(counts: Sequence[NDArray[np.int64]]) -> bytes:

@@ -146,10 +146,10 @@ def plan_selection(
     n = len(weights)
     if not n or len(penalties) != n or len(answer_sums) != n:
         raise ValueError(f"{n} weights, {len(penalties)} penalties and {len(answer_sums)} sums of answers do not belong together")
-    if min(weights) <= 0 or epsilon <= 0 or min(answer_sums) < 0 or row_bound < 1 or factor < 1:
+    if min(weight.numerator for weight in weights) <= 0 or epsilon <= 0 or min(answer_sums) < 0 or row_bound < 1 or factor < 1:
         raise ValueError("weights, epsilon, row bound and factor must be positive and sums of answers must not be negative")
     ring, scale = _choose_ring(epsilon, max(row_bound, *answer_sums), factor)
-    largest, heaviest = scale.sensitivity // factor, max(weights)
+    largest, heaviest = scale.sensitivity // factor, _heaviest(weights)
     integers = tuple(_floor(w, largest, heaviest) for w in weights)
     biases = tuple(_rounded(w * penalty.numerator, penalty.denominator) for w, penalty in zip(integers, penalties, strict=True))
     lowest = [(gumbel.LOW << scale.a) - bias for bias in biases]
@@ -170,6 +170,13 @@ def plan_selection(
     )
     planes = sign_bits(row_bound)
     return SelectionPlan(scale.a, scale.sensitivity, integers, biases, kept, ring, planes, row_bound, event)
+
+
+def _heaviest(weights: Sequence[Fraction]) -> Fraction:
+    """The largest weight; of integers, as they usually are, without comparing thousands of rationals."""
+    if all(weight.denominator == 1 for weight in weights):
+        return Fraction(max(weight.numerator for weight in weights))
+    return max(weights)
 
 
 def _floor(weight: Fraction, largest: int, heaviest: Fraction) -> int:

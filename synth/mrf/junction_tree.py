@@ -33,6 +33,7 @@ class ColumnSet:
                 raise ValueError(f"column {name!r} must have at least one value, got size {size}")
         self._bit = {name: 1 << index for index, name in enumerate(self.names)}
         self._cells: dict[int, int] = {0: 1}
+        self.beyond = (self.cells((1 << len(self.names)) - 1) + 1) * len(self.names)  # more than any set's cells
         # A column with a single value depends on nothing: it never needs an edge.
         self.varying = sum(1 << index for index, size in enumerate(self.sizes) if size > 1)
 
@@ -72,31 +73,66 @@ def _graph(columns: ColumnSet, masks: Iterable[int]) -> list[int]:
     return near
 
 
-def _triangulate(columns: ColumnSet, near: list[int]) -> list[int]:
-    """Maximal cliques (bitmasks) of the graph `near` after greedy elimination. `near` is consumed."""
-    cells = columns.cells
-    left = dict(enumerate(map(cells, near)))
-    uneliminated = (1 << len(near)) - 1
-    found: list[int] = []
-    while left:
-        column = min(left, key=left.__getitem__)
+class _Elimination:
+    """Greedy elimination in progress: the graph that is left, and the maximal cliques (bitmasks) found so far.
+
+    near: of each column that is left, its neighbourhood, itself included. left: its number of cells, times the number of columns
+    plus the column, so that the smallest belongs to the column to eliminate next, the earlier one of two equals.
+    """
+
+    def __init__(self, columns: ColumnSet, near: list[int]) -> None:
+        self.columns, self.near = columns, near
+        self.left = [columns.cells(mask) * len(near) + column for column, mask in enumerate(near)]
+        self.uneliminated = (1 << len(near)) - 1
+        self.found: list[int] = []
+
+    def copy(self) -> _Elimination:
+        """The same state, to go on from in another way."""
+        other = _Elimination.__new__(_Elimination)
+        other.columns, other.near, other.left = self.columns, list(self.near), list(self.left)
+        other.uneliminated, other.found = self.uneliminated, list(self.found)
+        return other
+
+    def next(self) -> int:
+        """The column to eliminate next."""
+        return min(self.left) % len(self.near)
+
+    def join(self, column: int, mask: int) -> None:
+        """Make the columns of `mask` neighbours of `column`."""
+        self.near[column] |= mask
+        self.left[column] = self.columns.cells(self.near[column]) * len(self.near) + column
+
+    def step(self) -> bool:
+        """Eliminate a column; False if none is left, or those left are a clique."""
+        near, left, cells, count = self.near, self.left, self.columns.cells, len(self.near)
+        column = self.next()
         clique = near[column]
-        if not any(clique & other == clique for other in found):
-            found.append(clique)
-        if clique == uneliminated:
-            break
-        del left[column]
+        for other in self.found:
+            if clique & other == clique:
+                break
+        else:
+            self.found.append(clique)
+        if clique == self.uneliminated:
+            return False
         bit = 1 << column
-        uneliminated ^= bit
+        left[column] = self.columns.beyond
+        self.uneliminated ^= bit
         rest = remaining = clique ^ bit
         while remaining:
             low = remaining & -remaining
-            neighbour = low.bit_length() - 1
-            joined = (near[neighbour] | rest) & ~bit
-            near[neighbour] = joined
-            left[neighbour] = cells(joined)
             remaining ^= low
-    return found
+            neighbour = low.bit_length() - 1
+            near[neighbour] = joined = (near[neighbour] | rest) & ~bit
+            left[neighbour] = cells(joined) * count + neighbour
+        return True
+
+
+def _triangulate(columns: ColumnSet, near: list[int]) -> list[int]:
+    """Maximal cliques (bitmasks) of the graph `near` after greedy elimination. `near` is consumed."""
+    elimination = _Elimination(columns, near)
+    while elimination.step():
+        pass
+    return elimination.found
 
 
 class SizeEstimator:
@@ -104,13 +140,21 @@ class SizeEstimator:
 
     `mb` is the size in MiB at 8 bytes a cell, summed over the maximal cliques (a column in no clique is a clique of its own).
     `with_clique(q)` is the size once `q` is added; candidates that add the same edges share one elimination.
+
+    With `q` only columns of `q` have larger neighbourhoods than without it, and stay so until one of these columns is
+    eliminated; every other column that is the smallest without `q` is so with it. So both eliminations are the same up to there,
+    and the second one goes on from a state of the first.
     """
 
     def __init__(self, sizes: Mapping[str, int], cliques: Iterable[Clique]) -> None:
         self._columns = ColumnSet(sizes)
         self._near = _graph(self._columns, map(self._columns.mask, cliques))
-        self._maximal = _triangulate(self._columns, list(self._near))
-        self.mb: float = self._size(self._maximal)
+        elimination = _Elimination(self._columns, list(self._near))
+        self._states = [elimination.copy()]
+        while elimination.step():
+            self._states.append(elimination.copy())
+        self._order = [state.next() for state in self._states]
+        self.mb: float = self._size(elimination.found)
         self._known: dict[tuple[int, ...], float] = {}
 
     def _size(self, maximal: Iterable[int]) -> float:
@@ -119,19 +163,27 @@ class SizeEstimator:
     def with_clique(self, clique: Clique) -> float:
         """MiB of the junction tree of the cliques together with `clique`."""
         mask = self._columns.mask(clique) & self._columns.varying
-        near = list(self._near)
-        added = []
-        for index in range(len(near)):
-            if mask >> index & 1 and near[index] | mask != near[index]:
-                added.append(index)
-                added.append(mask & ~near[index])
-                near[index] |= mask
+        added, rest = [], mask
+        while rest:
+            low = rest & -rest
+            rest ^= low
+            column = low.bit_length() - 1
+            if missing := mask & ~self._near[column]:
+                added += [column, missing]
         if not added:
             return self.mb
         key = tuple(added)
         size = self._known.get(key)
         if size is None:
-            size = self._known[key] = self._size(_triangulate(self._columns, near))
+            grown = added[::2]
+            last = len(self._order) - 1  # what is left there is a clique
+            first = next((number for number, column in enumerate(self._order) if column in grown), last)
+            elimination = self._states[first].copy()
+            for column in grown:
+                elimination.join(column, mask & elimination.uneliminated)
+            while elimination.step():
+                pass
+            size = self._known[key] = self._size(elimination.found)
         return size
 
 

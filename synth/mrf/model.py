@@ -47,11 +47,11 @@ class Model:
         Exact; a set inside a clique of the junction tree is a sum, any other is computed by variable elimination along the tree.
         ValueError for a column that is unknown or given twice.
         """
-        return self._marginals.marginal(tuple(clique))
+        return self.marginals([clique])[0]
 
     def marginals(self, cliques: Iterable[Iterable[str]]) -> list[Array]:
-        """`marginal` of each clique. What several of them need is computed once (and kept for later calls)."""
-        return [self.marginal(clique) for clique in cliques]
+        """`marginal` of each clique. What several of them need is computed once (and messages of the tree are kept for later)."""
+        return self._marginals.marginals([tuple(clique) for clique in cliques])
 
     def sample(
         self, rows: int, rng: np.random.Generator, *, targets: Iterable[Iterable[str]] | None = None, sweeps: int = 2

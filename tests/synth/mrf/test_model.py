@@ -32,7 +32,7 @@ def test_every_marginal_is_that_of_the_joint_distribution(data: st.DataObject, s
     ]
     for query, answer in zip(queries, model.marginals(queries), strict=True):
         np.testing.assert_allclose(answer, project(sizes, table, query), rtol=1e-7, atol=1e-9)
-        np.testing.assert_array_equal(answer, model.marginal(query))
+        np.testing.assert_allclose(answer, model.marginal(query), rtol=1e-12)  # sums may be taken in another order
 
 
 def test_a_long_chain_and_a_star_carry_distant_columns() -> None:
@@ -52,7 +52,7 @@ def test_a_long_chain_and_a_star_carry_distant_columns() -> None:
 
 def test_a_marginal_beyond_memory_is_refused_by_name() -> None:
     model = fit({f"c{i}": 1000 for i in range(5)}, [])
-    with pytest.raises(ValueError, match=r"needs a table of 1000000000 cells over \(.+\); ask for fewer columns"):
+    with pytest.raises(ValueError, match=r"needs a table of 1000000000000000 cells over \(.+\); ask for fewer columns"):
         model.marginal([f"c{i}" for i in range(5)])
 
 
@@ -68,3 +68,19 @@ def test_unknown_and_repeated_columns_are_refused(query: tuple[str, ...]) -> Non
     model = fit({"a": 2, "b": 2}, [])
     with pytest.raises(ValueError, match="must name columns of the domain, each once"):
         model.marginal(query)
+
+
+def test_many_sets_over_several_parts_of_a_model() -> None:
+    """Three parts, one of them a cycle: sets inside a part, across parts, inside one another; in any order of asking."""
+    sizes = {name: size for name, size in zip("abcdefgh", (2, 3, 4, 2, 5, 1, 3, 2), strict=True)}
+    rng = np.random.default_rng(8)
+    cliques = [("a", "b"), ("b", "c"), ("c", "d"), ("a", "d"), ("e", "g")]
+    potentials = {clique: rng.normal(0, 2, cells(sizes, clique)) for clique in cliques}
+    table = joint(sizes, potentials, 77.0)
+    queries = [query for width in range(6) for query in combinations(sizes, width)]
+    for _ in range(3):
+        queries = [tuple(rng.permutation(queries[place]).tolist()) for place in rng.permutation(len(queries))]
+        model = Model(sizes, 77.0, potentials)
+        for query, answer in zip(queries, model.marginals(queries), strict=True):
+            np.testing.assert_allclose(answer, project(sizes, table, query), rtol=1e-9)
+            answer[:] = -1  # whoever asked may do so, also while others read theirs
