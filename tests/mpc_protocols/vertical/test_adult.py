@@ -34,7 +34,7 @@ def test_shares_open_to_the_counts_of_the_people_in_common() -> None:
     sizes = {name: int(column.max()) + 1 for name, column in codes.items()}
     people, rng = len(table[0]), np.random.default_rng(20260101)
     held = [rng.permutation(people)[:people * 9 // 10] for _ in range(2)]
-    union = np.union1d(*held)
+    union, both = np.union1d(held[0], held[1]), np.intersect1d(held[0], held[1])
     place = np.empty(people, np.int64)
     place[union] = rng.permutation(len(union))
     owner_of = {name: int(number >= 8) for number, name in enumerate(names)}
@@ -42,7 +42,6 @@ def test_shares_open_to_the_counts_of_the_people_in_common() -> None:
               for owner, own in enumerate(held)}
     cliques: list[Clique] = [*combinations(names, 2)]
     triples: list[Clique] = [*combinations(names, 3)]
-    both = np.intersect1d(*held)
     common = {name: column[both] for name, column in codes.items()}
     of = partition(sizes, owner_of, "intersection", len(union))
     marginals, rows, _ = shared_marginals(sizes, of, tables, [cliques, triples[::60]])
