@@ -113,7 +113,8 @@ def own_events(study: Study, owned: Ownership, owner: str) -> tuple[Event, ...]:
     others = [party.name for party in onlookers if party.name != owner]
     if via_of(study) == "row-order":
         others = [name for name in others if name not in owned.owners]
-    return size_events(specification(study, owned), others, len(owned.owners))
+    outside = [name for name in others if name not in owned.owners]
+    return size_events(specification(study, owned), others, len(owned.owners), outside)
 
 
 def view_of(study: Study, owned: Ownership, viewer: str) -> tuple[Event, ...]:

@@ -50,7 +50,8 @@ def align(wire: Wire, own: Identifiers | int | None, spec: AlignmentSpec, contex
     mine = None
     if isinstance(own, Identifiers) and side is not None:
         mine = assemble(own.entries, spec, sid, side, context.owners[side].name, entropy, len(context.owners))
-    events = size_events(spec, _recipients(spec, context, wire.me), len(context.owners)) if side is not None else ()
+    outside = [member.name for member in context.members if member not in context.owners]
+    events = () if side is None else size_events(spec, _recipients(spec, context, wire.me), len(context.owners), outside)
     for event in events:
         guard.authorise(event, sid)
     if spec.method == "row-order":

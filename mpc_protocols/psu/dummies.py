@@ -21,9 +21,11 @@ most P[E < s]. So r + E is (epsilon, delta)-DP with exactly
     delta = P[E < s] = sum_{t < s} exp(-epsilon' (c - t)) / sum_t exp(-epsilon' |t - c|)
 
 A coalition of all parties but one owner lacks that owner's E, and the others' independent noise is post-processing. For L, s = 1.
-c is the least that reaches the study's size_delta. A party's view is the study's (epsilon, delta) plus one event for the
-repetitions and one for each noisy list that it sees and that is not its own (`view_events`); an owner's ledger charges what is
-about its own data (`size_events`).
+c is the least that reaches the study's size_delta. A party of `florist` and `dh2` that owns nothing hears u alone, which is
+|X_1 u X_2| (with pad_to: a constant - r) plus noise: one identifier in or out of one set or both moves it by at most 1, which
+one E covers, so its view has one event, of the union. The others' views have the study's (epsilon, delta), one event for the
+repetitions and one for each noisy list that they see and that is not their own (`view_events`); an owner's ledger charges what
+is about its own data (`size_events`).
 
 The law is sampled exactly (Canonne, Kamath, Steinke 2020, algorithms 1 and 2: rational epsilon, uniform integers, no floating
 point); truncation is by rejection. Sampling time depends on the draw; it is spent before the first message.
@@ -52,6 +54,8 @@ POOL, PRIVATE = b"\x01", b"\x02"
 """First bytes of public fakes and of private dummies."""
 WIDEST = 1 << 20
 """Largest c."""
+UNION_ONLY = ("florist", "dh2")
+"""Methods of two owners that tell the other computing parties u and nothing else."""
 _BITS = 192
 
 
@@ -191,13 +195,18 @@ def list_size(spec: AlignmentSpec, side: int, owners: int = 2) -> int | None:
     return spec.pad_to[side] + 4 * overlap_noise(spec, owners).c
 
 
-def size_events(spec: AlignmentSpec, recipients: Sequence[str], owners: int = 2) -> tuple[Event, ...]:
-    """What an owner's sizes reveal to `recipients`, for its own ledger: nothing when sizes are public by definition."""
+def size_events(spec: AlignmentSpec, recipients: Sequence[str], owners: int = 2,
+                outside: Sequence[str] = ()) -> tuple[Event, ...]:
+    """What an owner's sizes reveal to `recipients`, for its own ledger: nothing when sizes are public by definition.
+
+    outside: those of them that own nothing; where they hear u alone, no list is on record as revealed to them.
+    """
     if spec.adjacency == "replace" or not recipients:
         return ()
     if spec.method == "row-order":
         return (_event(spec, "rows", list_noise(spec), recipients),)
-    lists = () if spec.pad_to else (_event(spec, "list", list_noise(spec), recipients),)
+    informed = [name for name in recipients if spec.method not in UNION_ONLY or name not in outside]
+    lists = () if spec.pad_to else (_event(spec, "list", list_noise(spec), informed),)
     return (_event(spec, "intersection", overlap_noise(spec, owners), recipients), *lists)
 
 
@@ -208,6 +217,8 @@ def view_events(spec: AlignmentSpec, owners: Sequence[str], viewer: str) -> tupl
     """
     if spec.adjacency == "replace":
         return ()
+    if spec.method in UNION_ONLY and viewer not in owners:
+        return (_event(spec, "union", overlap_noise(spec, len(owners)), [viewer]),)
     lists = () if spec.pad_to else tuple(_event(spec, f"list of {owner}", list_noise(spec), [viewer])
                                          for owner in owners if owner != viewer)
     return (_event(spec, "intersection", overlap_noise(spec, len(owners)), [viewer]), *lists)

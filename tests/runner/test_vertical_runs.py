@@ -163,6 +163,8 @@ def test_size_events_and_own_views(runs: dict[str, Finished]) -> None:
         assert all(event["what"] in ("select", "measure", "total") for event in finished.run["privacy"]["events"])
     rows = {view["name"]: view["sizes"] for view in runs["row order"].run["alignment"]["views"]}
     assert len(rows["west"]) == 1 and not rows["north"] and not rows["south"]  # owners know the number of rows: it is theirs
+    unions = {view["name"]: [size["of"] for size in view["sizes"]] for view in runs["florist"].run["alignment"]["views"]}
+    assert [of for name, of in unions.items() if name not in runs["florist"].trial.rows] == [["union"]]
     for name in ("merge3", "dh2", "outside"):  # replace: sizes are public among the parties, and cost nothing
         for entry in Ledger(runs[name].ledger).entries():
             assert entry.spent_size_rho == 0 and [one.event.what for one in entry.events].count("alignment.started") == 1

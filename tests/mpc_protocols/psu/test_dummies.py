@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, StudyInvalid
+from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.psu.align import align
 from mpc_protocols.psu.dummies import (
     POOL,
@@ -19,13 +20,15 @@ from mpc_protocols.psu.dummies import (
     draw,
     list_size,
     longest_list,
+    overlap_noise,
     pool,
     size_events,
+    view_events,
 )
-from mpc_protocols.psu.functionality import Alignment, AlignmentSpec
+from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
 from mpc_protocols.psu.normalise import Identifiers
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.psu.owners import CONTEXT, Ledger, Refusing, ids, run, spec_of
+from tests.mpc_protocols.psu.owners import CONTEXT, EAST, NORTH, PATIENCE_S, SOUTH, Ledger, Refusing, ids, run, spec_of
 
 SID = bytes(range(32))
 PRIVATE_SIZES = {"adjacency": "add-remove", "size_epsilon": Fraction(2), "size_delta": Fraction(1, 1000)}
@@ -152,6 +155,46 @@ def test_events() -> None:
     assert delta <= Fraction(1, 1000)
     assert events[0].detail["recipients"] == ["south"]
     assert size_events(spec_of("dh2"), ["south"]) == ()
+
+
+@pytest.mark.parametrize("method", ["florist", "dh2"])
+@pytest.mark.parametrize("pad_to", [None, (25, 30)], ids=["noisy", "padded"])
+def test_a_computing_party_that_hears_the_union_is_charged_for_it_alone(method: str, pad_to: tuple[int, int] | None) -> None:
+    spec = spec_of(method, **PRIVATE_SIZES, pad_to=pad_to)
+    context = Context(bytes(32), (NORTH, SOUTH), None, (NORTH, SOUTH, EAST))
+    ledgers = [Ledger() for _ in range(3)]
+
+    def body(wire: Wire) -> Alignment:
+        own = None if wire.me == 2 else Identifiers(ids(range(20)), np.arange(20), ("text",))
+        return align(wire, own, spec, context, ledgers[wire.me])
+
+    MemoryNetwork(3, patience_s=PATIENCE_S).run([body] * 3)
+    owners = ["north", "south"]
+    for me, ledger in enumerate(ledgers[:2]):
+        known = {event.detail["of"]: event.detail["recipients"] for event in ledger.events}
+        assert known == {"intersection": [owners[1 - me], "east"]} | ({} if pad_to else {"list": [owners[1 - me]]})
+    assert not ledgers[2].events
+    seen, = view_events(spec, owners, "east")
+    assert (seen.detail["of"], seen.rho, seen.beta) == ("union", 2, overlap_noise(spec).delta)
+    assert len(view_events(spec, owners, "north")) == (1 if pad_to else 2)
+    assert len(view_events(spec_of("helper", **PRIVATE_SIZES), owners, "east")) == 3  # a helper gets both lists
+
+
+@pytest.mark.parametrize("padded", [True, False])
+def test_the_union_with_its_noise_is_as_private_as_its_event_says(padded: bool) -> None:
+    """The exact law of what an outsider hears, |X_1 u X_2| + L_1 + L_2 - E_1 - E_2 (with pad_to: a constant - r - E_1 - E_2),
+    under one identifier more or less: its hockey-stick divergence at epsilon. At most the event's delta; one E reaches it."""
+    epsilon, c = 2.0, centre(Fraction(2), Fraction(1, 1000))
+    one = np.array(law(epsilon, c))
+
+    def stick(noise: np.ndarray) -> float:
+        there, moved = np.append(noise, 0.0), np.append(0.0, noise)
+        return max(float(np.maximum(0, a - math.exp(epsilon) * b).sum()) for a, b in ((there, moved), (moved, there)))
+
+    delta = float(delta_of(Fraction(2), c))
+    both = np.convolve(one, one)  # the law is symmetric: minus E is E - 2c
+    assert stick(both if padded else np.convolve(both, both)) <= delta
+    assert stick(one) == pytest.approx(delta, rel=1e-9)
 
 
 def test_on_record_before_the_first_message() -> None:
