@@ -87,12 +87,13 @@ def _line(order: Order, point: Point, sessions: _Sessions, known: dict[str, Line
     bench = point.bench
     if isinstance(bench, Kernel):
         figures, baseline = _kernel(order, bench, point, sessions.parties(point), known)
+        by = sessions.by
     elif isinstance(bench, Program):
         sessions.end()
-        figures, baseline = _program(order, bench, point)
+        figures, baseline, by = _program(order, bench, point)
     else:
         raise UsageError(f"the benchmark {bench.name} is neither a kernel nor a program.")
-    return line_of(bench, point.params, point.net, figures, order.repeats, order.warmup, baseline)
+    return line_of(bench, point.params, point.net, by, figures, order.repeats, order.warmup, baseline)
 
 
 def _kernel(order: Order, bench: Kernel, point: Point, parties: Parties, known: dict[str, Line]) -> tuple[Line, Line]:
@@ -120,7 +121,7 @@ def _kernel(order: Order, bench: Kernel, point: Point, parties: Parties, known: 
     return figures, baseline
 
 
-def _program(order: Order, bench: Program, point: Point) -> tuple[Line, Line]:
+def _program(order: Order, bench: Program, point: Point) -> tuple[Line, Line, str | None]:
     with Scratch() as directory, _namespaces(point) as namespaces:
         place = Place(directory, point.net, namespaces)
         bench.prepare(point.params, place)
@@ -130,7 +131,12 @@ def _program(order: Order, bench: Program, point: Point) -> tuple[Line, Line]:
             found.append(bench.run(point.params, place))
             if order.baselines:
                 others.append(bench.baseline(point.params, place))
-        return runs(found[order.warmup:]), rounded(baseline_runs(others[order.warmup:]))
+        return runs(found[order.warmup:]), rounded(baseline_runs(others[order.warmup:])), _by(point.net, namespaces)
+
+
+def _by(net: Net, namespaces: Namespaces | None) -> str | None:
+    """What slows the network down."""
+    return namespaces.by if namespaces else net.by if net.emulated else None
 
 
 @contextlib.contextmanager
@@ -149,6 +155,8 @@ class _Sessions:
         self._key: Any = None
         self._stack = contextlib.ExitStack()
         self._parties: Parties | None = None
+        self.by: str | None = None
+        """What slows its network down."""
 
     def parties(self, point: Point) -> Parties:
         """The processes for this point: those that are up, if they fit."""
@@ -156,6 +164,7 @@ class _Sessions:
         if self._parties is None or key != self._key:
             self.end()
             namespaces = self._stack.enter_context(_namespaces(point))
+            self.by = _by(point.net, namespaces)
             self._parties = self._stack.enter_context(Parties(point.parties, bool(key[1]), point.net, namespaces))
             self._key = key
         return self._parties

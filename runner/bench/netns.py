@@ -1,11 +1,12 @@
-"""The same networks by the kernel: a network namespace per party, joined by a bridge, with netem on the way in to each.
+"""The same networks by the kernel: a network namespace per party, joined in a hub that is as slow as the network is to be.
 
-    cosynth-PID-hub     the bridge, with one port per party; netem (delay, rate) on each port, towards the party
     cosynth-PID-0 ...   one party each: eth0, 10.213.0.1 and so on; nothing else is reachable from there
+    cosynth-PID-hub     by netem    a bridge with one port per party; delay and rate on each port, towards the party
+                        by relay    on a kernel without netem: a process that carries the packets (`runner.bench.relay`)
 
 Nothing outside these namespaces is touched. They are deleted at the end; those of a benchmark that was killed, by the next one.
-Needs root, `ip` and `tc` (iproute2), and netem in the kernel, unless the network is plain loopback speed. TLS is on, because the
-parties are not on loopback. Unlike the emulation in the session it has TCP's own behaviour on a slow network.
+Needs root, `ip` and `tc` (iproute2), and netem in the kernel or /dev/net/tun, unless the network is plain loopback speed. TLS is
+on, because the parties are not on loopback. Unlike the emulation in the session it has TCP's own behaviour on a slow network.
 """
 
 from __future__ import annotations
@@ -16,12 +17,16 @@ import shutil
 import subprocess
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 from mpc_protocols.errors import UsageError
 from runner.bench.network import Net
+from runner.bench.relay import NETWORK, Relay, burst
 
 _QUEUE = 1_000_000
 """Packets that netem may hold: it delays, it does not drop."""
+_DEVICE = 10_000
+"""Packets that may wait in a party's device for the relay to be given the processor."""
 
 
 def problem(net: Net) -> str | None:
@@ -44,11 +49,20 @@ class Namespaces:
         self._stem = f"cosynth-{os.getpid()}"
         self.parties = parties
         self._made: list[str] = []
+        self._relay: Relay | None = None
+        self.by: Literal["netem", "relay"] | None = None
+        """What makes the network slow; None if it is not."""
         _sweep()
         try:
             hub = self._add("hub")
             _do("ip", "-n", hub, "link", "add", "bridge", "type", "bridge")
-            _do("ip", "-n", hub, "link", "set", "bridge", "up")
+            if net.emulated:
+                self.by = "netem" if _has_netem(hub) else "relay"
+            if self.by == "relay":
+                _do("ip", "-n", hub, "link", "delete", "bridge")
+                self._relay = Relay(self.prefix("hub"), parties, net)
+            else:
+                _do("ip", "-n", hub, "link", "set", "bridge", "up")
             for number in range(parties):
                 self._join(hub, number, net)
         except BaseException:
@@ -61,19 +75,24 @@ class Namespaces:
 
     def _add(self, name: str) -> str:
         whole = self.name(name)
+        self._made.append(whole)  # first: an interruption may come between
         _do("ip", "netns", "add", whole)
-        self._made.append(whole)
         return whole
 
     def _join(self, hub: str, number: int, net: Net) -> None:
-        """One party's namespace, its cable to the bridge, and how slow that is."""
+        """One party's namespace, its cable to the hub, and how slow that is."""
         party, port = self._add(str(number)), f"port{number}"
-        _do("ip", "-n", hub, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", party)
-        _do("ip", "-n", hub, "link", "set", port, "master", "bridge", "up")
+        if self.by == "relay":
+            most = str(burst(net))
+            _do("ip", "-n", hub, "link", "set", Relay.device(number), "netns", party, "name", "eth0")
+            _do("ip", "-n", party, "link", "set", "eth0", "txqueuelen", str(_DEVICE), "gso_max_size", most)
+        else:
+            _do("ip", "-n", hub, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", party)
+            _do("ip", "-n", hub, "link", "set", port, "master", "bridge", "up")
         _do("ip", "-n", party, "address", "add", f"{self.address(number)}/16", "dev", "eth0")
         for device in ("lo", "eth0"):
             _do("ip", "-n", party, "link", "set", device, "up")
-        if net.emulated:
+        if self.by == "netem":
             rate = () if net.rate_mbit is None else ("rate", f"{round(net.rate_mbit * 1e6)}bit")
             _do("tc", "-n", hub, "qdisc", "add", "dev", port, "root", "netem", "limit", str(_QUEUE),
                 "delay", f"{round(net.delay_ms * 1e3)}us", *rate)
@@ -81,10 +100,10 @@ class Namespaces:
     @staticmethod
     def address(number: int) -> str:
         """The party's address."""
-        return f"10.213.0.{number + 1}"
+        return ".".join(map(str, (*NETWORK, number + 1)))
 
-    def prefix(self, number: int) -> tuple[str, ...]:
-        """What starts a command inside a party's namespace; it keeps the process number."""
+    def prefix(self, number: int | str) -> tuple[str, ...]:
+        """What starts a command inside a party's namespace (or the hub's); it keeps the process number."""
         return ("ip", "netns", "exec", self.name(number))
 
     def __enter__(self) -> Namespaces:
@@ -94,11 +113,23 @@ class Namespaces:
         self.close()
 
     def close(self) -> None:
-        """Delete the namespaces."""
+        """End the relay and delete the namespaces."""
+        if self._relay is not None:
+            self._relay.close()
         for name in self._made:
             with suppress(UsageError):
                 _do("ip", "netns", "delete", name)
         self._made = []
+
+
+def _has_netem(hub: str) -> bool:
+    """Whether this kernel has netem: tried on the hub's bridge, which carries nothing yet."""
+    try:
+        _do("tc", "-n", hub, "qdisc", "add", "dev", "bridge", "root", "netem")
+    except UsageError:
+        return False
+    _do("tc", "-n", hub, "qdisc", "delete", "dev", "bridge", "root")
+    return True
 
 
 def _sweep() -> None:
@@ -113,7 +144,8 @@ def _sweep() -> None:
 def _do(*command: str) -> str:
     """Run one command of iproute2. Raises `UsageError` with its last words."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+        # a group of its own: Ctrl-C is for this process, which then deletes what there is
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30, process_group=0)
     except (OSError, subprocess.TimeoutExpired):
         raise UsageError(f"--net-by netns: {command[0]} cannot be run; install iproute2, or use --net-by shim.") from None
     if done.returncode:

@@ -1,6 +1,7 @@
 """From the parties' figures to one JSON line per point (`--json`): medians and spreads over the repetitions.
 
     bench, params, net, network     what ran where; network: delay_ms (one way), rate_mbit (null: not limited), by
+                                    (shim, netem or relay: `runner.bench.network`; null where nothing is slowed down)
     wall_s, wall_spread_s           median, and [least, most]: from the first party's beginning to the last one's end
     wall_s_per_party, cpu_s         medians per party; CPU of the whole process, all threads
     bytes_sent, bytes_received      payload per party and repetition; rounds: the longest chain of messages
@@ -64,9 +65,10 @@ def baseline_runs(found: Sequence[dict[str, dict[str, Any]]]) -> Line:
     return line
 
 
-def line_of(bench: Bench, params: Params, net: Net, figures: Line, repeats: int, warmup: int, baseline: Line) -> Line:
-    """The whole line, times to the microsecond."""
-    network = {"delay_ms": net.delay_ms, "rate_mbit": net.rate_mbit, "by": net.by if net.emulated else None}
+def line_of(bench: Bench, params: Params, net: Net, by: str | None, figures: Line, repeats: int, warmup: int,
+            baseline: Line) -> Line:
+    """The whole line, times to the microsecond. by: what slowed the network down, None if nothing did."""
+    network = {"delay_ms": net.delay_ms, "rate_mbit": net.rate_mbit, "by": by}
     amount = bench.amount(params)
     return {"bench": bench.name, "params": dict(params), "net": net.name, "network": network, **rounded(figures),
             "amount": amount, "throughput": _digits(amount / figures["wall_s"]), "unit": f"{bench.counts}/s",

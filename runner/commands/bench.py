@@ -38,7 +38,7 @@ examples:
   python -m runner bench end-to-end --rows 48000,1e6 --parties 3,8,16
 """
 NET_HELP = "loopback, lan (0.25 ms one way, 1 Gbit/s), wan (20 ms, 100 Mbit/s); a list (default: %(default)s)"
-BY_HELP = "who slows it down: the session itself (default), or namespaces with netem (root, iproute2; implies TLS)"
+BY_HELP = "who slows it down: the session itself (default), or namespaces with netem or a relay (root, iproute2; implies TLS)"
 
 
 def add(commands: Commands) -> None:
