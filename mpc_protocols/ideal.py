@@ -84,10 +84,11 @@ class IdealOracle(MarginalOracle):
         inputs = self._state.begin(step)
         plan = self._state.plan_select(step)
         self._guard.authorise(plan.event, inputs)
-        scores = [
-            plan.weights[q] * int(np.abs(self._marginal(handles[q]) - cells).sum()) - plan.biases[q]
-            for q, cells in zip(plan.kept, rounded.values(), strict=True)
-        ]
+        distances = [0] * len(plan.kept)
+        for group in rounded:
+            for q, span, cells in zip(group.cut.owners, group.cut.spans, group.cut.of_spans(group.cells), strict=True):
+                distances[q] += int(np.abs(self._marginal(span.handle)[span.start:span.stop] - cells).sum())
+        scores = [plan.weights[q] * distance - plan.biases[q] for q, distance in zip(plan.kept, distances, strict=True)]
         uniforms = [self._uniform(gumbel.BITS) for _ in scores]
         dithers = [self._uniform(plan.a) for _ in scores]
         position = plan.kept[selection.reference(scores, uniforms, dithers, plan.a)]

@@ -105,7 +105,7 @@ class SelectStep(_Message):
     """Choose one of `handles`.
 
     weights: positive. penalties: in counts, not negative. answer_sums: integers that the sums of the rounded answers do not
-    exceed. answers_digest: hash of the rounded answers of the candidates that are kept (`thirds.digest`).
+    exceed. answers_digests: for each group of the candidates that are kept, the hash of their rounded answers (`thirds`).
     """
 
     kind: ClassVar[str] = "select"
@@ -115,7 +115,7 @@ class SelectStep(_Message):
     penalties: tuple[Fraction, ...]
     epsilon: Fraction
     answer_sums: tuple[int, ...]
-    answers_digest: bytes
+    answers_digests: tuple[bytes, ...]
 
     def __post_init__(self) -> None:
         _check_integer(self.number, "a step's number", MAX_STEPS)
@@ -132,7 +132,9 @@ class SelectStep(_Message):
         _check_rational(self.epsilon, "epsilon", positive=True)
         for total in self.answer_sums:
             _check_integer(total, "a sum of answers", MAX_SUM)
-        _require(isinstance(self.answers_digest, bytes) and len(self.answers_digest) == 32, "the answers' hash has 32 bytes")
+        _require(isinstance(self.answers_digests, tuple) and 0 < len(self.answers_digests) <= MAX_ITEMS, "answers need a hash")
+        for digest in self.answers_digests:
+            _require(isinstance(digest, bytes) and len(digest) == 32, "a hash of answers has 32 bytes")
 
 
 @dataclass(frozen=True)
@@ -225,7 +227,7 @@ _DECODERS: Final[Mapping[type[Step], Mapping[str, Callable[[object], object]]]] 
         "penalties": _rationals,
         "epsilon": _rational,
         "answer_sums": _list,
-        "answers_digest": _bytes,
+        "answers_digests": lambda value: _list(value, _bytes),
     },
     MeasureStep: {"number": _as_is, "handles": _list, "sigma2": _rational},
     TotalStep: {"number": _as_is, "sigma2": _rational},

@@ -28,6 +28,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mpc_protocols.cliques import CliqueRegister, Derivation
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Handle, Setting
@@ -36,10 +38,10 @@ from mpc_protocols.mechanisms.bounds import CELL_BITS, RowBound
 from mpc_protocols.mechanisms.measurement import MeasurePlan, plan_marginals, plan_total
 from mpc_protocols.mechanisms.selection import SelectionPlan, plan_selection
 from mpc_protocols.messages import MAX_BYTES, EndStep, MeasureStep, PrepareStep, SelectStep, Step, TotalStep, parse
-from mpc_protocols.thirds import Answers, Cut, cut
+from mpc_protocols.rounded import RoundedAnswers, sum_bounds
+from mpc_protocols.thirds import Answers, Cut, cuts
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = ["EndStep", "MeasureStep", "PrepareStep", "PublicState", "SelectStep", "Step", "TotalStep", "parse"]
@@ -75,6 +77,7 @@ class PublicState:
         self._current: Step | None = None
         self._plan: MeasurePlan | None = None
         self._planned: tuple[SelectStep, SelectionPlan] | None = None  # of the last selection: asked for again at once
+        self._left = np.empty(0, np.int64)  # of the sums announced, what is still to come of the current selection's answers
         self._number = 0
         self._ended = False
         self._transcript = hashlib.sha256(
@@ -147,6 +150,8 @@ class PublicState:
                 raise ProtocolAborted(f"step {step.number} came where step {self._number} was due; stop the run")
             if isinstance(step, SelectStep):
                 agreed += _canonical(_plan_integers(self.plan_select(step)))
+                if len(step.answers_digests) != len(self.cuts(step)):
+                    raise ProtocolAborted(f"step {step.number} announces answers of another number of groups; stop the run")
             else:
                 plan = self.plan_measure(step) if isinstance(step, MeasureStep) else self.plan_total(step)
                 agreed += plan.sampler.digest
@@ -200,7 +205,7 @@ class PublicState:
         weights: Sequence[Fraction],
         penalties: Sequence[Fraction],
         epsilon: Fraction,
-    ) -> tuple[SelectStep, Answers]:
+    ) -> tuple[SelectStep, RoundedAnswers]:
         """For the leading party: the next selection as a step, and the rounded answers of the candidates kept.
 
         Candidates that cannot win are not even rounded. Raises `StudyInvalid` as `plan_select`, `ValueError` for answers of a
@@ -210,36 +215,38 @@ class PublicState:
         for handle, answer in zip(handles, answers, strict=True):
             if answer.shape != (self.cells(handle),):
                 raise ValueError(f"handle {handle} has {self.cells(handle)} cells, its answer has shape {answer.shape}")
-        clipped = rounding.Clipped(answers, self.row_bound)
-        sums = clipped.sum_bounds()
+        sums = sum_bounds(handles, answers, self.row_bound)
         plan = self._plan_selection(weights, penalties, epsilon, sums)
         theta = rounding.theta_of(self.setting.session, self._number)
-        rounded = Answers.of([handles[q] for q in plan.kept], clipped.systematic(theta, plan.kept))
-        step = SelectStep(self._number, tuple(handles), tuple(weights), tuple(penalties), epsilon, tuple(sums), rounded.digest())
+        rounded = RoundedAnswers(self._cuts(handles, plan), [answers[q] for q in plan.kept], self.row_bound, theta)
+        step = SelectStep(self._number, tuple(handles), tuple(weights), tuple(penalties), epsilon, tuple(sums), rounded.digests())
         self._planned = step, plan
         return step, rounded
 
-    def cut(self, step: SelectStep) -> Cut:
-        """How the cells of the candidates kept are dealt."""
-        kept = [step.handles[q] for q in self.plan_select(step).kept]
-        return cut(tuple(kept), tuple(map(self.cells, kept)))
+    def cuts(self, step: SelectStep) -> tuple[Cut, ...]:
+        """The groups of the candidates kept, and how their cells are dealt."""
+        return self._cuts(step.handles, self.plan_select(step))
 
-    def check_answers(self, step: SelectStep, answers: Answers) -> None:
-        """Check rounded answers of the candidates kept against the step: candidates, ranges, sums, hash.
+    def _cuts(self, handles: Sequence[Handle], plan: SelectionPlan) -> tuple[Cut, ...]:
+        kept = tuple(handles[q] for q in plan.kept)
+        return cuts(kept, tuple(map(self.cells, kept)))
+
+    def check_answers(self, step: SelectStep, group: int, answers: Answers) -> None:
+        """Check the rounded answers of one group of the candidates kept against the step: ranges, sums, hash. Groups in order.
 
         A dealer's answers that are known by their part alone are not looked at. Raises `ProtocolAborted`.
         """
-        import numpy as np
-
-        plan = self.plan_select(step)
-        cut = self.cut(step)
-        fits = (answers.cut.handles, answers.cut.lengths) == (cut.handles, cut.lengths)
-        fits = fits and int(answers.cells.max(initial=0)) <= plan.row_bound
+        plan, cut = self.plan_select(step), self.cuts(step)[group]
+        if group == 0:
+            self._left = np.array([step.answer_sums[q] for q in plan.kept])
+        fits = answers.cut is cut and int(answers.cells.max(initial=0)) <= plan.row_bound
         if fits:
-            parts, allowed = answers.parts, np.array([step.answer_sums[q] for q in plan.kept])
-            fits = all(part.sums.shape == allowed.shape for part in parts) and answers.digest() == step.answers_digest
-            fits = fits and all(bool((part.sums >= 0).all() and (part.sums <= allowed).all()) for part in parts)
-            fits = fits and bool((sum(part.sums for part in parts) <= allowed).all())
+            parts, left = answers.parts, self._left[cut.candidates]
+            fits = all(part.sums.shape == left.shape for part in parts) and answers.digest() == step.answers_digests[group]
+            fits = fits and all(bool((part.sums >= 0).all() and (part.sums <= left).all()) for part in parts)
+        if fits:
+            left -= sum(part.sums for part in parts)  # of a candidate in several groups, they share what was announced
+            fits = bool((left >= 0).all())
         if not fits:
             raise ProtocolAborted(f"the model's answers of step {step.number} are not those that were announced; stop the run")
 
@@ -254,8 +261,6 @@ class PublicState:
 
     def learn_counts(self, step: MeasureStep, counts: Sequence[NDArray[np.int64]]) -> None:
         """Record the opened noisy marginals, int64 of shape (cells,) per handle; the first batch fixes the row bound."""
-        import numpy as np
-
         self._finish(step)
         cells = [self.cells(handle) for handle in step.handles]
         if [array.shape for array in counts] != [(n,) for n in cells]:

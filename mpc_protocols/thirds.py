@@ -4,24 +4,27 @@ Public, alike at every party, for the whole run. Every third cell of a marginal 
 the model's answers, which cluster, burden all alike. A marginal of few cells is one dealer's as a whole, in turn by its handle:
 cutting it up would only add messages.
 
-Dealt order. The cells of a list of candidates stand dealer by dealer: party 0's of all candidates, one candidate after the
-other, then party 1's, then party 2's (`Cut`). Whatever is computed, sent or hashed cell by cell in a selection is in this order,
-so that a dealer's cells are one piece of memory.
+Groups. A selection computes with GROUP cells at a time, so that its memory does not grow with the cells of its candidates. A
+marginal of more than SPAN cells counts as several spans, the same ones in every selection; spans fill a group in order.
 
-A dealer needs the model's answers of all cells but its own, of which it needs only the zeros. So the hash of the answers that a
-step announces is made of three: each dealer gets, in place of the answers of its own cells, their hash and their sums (`Part`),
-and checks range, sums and hash of all answers with them. What one party cannot check itself, both others do, against the same
-hash.
+Dealt order. The cells of a group stand dealer by dealer: party 0's of all spans, one span after the other, then party 1's, then
+party 2's (`Cut`). Whatever is computed, sent or hashed cell by cell in a selection is in this order, so that a dealer's cells are
+one piece of memory.
+
+A dealer needs the model's answers of all cells but its own, of which it needs only the zeros. So the hash of a group's answers
+that a step announces is made of the bitmap of zeros, which all see, and of three parts: each dealer gets, in place of the answers
+of its own cells, their hash and their sums (`Part`), and checks range, sums and hash of all answers with them. What one party
+cannot check itself, both others do, against the same hash.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,51 +36,116 @@ Flags = NDArray[np.bool_]
 THIRDS = 3
 SPLIT = 1024
 """Cells from which on a marginal is cut up: its thirds fill at least five words of 64 cells."""
+SPAN = 1 << 18
+"""Most cells of a span."""
+GROUP = 1 << 21
+"""Most cells of a group: some 20 bytes each at a party while they are computed with."""
+
+
+class Span(NamedTuple):
+    """Consecutive cells of a marginal: all of them, or a part that is the same in every selection."""
+
+    handle: Handle
+    start: int
+    stop: int
+
+    @property
+    def cells(self) -> int:
+        """How many."""
+        return self.stop - self.start
+
+
+def spans(handle: Handle, cells: int) -> list[Span]:
+    """The spans of a marginal, in order."""
+    return [Span(handle, start, min(start + SPAN, cells)) for start in range(0, cells, SPAN)]
 
 
 def pieces(handle: Handle, cells: int) -> list[tuple[int, slice]]:
-    """The dealers of a marginal, each with its cells; together they are all cells, once."""
+    """The dealers of a span of so many cells, each with its cells; together they are all cells, once."""
     if cells < SPLIT:
         return [(handle % THIRDS, slice(None))]
     return [(third, slice(third, None, THIRDS)) for third in range(THIRDS)]
 
 
 class Cut:
-    """The cells of a list of candidates in dealt order.
+    """The cells of a group of spans in dealt order.
 
-    handles, lengths: of the candidates, and their numbers of cells. pieces: of each dealer, (position of the candidate, its
-    cells there), in order. counts: of each dealer, how many cells of each candidate, int64 (candidates,), may be 0. places:
-    where each dealer's cells stand in dealt order. size: of all cells.
+    spans: of the group, with the positions of their candidates as `owners`. candidates: the slice of those positions. pieces: of
+    each dealer, (number of the span, its cells there), in order. piece_cells: of each dealer, how many cells each of these pieces
+    has, int64. counts: of each dealer, how many cells of each candidate, int64 (candidates,), may be 0. places: where each
+    dealer's cells stand in dealt order. size: of all cells.
     """
 
-    def __init__(self, handles: Sequence[Handle], lengths: Sequence[int]) -> None:
-        self.handles, self.lengths, self.size = tuple(handles), tuple(lengths), sum(lengths)
+    def __init__(self, group: Sequence[tuple[int, Span]]) -> None:
+        """group: spans with the positions of their candidates, in order."""
+        first = group[0][0] if group else 0
+        self.owners, self.spans = tuple(q for q, _ in group), tuple(span for _, span in group)
+        self.candidates = slice(first, group[-1][0] + 1 if group else 0)
+        self.size = sum(span.cells for span in self.spans)
         self.pieces: list[list[tuple[int, slice]]] = [[] for _ in range(THIRDS)]
-        self.counts = np.zeros((THIRDS, len(self.lengths)), np.int64)
-        for q, (handle, length) in enumerate(zip(handles, lengths, strict=True)):
-            for third, piece in pieces(handle, length):
-                self.pieces[third].append((q, piece))
-                self.counts[third, q] = len(range(length)[piece])
-        self.places = [slice(*ends) for ends in pairwise(accumulate(map(int, self.counts.sum(axis=1)), initial=0))]
+        sizes: list[list[int]] = [[] for _ in range(THIRDS)]
+        dealt_for: list[list[int]] = [[] for _ in range(THIRDS)]
+        for number, (q, span) in enumerate(group):
+            for third, piece in pieces(span.handle, span.cells):
+                self.pieces[third].append((number, piece))
+                sizes[third].append(len(range(span.cells)[piece]))
+                dealt_for[third].append(q - first)
+        self.piece_cells = [np.array(of, np.int64) for of in sizes]
+        self._dealt_for = [np.array(of, np.intp) for of in dealt_for]
+        self.counts = np.stack([self._per_candidate(third, of, np.int64) for third, of in enumerate(self.piece_cells)])
+        self.places = [slice(*ends) for ends in pairwise(accumulate(map(sum, sizes), initial=0))]
+        self._targets: list[list[tuple[slice, slice]]] = [[] for _ in self.spans]
+        stop = 0
+        for owned, lengths in zip(self.pieces, sizes, strict=True):
+            for (number, piece), length in zip(owned, lengths, strict=True):
+                start, stop = stop, stop + length
+                self._targets[number].append((slice(start, stop), piece))
 
-    def dealt(self, answers: Sequence[Cells]) -> NDArray[np.uint32]:
-        """Integers in [0, 2^32) of each candidate, in dealt order."""
-        return np.concatenate([np.empty(0, np.uint32), *(answers[q][piece] for owned in self.pieces for q, piece in owned)],
-                              dtype=np.uint32, casting="unsafe")
+    def dealt(self, values: Iterable[Cells]) -> NDArray[np.uint32]:
+        """Integers in [0, 2^32) of each span, in dealt order."""
+        found = np.empty(self.size, np.uint32)
+        for cells, targets in zip(values, self._targets, strict=True):
+            for place, piece in targets:
+                found[place] = cells[piece]
+        return found
+
+    def of_spans(self, cells: NDArray[Any]) -> list[NDArray[Any]]:
+        """Inverse of `dealt`, of any dtype: the cells of each span."""
+        found = [np.empty(span.cells, cells.dtype) for span in self.spans]
+        for of, targets in zip(found, self._targets, strict=True):
+            for place, piece in targets:
+                of[piece] = cells[place]
+        return found
+
+    def piece_sums(self, third: int, cells: NDArray[Any], dtype: type[np.integer[Any]]) -> NDArray[Any]:
+        """Sums of one dealer's cells over each of its pieces."""
+        counts = self.piece_cells[third]
+        found: NDArray[Any] = np.empty(0, dtype)
+        return np.add.reduceat(cells, np.cumsum(counts) - counts, dtype=dtype) if len(counts) else found
 
     def sums(self, third: int, cells: NDArray[Any], dtype: type[np.integer[Any]]) -> NDArray[Any]:
         """Sums of one dealer's cells over each candidate: shape (candidates,)."""
-        counts = self.counts[third]
-        found, filled = np.zeros(len(counts), dtype), np.flatnonzero(counts)
-        if len(filled):
-            found[filled] = np.add.reduceat(cells, (np.cumsum(counts) - counts)[filled], dtype=dtype)
+        return self._per_candidate(third, self.piece_sums(third, cells, dtype), dtype)
+
+    def _per_candidate(self, third: int, of_pieces: NDArray[Any], dtype: type[np.integer[Any]]) -> NDArray[Any]:
+        found = np.zeros(self.candidates.stop - self.candidates.start, dtype)
+        np.add.at(found, self._dealt_for[third], of_pieces)
         return found
 
 
 @lru_cache(maxsize=4)
-def cut(handles: tuple[Handle, ...], lengths: tuple[int, ...]) -> Cut:
-    """The cut of these candidates; kept, for a selection asks for it several times and the next has often the same candidates."""
-    return Cut(handles, lengths)
+def cuts(handles: tuple[Handle, ...], lengths: tuple[int, ...]) -> tuple[Cut, ...]:
+    """The groups of these candidates; kept, for a selection asks for them several times and the next has often the same ones."""
+    groups: list[list[tuple[int, Span]]] = [[]]
+    filled = 0
+    for q, (handle, length) in enumerate(zip(handles, lengths, strict=True)):
+        for span in spans(handle, length):
+            if filled and filled + span.cells > GROUP:
+                groups.append([])
+                filled = 0
+            groups[-1].append((q, span))
+            filled += span.cells
+    return tuple(map(Cut, groups))
 
 
 @dataclass(frozen=True)
@@ -90,7 +158,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What one party has of the kept candidates' answers, in dealt order.
+    """What one party has of the answers of a group, in dealt order.
 
     cells: uint32, 0 where this party deals and does not know better. nonzero: bool, where an answer is not 0, also there. told:
     the dealer that does not know the answers of its own cells, with their part; None if all are known.
@@ -102,11 +170,15 @@ class Answers:
     told: tuple[int, Part] | None = None
 
     @classmethod
-    def of(cls, handles: Sequence[Handle], answers: Sequence[Cells]) -> Answers:
-        """At the party that knows them: integers in [0, 2^32) for each candidate."""
-        found = cut(tuple(handles), tuple(map(len, answers)))
-        cells = found.dealt(answers)
-        return cls(found, cells, cells != 0)
+    def of(cls, cut: Cut, values: Iterable[Cells]) -> Answers:
+        """At the party that knows them: integers in [0, 2^32) for each span."""
+        cells = cut.dealt(values)
+        return cls(cut, cells, cells != 0)
+
+    @cached_property
+    def bitmap(self) -> bytes:
+        """Which answers are not 0, first cell in the highest bit; padding bits are 0."""
+        return np.packbits(self.nonzero).tobytes()
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -121,19 +193,8 @@ class Answers:
         return Part(hashed.digest(), self.cut.sums(third, cells, np.int64))
 
     def digest(self) -> bytes:
-        """The hash that a step announces, 32 bytes, from the three parts."""
-        hashed = hashlib.sha256(b"cosynth answers in thirds\0")
+        """The hash that a step announces, 32 bytes, from the bitmap and the three parts."""
+        hashed = hashlib.sha256(b"cosynth answers in thirds\0" + hashlib.sha256(self.bitmap).digest())
         for part in self.parts:
             hashed.update(len(part.sums).to_bytes(8, "big") + part.content + part.sums.astype("<i8").tobytes())
         return hashed.digest()
-
-    def values(self) -> list[NDArray[np.uint32]]:
-        """The answers of each candidate, in the order of its cells; 0 where they are not known."""
-        found = [np.empty(length, np.uint32) for length in self.cut.lengths]
-        start = 0
-        for owned, counts in zip(self.cut.pieces, self.cut.counts, strict=True):
-            for q, piece in owned:
-                stop = start + int(counts[q])
-                found[q][piece] = self.cells[start:stop]
-                start = stop
-        return found

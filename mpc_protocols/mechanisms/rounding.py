@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import floor
 
 import numpy as np
@@ -27,49 +27,46 @@ def theta_of(session: bytes, step: int) -> float:
     return (int.from_bytes(digest[:8], "big") >> 11) / 2.0**53
 
 
-class Clipped:
-    """The answers of many candidates, clipped to [0, row_bound], one after the other.
+def sum_bounds(answers: Sequence[NDArray[np.float64]], row_bound: int) -> list[int]:
+    """Integers that the sums of `systematic` do not exceed, without rounding cell by cell.
 
-    Raises `ValueError` for answers that are not finite (a positive infinity is clipped).
+    One for theta, one for the order of summation (relative error below 2^-28 for 2^24 cells, added besides). Raises `ValueError`
+    for answers that are not finite (a positive infinity is clipped).
     """
+    cells, ends = _clipped(answers, row_bound)
+    totals, filled = np.zeros(len(answers)), [q for q, answer in enumerate(answers) if len(answer)]
+    if filled:
+        totals[filled] = np.add.reduceat(cells, [ends[q] for q in filled])
+    if not np.isfinite(totals).all():
+        raise ValueError("the model's answers hold a value that is not finite")
+    return [floor(total * (1.0 + 2.0**-28)) + 2 for total in totals.tolist()]
 
-    def __init__(self, answers: Sequence[NDArray[np.float64]], row_bound: int) -> None:
-        self._bound = row_bound
-        self._cells = np.concatenate([np.empty(0), *answers], dtype=np.float64)
-        np.clip(self._cells, 0.0, float(row_bound), out=self._cells)
-        self._ends = list(accumulate(map(len, answers), initial=0))
-        filled = [q for q, answer in enumerate(answers) if len(answer)]
-        self._totals = np.zeros(len(answers))
-        if filled:
-            self._totals[filled] = np.add.reduceat(self._cells, [self._ends[q] for q in filled])
-        if not np.isfinite(self._totals).all():
-            raise ValueError("the model's answers hold a value that is not finite")
 
-    def sum_bounds(self) -> list[int]:
-        """Integers that the sums of `systematic` do not exceed, without rounding cell by cell.
+def systematic(answers: Sequence[NDArray[np.float64]], row_bound: int, theta: float) -> list[NDArray[np.int64]]:
+    """Integers between floor and ceil of finite answers, each array rounded by itself, at most row_bound.
 
-        One for theta, one for the order of summation (relative error below 2^-28 for 2^24 cells, added besides).
-        """
-        return [floor(total * (1.0 + 2.0**-28)) + 2 for total in self._totals.tolist()]
+    The arrays are parts of one. A zero answer gives a zero.
+    """
+    cells, ends = _clipped(answers, row_bound)
+    places = [slice(*both) for both in pairwise(ends)]
+    for place in places:
+        np.add.accumulate(cells[place], out=cells[place])
+    cells += theta
+    np.floor(cells, out=cells)
+    rounded = np.empty(len(cells), np.int64)
+    np.subtract(cells[1:], cells[:-1], out=rounded[1:], casting="unsafe")  # integers below 2^53: exact
+    starts = [place.start for place in places if place.start < place.stop]
+    rounded[starts] = cells[starts]
+    # differences of floating-point sums may pass a bound that the answers themselves keep
+    np.minimum(rounded, row_bound, out=rounded)
+    return [rounded[place] for place in places]
 
-    def systematic(self, theta: float, kept: Sequence[int]) -> list[NDArray[np.int64]]:
-        """Integers between floor and ceil of the answers of the candidates at these positions, at most row_bound.
 
-        int64, as many as the candidate has answers; the arrays are parts of one. A zero answer gives a zero. To be called once:
-        the answers are overwritten.
-        """
-        cells, places = self._cells, [slice(self._ends[q], self._ends[q + 1]) for q in kept]
-        for place in places:
-            np.add.accumulate(cells[place], out=cells[place])
-        cells += theta
-        np.floor(cells, out=cells)
-        rounded = np.empty(len(cells), np.int64)
-        np.subtract(cells[1:], cells[:-1], out=rounded[1:], casting="unsafe")  # integers below 2^53: exact
-        starts = [place.start for place in places if place.start < place.stop]
-        rounded[starts] = cells[starts]
-        # differences of floating-point sums may pass a bound that the answers themselves keep
-        np.minimum(rounded, self._bound, out=rounded)
-        return [rounded[place] for place in places]
+def _clipped(answers: Sequence[NDArray[np.float64]], row_bound: int) -> tuple[NDArray[np.float64], list[int]]:
+    """The answers clipped to [0, row_bound], one after the other, and where each ends."""
+    cells = np.concatenate([np.empty(0), *answers], dtype=np.float64)
+    np.clip(cells, 0.0, float(row_bound), out=cells)
+    return cells, list(accumulate(map(len, answers), initial=0))
 
 
 def digest(counts: Sequence[NDArray[np.int64]]) -> bytes:

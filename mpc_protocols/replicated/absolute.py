@@ -10,9 +10,10 @@ m_2)] + [a (1 - 2u)] m_2, summed up as d - 2 m d). The dealer inputs s and v, in
     s = s' + s'', v = v' + v'':   s', v' = F(k_t) of the dealer and the second evaluator, s'', v'' sent to the first
     first evaluator: sum t (v'' + s'' b)     second: sum t (v' + s' b)     dealer: 0       one zero-masked reshare per segment
 
-Sent per cell over all three parties: 2.5 (k-1) bits for the sign (ripple) and 2K, a third of it by each party: k = 24, K = 32:
-5.0 bytes; and one element per segment. The shared bits of a, 1.5 (k-1) bits a cell, travel once per sharing and cell
-(`share_bits`, 1.5 bytes). Rounds: ceil((k-1)/2) + 1 (ripple), 2 + ceil(log2((k-1)/2)) (tree).
+A batch (`add_absolute`; in a selection, a group of `thirds`) is computed at a time, and the parts of all batches are added up
+before they are reshared. Sent per cell over all three parties: 2.5 (k-1) bits for the sign (ripple) and 2K, a third of it by each
+party: k = 24, K = 32: 5.0 bytes; and one element per segment. The shared bits of a, 1.5 (k-1) bits a cell, travel once per
+sharing and cell (`share_bits`, 1.5 bytes). Rounds: ceil((k-1)/2) + 1 (ripple), 2 + ceil(log2((k-1)/2)) (tree).
 
 Cells whose public c is 0 need none of this: |x - 0| = x is a sum of what the dealer and the first evaluator know, which they
 add to their parts before the reshare (`compared`).
@@ -37,8 +38,6 @@ from mpc_protocols.replicated.sign import Adder
 from mpc_protocols.replicated.trio import Trio
 from mpc_protocols.thirds import THIRDS
 
-BATCH = 1 << 20
-"""Cells that go through the adder together: bounds the memory at about 20 bytes a cell of one batch."""
 ADDERS: tuple[Adder, ...] = ("ripple", "tree")
 
 
@@ -66,58 +65,46 @@ def known_of(trio: Trio, x: RingShare, third: int) -> Elements:
     return x.next if trio.left == third else x.own
 
 
-def batches(cells: Sequence[int], batch: int = BATCH) -> list[list[int]]:
-    """Cells of each third in every batch of `absolute_sums`."""
-    size = -(-batch // THIRDS)
-    return [[max(0, min(size, third - start)) for third in cells] for start in range(0, max(cells), size)]
-
-
-def score_adder(cells: Sequence[int], planes: int, round_bytes: int, batch: int = BATCH) -> Adder:
+def score_adder(cells: Sequence[int], planes: int, round_bytes: int) -> Adder:
     """The adder for thirds of so many cells: the least rounds * round_bytes + bytes of a party, alike at all parties."""
-    words, runs = sum(map(words_for, cells)), len(batches(cells, batch))
+    words = sum(map(words_for, cells))
 
     def cost(adder: Adder) -> float:
         schedule = steps(planes, adder)
         sent = sum(2 * exchanged + dealt for exchanged, dealt in schedule) * 8 * words / THIRDS
-        return len(schedule) * runs * round_bytes + sent
+        return len(schedule) * round_bytes + sent
 
     return min(ADDERS, key=cost)
 
 
-def absolute_sums(trio: Trio, thirds: Sequence[Third], planes: int, adder: Adder | None = None, batch: int = BATCH,
-                  others: Elements | None = None) -> RingShare:
-    """Sums of |a + b| over each segment of the three thirds together: one shared element per segment.
-
-    `batch` and `adder` (None: `score_adder`) are the same at all parties. others: (segments,) this party's part of what is
-    added to the sums; None: nothing.
-    """
-    cells = [len(third.known) for third in thirds]
-    adder = adder or score_adder(cells, planes, trio.round_bytes, batch)
+def absolute_sums(trio: Trio, thirds: Sequence[Third], planes: int, adder: Adder | None = None) -> RingShare:
+    """Sums of |a + b| over each segment of the three thirds together, one batch: one shared element per segment."""
     parts = np.zeros(len(thirds[0].lengths), thirds[0].known.dtype)
-    if others is not None:
-        parts += others
-    done = [0] * THIRDS
-    for sizes in batches(cells, batch):
-        pieces = [slice(start, start + size) for start, size in zip(done, sizes, strict=True)]
-        _add_batch(trio, thirds, pieces, planes, adder, parts)
-        done = [piece.stop for piece in pieces]
+    add_absolute(trio, thirds, planes, adder, parts)
     return reshare(trio, parts)
 
 
-def _add_batch(trio: Trio, thirds: Sequence[Third], pieces: Sequence[slice], planes: int, adder: Adder, parts: Elements) -> None:
-    """Add this party's parts of the cells `pieces` of each third to the sums of their segments."""
+def add_absolute(trio: Trio, thirds: Sequence[Third], planes: int, adder: Adder | None, parts: Elements) -> None:
+    """Add this party's parts of the sums of |a + b| over each segment of a batch to `parts`, shape (segments,).
+
+    The three parties' parts add up to the sums, but are no sharing before `reshare`. `adder` (None: `score_adder`) is the same
+    at all parties. Memory: about 15 bytes a cell besides the thirds.
+    """
+    cells = [len(third.known) for third in thirds]
+    if not any(cells):
+        return
+    adder = adder or score_adder(cells, planes, trio.round_bytes)
     mine, first, second = trio.me, trio.left, trio.right
-    dealing = Dealing(trio, [words_for(piece.stop - piece.start) for piece in pieces])
-    known = [third.known[piece] for third, piece in zip(thirds, pieces, strict=True)]
-    total = Sum(to_planes(known[mine], planes), np.empty((planes, dealing.evaluated), np.uint64),
+    dealing = Dealing(trio, [words_for(size) for size in cells])
+    total = Sum(to_planes(thirds[mine].known, planes), np.empty((planes, dealing.evaluated), np.uint64),
                 np.empty((bit_rows(planes), dealing.evaluated), np.uint64))
     for t, part in ((first, dealing.first), (second, dealing.second)):
-        to_planes(known[t], planes, part(total.b))
-        unpack(thirds[t].bits[:, pieces[t]], part(total.shares))
-    _, opened = signs(dealing, total, planes, adder, lambda mask: _send_columns(trio, dealing, known[mine], mask))
+        to_planes(thirds[t].known, planes, part(total.b))
+        unpack(thirds[t].bits, part(total.shares))
+    _, opened = signs(dealing, total, planes, adder, lambda mask: _send_columns(trio, dealing, thirds[mine].known, mask))
     for t, words in ((first, dealing.first(opened)), (second, dealing.second(opened))):
-        ends = np.cumsum(thirds[t].lengths) - pieces[t].start
-        _add_terms(trio, dealing, known[t], words, t == first, parts, ends - thirds[t].lengths, ends)
+        ends = np.cumsum(thirds[t].lengths)
+        _add_terms(trio, dealing, thirds[t].known, words, t == first, parts, ends - thirds[t].lengths, ends)
 
 
 def _send_columns(trio: Trio, dealing: Dealing, known: Elements, mask: Words) -> None:
@@ -138,7 +125,7 @@ def _send_columns(trio: Trio, dealing: Dealing, known: Elements, mask: Words) ->
 
 def _add_terms(trio: Trio, dealing: Dealing, known: Elements, opened: Words, is_first: bool, parts: Elements,
                starts: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
-    """At an evaluator: add its part of |a + b|, t (v + s b), to the sums of the segments [starts, ends) of this batch."""
+    """At an evaluator: add its part of |a + b|, t (v + s b), to the sums of the segments [starts, ends)."""
     dtype = known.dtype.type
     for piece, flip in bit_pieces(opened, len(known), dtype):
         if is_first:

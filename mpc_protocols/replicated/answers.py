@@ -2,9 +2,9 @@
 
 The public part of a score, c, is subtracted from the component of a cell that its dealer lacks (`dealing`): so the two others
 need c there, and the dealer only whether it is 0, for those cells take no part in the sign protocol. Answers are
-post-processing of released counts; they travel compactly, not secretly, cells in dealt order (`thirds`):
+post-processing of released counts; they travel compactly, not secretly, group by group, cells in dealt order (`thirds`):
 
-    the bitmap      one bit per cell of all kept candidates, 1 where c is not 0, first cell in the highest bit; padding bits are 0
+    the bitmap      one bit per cell of the group, 1 where c is not 0, first cell in the highest bit; padding bits are 0
     the own part    hash and sums of the answers of the cells that the receiver deals for (`thirds.Part`): 32 bytes, and 8 for
                     each candidate, little-endian
     the others'     a byte for each cell that is not 0 and not the receiver's, c itself below 255 and else 255; then 4
@@ -12,8 +12,8 @@ post-processing of released counts; they travel compactly, not secretly, cells i
 
 Most counts of a table that is worth a secure selection are small: this is as compact as zlib (Adult: 75 kB for 108,710 cells,
 65 by zlib) in a third of the time. A peer's sizes are not trusted: the length is limited beforehand, and a message that does not
-have exactly the length that its bitmap and its bytes give aborts. Ranges, sums and the hash that was announced are checked by
-`PublicState.check_answers`; that all have the same bitmap, by what the parties compare before they compute (`party`).
+have exactly the length that its bitmap and its bytes give aborts. Ranges, sums and the hash that was announced, of which the
+bitmap is a part, are checked by `PublicState.check_answers`.
 """
 
 from __future__ import annotations
@@ -30,32 +30,29 @@ from mpc_protocols.thirds import THIRDS, Answers, Cut, Flags, Part
 _ESCAPE = 255
 
 
-def encoded_limit(cells: int, candidates: int) -> int:
+def encoded_limit(cut: Cut) -> int:
     """The most bytes that `encode` gives."""
-    return bitmap_size(cells) + _part_size(candidates) + 5 * cells
-
-
-def bitmap(answers: Answers) -> bytes:
-    """Which answers are not 0, as it travels."""
-    return np.packbits(answers.nonzero).tobytes()
+    return bitmap_size(cut.size) + _part_size(cut) + 5 * cut.size
 
 
 def encode(answers: Answers, receivers: Sequence[int]) -> list[bytes]:
-    """All answers for each of these computing parties."""
-    places = answers.cut.places
-    low = np.minimum(answers.cells, _ESCAPE).astype(np.uint8)
-    high = answers.cells[low == _ESCAPE].astype("<u4")
-    lows = _split(low[answers.nonzero], [int(np.count_nonzero(answers.nonzero[place])) for place in places])
-    highs = _split(high, [int(np.count_nonzero(low[place] == _ESCAPE)) for place in places])
-    flags = bitmap(answers)
-    return [b"".join([flags, answers.parts[receiver].content, answers.parts[receiver].sums.astype("<i8").tobytes(),
-                      *(of[third].tobytes() for of in (lows, highs) for third in range(THIRDS) if third != receiver)])
+    """The answers of a group for each of these computing parties."""
+    lows, highs = [], []
+    for place in answers.cut.places:
+        cells = answers.cells[place]
+        cells = cells[cells != 0]
+        wide = cells >= _ESCAPE
+        highs.append(cells[wide].astype("<u4", copy=False).tobytes())
+        cells[wide] = _ESCAPE
+        lows.append(cells.astype(np.uint8).tobytes())
+    return [b"".join([answers.bitmap, answers.parts[receiver].content, answers.parts[receiver].sums.astype("<i8").tobytes(),
+                      *(of[third] for of in (lows, highs) for third in range(THIRDS) if third != receiver)])
             for receiver in receivers]
 
 
 def decode(payload: bytes | memoryview, cut: Cut, me: int) -> Answers:
-    """The answers of the candidates of a cut at party `me`. Raises `ProtocolAborted` on anything odd."""
-    first, fixed = bitmap_size(cut.size), bitmap_size(cut.size) + _part_size(len(cut.lengths))
+    """The answers of a group at party `me`. Raises `ProtocolAborted` on anything odd."""
+    first, fixed = bitmap_size(cut.size), bitmap_size(cut.size) + _part_size(cut)
     raw = np.frombuffer(payload, np.uint8)
     if len(raw) < fixed:
         raise ProtocolAborted("The leading party sent model answers that are cut off.")
@@ -63,16 +60,15 @@ def decode(payload: bytes | memoryview, cut: Cut, me: int) -> Answers:
     own, raw = raw[first:fixed], raw[fixed:]
     others = [cut.places[third] for third in range(THIRDS) if third != me]
     counts = [int(np.count_nonzero(nonzero[place])) for place in others]
-    low = raw[:sum(counts)]
-    wide = low == _ESCAPE
-    if len(raw) != sum(counts) + 4 * np.count_nonzero(wide):
+    wides = [int(np.count_nonzero(part == _ESCAPE)) for part in _split(raw[:sum(counts)], counts)]
+    if len(raw) != sum(counts) + 4 * sum(wides):
         raise ProtocolAborted(f"The leading party sent model answers that are not exactly {cut.size} cells.")
-    values = low.astype(np.uint32)
-    if len(raw) > sum(counts):
-        values[wide] = np.frombuffer(raw[sum(counts):].tobytes(), "<u4")
     cells = np.zeros(cut.size, np.uint32)
-    for place, part in zip(others, _split(values, counts), strict=True):
-        cells[place][nonzero[place]] = part
+    highs = np.frombuffer(raw[sum(counts):].tobytes(), "<u4")
+    for place, low, high in zip(others, _split(raw[:sum(counts)], counts), _split(highs, wides), strict=True):
+        values = low.astype(np.uint32)
+        values[low == _ESCAPE] = high
+        cells[place][nonzero[place]] = values
     told = Part(own[:32].tobytes(), np.frombuffer(own[32:].tobytes(), "<i8").astype(np.int64))
     return Answers(cut, cells, nonzero, (me, told))
 
@@ -90,8 +86,8 @@ def read_bitmap(payload: NDArray[np.uint8], cells: int) -> Flags:
     return bits[:cells].view(np.bool_)
 
 
-def _part_size(candidates: int) -> int:
-    return 32 + 8 * candidates
+def _part_size(cut: Cut) -> int:
+    return 32 + 8 * (cut.candidates.stop - cut.candidates.start)
 
 
 def _split(values: NDArray[np.unsignedinteger], lengths: Sequence[int]) -> list[NDArray[np.unsignedinteger]]:

@@ -4,97 +4,103 @@ The public answer c of the model is subtracted from the component that the deale
 cell does not change from one selection to the next, and the evaluators' shares of its bits (`dealt_sign.share_bits`) are used
 again. They are shares, not masks: what is opened between evaluators contains fresh masks each time. Which cells are compared is
 public (c is not 0 there), so each cell's bits are shared when it is first compared, and kept cell by cell, since the next
-selection compares other cells. A marginal that is not large and almost empty (`dense`) shares the bits of all its cells at
-once: the others' turn would come, and cost every selection a round. If the integers' width k changes, all are shared anew.
+selection compares other cells. A span that is not large and almost empty (`dense`) shares the bits of all its cells at once: the
+others' turn would come, and cost every selection a round.
+
+What is kept is bounded by KEEP cells: a group that does not fit beside the others drops all of them, and so does another width k
+of the integers. What was dropped is shared anew.
 
 Where c is 0, |x - c| = x: the dealer's part of the cell and the first evaluator's are two numbers that add up to x, so each adds
-its own to what it reshares anyway (`absolute.absolute_sums`).
+its own to what it reshares anyway (`absolute.add_absolute`).
 
-Memory at a party: 5 bytes for each cell of a marginal that was a candidate, and 4 ceil((1.5 (k-1)) / 32) if it evaluates it, as
-for two thirds of them. Threat model: `dealing`; nothing is opened.
+Memory at a party: 5 bytes for each cell kept, and 4 ceil((1.5 (k-1)) / 32) if it evaluates it, as for two thirds of them. Threat
+model: `dealing`; nothing is opened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.functionality import Handle
 from mpc_protocols.replicated.absolute import Third, known_of
 from mpc_protocols.replicated.bitslice import Elements
 from mpc_protocols.replicated.dealt_sign import Packed, packed_words, share_bits
 from mpc_protocols.replicated.ring import RingShare
 from mpc_protocols.replicated.trio import Trio
-from mpc_protocols.thirds import THIRDS, Answers, Cut, Flags, pieces
+from mpc_protocols.thirds import GROUP, THIRDS, Answers, Cut, Flags, Span, pieces
 
 FEW = 1 << 13
-"""Cells of a marginal whose bits are shared whether they are compared or not: some 25 kB of all parties together."""
+"""Cells of a span whose bits are shared whether they are compared or not: some 25 kB of all parties together."""
 SPARSE = 16
+KEEP = GROUP
+"""Most cells that are kept: those of one group, so that memory is flat beyond it."""
 
 
 def dense(compared: int, cells: int) -> bool:
-    """Whether a marginal of so many cells, so many of them compared, shares the bits of all of them."""
+    """Whether a span of so many cells, so many of them compared, shares the bits of all of them."""
     return cells <= FEW or SPARSE * compared >= cells
+
+
+def _beside(cut: Cut, kept: Container[Span], cells: int) -> int:
+    """The cells kept, `cells` of them before, once those of a group are kept, too; 0 if all others are dropped for it."""
+    cells += sum(span.cells for span in cut.spans if span not in kept)
+    return cells if cells <= KEEP else 0
 
 
 class ComparedCells:
     """Which cells' bits are shared: public, for predictions (`costs`)."""
 
     def __init__(self) -> None:
-        self.planes = 0
-        self._shared: dict[Handle, Flags] = {}
+        self._planes = self._cells = 0
+        self._shared: dict[Span, Flags] = {}
 
-    def begin(self, planes: int) -> bool:
-        """A selection with integers of `planes` bits: True if everything that was shared before is void."""
-        void, self.planes = planes != self.planes, planes
-        if void:
+    def compare(self, answers: Answers, planes: int) -> tuple[list[int], list[int]]:
+        """A group is compared with integers of `planes` bits: of each third, the cells compared, and those shared for it."""
+        cut = answers.cut
+        self._cells = _beside(cut, self._shared, self._cells) if planes == self._planes else 0
+        self._planes = planes
+        if not self._cells:
             self._shared.clear()
-        return void
+            self._cells = cut.size
+        found = [[0] * THIRDS for _ in range(2)]
+        for span, compared in zip(cut.spans, cut.of_spans(answers.nonzero), strict=True):
+            for counts, flags in zip(found, (compared, self._fresh(span, compared)), strict=True):
+                for third, piece in pieces(span.handle, span.cells):
+                    counts[third] += int(np.count_nonzero(flags[piece]))
+        return found[0], found[1]
 
-    def fresh(self, handle: Handle, compared: Flags) -> Flags:
+    def _fresh(self, span: Span, compared: Flags) -> Flags:
         """The cells whose bits are shared now that these are compared; from now on they are."""
-        before = self._shared.get(handle)
+        before = self._shared.get(span)
         if before is None:
             found = np.ones_like(compared) if dense(int(np.count_nonzero(compared)), len(compared)) else compared.copy()
-            self._shared[handle] = found
+            self._shared[span] = found
             return found.copy()
         found = compared & ~before
         before |= compared
         return found
 
 
-def count_thirds(handle: Handle, flags: Flags) -> list[int]:
-    """How many of the cells flagged belong to each dealer."""
-    found = [0] * THIRDS
-    for third, piece in pieces(handle, len(flags)):
-        found[third] = int(np.count_nonzero(flags[piece]))
-    return found
-
-
 class _Store:
-    """What a party holds of one third of all marginals that were ever candidates, a column per cell."""
+    """What a party keeps of one third of the spans, a column per cell; whether all their bits are shared (`complete`)."""
 
     def __init__(self, planes: int, evaluates: bool) -> None:
         self.evaluates = evaluates
-        self.columns: dict[Handle, slice] = {}
+        self.complete = True
+        self.columns: dict[Span, slice] = {}
         self.known = np.empty(0, np.uint32)
-        self.void(planes)
+        self.shared = np.empty(0, np.bool_)
+        self.bits: Packed = np.empty((packed_words(planes), 0), np.uint32)
 
-    def void(self, planes: int) -> None:
-        """Forget which bits are shared."""
-        self.complete = not len(self.known)
-        self.shared = np.zeros(len(self.known), np.bool_)
-        self.bits: Packed = np.zeros((packed_words(planes), len(self.known) if self.evaluates else 0), np.uint32)
-
-    def add(self, parts: Sequence[tuple[Handle, Elements]]) -> None:
-        """The cells of marginals that are new."""
+    def add(self, parts: Sequence[tuple[Span, Elements]]) -> None:
+        """The cells of spans that are new."""
         count = len(self.known)
-        for handle, part in parts:
-            self.columns[handle] = slice(count, count + len(part))
+        for span, part in parts:
+            self.columns[span] = slice(count, count + len(part))
             count += len(part)
         count -= len(self.known)
         if count:
@@ -107,7 +113,7 @@ class _Store:
 
 @dataclass(frozen=True)
 class _Choice:
-    """The cells of a list of candidates in a `_Store`: `columns` of consecutive ones, in dealt order."""
+    """The cells of a group in a `_Store`: `columns` of consecutive ones, in dealt order."""
 
     columns: Sequence[slice]
 
@@ -128,10 +134,13 @@ class _Choice:
             return rows[..., self.columns[0]]
         return np.concatenate([rows[..., :0], *(rows[..., each] for each in self.columns)], axis=-1)
 
-    def numbers(self, flags: Flags) -> NDArray[np.intp]:
-        """The columns of the cells flagged."""
-        whole = np.concatenate([np.empty(0, np.intp), *(np.arange(each.start, each.stop) for each in self.columns)])
-        return whole[flags]
+    def flagged(self, rows: NDArray[Any], flags: Flags) -> Iterator[tuple[NDArray[Any], Flags | slice]]:
+        """The columns of an array, neighbours together, with what picks the flagged ones among them."""
+        start = 0
+        for each in self.columns:
+            part = flags[start:start + each.stop - each.start]
+            start += len(part)
+            yield rows[..., each], slice(None) if part.all() else part
 
 
 class SharedBits:
@@ -139,24 +148,24 @@ class SharedBits:
 
     def __init__(self, trio: Trio) -> None:
         self._trio = trio
-        self._planes = 0
+        self._planes = self._cells = 0
         self._stores: list[_Store] = []
+        self._kept: set[Span] = set()
         self._cut: Cut | None = None
         self._choices: list[_Choice] = []
-        self._seen: set[Handle] = set()
 
     def thirds(self, shares: Sequence[RingShare], answers: Answers, planes: int) -> tuple[list[Third], Elements]:
-        """What `absolute_sums` needs to add up |x - c| over all candidates: the cells whose c is not 0, a segment for each
-        candidate, and this party's part of the others' sums.
+        """What `absolute_sums` needs to add up |x - c| over a group: the cells whose c is not 0, a segment for each candidate,
+        and this party's part of the others' sums.
 
-        shares: this party's share of each candidate, the same whenever it is one. One round if cells are compared for the first
-        time, `bit_rows(planes)` bits each; else none.
+        shares: this party's share of each span, the same in each selection. One round if cells are shared, because they are
+        compared for the first time or were dropped, `bit_rows(planes)` bits each; else none.
         """
         cut = answers.cut
-        self._find(shares, cut, planes)
+        new = self._find(shares, cut, planes)
         if not all(store.complete for store in self._stores):
-            self._share(self._with_dense(answers))
-        parts = np.zeros(len(cut.lengths), np.uint32)
+            self._share(self._with_dense(answers, new))
+        parts = np.zeros(cut.counts.shape[1], np.uint32)
         return [self._third(third, answers, parts) for third in range(THIRDS)], parts
 
     def _third(self, third: int, answers: Answers, parts: Elements) -> Third:
@@ -177,32 +186,37 @@ class SharedBits:
             known = known - answers.cells[place]
         return Third(known, bits, lengths)
 
-    def _find(self, shares: Sequence[RingShare], cut: Cut, planes: int) -> None:
-        """Where the candidates' cells are; what is new is stored."""
-        if planes != self._planes:
-            self._planes = planes
-            self._seen.clear()
-            for store in self._stores:
-                store.void(planes)
-        self._stores = self._stores or [_Store(planes, third != self._trio.me) for third in range(THIRDS)]
-        if self._cut is cut:
-            return
+    def _find(self, shares: Sequence[RingShare], cut: Cut, planes: int) -> set[Span]:
+        """Where the group's cells are; what is new is stored. Returns which spans are new."""
+        if planes == self._planes and self._cut is cut:
+            return set()
+        self._cells = _beside(cut, self._kept, self._cells) if planes == self._planes else 0
+        self._planes = planes
+        if not self._cells:
+            self._stores = [_Store(planes, third != self._trio.me) for third in range(THIRDS)]
+            self._kept.clear()
+            self._cells = cut.size
+        new = set(cut.spans) - self._kept
+        self._kept |= new
         self._cut, self._choices = cut, []
         for third, (store, owned) in enumerate(zip(self._stores, cut.pieces, strict=True)):
-            store.add([(cut.handles[q], known_of(self._trio, shares[q][piece], third)) for q, piece in owned
-                       if cut.handles[q] not in store.columns])
-            self._choices.append(_Choice.of([store.columns[cut.handles[q]] for q, _ in owned]))
+            fresh = [(n, piece) for n, piece in owned if cut.spans[n] in new]
+            store.add([(cut.spans[n], known_of(self._trio, shares[n][piece], third)) for n, piece in fresh])
+            self._choices.append(_Choice.of([store.columns[cut.spans[n]] for n, _ in owned]))
+        return new
 
-    def _with_dense(self, answers: Answers) -> list[Flags]:
-        """Of each third, the compared cells, and all cells of candidates that are dense when they are first compared."""
+    def _with_dense(self, answers: Answers, new: set[Span]) -> list[Flags]:
+        """Of each third, the compared cells, and all cells of new spans that are dense."""
         cut, flags = answers.cut, [answers.nonzero[place] for place in answers.cut.places]
-        compared = np.sum([cut.sums(third, part, np.int64) for third, part in enumerate(flags)], axis=0)
-        whole = np.array([handle not in self._seen and dense(int(count), length)
-                          for handle, count, length in zip(cut.handles, compared, cut.lengths, strict=True)])
-        self._seen.update(cut.handles)
-        if not whole.any():
+        if not new:
             return flags
-        return [part | np.repeat(whole, counts) for part, counts in zip(flags, cut.counts, strict=True)]
+        compared = np.zeros(len(cut.spans), np.int64)
+        numbers = [np.array([number for number, _ in owned], np.intp) for owned in cut.pieces]
+        for third, (part, of) in enumerate(zip(flags, numbers, strict=True)):
+            np.add.at(compared, of, cut.piece_sums(third, part, np.int64))
+        whole = np.array([span in new and dense(count, span.cells)
+                          for span, count in zip(cut.spans, compared.tolist(), strict=True)])
+        return [part | np.repeat(whole[of], counts) for part, of, counts in zip(flags, numbers, cut.piece_cells, strict=True)]
 
     def _share(self, flags: Sequence[Flags]) -> None:
         """Share the bits of those of these cells whose bits are not shared yet."""
@@ -210,10 +224,15 @@ class SharedBits:
         fresh = [part & ~choice.take(store.shared) for part, choice, store in zip(flags, choices, stores, strict=True)]
         if not any(part.any() for part in fresh):
             return
-        columns = [choice.numbers(part) for choice, part in zip(choices, fresh, strict=True)]
-        shared = share_bits(self._trio, [store.known[new] for store, new in zip(stores, columns, strict=True)], self._planes)
-        for store, new, bits in zip(stores, columns, shared, strict=True):
-            store.shared[new] = True
+        known = [np.concatenate([store.known[:0], *(columns[new] for columns, new in choice.flagged(store.known, part))])
+                 for store, choice, part in zip(stores, choices, fresh, strict=True)]
+        for store, choice, part, bits in zip(stores, choices, fresh, share_bits(self._trio, known, self._planes), strict=True):
+            for columns, new in choice.flagged(store.shared, part):
+                columns[new] = True
             store.complete = bool(store.shared.all())
             if store.evaluates:
-                store.bits[:, new] = bits
+                start = 0
+                for columns, new in choice.flagged(store.bits, part):
+                    count = columns[0, new].size
+                    columns[:, new] = bits[:, start:start + count]
+                    start += count

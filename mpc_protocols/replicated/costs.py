@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
-from mpc_protocols.replicated import absolute, dealt_sign
-from mpc_protocols.replicated.absolute import BATCH, score_adder
+from mpc_protocols.replicated import dealt_sign
+from mpc_protocols.replicated.absolute import score_adder
 from mpc_protocols.replicated.alias import AliasTable, alias_table, schedule
 from mpc_protocols.replicated.argmax import GROUP, PAIRS, TEST_WORDS, in_groups
 from mpc_protocols.replicated.bitslice import piece_lengths, words_for
@@ -140,18 +140,17 @@ def share_bits(tally: Tally, thirds: Sequence[int], planes: int) -> None:
     tally.step([(t, (t + 1) % 3, bit_rows(planes) * words_for(cells) * WORD) for t, cells in enumerate(thirds)])
 
 
-def absolute_sums(tally: Tally, thirds: Sequence[int], segments: int, planes: int, adder: Adder, batch: int,
-                  element: int = 4) -> None:
-    """`absolute.absolute_sums` of so many cells of each third."""
-    for sizes in absolute.batches(thirds, batch):
-        words = [words_for(size) * WORD for size in sizes]
-        columns = [(t, (t + 1) % 3, 2 * length * element) for t in range(3) for length in piece_lengths(sizes[t])]
-        schedule = dealt_sign.steps(planes, adder)
-        for number, (exchanged, dealt) in enumerate(schedule):
-            tally.step([(t, (t + 1) % 3, dealt * words[t] + exchanged * words[t - 1]) for t in range(3)]
-                       + [(t, (t - 1) % 3, exchanged * words[(t + 1) % 3]) for t in range(3)]
-                       + (columns if number == len(schedule) - 1 else []))
-    products(tally, segments, element)
+def add_absolute(tally: Tally, thirds: Sequence[int], planes: int, adder: Adder, element: int = 4) -> None:
+    """`absolute.add_absolute` of so many cells of each third; the sums are `products` when they are reshared."""
+    if not any(thirds):
+        return
+    words = [words_for(cells) * WORD for cells in thirds]
+    columns = [(t, (t + 1) % 3, 2 * length * element) for t in range(3) for length in piece_lengths(thirds[t])]
+    schedule = dealt_sign.steps(planes, adder)
+    for number, (exchanged, dealt) in enumerate(schedule):
+        tally.step([(t, (t + 1) % 3, dealt * words[t] + exchanged * words[t - 1]) for t in range(3)]
+                   + [(t, (t - 1) % 3, exchanged * words[(t + 1) % 3]) for t in range(3)]
+                   + (columns if number == len(schedule) - 1 else []))
 
 
 def weighted_sum(tally: Tally, bits: int, cells: int, element: int = 4) -> None:
@@ -266,27 +265,38 @@ def counts(tally: Tally, blocks: Sequence[int]) -> None:
         sharing(tally, cells)
 
 
-def select(tally: Tally, step: int, answers: Sequence[int], compared: Sequence[int], fresh: Sequence[int], candidates: int,
-           a: int, planes: int, ring_bits: int = 32, round_bytes: int = ROUND_BYTES, made: int | None = None) -> None:
+@dataclass(frozen=True)
+class Group:
+    """A group of a selection. answers: bytes of its answers encoded for P0 and P2 (`answers.encode`). compared, shared: cells of
+    each third (`thirds`) with an answer other than 0, and those whose bits travel for it (`compared.ComparedCells`)."""
+
+    answers: Sequence[int]
+    compared: Sequence[int]
+    shared: Sequence[int]
+
+
+def select(tally: Tally, step: int, groups: Sequence[Group], candidates: int, a: int, planes: int, ring_bits: int = 32,
+           round_bytes: int = ROUND_BYTES, made: int | None = None) -> None:
     """`ReplicatedOracle.select`: `candidates` kept.
 
-    made: rows of noise that are made for it and ahead (`ahead.Supply.take`); None: its own. answers: bytes of the answers
-    encoded for P0 and P2 (`answers.encode`). compared, fresh: cells of each third (`thirds.pieces`) with an answer other than
-    0, and those of them that were never compared with integers of so many bits before (`compared.ComparedCells`). a, planes,
-    ring_bits: of the plan.
+    made: rows of noise that are made for it and ahead (`ahead.Supply.take`); None: its own. a, planes, ring_bits: of the plan.
     """
     element = ring_bits // 8
     if candidates == 1:
         announce(tally, step)
         agreement(tally)
         return
-    announce(tally, step, [(1, peer, size) for peer, size in zip((0, 2), answers, strict=True)])
+    announce(tally, step, _to_followers(groups[0].answers))
     agreement(tally)
 
     def scores(script: Tally) -> None:
-        if any(fresh):
-            share_bits(script, fresh, planes)
-        absolute_sums(script, compared, candidates, planes, score_adder(compared, planes, round_bytes), BATCH)
+        for number, group in enumerate(groups):
+            if number:
+                script.step(_to_followers(group.answers))
+            if any(group.shared):
+                share_bits(script, group.shared, planes)
+            add_absolute(script, group.compared, planes, score_adder(group.compared, planes, round_bytes))
+        products(script, candidates)
         if ring_bits == 64:
             lift(script, candidates)
 
@@ -296,6 +306,10 @@ def select(tally: Tally, step: int, answers: Sequence[int], compared: Sequence[i
     else:
         scores(tally)
     argmax(tally, candidates, element, round_bytes)
+
+
+def _to_followers(sizes: Sequence[int]) -> list[tuple[int, int, int]]:
+    return [(1, peer, size) for peer, size in zip((0, 2), sizes, strict=True)]
 
 
 def measure(tally: Tally, step: int, sampler: Sampler, cells: int, round_bytes: int = ROUND_BYTES,

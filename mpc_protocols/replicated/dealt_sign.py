@@ -55,7 +55,10 @@ def packed_words(planes: int) -> int:
 
 def pack(rows: Words, cells: int) -> Packed:
     """Rows of planes, shape (rows, words_for(cells)), cell by cell."""
-    return np.stack([from_planes(rows[start:start + _GROUP], cells) for start in range(0, len(rows), _GROUP)])
+    packed = np.empty((-(-len(rows) // _GROUP), cells), np.uint32)
+    for word, start in zip(packed, range(0, len(rows), _GROUP), strict=True):
+        word[:] = from_planes(rows[start:start + _GROUP], cells)
+    return packed
 
 
 def unpack(packed: Packed, out: Words) -> None:

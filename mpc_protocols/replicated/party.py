@@ -4,14 +4,15 @@ The three computing parties run the same methods in the same order with the same
 model's answers. For each step:
 
     begin        the public state derives plan and event from the step's bytes alone, alike everywhere
-    answers      select only: P1 sends c to P0 and P2 (of the cells that the receiver deals for only which are zero), which
-                 check it against the hash in the step (`answers`)
+    answers      select only: P1 sends c of the first group of cells to P0 and P2 (of the cells that the receiver deals for only
+                 which are zero), which check it against the hash in the step (`answers`); of later groups when their turn comes
     authorise    this party's own guard: accountant, journal on disk (at P0 and P2 while the answers are on their way). It refuses
                  by raising, and then nothing opens anywhere
-    agree        32 bytes from each party to each other: the running hash of the public transcript (select: with the bitmap of
-                 zeros). Sent after authorising, so whoever passes knows that all three have authorised the same step
+    agree        32 bytes from each party to each other: the running hash of the public transcript. Sent after authorising, so
+                 whoever passes knows that all three have authorised the same step
     compute      noise, from the stock or made beside the scores (`ahead`), scores on shares, then the opening: an index, or
-                 noisy counts
+                 noisy counts. Scores take GROUP cells at a time (`thirds`): memory stays flat in cells; up to GROUP cells the
+                 rounds do not depend on them, and each further group costs the rounds of its signs and one
 
 Threat model: semi-honest, at most one of the three computing parties corrupted; contributors semi-honest; assumption `prg`.
 Each computing party learns the selected positions, the noisy counts and the model's answers (public). Marginals, noise, scores,
@@ -32,20 +33,22 @@ from mpc_protocols.functionality import Clique, Guard, Handle, LocalCounts, Sett
 from mpc_protocols.mechanisms.measurement import MeasurePlan
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.replicated import answers as encoding
-from mpc_protocols.replicated.absolute import absolute_sums, score_adder
+from mpc_protocols.replicated.absolute import add_absolute, score_adder
 from mpc_protocols.replicated.ahead import GAUSSIAN_ROWS, GUMBEL_ROWS, Stock
 from mpc_protocols.replicated.argmax import argmax
+from mpc_protocols.replicated.bitslice import Elements
 from mpc_protocols.replicated.compared import SharedBits
 from mpc_protocols.replicated.conversion import lift
 from mpc_protocols.replicated.lockstep import beside
 from mpc_protocols.replicated.marginals import MarginalSource, SharedMarginals
 from mpc_protocols.replicated.pace import agree_on_delay, round_worth
 from mpc_protocols.replicated.prg import binding
-from mpc_protocols.replicated.ring import RingShare, add_public, centred, concatenate, open_ring
+from mpc_protocols.replicated.ring import RingShare, add_public, centred, concatenate, open_ring, reshare
 from mpc_protocols.replicated.sampling import gaussian_adder, gaussian_noise, gumbel_adder, gumbel_noise, release_bits
 from mpc_protocols.replicated.trio import Trio, UInt
+from mpc_protocols.rounded import RoundedAnswers
 from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, PublicState, SelectStep, TotalStep
-from mpc_protocols.thirds import THIRDS, Answers
+from mpc_protocols.thirds import Answers
 from mpc_protocols.vertical.functionality import VerticalData
 from mpc_protocols.wire import Wire
 
@@ -104,18 +107,18 @@ class ComputingParty:
             self._share(fresh, inputs)
         return self.state.prepare(step)
 
-    def select(self, step: SelectStep, rounded: Answers | None) -> int:
+    def select(self, step: SelectStep, rounded: RoundedAnswers | None) -> int:
         """Position in the step's handles of the selected candidate; `rounded` at P1 only: the kept candidates' answers."""
         inputs = self.state.begin(step)
         plan = self.state.plan_select(step)
         self._check_sums(step, plan)
         if self.wire.me != LEADER:  # the record is written while the answers travel
             self._guard.authorise(plan.event, inputs)
-        answers = self._exchange_answers(step, rounded) if len(plan.kept) > 1 else None
+        answers = [self._exchange_answers(step, 0, rounded)] if len(plan.kept) > 1 else []  # of the first group
         if self.wire.me == LEADER:
             self._guard.authorise(plan.event, inputs)
-        self._agree(binding(inputs, encoding.bitmap(answers) if answers else b""))
-        winner, made, signs = 0, 0, [0] * THIRDS
+        self._agree(inputs)
+        winner, made, signs, adders = 0, 0, 0, dict[str, None]()
         if answers:
             dtype: UInt = np.uint32 if plan.ring_bits == 32 else np.uint64
             kind = (plan.a, plan.ring_bits)
@@ -123,7 +126,13 @@ class ComputingParty:
 
             def scores() -> RingShare:
                 nonlocal signs
-                sums, signs = self._distances(plan, answers)
+                parts: Elements = np.zeros(len(plan.kept), np.uint32)
+                for group, cut in enumerate(self.state.cuts(step)):
+                    known = self._exchange_answers(step, group, rounded) if group else answers.pop()
+                    compared = self._add_distances(plan, known, parts[cut.candidates])
+                    adders[score_adder(compared, plan.sign_bits, self.round_bytes) if any(compared) else "sums"] = None
+                    signs += sum(compared)
+                sums = reshare(self._trio, parts)
                 return sums if dtype is np.uint32 else lift(self._trio, sums)
 
             def noise() -> RingShare:
@@ -136,8 +145,8 @@ class ComputingParty:
         position = plan.kept[winner]
         self.state.learn_selection(step, position)
         self._observe("select", "selected", step=step.number, position=position, candidates=len(step.handles),
-                      kept=len(plan.kept), cells=self.state.cut(step).size, signs=sum(signs),
-                      scores=score_adder(signs, plan.sign_bits, self.round_bytes) if any(signs) else "sums",
+                      kept=len(plan.kept), cells=sum(cut.size for cut in self.state.cuts(step)), signs=signs,
+                      scores="+".join(adders) or "sums",
                       noise=gumbel_adder(made, self.round_bytes) if made else "ahead")
         return position
 
@@ -194,18 +203,21 @@ class ComputingParty:
         """What the noise is bound to that a release makes, for itself and ahead (`ahead`, `mechanisms.md` 4)."""
         return binding(self.wire.session_id, number.to_bytes(8, "big"), mechanism.encode(), inputs, self._marginals.sharing)
 
-    def _exchange_answers(self, step: SelectStep, rounded: Answers | None) -> Answers:
-        """c at all three, but for the cells that P0 or P2 deals for."""
+    def _exchange_answers(self, step: SelectStep, group: int, rounded: RoundedAnswers | None) -> Answers:
+        """c of a group at all three, but for the cells that P0 or P2 deals for."""
         if self.wire.me == LEADER:
             if rounded is None:
                 raise ValueError("the leading party must bring the model's answers")
-            for peer, encoded in zip((0, 2), encoding.encode(rounded, (0, 2)), strict=True):
+            answers = rounded[group]
+            for peer, encoded in zip((0, 2), encoding.encode(answers, (0, 2)), strict=True):
                 self.wire.send(peer, encoded)
-            return rounded
-        cut = self.state.cut(step)
-        received = self.wire.receive_up_to(LEADER, encoding.encoded_limit(cut.size, len(cut.lengths)))
+            self._trio.turn()
+            return answers
+        self._trio.turn()
+        cut = self.state.cuts(step)[group]
+        received = self.wire.receive_up_to(LEADER, encoding.encoded_limit(cut))
         answers = encoding.decode(received, cut, self.wire.me)
-        self.state.check_answers(step, answers)
+        self.state.check_answers(step, group, answers)
         return answers
 
     def _check_sums(self, step: SelectStep, plan: SelectionPlan) -> None:
@@ -214,14 +226,15 @@ class ComputingParty:
         if largest >= 1 << 32 or plan.row_bound >= 1 << plan.sign_bits - 1:
             raise StudyInvalid(f"scores of up to {largest} do not fit integers of 32 bits; lower max_rows in the study")
 
-    def _distances(self, plan: SelectionPlan, answers: Answers) -> tuple[RingShare, list[int]]:
-        """sum |M - c| of every kept candidate, modulo 2^32: zero answers by local sums, the others through the sign protocol.
-
-        Also how many cells of each third took part in that.
-        """
-        shares = [self._marginals.marginal(self.state, handle) for handle in answers.cut.handles]
+    def _add_distances(self, plan: SelectionPlan, answers: Answers, parts: Elements) -> list[int]:
+        """Add this party's part of sum |M - c| over a group to its candidates' `parts`, modulo 2^32: zero answers by local sums,
+        the others through the sign protocol. Returns how many cells of each third took part in that."""
+        tables = {handle: self._marginals.marginal(self.state, handle) for handle in {span.handle for span in answers.cut.spans}}
+        shares = [tables[span.handle][span.start:span.stop] for span in answers.cut.spans]
         thirds, others = self._bits.thirds(shares, answers, plan.sign_bits)
-        return absolute_sums(self._trio, thirds, plan.sign_bits, others=others), [len(third.known) for third in thirds]
+        parts += others
+        add_absolute(self._trio, thirds, plan.sign_bits, None, parts)
+        return [len(third.known) for third in thirds]
 
     def _release_counts(self, plan: MeasurePlan, number: int, mechanism: str, inputs: bytes,
                         shares: RingShare) -> tuple[NDArray[np.int64], str]:

@@ -17,7 +17,7 @@ from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.replicated import costs
 from mpc_protocols.replicated.ahead import GAUSSIAN_ROWS, GUMBEL_ROWS, Supply
 from mpc_protocols.replicated.answers import encode
-from mpc_protocols.replicated.compared import ComparedCells, count_thirds
+from mpc_protocols.replicated.compared import ComparedCells
 from mpc_protocols.replicated.contribution import blocks
 from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, TotalStep
 from mpc_protocols.vertical import costs as vertical
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mpc_protocols.thirds import Answers
+    from mpc_protocols.rounded import RoundedAnswers
     from mpc_protocols.vertical.functionality import Partition
 
 
@@ -96,21 +96,19 @@ class Rehearsal(MarginalOracle):
         step, rounded = state.select_step(handles, answers, weights, penalties, epsilon)
         plan = state.plan_select(step)
         several = len(plan.kept) > 1
-        compared, fresh = self._compare(rounded, plan.sign_bits) if several else ([], [])
-        sizes = [len(payload) for payload in encode(rounded, (0, 2))]
+        groups = self._groups(rounded, plan.sign_bits) if several else []
         made = self._gumbel.take((plan.a, plan.ring_bits), len(plan.kept)) if several else 0
-        costs.select(self.tally, len(step.to_bytes()), sizes, compared, fresh, len(plan.kept), plan.a,
-                     plan.sign_bits, plan.ring_bits, made=made)
-        self.signs += sum(compared)
+        costs.select(self.tally, len(step.to_bytes()), groups, len(plan.kept), plan.a, plan.sign_bits, plan.ring_bits, made=made)
+        self.signs += sum(sum(group.compared) for group in groups)
         return self._ideal.select(handles, answers, weights, penalties, epsilon)
 
-    def _compare(self, answers: Answers, planes: int) -> tuple[list[int], list[int]]:
-        """Cells of each third with an answer other than 0, and those compared for the first time (`compared`)."""
-        self._cells.begin(planes)
-        handles, flags = answers.cut.handles, [answer != 0 for answer in answers.values()]
-        fresh = [self._cells.fresh(handle, one) for handle, one in zip(handles, flags, strict=True)]
-        compared, first = ([sum(third) for third in zip(*map(count_thirds, handles, of), strict=True)] for of in (flags, fresh))
-        return compared, first
+    def _groups(self, rounded: RoundedAnswers, planes: int) -> list[costs.Group]:
+        """What travels for each group of candidates."""
+        found = []
+        for answers in rounded:
+            compared, shared = self._cells.compare(answers, planes)
+            found.append(costs.Group([len(payload) for payload in encode(answers, (0, 2))], compared, shared))
+        return found
 
     def measure(self, handles: Sequence[Handle], sigma2: Fraction) -> list[NDArray[np.int64]]:
         state = self._ideal.state

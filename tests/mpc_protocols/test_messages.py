@@ -36,7 +36,7 @@ def selections(draw: st.DrawFn) -> SelectStep:
         as_many(st.just(F(0)) | positives),  # type: ignore[arg-type]
         draw(positives),
         as_many(st.integers(0, 2**62 - 1)),  # type: ignore[arg-type]
-        draw(st.binary(min_size=32, max_size=32)),
+        tuple(draw(st.lists(st.binary(min_size=32, max_size=32), min_size=1, max_size=3))),
     )
 
 
@@ -95,7 +95,7 @@ def test_a_field_of_another_type_is_refused(step: Step, data: st.DataObject) -> 
 
 
 MEASURE = b'{"handles":[1,2],"number":3,"sigma2":[9,2],"step":"measure"}'
-SELECT = SelectStep(1, (0,), (F(1),), (F(0),), F(1, 2), (7,), bytes(32)).to_bytes()
+SELECT = SelectStep(1, (0,), (F(1),), (F(0),), F(1, 2), (7,), (bytes(32),)).to_bytes()
 
 
 def test_the_encodings_are_fixed() -> None:
@@ -105,8 +105,8 @@ def test_the_encodings_are_fixed() -> None:
     assert TotalStep(0, F(3)).to_bytes() == b'{"number":0,"sigma2":[3,1],"step":"total"}'
     assert EndStep().to_bytes() == b'{"step":"end"}'
     assert SELECT == (
-        b'{"answer_sums":[7],"answers_digest":"' + b"0" * 64 + b'","epsilon":[1,2],"handles":[0],"number":1,"penalties":[[0,1]],'
-        b'"step":"select","weights":[[1,1]]}'
+        b'{"answer_sums":[7],"answers_digests":["' + b"0" * 64 + b'"],"epsilon":[1,2],"handles":[0],"number":1,'
+        b'"penalties":[[0,1]],"step":"select","weights":[[1,1]]}'
     )
 
 
@@ -184,8 +184,10 @@ def test_size_is_limited_before_anything_is_read() -> None:
         lambda: MeasureStep(0, (0,), 1.5),  # type: ignore[arg-type]
         lambda: MeasureStep(True, (0,), F(1)),
         lambda: TotalStep(0, F(0)),
-        lambda: SelectStep(0, (0, 1), (F(1),), (F(1),), F(1), (1,), bytes(32)),
-        lambda: SelectStep(0, (0,), (F(1),), (F(1),), F(1), (1,), bytes(31)),
+        lambda: SelectStep(0, (0, 1), (F(1),), (F(1),), F(1), (1,), (bytes(32),)),
+        lambda: SelectStep(0, (0,), (F(1),), (F(1),), F(1), (1,), ()),
+        lambda: SelectStep(0, (0,), (F(1),), (F(1),), F(1), (1,), (bytes(31),)),
+        lambda: SelectStep(0, (0,), (F(1),), (F(1),), F(1), (1,), bytes(32)),
     ],
 )
 def test_steps_are_validated_where_they_are_built(build: Callable[[], Step]) -> None:

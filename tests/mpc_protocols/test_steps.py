@@ -18,7 +18,9 @@ from mpc_protocols.mechanisms import gumbel
 from mpc_protocols.mechanisms.gaussian import sampler
 from mpc_protocols.mechanisms.measurement import plan_total
 from mpc_protocols.mechanisms.selection import plan_selection
+from mpc_protocols.rounded import RoundedAnswers
 from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, PublicState, SelectStep, Step, TotalStep, parse
+from tests.mpc_protocols.replicated.trio_run import answers_of, small_groups
 
 F = Fraction
 SETTING = Setting({"a": 2, "b": 3, "c": 4}, "add-remove", 1, 10_000, b"session id")
@@ -43,7 +45,7 @@ def measured(setting: Setting = SETTING) -> PublicState:
 ANSWERS = [np.full(2, 50.0), np.full(3, 33.4), np.full(6, 16.5)]
 
 
-def selection(state: PublicState) -> tuple[SelectStep, thirds.Answers]:
+def selection(state: PublicState) -> tuple[SelectStep, RoundedAnswers]:
     return state.select_step([0, 1, 2], ANSWERS, [F(1), F(1), F(2)], [F(0), F(0), F(3, 2)], F(1, 2))
 
 
@@ -104,7 +106,7 @@ def test_leader_and_follower_agree_at_every_step() -> None:
     step, other = both(chosen)
     plan = follower.plan_select(other)
     assert plan == leader.plan_select(step)
-    follower.check_answers(other, rounded)
+    follower.check_answers(other, 0, rounded[0])
     for state, s in ((leader, step), (follower, other)):
         state.learn_selection(s, plan.kept[0])
     step, other = both(TotalStep(2, F(9)))
@@ -141,7 +143,7 @@ def test_inputs_hash_changes_with_every_public_input_and_every_output() -> None:
         replace(base, penalties=(F(0), F(0), F(5, 2))),
         replace(base, epsilon=F(1, 3)),
         replace(base, answer_sums=(103, 103, 102)),
-        replace(base, answers_digest=bytes(32)),
+        replace(base, answers_digests=(bytes(32),)),
     ]
     hashes = [measured().begin(step) for step in variants]
     hashes += [measured().begin(step) for step in (MeasureStep(1, (0,), F(2)), MeasureStep(1, (0,), F(3)), TotalStep(1, F(2)))]
@@ -191,8 +193,9 @@ def test_plans_are_those_of_the_mechanisms() -> None:
         state.begin(step)
         plan = state.plan_select(step)
         assert plan == plan_selection(step.weights, step.penalties, step.epsilon, step.answer_sums, state.row_bound, factor)
-        assert len(rounded.cut.handles) == len(plan.kept)
-        assert all(r.sum() <= step.answer_sums[q] for q, r in zip(plan.kept, rounded.values(), strict=True))
+        [answers] = rounded
+        cells = answers.cut.of_spans(answers.cells)
+        assert all(of.sum() <= step.answer_sums[q] for q, of in zip(plan.kept, cells, strict=True))
 
 
 def test_only_the_first_release_is_charged_for_the_row_bound() -> None:
@@ -212,7 +215,7 @@ def test_steps_out_of_order_are_refused() -> None:
         prepared().begin(TotalStep(1, F(1)))
     with pytest.raises(ProtocolAborted, match="step 0 came where step 1 was due"):
         measured().begin(TotalStep(0, F(1)))
-    for step in (MeasureStep(0, (4,), F(1)), SelectStep(0, (9,), (F(1),), (F(0),), F(1), (1,), bytes(32))):
+    for step in (MeasureStep(0, (4,), F(1)), SelectStep(0, (9,), (F(1),), (F(0),), F(1), (1,), (bytes(32),))):
         with pytest.raises(ProtocolAborted, match="never prepared"):
             prepared().begin(step)
     state = prepared()
@@ -232,7 +235,7 @@ def test_a_refused_step_leaves_the_transcript_as_it_was() -> None:
     for step, error in (
         (TotalStep(1, F(1, 1000)), StudyInvalid),
         (PrepareStep((("a", "z"),)), StudyInvalid),
-        (SelectStep(1, (0,), (F(1),), (F(0),), F(500), (1,), bytes(32)), StudyInvalid),
+        (SelectStep(1, (0,), (F(1),), (F(0),), F(500), (1,), (bytes(32),)), StudyInvalid),
         (MeasureStep(1, (44,), F(1)), ProtocolAborted),
     ):
         with pytest.raises(error):
@@ -258,38 +261,56 @@ def test_results_that_do_not_fit_are_refused() -> None:
         state.learn_selection(step, 2)
 
 
-def known(step: SelectStep, answers: Sequence[np.ndarray]) -> thirds.Answers:
-    """These answers of the step's candidates, all of which are kept."""
-    return thirds.Answers.of(step.handles[:len(answers)] + tuple(range(7, 7 + len(answers) - len(step.handles))), answers)
+def refused(state: PublicState, step: SelectStep, answers: thirds.Answers, group: int = 0) -> None:
+    with pytest.raises(ProtocolAborted, match="not those that were announced"):
+        state.check_answers(step, group, answers)
 
 
 def test_answers_that_were_not_announced_are_refused() -> None:
     state = measured()
     step, rounded = selection(state)
     state.begin(step)
-    state.check_answers(step, rounded)
-    cells = [answer.astype(np.int64) for answer in rounded.values()]
-    wrong = [
-        cells[:-1],
-        [*cells, cells[0]],
-        [cells[0] + 1, *cells[1:]],
-        [np.append(cells[0], 0), *cells[1:]],
-        [cells[0] - 1000, *cells[1:]],
-        [cells[1], cells[0], cells[2]],
-        [cells[0] + [1, -1], *cells[1:]],
-    ]
-    for answers in [*(known(step, of) for of in wrong), thirds.Answers.of((1, 0, 2), cells), thirds.Answers.of((0, 1, 3), cells)]:
-        with pytest.raises(ProtocolAborted, match="not those that were announced"):
-            state.check_answers(step, answers)
+    [cut] = state.cuts(step)
+    state.check_answers(step, 0, rounded[0])
+    cells = [answer.astype(np.int64) for answer in cut.of_spans(rounded[0].cells)]
+    for wrong in ([cells[0] + 1, *cells[1:]], [cells[0] - 1000, *cells[1:]], [cells[0] + [1, -1], *cells[1:]]):
+        refused(state, step, thirds.Answers.of(cut, wrong))
+    for handles, of in (((1, 0, 2), [cells[1], cells[0], cells[2]]), ((0, 1), cells[:-1]), ((0, 1, 3), cells)):
+        refused(state, step, answers_of(handles, of))  # other candidates than the step's
     # a true hash of answers outside their public range is no excuse: the widths would not hold
-    high = known(step, [np.array([state.row_bound + 1, 0]), *cells[1:]])
-    lying = replace(step, answers_digest=high.digest(), answer_sums=(state.row_bound + 1, *step.answer_sums[1:]))
-    with pytest.raises(ProtocolAborted, match="not those that were announced"):
-        state.check_answers(lying, high)
-    heavy = known(step, [np.array([100, 100]), *cells[1:]])
-    lying = replace(step, answers_digest=heavy.digest())
-    with pytest.raises(ProtocolAborted, match="not those that were announced"):
-        state.check_answers(lying, heavy)
+    high = thirds.Answers.of(cut, [np.array([state.row_bound + 1, 0]), *cells[1:]])
+    lying = replace(step, answers_digests=(high.digest(),), answer_sums=(state.row_bound + 1, *step.answer_sums[1:]))
+    refused(state, lying, high)
+    heavy = thirds.Answers.of(cut, [np.array([100, 100]), *cells[1:]])
+    refused(state, replace(step, answers_digests=(heavy.digest(),)), heavy)
+
+
+def test_answers_in_several_groups() -> None:
+    """Each group has its hash; what a candidate's groups add up to is what was announced, not each for itself."""
+    with small_groups(4, 5, 10):
+        state = measured()
+        step, rounded = selection(state)
+        assert len(rounded) == len(step.answers_digests) == 3
+        for wrong in (step.answers_digests[:2], (*step.answers_digests, bytes(32))):
+            with pytest.raises(ProtocolAborted, match="another number of groups"):
+                measured().begin(replace(step, answers_digests=wrong))
+        state.begin(step)
+        cuts = state.cuts(step)
+        assert [cut.spans for cut in cuts] == [((0, 0, 2), (1, 0, 3)), ((2, 0, 4),), ((2, 4, 6),)]
+        for group, answers in enumerate(rounded):
+            state.check_answers(step, group, answers)
+        for group in (1, 2):
+            refused(state, step, rounded[3 - group], group)
+        together = np.concatenate([group.cells for group in rounded])
+        assert abs(together.sum() - sum(map(np.sum, ANSWERS))) <= 4
+        heavy = [thirds.Answers.of(cut, [np.full(span.cells, 33) for span in cut.spans]) for cut in cuts[1:]]
+        lying = replace(step, answers_digests=(step.answers_digests[0], *(group.digest() for group in heavy)),
+                        answer_sums=(*step.answer_sums[:2], 4 * 33 + 1))
+        state = measured()
+        state.begin(lying)
+        state.check_answers(lying, 0, rounded[0])
+        state.check_answers(lying, 1, thirds.Answers.of(state.cuts(lying)[1], [np.full(4, 33)]))
+        refused(state, lying, heavy[1], 2)
 
 
 def told(answers: thirds.Answers, dealer: int, part: thirds.Part) -> thirds.Answers:
@@ -305,26 +326,28 @@ def test_answers_of_the_own_cells_are_known_by_hash_and_sums_only(dealer: int) -
     state = measured()
     step, rounded = selection(state)
     state.begin(step)
-    own = rounded.parts[dealer]
-    state.check_answers(step, told(rounded, dealer, own))
+    [cut], all_of = state.cuts(step), rounded[0]
+    own = all_of.parts[dealer]
+    state.check_answers(step, 0, told(all_of, dealer, own))
     wrong = [
         replace(own, content=bytes(32)),
         replace(own, sums=own.sums + 1),
         replace(own, sums=own.sums - 10_000),
         replace(own, sums=own.sums + 2**62),
         replace(own, sums=own.sums[:-1]),
-        rounded.parts[(dealer + 1) % 3],
+        all_of.parts[(dealer + 1) % 3],
     ]
     for part in wrong:
-        with pytest.raises(ProtocolAborted, match="not those that were announced"):
-            state.check_answers(step, told(rounded, dealer, part))
-    with pytest.raises(ProtocolAborted, match="not those that were announced"):
-        state.check_answers(step, replace(told(rounded, dealer, own), told=((dealer + 1) % 3, own)))
+        refused(state, step, told(all_of, dealer, part))
+    refused(state, step, replace(told(all_of, dealer, own), told=((dealer + 1) % 3, own)))
+    other = all_of.nonzero.copy()
+    other[cut.places[dealer].start] ^= True  # zeros of the own cells, which a dealer sees of them
+    refused(state, step, replace(told(all_of, dealer, own), nonzero=other))
     # true sums beyond what was announced: the hash is right, the bound is not
-    heavy = known(step, [of + 300 * (handle % 3 == dealer) for handle, of in zip(step.handles, rounded.values(), strict=True)])
-    lying = replace(step, answers_digest=heavy.digest())
-    with pytest.raises(ProtocolAborted, match="not those that were announced"):
-        state.check_answers(lying, told(rounded, dealer, heavy.parts[dealer]))
+    heavy = thirds.Answers.of(cut, [of + 300 * (handle % 3 == dealer)
+                                    for handle, of in zip(step.handles, cut.of_spans(all_of.cells), strict=True)])
+    lying = replace(step, answers_digests=(heavy.digest(),))
+    refused(state, lying, told(all_of, dealer, heavy.parts[dealer]))
 
 
 def test_the_announced_hash_is_that_of_all_cells() -> None:
@@ -334,9 +357,9 @@ def test_the_announced_hash_is_that_of_all_cells() -> None:
     handles = [4, 1, 0, 6]
 
     def hashed(changed: Sequence[np.ndarray], of: Sequence[int] = handles) -> bytes:
-        return thirds.Answers.of(of, changed).digest()
+        return answers_of(of, changed).digest()
 
-    for third, part in enumerate(thirds.Answers.of(handles, answers).parts):
+    for third, part in enumerate(answers_of(handles, answers).parts):
         wanted = [sum(int(cells[piece].sum()) for owner, piece in thirds.pieces(handle, len(cells)) if owner == third)
                   for handle, cells in zip(handles, answers, strict=True)]
         assert part.sums.tolist() == wanted and len(part.content) == 32

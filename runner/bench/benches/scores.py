@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.replicated.absolute import Third, absolute_sums, known_of
+from mpc_protocols.replicated.absolute import Third, add_absolute, known_of
 from mpc_protocols.replicated.dealt_sign import share_bits
-from mpc_protocols.replicated.ring import open_ring, sum_segments
-from mpc_protocols.thirds import THIRDS
+from mpc_protocols.replicated.ring import RingShare, open_ring, reshare, sum_segments
+from mpc_protocols.replicated.trio import Trio
+from mpc_protocols.thirds import GROUP, THIRDS
 from mpc_protocols.wire import Wire
 from runner.bench.inputs import expect, ring_of, shared, trio_of, vector
 from runner.bench.parameters import BITS, CANDIDATES, CELLS, Params
@@ -34,19 +35,19 @@ class Scores(Kernel):
     def prepare(self, wire: Wire, params: Params) -> Task:
         trio, bits = trio_of(wire), int(params["bits"])
         x, c, lengths = _input(params)
-        whole, where = shared(trio, x), np.arange(len(x))
-        thirds = []
-        for third in range(THIRDS):
-            known = known_of(trio, whole[third::THIRDS], third)
-            cells = np.histogram(where[third::THIRDS], np.append(0, np.cumsum(lengths)))[0]
-            thirds.append((known, known if third == trio.me else known - c[third::THIRDS], cells))
-        once = share_bits(trio, [known for known, _, _ in thirds], bits)
-        split = [Third(known, of_a, cells) for (_, known, cells), of_a in zip(thirds, once, strict=True)]
+        whole, edges = shared(trio, x), np.append(0, np.cumsum(lengths))
+        groups = [_thirds(trio, whole, c, edges, slice(start, start + GROUP), bits) for start in range(0, len(x), GROUP)]
+
+        def run() -> RingShare:
+            parts = np.zeros(len(lengths), x.dtype)
+            for thirds in groups:
+                add_absolute(trio, thirds, bits, None, parts)
+            return reshare(trio, parts)
 
         def check(sums: Any) -> None:
             expect(self.name, open_ring(trio, sums), _plain(x, c, lengths))
 
-        return Task(lambda: absolute_sums(trio, split, bits), check)
+        return Task(run, check)
 
     def floor(self, params: Params) -> Task:
         x, c, lengths = _input(params)
@@ -80,6 +81,16 @@ def _input(params: Params) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64
     ring = ring_of(bits)
     lengths = np.diff(np.arange(candidates + 1) * cells // candidates)
     return np.abs(vector(cells, bits, 1)).astype(ring), np.abs(vector(cells, bits, 2)).astype(ring), lengths
+
+
+def _thirds(trio: Trio, x: RingShare, c: NDArray[Any], edges: NDArray[np.int64], group: slice, bits: int) -> list[Third]:
+    """Every third cell of a group and its answers, the bits of x shared; edges: where the candidates begin and end."""
+    x, c, where = x[group], c[group], np.arange(group.start, min(group.stop, len(c)))
+    known = [known_of(trio, x[third::THIRDS], third) for third in range(THIRDS)]
+    counts = [np.diff(np.searchsorted(where[third::THIRDS], edges)) for third in range(THIRDS)]
+    once = share_bits(trio, known, bits)
+    public = [0 if third == trio.me else c[third::THIRDS] for third in range(THIRDS)]
+    return [Third(own - of, *rest) for own, of, *rest in zip(known, public, once, counts, strict=True)]
 
 
 def _plain(x: NDArray[Any], c: NDArray[Any], lengths: NDArray[np.int64]) -> NDArray[Any]:

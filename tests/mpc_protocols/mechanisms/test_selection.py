@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.mechanisms import gumbel
 from mpc_protocols.mechanisms.bounds import sign_bits
-from mpc_protocols.mechanisms.rounding import Clipped
+from mpc_protocols.mechanisms.rounding import systematic
 from mpc_protocols.mechanisms.selection import SelectionPlan, plan_selection, reference
 
 F = Fraction
@@ -224,7 +224,7 @@ def test_scores_of_all_neighbours_stay_within_the_sensitivity(adjacency: str, un
     answers = []
     for clique in CLIQUES:
         n = int(np.prod([SIZES[i] for i in clique]))
-        answers.append(Clipped([rng.dirichlet(np.ones(n)) * 9], 20).systematic(0.37, [0])[0])
+        answers.append(systematic([rng.dirichlet(np.ones(n)) * 9], 20, 0.37)[0])
     before = scores_of(table, got, answers)
     widest = 0
     units = list(product(ROWS, repeat=unit_rows))

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from mpc_protocols import thirds
 from mpc_protocols.memory_wire import Frame
 from mpc_protocols.replicated import absolute, compared, dealt_sign, ring
-from mpc_protocols.replicated.absolute import Third, absolute_sums, known_of
+from mpc_protocols.replicated.absolute import Third, absolute_sums, add_absolute, known_of
 from mpc_protocols.replicated.bitslice import to_planes, words_for
-from mpc_protocols.replicated.compared import FEW, SPARSE, ComparedCells, SharedBits, count_thirds
+from mpc_protocols.replicated.compared import FEW, SPARSE, ComparedCells, SharedBits
 from mpc_protocols.replicated.trio import Trio
-from mpc_protocols.thirds import SPLIT, THIRDS, Answers, Cut, pieces
-from tests.mpc_protocols.replicated.trio_run import deal_ring, distances, run_trio, spread, total
+from mpc_protocols.thirds import SPAN, SPLIT, THIRDS, Answers, Cut, Span, cuts, pieces, spans
+from tests.mpc_protocols.replicated.trio_run import answers_of, deal_ring, distances, run_trio, spread, total
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, np.uint32, np.uint64])
@@ -33,16 +36,16 @@ def test_absolute_sums(dtype: type, planes: int) -> None:
             lengths = np.array([cells // 2, 0, cells - cells // 2])
         shares = deal_ring(values.astype(dtype), rng)
         expected = np.array([np.abs(part).sum(dtype=dtype) for part in np.split(values, np.cumsum(lengths)[:-1])]).astype(dtype)
-        for adder, batch in (("ripple", absolute.BATCH), ("tree", absolute.BATCH), ("tree", 384), ("ripple", 100)):
-            results, _ = run_trio(lambda trio, shares=shares, lengths=lengths, adder=adder, batch=batch:  # type: ignore[misc]
-                                  distances(trio, shares[trio.me], lengths, planes, adder, batch))
+        for adder in absolute.ADDERS:
+            results, _ = run_trio(lambda trio, shares=shares, lengths=lengths, adder=adder:  # type: ignore[misc]
+                                  distances(trio, shares[trio.me], lengths, planes, adder))
             np.testing.assert_array_equal(total(results), expected)
 
 
 @pytest.mark.parametrize("sizes", [(0, 0, 1), (1, 0, 0), (0, 1, 0), (64, 65, 1), (0, 300, 130), (700, 0, 0), (0, 0, 0)])
 @pytest.mark.parametrize("adder", ["ripple", "tree"])
 def test_thirds_of_any_size(sizes: tuple[int, int, int], adder: str) -> None:
-    """Zero answers everywhere in one third, or in two; each dealer alone; several batches."""
+    """Zero answers everywhere in one third, or in two; each dealer alone."""
     rng, planes = np.random.default_rng(sum(sizes)), 13
     values = [spread(size, 2 ** (planes - 1) - 1, rng) for size in sizes]
     shares = [deal_ring(part.astype(np.uint32), rng) for part in values]
@@ -52,7 +55,7 @@ def test_thirds_of_any_size(sizes: tuple[int, int, int], adder: str) -> None:
         bits = dealt_sign.share_bits(trio, known, planes)
         lengths = [np.array([size // 3, size - size // 3]) for size in sizes]
         return absolute_sums(trio, [Third(*parts) for parts in zip(known, bits, lengths, strict=True)], planes,
-                             adder, 256)  # type: ignore[arg-type]
+                             adder)  # type: ignore[arg-type]
 
     results, _ = run_trio(body)
     expected = sum(np.array([np.abs(part[:len(part) // 3]).sum(), np.abs(part[len(part) // 3:]).sum()]) for part in values)
@@ -116,93 +119,122 @@ def test_every_cell_has_one_dealer(handle: int, cells: int) -> None:
         dealer[piece] = third
     counts = np.bincount(dealer, minlength=THIRDS)
     assert (dealer >= 0).all() and (counts.max() == cells if cells < SPLIT else counts.max() - counts.min() <= 1)
-    assert count_thirds(handle, np.ones(cells, bool)) == counts.tolist()
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from([1, 2, 64, SPLIT - 1, SPLIT, SPLIT + 1, 2000])), max_size=6))
 @settings(max_examples=40, deadline=None)
 def test_dealt_order(candidates: list[tuple[int, int]]) -> None:
     """Dealer by dealer, candidate by candidate: against a plain loop; sums; and back again."""
-    handles, lengths = [handle for handle, _ in candidates], [length for _, length in candidates]
-    cut, rng = Cut(handles, lengths), np.random.default_rng(len(handles))
-    answers = [rng.integers(0, 2**32, length) for length in lengths]
-    wanted = [answer[piece] for third in range(THIRDS) for handle, answer in zip(handles, answers, strict=True)
+    rng = np.random.default_rng(len(candidates))
+    answers = [rng.integers(0, 2**32, length) for _, length in candidates]
+    cut = Cut([(q, Span(handle, 0, length)) for q, (handle, length) in enumerate(candidates)])
+    wanted = [answer[piece] for third in range(THIRDS) for (handle, _), answer in zip(candidates, answers, strict=True)
               for dealer, piece in pieces(handle, len(answer)) if dealer == third]
     dealt = cut.dealt(answers)
     assert dealt.tolist() == [int(cell) for part in wanted for cell in part] and cut.size == len(dealt)
     assert [cut.places[0].start, *(place.stop for place in cut.places)] == [0, *np.cumsum(cut.counts.sum(axis=1))]
     for third, place in enumerate(cut.places):
-        assert cut.counts[third].tolist() == [count_thirds(h, np.ones(n, bool))[third] for h, n in candidates]
-        sums = np.zeros(len(handles), np.int64)
-        for q, (handle, answer) in enumerate(zip(handles, answers, strict=True)):
-            sums[q] = sum(answer[piece].sum() for dealer, piece in pieces(handle, len(answer)) if dealer == third)
+        sums, counts = np.zeros((2, len(candidates)), np.int64)
+        for q, ((handle, _), answer) in enumerate(zip(candidates, answers, strict=True)):
+            owned = [answer[piece] for dealer, piece in pieces(handle, len(answer)) if dealer == third]
+            sums[q], counts[q] = sum(part.sum() for part in owned), sum(map(len, owned))
+        assert cut.counts[third].tolist() == counts.tolist()
         assert cut.sums(third, dealt[place], np.int64).tolist() == sums.tolist()
-    for answer, value in zip(answers, Answers.of(handles, answers).values(), strict=True):
+    for answer, value in zip(answers, cut.of_spans(dealt), strict=True):
         np.testing.assert_array_equal(answer, value)
 
 
-def test_selections_that_compare_other_cells_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some marginals, some cells of each, other widths in between: the sums are right; a cell's bits travel once per width."""
+@given(st.lists(st.integers(1, 40) | st.sampled_from([SPAN, SPAN + 1, 5 * SPAN // 2, 9 * SPAN]), min_size=1, max_size=30))
+@settings(max_examples=40, deadline=None)
+def test_groups_hold_every_cell_once(lengths: list[int]) -> None:
+    """In order, none too large, none that would have fitted into the one before; and sums of spans add up to candidates."""
+    groups = cuts(tuple(range(100, 100 + len(lengths))), tuple(lengths))
+    flat = [(q, span) for cut in groups for q, span in zip(cut.owners, cut.spans, strict=True)]
+    assert flat == [(q, span) for q, length in enumerate(lengths) for span in spans(100 + q, length)]
+    assert all(cut.size <= thirds.GROUP and 0 < span.cells <= SPAN for cut in groups for span in cut.spans)
+    assert all(one.size + other.spans[0].cells > thirds.GROUP for one, other in pairwise(groups))
+    found = np.zeros(len(lengths), np.int64)
+    for cut in groups:
+        ones = np.ones(cut.size, np.int64)
+        found[cut.candidates] += sum(cut.sums(third, ones[place], np.int64) for third, place in enumerate(cut.places))
+    assert found.tolist() == lengths
+
+
+@pytest.mark.parametrize("keep", [compared.KEEP, 3 * SPLIT + 70])
+def test_selections_that_compare_other_cells_each_time(monkeypatch: pytest.MonkeyPatch, keep: int) -> None:
+    """Some marginals, some cells of each, other widths in between, at times more than may be kept: the sums are right; a cell's
+    bits travel once per width unless they were dropped."""
     monkeypatch.setattr(compared, "FEW", 700)
     monkeypatch.setattr(compared, "SPARSE", 2)
+    monkeypatch.setattr(compared, "KEEP", keep)
     rng = np.random.default_rng(3)
     sizes = {0: 5, 1: SPLIT + 1, 2: 64, 3: 3 * SPLIT, 4: 1, 7: 900}
     tables = {handle: rng.integers(0, 500, size) for handle, size in sizes.items()}
     shares = {handle: deal_ring(table.astype(np.uint32), rng) for handle, table in tables.items()}
-    ledger, rounds = ComparedCells(), []
+    rounds: list[tuple[tuple[int, ...], int, Answers]] = []
     for number, (handles, planes, density) in enumerate([
             ((0, 1, 2, 3, 4, 7), 10, 0.4), ((1, 3, 7), 10, 0.7), ((1, 3, 7), 10, 0.0), ((4, 3), 12, 1.0), ((3, 1), 12, 0.3),
-            ((2,), 12, 1.0), ((0, 1, 2, 3, 4, 7), 10, 0.9), ((1, 2, 7), 10, 0.0)]):
+            ((2,), 12, 1.0), ((0, 1, 2, 3, 4, 7), 10, 0.9), ((1, 2, 7), 10, 0.0), ((1, 2, 7), 10, 0.5), ((2, 3), 10, 0.5)]):
         answers = {h: rng.integers(1, 500, sizes[h]) * (rng.random(sizes[h]) < density) for h in handles}
         if number == 2:
             answers[7][::3] = 9  # compared in one third only
-        rounds.append((handles, planes, answers))
+        rounds.append((handles, planes, answers_of(handles, [answers[h] for h in handles])))
 
     def body(trio: Trio) -> list[ring.RingShare]:
         store, found = SharedBits(trio), []
-        for handles, planes, answers in rounds:
-            known = Answers.of(handles, [answers[h] for h in handles])
+        for handles, planes, known in rounds:
             cells = known.cells.copy()
             cells[known.cut.places[trio.me]] = 0  # a dealer does not know them
-            thirds, others = store.thirds([shares[h][trio.me] for h in handles], Answers(known.cut, cells, known.nonzero), planes)
-            found.append(absolute_sums(trio, thirds, planes, "ripple", others=others))
+            thirds, parts = store.thirds([shares[h][trio.me] for h in handles], Answers(known.cut, cells, known.nonzero), planes)
+            add_absolute(trio, thirds, planes, "ripple", parts)
+            found.append(ring.reshare(trio, parts))
         return found
 
     frames: list[Frame] = []
     results, _ = run_trio(body, tap=frames.append)
-    for number, (handles, _, answers) in enumerate(rounds):
-        expected = [np.abs(tables[h] - answers[h]).sum() for h in handles]
+    for number, (handles, _, known) in enumerate(rounds):
+        expected = [np.abs(tables[h] - cells.astype(int)).sum()
+                    for h, cells in zip(handles, known.cut.of_spans(known.cells), strict=True)]
         np.testing.assert_array_equal(total([result[number] for result in results]), expected)
-    sent = 0
-    for handles, planes, answers in rounds:
-        ledger.begin(planes)
-        fresh = [count_thirds(h, ledger.fresh(h, answers[h] != 0)) for h in handles]
-        sent += sum(8 * dealt_sign.bit_rows(planes) * words_for(sum(third)) for third in zip(*fresh, strict=True))
-        signed = [sum(third) for third in zip(*(count_thirds(h, answers[h] != 0) for h in handles), strict=True)]
+    sent, ledger, again = 0, ComparedCells(), 0
+    for handles, planes, known in rounds:
+        signed, fresh = ledger.compare(known, planes)
+        assert signed == [int(np.count_nonzero(known.nonzero[place])) for place in known.cut.places]
+        again += sum(fresh)
+        sent += sum(8 * dealt_sign.bit_rows(planes) * words_for(cells) for cells in fresh)
         words = sum(map(words_for, signed))
         sent += sum(8 * (2 * exchanged + dealt) * words for exchanged, dealt in dealt_sign.steps(planes, "ripple"))
         sent += 2 * 4 * sum(signed) + 3 * 4 * len(handles)
     assert sent == sum(len(frame.payload) for frame in frames)
+    assert again > 2 * sum(sizes.values()) if keep < compared.KEEP else again
+
+
+def compare(ledger: ComparedCells, handle: int, flags: np.ndarray, planes: int = 9) -> int:
+    """How many cells of one marginal have their bits shared when these are compared."""
+    return sum(ledger.compare(answers_of([handle], [flags.astype(int)]), planes)[1])
 
 
 def test_bits_are_shared_once() -> None:
-    cells, size = ComparedCells(), SPARSE * FEW
-    assert cells.begin(9) and not cells.begin(9)
+    ledger, size = ComparedCells(), SPARSE * FEW
     few, more = np.zeros((2, size), bool)
     few[5], more[4:6] = True, True
-    assert cells.fresh(0, few).tolist() == few.tolist()
-    assert cells.fresh(0, more).nonzero()[0].tolist() == [4]
-    assert cells.fresh(1, few).tolist() == few.tolist() and few.sum() == 1
-    assert cells.fresh(0, np.ones(size, bool)).sum() == size - 2
-    assert cells.begin(8) and cells.fresh(0, few).tolist() == few.tolist()
+    assert [compare(ledger, 0, few), compare(ledger, 0, more), compare(ledger, 1, few)] == [1, 1, 1]
+    assert compare(ledger, 0, np.ones(size, bool)) == size - 2
+    assert compare(ledger, 0, more) == 0 and compare(ledger, 0, few, 8) == 1
+
+
+def test_what_does_not_fit_beside_the_others_drops_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compared, "KEEP", 100)
+    ledger, ones = ComparedCells(), [np.ones(size, bool) for size in (60, 40, 1)]
+    assert [compare(ledger, handle, ones[handle]) for handle in (0, 1, 0, 1)] == [60, 40, 0, 0]
+    assert [compare(ledger, handle, ones[handle]) for handle in (2, 1, 0, 1)] == [1, 40, 60, 40]
 
 
 def test_a_dense_or_small_marginal_shares_all_its_bits_at_once() -> None:
-    cells, size = ComparedCells(), SPARSE * FEW
-    cells.begin(9)
-    assert cells.fresh(0, np.arange(size) < FEW).all() and not cells.fresh(0, np.ones(size, bool)).any()
-    assert cells.fresh(1, np.arange(size) < FEW - 1).sum() == FEW - 1 and cells.fresh(1, np.arange(size) < FEW + 1).sum() == 2
-    assert cells.fresh(2, np.zeros(FEW, bool)).all() and not cells.fresh(3, np.zeros(FEW + 1, bool)).any()
+    ledger, size = ComparedCells(), SPARSE * FEW
+    assert compare(ledger, 0, np.arange(size) < FEW) == size and compare(ledger, 0, np.ones(size, bool)) == 0
+    assert compare(ledger, 1, np.arange(size) < FEW - 1) == FEW - 1 and compare(ledger, 1, np.arange(size) < FEW + 1) == 2
+    assert compare(ledger, 2, np.zeros(FEW, bool)) == FEW and compare(ledger, 3, np.zeros(FEW + 1, bool)) == 0
 
 
 # -- what each role sees ---------------------------------------------------------------------------------------------------
@@ -243,7 +275,7 @@ def test_selections_that_compare_the_same_cells_share_no_mask(adder: str) -> Non
     """Bits shared once and used in three equal selections: no word travels twice, and the XOR of any two messages of a length
     is uniform, which it were not if one mask met two selections. False alarms: 1e-9 each."""
     cells, planes, frames = 2 * SPLIT, 12, []
-    answers = Answers.of([0], [np.full(cells, 9)])
+    answers = answers_of([0], [np.full(cells, 9)])
     shares = deal_ring(np.full(cells, 7, np.uint32), np.random.default_rng(5))
 
     def body(trio: Trio) -> None:

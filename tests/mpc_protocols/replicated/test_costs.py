@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mpc_protocols import thirds
 from mpc_protocols.mechanisms import gaussian
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.messages import EndStep, MeasureStep, PrepareStep, TotalStep
@@ -32,7 +33,15 @@ from mpc_protocols.replicated.trio import Trio
 from mpc_protocols.steps import PublicState, SelectStep
 from mpc_protocols.wire import Traffic
 from tests.mpc_protocols.replicated.test_oracle import CONTRIBUTORS, PARTS, serve
-from tests.mpc_protocols.replicated.trio_run import deal_bits, deal_ring, dealers, distances, run_trio, thirds_of
+from tests.mpc_protocols.replicated.trio_run import (
+    deal_bits,
+    deal_ring,
+    dealers,
+    distances,
+    run_trio,
+    small_groups,
+    thirds_of,
+)
 
 
 def check(body: Callable[[Trio], Any], replay: Callable[[costs.Tally], None], warm: int = 0) -> costs.Tally:
@@ -89,13 +98,13 @@ def test_score_costs(adder: sign.Adder, planes: int) -> None:
         lengths, thirds = np.array([cells // 2, cells - cells // 2]), [len(place) for place in dealers(cells)]
         tally = check(lambda trio, shares=shares, lengths=lengths: thirds_of(trio, shares[trio.me], lengths, planes),  # type: ignore[misc]
                       lambda t, thirds=thirds: costs.share_bits(t, thirds, planes))  # type: ignore[misc]
-        for batch in (absolute.BATCH, 256):
-            def both(t: costs.Tally, thirds: list[int] = thirds, batch: int = batch) -> None:
-                costs.share_bits(t, thirds, planes)
-                costs.absolute_sums(t, thirds, 2, planes, adder, batch)
+        def both(t: costs.Tally, thirds: list[int] = thirds) -> None:
+            costs.share_bits(t, thirds, planes)
+            costs.add_absolute(t, thirds, planes, adder)
+            costs.products(t, 2)
 
-            tally = check(lambda trio, shares=shares, lengths=lengths, batch=batch: distances(  # type: ignore[misc]
-                trio, shares[trio.me], lengths, planes, adder, batch), both)
+        tally = check(lambda trio, shares=shares, lengths=lengths: distances(  # type: ignore[misc]
+            trio, shares[trio.me], lengths, planes, adder), both)
         carried = -(-(planes - 1) // 2)
         if cells < 256:
             assert tally.rounds <= 2 + (carried if adder == "ripple" else 1 + (carried - 1).bit_length())
@@ -105,7 +114,8 @@ def test_no_party_sends_more_scores_than_another() -> None:
     """5.0 bytes a cell and 13 rounds at k = 24, and 1.4 bytes once; where one party had the dealer's role: 13.9 / 2.9 / 2.9."""
     for adder, sent, rounds in (("ripple", 5.0, 13), ("tree", 6.8, 6)):
         tally = costs.Tally.of()
-        costs.absolute_sums(tally, [333_334, 333_333, 333_333], 64, 24, adder, 1 << 20)  # type: ignore[arg-type]
+        costs.add_absolute(tally, [333_334, 333_333, 333_333], 24, adder)  # type: ignore[arg-type]
+        costs.products(tally, 64)
         assert [round(total / 10**6, 1) for total in tally.sent] == [sent] * 3 and tally.rounds == rounds
     tally = costs.Tally.of()
     costs.share_bits(tally, [333_334, 333_333, 333_333], 24)
@@ -173,9 +183,14 @@ ROUNDS = 4
 """Selections and measurements of a run: the first two make noise, the others find it."""
 
 
-@pytest.mark.parametrize("contributors", [0, 2, 4])
-@pytest.mark.parametrize("row_cap", [10_000, 40_000_000])
-def test_a_whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int) -> None:
+@pytest.mark.parametrize(("contributors", "row_cap"), [(0, 10_000), (2, 10_000), (4, 10_000), (2, 40_000_000)])
+@pytest.mark.parametrize("group", [thirds.GROUP, 16])
+def test_a_whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int, group: int) -> None:
+    with small_groups(min(thirds.SPAN, group // 2), group, 2 * group):
+        whole_run(monkeypatch, contributors, row_cap)
+
+
+def whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int) -> None:
     from tests.mpc_protocols.replicated.test_oracle import setting
 
     monkeypatch.setattr(contribution, "BLOCK_CELLS", 24)
@@ -200,8 +215,8 @@ def test_a_whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap
         handles = oracle.prepare(cliques)
         worth.append(oracle.round_bytes)
         for _ in range(ROUNDS):
-            step, _ = oracle.state.select_step(handles, answers, weights, penalties, epsilon)
-            steps.append(step)
+            step, rounded = oracle.state.select_step(handles, answers, weights, penalties, epsilon)
+            steps.append((step, list(rounded)))
             plans.append(oracle.state.plan_select(step))
             oracle.select(handles, answers, weights, penalties, epsilon)
             oracle.measure(handles[:2], sigma2)
@@ -215,13 +230,14 @@ def test_a_whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap
     costs.prepare(tally, len(PrepareStep(tuple(cliques)).to_bytes()), len(PrepareStep(tuple(fresh)).to_bytes()), [22, 20])
     ledger = ComparedCells()
     gumbel, gaussians, sampler = Supply(GUMBEL_ROWS), Supply(GAUSSIAN_ROWS), gaussian.sampler(sigma2)
-    for number, (select, plan) in enumerate(zip(steps, plans, strict=True)):
+    payloads = iter(compressed)
+    for number, ((select, rounded), plan) in enumerate(zip(steps, plans, strict=True)):
         assert isinstance(select, SelectStep) and plan.kept == (0, 1, 2, 3)
         assert plan.ring_bits == (64 if row_cap == 40_000_000 and number == 0 else plan.ring_bits)
         made = [gumbel.take((plan.a, plan.ring_bits), 4), gaussians.take("all", 22)]
-        once = [12 + 3, 10, 20] if ledger.begin(plan.sign_bits) else [0] * 3
-        costs.select(tally, len(select.to_bytes()), compressed[2 * number:2 * number + 2], [10, 10, 0], once, 4, plan.a,
-                     plan.sign_bits, plan.ring_bits, *worth, made[0])
+        groups = [costs.Group([next(payloads), next(payloads)], *ledger.compare(of, plan.sign_bits)) for of in rounded]
+        assert np.sum([group.compared for group in groups]) == 20
+        costs.select(tally, len(select.to_bytes()), groups, 4, plan.a, plan.sign_bits, plan.ring_bits, *worth, made[0])
         costs.measure(tally, len(MeasureStep(2 * number + 1, (0, 1), sigma2).to_bytes()), sampler, 22, *worth, made[1])
     total = TotalStep(2 * ROUNDS, sigma2)
     costs.measure(tally, len(total.to_bytes()), sampler, 1, *worth, gaussians.take("all", 1))

@@ -44,22 +44,22 @@ def test_rounds_are_those_of_the_longer(first: int, second: int) -> None:
 
 
 @pytest.mark.parametrize("adder", ["ripple", "tree"])
-@pytest.mark.parametrize("batch", [128, 1 << 20])
-def test_noise_beside_scores(adder: sign.Adder, batch: int) -> None:
+def test_noise_beside_scores(adder: sign.Adder) -> None:
     """Uneven steps: some parties only send, only receive, or do neither; the counters are predicted exactly, ten times."""
     shares = deal_ring(VALUES.astype(np.uint32), np.random.default_rng(1))
 
     def body(trio: Trio) -> tuple[RingShare, RingShare]:
         other = trio.fork("beside")
         return lockstep.beside(
-            trio, lambda: distances(trio, shares[trio.me], np.array([100, 200]), 12, adder, batch),
+            trio, lambda: distances(trio, shares[trio.me], np.array([100, 200]), 12, adder),
             other, lambda: sampling.gumbel_noise(other, sampling.release_bits(other, b"r"), 20, 3, np.uint32))
 
     tally = costs.Tally.of()
 
     def scores(script: costs.Tally) -> None:
         costs.share_bits(script, [100] * 3, 12)
-        costs.absolute_sums(script, [100] * 3, 2, 12, adder, batch)
+        costs.add_absolute(script, [100] * 3, 12, adder)
+        costs.products(script, 2)
 
     costs.beside(tally, scores, lambda t: costs.gumbel_noise(t, 20, 3))
     for _ in range(10):
@@ -67,8 +67,7 @@ def test_noise_beside_scores(adder: sign.Adder, batch: int) -> None:
         np.testing.assert_array_equal(total([result[0] for result in results]),
                                       [np.abs(VALUES[:100]).sum(), np.abs(VALUES[100:]).sum()])
         compare(tally, traffic)
-    if batch > 300:
-        assert tally.rounds <= 15
+    assert tally.rounds <= 15
 
 
 @pytest.mark.parametrize("failing", ["first", "second"])

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
+from mpc_protocols import thirds
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.replicated.absolute import BATCH, Third, absolute_sums, known_of
+from mpc_protocols.replicated import compared
+from mpc_protocols.replicated.absolute import Third, absolute_sums, known_of
 from mpc_protocols.replicated.bitslice import from_bits, to_bits
 from mpc_protocols.replicated.boolean import BitShare
 from mpc_protocols.replicated.dealt_sign import share_bits
 from mpc_protocols.replicated.ring import RingShare
 from mpc_protocols.replicated.sign import Adder
 from mpc_protocols.replicated.trio import Trio
-from mpc_protocols.thirds import THIRDS
+from mpc_protocols.thirds import THIRDS, Answers, Cut, Span
 from mpc_protocols.wire import Traffic, Wire
 
 T = TypeVar("T")
@@ -100,7 +104,27 @@ def thirds_of(trio: Trio, x: RingShare, lengths: NDArray[np.int64], planes: int)
     return [Third(*parts) for parts in zip(known, share_bits(trio, known, planes), inside, strict=True)]
 
 
-def distances(trio: Trio, x: RingShare, lengths: NDArray[np.int64], planes: int, adder: Adder | None = None,
-              batch: int = BATCH) -> RingShare:
+def distances(trio: Trio, x: RingShare, lengths: NDArray[np.int64], planes: int,
+              adder: Adder | None = None) -> RingShare:
     """Sums of |x| over consecutive segments, from nothing but the shares."""
-    return absolute_sums(trio, thirds_of(trio, x, lengths, planes), planes, adder, batch)
+    return absolute_sums(trio, thirds_of(trio, x, lengths, planes), planes, adder)
+
+
+@contextmanager
+def small_groups(span: int, group: int, keep: int) -> Iterator[None]:
+    """Selections compute with so many cells at a time, and keep the bits of so many."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(thirds, "SPAN", span)
+        patch.setattr(thirds, "GROUP", group)
+        patch.setattr(compared, "KEEP", keep)
+        thirds.cuts.cache_clear()
+        try:
+            yield
+        finally:
+            thirds.cuts.cache_clear()
+
+
+def answers_of(handles: Sequence[int], answers: Sequence[NDArray[Any]]) -> Answers:
+    """Integer answers of candidates that are one group, whatever their sizes."""
+    spans = [(q, Span(handle, 0, len(cells))) for q, (handle, cells) in enumerate(zip(handles, answers, strict=True))]
+    return Answers.of(Cut(spans), answers)
