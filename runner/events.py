@@ -22,36 +22,37 @@ PHASES = ("connect", "agree", "input", "align", "select", "measure", "fit", "sam
 
 
 class EventLog:
-    """Appends lines {"t", "party", "phase", "event", ...} to events.jsonl, and copies them to `echo`. Thread-safe.
+    """Writes lines {"t", "party", "phase", "event", ...} to a file, and copies them to `echo`. Thread-safe.
 
     t: seconds since the log was opened.
     """
 
-    def __init__(self, directory: Path, party: str, echo: TextIO | None = None) -> None:
+    def __init__(self, path: Path, party: str, echo: TextIO | None = None) -> None:
         self._party = party
         self._echo = echo
-        self._path = directory / "events.jsonl"
-        self._file = self._path.open("w", encoding="utf-8")
+        self._file = path.open("w", encoding="utf-8")
+        self._times: dict[str, list[float]] = {}
         self._start = time.monotonic()
         self._lock = threading.Lock()
 
     def __call__(self, phase: str, event: str, **fields: Any) -> None:
         """Write one event; fields are public and JSON-able."""
-        line = json.dumps({"t": round(time.monotonic() - self._start, 4), "party": self._party, "phase": phase, "event": event,
-                           **fields})
+        t = round(time.monotonic() - self._start, 4)
+        line = json.dumps({"t": t, "party": self._party, "phase": phase, "event": event, **fields})
         with self._lock:
+            self._times.setdefault(phase, []).append(t)
             for stream in (self._file, self._echo):
                 if stream is not None and not stream.closed:
                     stream.write(line + "\n")
                     stream.flush()
 
-    def so_far(self) -> list[dict[str, Any]]:
-        """The events written until now."""
+    def timeline(self) -> dict[str, list[float]]:
+        """The times of the events written until now, by phase."""
         with self._lock:
-            return [json.loads(line) for line in self._path.read_text(encoding="utf-8").splitlines()]
+            return {phase: list(times) for phase, times in self._times.items()}
 
     def close(self) -> None:
-        """Close events.jsonl."""
+        """Close the file."""
         with self._lock:
             self._file.close()
 

@@ -89,10 +89,10 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     for custodian in custodians.values():
         custodian.settle()
     shared = {"started": started.isoformat(timespec="seconds"), "wall_s": round(time.monotonic() - clock, 3),
-              "phases": meter.phases(),
+              "phases": meter.phases(), "timeline": observe.timeline(),
               "parties": [{"bytes_sent": 0, "bytes_received": 0, "rounds": 0} for _ in study.parties]}
     write_outputs(options.out, release, study.domain,
-                  describe(study, plan, release, shared, session, study_digest, "one-machine", owned), observe.so_far())
+                  describe(study, plan, release, shared, session, study_digest, "one-machine", owned))
     observe("report", "written", rows=int(release.codes.shape[0]))
 
 

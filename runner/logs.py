@@ -10,23 +10,24 @@ from pathlib import Path
 from runner.custodian import PRIVATE
 from runner.events import EventLog
 from runner.options import PartyOptions
-from runner.outdir import LOG, new_private_log
+from runner.outdir import EVENTS, LOG, account, private_log
 from runner.progress import echo
 from runner.study import Study
 
 
 @contextmanager
 def recording(options: PartyOptions, study: Study, private: Path) -> Iterator[EventLog]:
-    """events.jsonl and the logs of this process, for as long as it runs; the private one goes to the directory `private`."""
-    handlers = {"cosynth": logging.FileHandler(options.out / LOG, mode="w", encoding="utf-8"),
-                PRIVATE: logging.FileHandler(new_private_log(private), encoding="utf-8")}
+    """The events and the logs of this process, for as long as it runs; the private log is in the directory `private`."""
+    paths = account(options.out)
+    handlers = {"cosynth": logging.FileHandler(paths[LOG], mode="w", encoding="utf-8"),
+                PRIVATE: logging.FileHandler(private_log(private), encoding="utf-8")}
     for name, handler in handlers.items():
         handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
         logger = logging.getLogger(name)
         logger.setLevel(logging.INFO)
         logger.propagate = False
         logger.addHandler(handler)
-    events = EventLog(options.out, options.party or study.leader.name, echo(options.progress, study, options.party))
+    events = EventLog(paths[EVENTS], options.party or study.leader.name, echo(options.progress, study, options.party))
     try:
         yield events
     finally:

@@ -2,9 +2,11 @@
 
 Rule: a run writes into a directory that is new, empty, or holds an earlier run of this program. The mark is the file
 `.cosynth`, which is also the lock: two runs never share a directory. An earlier run's files are replaced only by those of a
-run that succeeded; anything else in such a directory is left alone. What only the party may know (its row count, a traceback
+run that succeeded; until then, and if it fails, its events and its log stand beside them under names of their own (UNFINISHED).
+Anything else in such a directory is left alone. What only the party may know (its row count, a traceback
 that may quote a record) goes to a log of its own, PRIVATE_LOG, which is nobody else's to read and is never put beside the
-results of a run on one machine: DIR can be passed on as it is, but for DIR/parties. Standard library only.
+results of a run on one machine: DIR can be passed on as it is, but for DIR/parties. Every run appends to it. Standard library
+only.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ STAGING = ".partial-"
 """How the name of a directory begins in which results are being made."""
 FILES = ("synthetic.csv", "measurements.json", "model.npz", "report.html", EVENTS, LOG, RUN)
 """What a finished run leaves, in the order in which it is put in place: run.json last, the sign that all is there."""
+UNFINISHED = {EVENTS: "unfinished.jsonl", LOG: "unfinished.log"}
+"""Where a run that is under way, or has failed, tells of itself in a directory that holds an earlier run's results."""
 
 
 @contextlib.contextmanager
@@ -57,6 +61,8 @@ def claim(directory: Path) -> Iterator[Path]:
         except OSError:
             raise UsageError(f"--out {directory} is in use by another run; wait for it or name another directory.") from None
         sweep(directory)
+        for name in UNFINISHED.values():
+            (directory / name).unlink(missing_ok=True)
         yield directory
     finally:
         os.close(lock)
@@ -72,11 +78,18 @@ def _unusable(directory: Path, error: OSError) -> UsageError:
     return UsageError(f"--out {directory} cannot be used ({reason(error)}); name another one.")
 
 
-def new_private_log(directory: Path) -> Path:
-    """The empty PRIVATE_LOG in `directory`, readable by its owner alone."""
+def account(directory: Path) -> dict[str, Path]:
+    """Where a run that begins writes its EVENTS and its LOG."""
+    kept = (directory / RUN).exists()
+    return {name: directory / (other if kept else name) for name, other in UNFINISHED.items()}
+
+
+def private_log(directory: Path) -> Path:
+    """The PRIVATE_LOG in `directory`, made if there is none, readable by its owner alone."""
     path = directory / PRIVATE_LOG
-    path.unlink(missing_ok=True)
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    os.fchmod(log, 0o600)
+    os.close(log)
     return path
 
 
@@ -94,8 +107,11 @@ def finished(directory: Path) -> dict[str, Any]:
 
 
 def install(source: Path, target: Path, run: dict[str, Any]) -> None:
-    """Copy a finished run's files from `source` to `target`, with `run` as run.json: all are written before one is replaced."""
-    staged = []
+    """Copy a finished run's files from `source` to `target`, with `run` as run.json: all are written before one is replaced.
+
+    The events and the log that the run has written in `target` itself take their places there; they may still be open.
+    """
+    staged, places = [], []
     try:
         for name in FILES:
             part = target / f".{name}.part"
@@ -103,11 +119,15 @@ def install(source: Path, target: Path, run: dict[str, Any]) -> None:
                 part.write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
             elif (source / name).exists():
                 shutil.copyfile(source / name, part)
+            elif name in UNFINISHED and (own := target / UNFINISHED[name]).exists():
+                places.append((own, target / name))
+                continue
             else:
                 continue
-            staged.append((part, target / name))
-        for part, final in staged:
+            staged.append(part)
+            places.append((part, target / name))
+        for part, final in places:
             os.replace(part, final)
     finally:
-        for part, _ in staged:
+        for part in staged:
             part.unlink(missing_ok=True)

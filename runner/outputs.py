@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,13 +28,8 @@ BLOCK_ROWS = 1 << 16
 """Rows decoded and written at a time."""
 
 
-def write_outputs(directory: Path, release: Release, domain: Domain, run: dict[str, Any],
-                  events: Sequence[Mapping[str, Any]]) -> None:
-    """Write all files of a finished run into `directory`.
-
-    run: the content of run.json. events: the leader's, for the report, which is thereby the same at every party; the party's
-    own events.jsonl stays as it is.
-    """
+def write_outputs(directory: Path, release: Release, domain: Domain, run: dict[str, Any]) -> None:
+    """Write all files of a finished run into `directory`; run: the content of run.json."""
     from runner.report import render
 
     with tempfile.TemporaryDirectory(prefix=outdir.STAGING, dir=directory) as name:
@@ -49,9 +43,7 @@ def write_outputs(directory: Path, release: Release, domain: Domain, run: dict[s
         }) + "\n", encoding="utf-8")
         (staging / "model.npz").write_bytes(release.model)
         (staging / outdir.RUN).write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
-        (staging / outdir.EVENTS).write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
         render(staging)
-        (staging / outdir.EVENTS).unlink()
         outdir.install(staging, directory, run)
 
 

@@ -31,7 +31,7 @@ from runner.logs import recording
 from runner.options import PartyOptions
 from runner.study import Study, digest, load
 from runner.study.owners import Ownership, ownership, via_of
-from runner.summary import counters_of, describe, events_of, parsed
+from runner.summary import counters_of, describe, parsed
 from runner.version import VERSION
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from synth.plan import Plan
 
 COUNTERS_LIMIT = 8 << 20
-"""Bytes of one party's counters, or of what the leader makes of them; the leader's events are most of it."""
+"""Bytes of one party's counters, or of what the leader makes of them; the times of its events are most of it."""
 
 
 def run_party(options: PartyOptions) -> None:
@@ -266,14 +266,14 @@ class _Party:
         run = describe(self._study, plan, release, shared, wire.session_id, self._digest,
                        "one-machine" if self._options.one_machine else "distributed", owned)
         try:
-            write_outputs(self._options.out, release, self._study.domain, run, events_of(shared, self._study))
+            write_outputs(self._options.out, release, self._study.domain, run)
         except UsageError:  # the report reads the files strictly: whoever made their content is to blame, not the user
             raise ProtocolAborted(f"{self._study.leader.name} sent results of which no report can be made; nothing was "
                                   "written.") from None
         self._events("report", "written", rows=int(release.codes.shape[0]))
 
     def _counters(self, wire: SessionWire) -> dict[str, Any]:
-        """Everybody's counters, gathered and handed out by the leader with its events, so that all reports are the same."""
+        """Everybody's counters, gathered and handed out by the leader with its timeline, so that all reports are the same."""
         stream = wire.fork("counters")
         own: dict[str, Any] = {"phases": self._meter.phases(), **self._meter.totals()}
         names = [party.name for party in self._study.numbered]
@@ -295,7 +295,7 @@ class _Party:
             "phases": [{**phase, "bytes_sent": sent[phase["name"]]} for phase in own["phases"]],
             "parties": [{key: parties[party.name][key] for key in ("bytes_sent", "bytes_received", "rounds")}
                         for party in self._study.parties],
-            "events": self._events.so_far(),
+            "timeline": self._events.timeline(),
         }
         payload = json.dumps(shared).encode()
         for peer in range(len(names)):

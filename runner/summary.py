@@ -1,4 +1,4 @@
-"""run.json, and what the leader hands out for it: counters and events of all parties (DESIGN section 8).
+"""run.json, and what the leader hands out for it: counters of all parties, and when its own events were (DESIGN section 8).
 
 Everything here is a function of the study, the release and the traffic counters, all of them public; what a peer sends of them
 is judged before it is used. `describe` gives every party the same content.
@@ -57,6 +57,7 @@ def describe(study: Study, plan: Plan, release: Release, shared: Mapping[str, An
             "parties": [{"name": party.name, "role": "compute" if party.compute else "contribute",
                          **{key: int(counters[key]) for key in ("bytes_sent", "bytes_received", "rounds")}}
                         for party, counters in zip(study.parties, shared["parties"], strict=True)],
+            "timeline": timeline_of(shared, study),
             "version": VERSION, "started": str(shared["started"]), "digest": study_digest.hex(), "session": session.hex(),
             "columns": [{"size": column.size, **spec} for column, spec in zip(study.domain.columns, columns, strict=True)],
             "public_study": study.public(),
@@ -125,12 +126,15 @@ def counters_of(content: dict[str, Any], sender: str) -> dict[str, Any]:
         raise ProtocolAborted(f"{sender} sent counters that do not fit the study; nothing was written.") from None
 
 
-def events_of(shared: Mapping[str, Any], study: Study) -> list[dict[str, Any]]:
-    """The leader's events, as the report shows them: each with a time, a known phase and a name."""
-    events = shared.get("events")
-    if not isinstance(events, list) or not all(
-            isinstance(event, dict) and isinstance(event.get("t"), int | float) and 0 <= event["t"] < 1e9
-            and event.get("phase") in PHASES
-            and isinstance(event.get("event"), str) and isinstance(event.get("party"), str) for event in events):
-        raise ProtocolAborted(f"{study.leader.name} sent events that cannot be read; nothing was written.")
-    return events
+def timeline_of(shared: Mapping[str, Any], study: Study) -> dict[str, list[float]]:
+    """When the leader's events were, by phase: what the report draws, so that it is the same at every party.
+
+    A known phase has a list of seconds. Raises `ProtocolAborted`.
+    """
+    timeline = shared.get("timeline")
+    if not isinstance(timeline, dict) or not all(
+            phase in PHASES and isinstance(times, list)
+            and all(isinstance(t, int | float) and not isinstance(t, bool) and 0 <= t < 1e9 for t in times)
+            for phase, times in timeline.items()):
+        raise ProtocolAborted(f"{study.leader.name} sent times of events that cannot be read; nothing was written.")
+    return {phase: [float(t) for t in times] for phase, times in timeline.items()}

@@ -20,7 +20,7 @@ from runner.commands import command
 from runner.failures import describe
 from runner.leash import Job, hold
 from runner.options import CertificateFiles, PartyOptions
-from runner.outdir import PRIVATE_LOG, RUN, claim, finished
+from runner.outdir import EVENTS, PRIVATE_LOG, RUN, UNFINISHED, claim, finished
 from runner.study import load
 from runner.study.table import nearest
 
@@ -36,8 +36,8 @@ others until the study's connect_s is over.
 Results in DIR, the same at every party: synthetic.csv, report.html, run.json, measurements.json,
 model.npz; and this party's own account of the run: events.jsonl, cosynth.log and a journal of what
 was released. What nobody else may know, such as the number of rows read, stands in private.log only.
-DIR must be new, empty, or hold an earlier run. The results of an earlier run are replaced only when
-this one has succeeded; its logs at once.
+DIR must be new, empty, or hold an earlier run. An earlier run's files are replaced only when this one
+has succeeded; until then, and if it fails, this one's events and log are DIR/unfinished.jsonl and .log.
 """
 EXAMPLES = """\
   python -m runner run study.toml --out out
@@ -135,7 +135,9 @@ def _stamp(out: Path) -> int | None:
 def _note_earlier(out: Path, earlier: int | None, as_json: bool) -> None:
     """A run that failed leaves an earlier one's results as they were: nobody shall take them for its own."""
     if not as_json and earlier is not None and _stamp(out) == earlier:
-        print(f"note: the results in {out} are those of an earlier run; this one left none", flush=True)
+        told = out / UNFINISHED[EVENTS]
+        print(f"note: the results in {out} are those of an earlier run; this one left none" +
+              (f", and its events in {told}" if told.exists() else ""), flush=True)
 
 
 def _warn_if_faint(facts: Mapping[str, Any]) -> None:

@@ -23,7 +23,8 @@ def prepare() -> None:
 def render(directory: Path, *, comparison: Mapping[str, Any] | None = None) -> Path:
     """Write `directory`/report.html from the files beside it and return its path; the same files give the same bytes.
 
-    Reads run.json, measurements.json, events.jsonl, model.npz and synthetic.csv. Replaces the report atomically.
+    Reads run.json, measurements.json, model.npz and synthetic.csv, which are the same at every party of a deployment. Replaces
+    the report atomically.
 
     comparison: for `demo` only, which knows the real rows; adds a section that says so. Keys, all optional:
     `metrics` maps a name to (value, baseline or None, explanation); `counts` maps a column to its real counts, one per

@@ -1,4 +1,4 @@
-"""A finished run as its public files tell it: run.json, measurements.json, events.jsonl, model.npz, synthetic.csv.
+"""A finished run as its public files tell it: run.json, measurements.json, model.npz, synthetic.csv.
 
 Reading is strict about what the report needs and blind to everything else, so that a newer run still renders. Every value
 here has been released or was public from the start; the custodians' own files are never opened. A file that is missing or
@@ -50,12 +50,10 @@ class Release:
 
 @dataclass(frozen=True)
 class Moment:
-    """One line of events.jsonl: seconds, party, phase, event."""
+    """When something happened at the leader, in seconds, and in which phase."""
 
     t: float
-    party: str
     phase: str
-    event: str
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ def load(directory: Path) -> Run:
     events = _read(directory, "run.json", lambda _: tuple(map(_release, facts["privacy"]["events"])))
     selected = _read(directory, "run.json", lambda _: tuple(_clique(names, domain) for names in facts["selected"]))
     total, measurements = _read(directory, "measurements.json", lambda path: _measurements(path, domain))
-    moments = _read(directory, "events.jsonl", _moments)
+    moments = _read(directory, "run.json", lambda _: _moments(facts.get("timeline", {})))
     codes = _read(directory, "synthetic.csv", lambda path: _rows(path, domain))
     model = _read(directory, "model.npz", lambda path: _model(path, domain))
     return Run(facts, domain, total, measurements, events, moments, selected, codes, model)
@@ -156,10 +154,12 @@ def _measurements(path: Path, domain: Domain) -> tuple[float, tuple[Measurement,
     return float(form["noisy_total"]), tuple(found)
 
 
-def _moments(path: Path) -> tuple[Moment, ...]:
-    with path.open(encoding="utf-8") as lines:
-        forms = [json.loads(line) for line in lines if line.strip()]
-    return tuple(Moment(float(form["t"]), str(form.get("party", "")), str(form["phase"]), str(form["event"])) for form in forms)
+def _moments(timeline: Mapping[str, Sequence[float]]) -> tuple[Moment, ...]:
+    """A run of an older version has none."""
+    found = tuple(Moment(float(t), str(phase)) for phase, times in timeline.items() for t in times)
+    if not all(math.isfinite(moment.t) for moment in found):
+        raise ValueError("a time")
+    return found
 
 
 def _model(path: Path, domain: Domain) -> Model:

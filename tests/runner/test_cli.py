@@ -277,6 +277,7 @@ def test_report_is_rebuilt_and_damage_is_named(run: Run, finished: Path, tmp_pat
     assert run("report", copy)[0] == 0
     first = (copy / "report.html").read_bytes()
     assert run("report", copy)[0] == 0 and (copy / "report.html").read_bytes() == first
+    assert first == (finished / "out" / "report.html").read_bytes()  # the page that the run wrote
     (copy / "model.npz").write_bytes(b"PK nonsense")
     code, _, err = run("query", copy, "sex")
     assert code == 2 and "model.npz is damaged" in err

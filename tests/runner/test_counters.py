@@ -10,11 +10,11 @@ import pytest
 
 from mpc_protocols.errors import ProtocolAborted
 from runner.study import Study, load
-from runner.summary import counters_of, events_of
+from runner.summary import counters_of, timeline_of
 from tests.runner import small
 
 COUNTERS = {"phases": [{"name": "input", "bytes_sent": 5}], "bytes_sent": 5, "bytes_received": 6, "rounds": 2}
-EVENT = {"t": 0.5, "party": "south", "phase": "fit", "event": "fitted"}
+TIMELINE = {"connect": [0.0, 0.25], "fit": [0.5]}
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 def test_sound_ones_are_read(study: Study) -> None:
     assert counters_of(dict(COUNTERS), "west") == COUNTERS
-    assert events_of({"events": [EVENT]}, study) == [EVENT]
+    assert timeline_of({"timeline": TIMELINE}, study) == TIMELINE
 
 
 @pytest.mark.parametrize("text", ["1e999", "NaN", "null", '"many"', "[]"])
@@ -35,10 +35,9 @@ def test_counters_that_are_no_numbers(text: str) -> None:
             counters_of({**COUNTERS, key: json.loads(text)}, "west")
 
 
-@pytest.mark.parametrize("change", [
-    {"t": float("nan")}, {"t": float("inf")}, {"t": -1}, {"t": 10**400}, {"t": "0"}, {"phase": "other"}, {"phase": []},
-    {"event": 1}, {"party": None},
-])
-def test_events_that_no_report_can_show(study: Study, change: dict[str, Any]) -> None:
-    with pytest.raises(ProtocolAborted, match="sent events"):
-        events_of({"events": [EVENT, {**EVENT, **change}]}, study)
+@pytest.mark.parametrize("timeline", [
+    *({"fit": [0.5, t]} for t in (float("nan"), float("inf"), -1, 10**400, "0", None, True)), {"other": [0.5]}, {"fit": 0.5},
+    {"fit": None}, [["fit", 0.5]], None])
+def test_times_that_no_report_can_show(study: Study, timeline: Any) -> None:
+    with pytest.raises(ProtocolAborted, match="sent times of events"):
+        timeline_of({"timeline": TIMELINE | timeline if isinstance(timeline, dict) else timeline}, study)

@@ -75,6 +75,42 @@ def test_three_commands_make_one_table(folders: Folders) -> None:
                                         for file in ("run.json", "events.jsonl", "report.html", "cosynth.log"))
 
 
+def test_the_report_is_rebuilt_byte_for_byte_and_a_failure_harms_nothing(tmp_path: Path) -> None:
+    """Into the folders of a finished run: one that fails (the studies differ) and one that succeeds."""
+    folders = Folders.make(tmp_path, small.write(tmp_path / "study"))
+    assert {end.code for end in folders.run().values()} == {0}
+    for folder in folders:
+        page = (folder.out / "report.html").read_bytes()
+        (folder.out / "report.html").unlink()
+        assert run("report", folder.out, ledger=folder.ledger, scratch=folder.path).code == 0
+        assert (folder.out / "report.html").read_bytes() == page
+        assert b"one event at the party that led" in page
+
+    def kept(folder: Folder) -> dict[str, tuple[bytes, int]]:
+        return {entry.name: (entry.read_bytes(), entry.stat().st_mtime_ns) for entry in folder.out.iterdir()
+                if not entry.name.startswith(("unfinished", "private", "journal"))}
+
+    earlier = {folder.name: kept(folder) for folder in folders}
+    assert {"events.jsonl", "cosynth.log", "run.json", "synthetic.csv"} <= set(earlier["north"])
+    private = (folders["north"].out / "private.log").read_text()
+    folders["west"].edit("study.toml", ("epsilon = 4.0", "epsilon = 4.5"))
+    for name, end in folders.run().items():
+        assert end.code == 22 and "those of an earlier run; this one left none, and its events in" in end.output
+        assert happened(folders[name].out / "unfinished.jsonl", "connect") and (folders[name].out / "unfinished.log").exists()
+    assert {folder.name: kept(folder) for folder in folders} == earlier
+    assert (folders["north"].out / "private.log").read_text().startswith(private)
+
+    folders["west"].edit("study.toml", ("epsilon = 4.5", "epsilon = 4.0"))
+    assert {end.code for end in folders.run().values()} == {0}
+    for folder in folders:
+        assert not list(folder.out.glob("unfinished*"))
+        lines = [json.loads(line) for line in (folder.out / "events.jsonl").read_text().splitlines()]
+        assert (lines[-1]["event"], lines[-1]["party"]) == ("written", folder.name)
+        assert all(kept(folder)[name] != earlier[folder.name][name] for name in ("events.jsonl", "cosynth.log", "run.json"))
+        session = json.loads((folder.out / "run.json").read_text())["session"]
+        assert (folder.out / f"journal-{session[:16]}.jsonl").exists()
+
+
 def test_keys_that_never_travel(tmp_path: Path) -> None:
     """`certs request` at each party, `certs sign` at one; a contributor, a party without data, and an empty table."""
     trial = small.write(tmp_path / "study", parties=4, data={"west": None, "south": []})

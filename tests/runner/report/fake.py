@@ -72,7 +72,6 @@ def write_run(directory: Path, *, domain: Domain = PEOPLE, codes: NDArray[np.int
     for key, value in changes.items():
         facts[key] = {**facts[key], **value} if isinstance(value, Mapping) else value
     (directory / "run.json").write_text(json.dumps(facts))
-    (directory / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in _events(len(groups))))
     return facts
 
 
@@ -80,20 +79,15 @@ def _spelled(values: NDArray[Any]) -> list[Any]:
     return [None if value is None or value != value else value for value in values.tolist()]
 
 
-def _events(groups: int) -> list[dict[str, Any]]:
-    clock, lines = 0.02, []
-    for phase, events, pause in (("connect", 6, 0.06), ("agree", 3, 0.02), ("input", 6, 0.05)):
-        for number in range(events):
-            lines.append({"t": round(clock, 3), "party": "south", "phase": phase, "event": f"step {number}"})
-            clock += pause
+def _timeline(groups: int) -> dict[str, list[float]]:
+    steps = [("connect", 0.06)] * 6 + [("agree", 0.02)] * 3 + [("input", 0.05)] * 6
     for number in range(groups + 1):
-        for phase, pause in (("select", 0.08), ("measure", 0.04), ("fit", 0.12 + 0.02 * number))[number == 0:]:
-            lines.append({"t": round(clock, 3), "party": "south", "phase": phase, "event": "done", "round": number})
-            clock += pause
-    for phase, pause in (("sample", 0.15), ("report", 0.1)):
-        lines.append({"t": round(clock, 3), "party": "south", "phase": phase, "event": "done"})
+        steps += [("select", 0.08), ("measure", 0.04), ("fit", 0.12 + 0.02 * number)][number == 0:]
+    clock, found = 0.02, dict[str, list[float]]()
+    for phase, pause in [*steps, ("sample", 0.15), ("report", 0.1)]:
+        found.setdefault(phase, []).append(round(clock, 3))
         clock += pause
-    return lines
+    return found
 
 
 def _facts(domain: Domain, groups: Sequence[tuple[str, ...]], rows: int, sigma: float, parties: int) -> dict[str, Any]:
@@ -126,4 +120,5 @@ def _facts(domain: Domain, groups: Sequence[tuple[str, ...]], rows: int, sigma: 
                    for name, (wall, chain, sent) in walls.items()],
         "parties": [{"name": name, **(computing if i < 3 else contributing), "peak_rss_mb": 241.0 - 9 * i}
                     for i, name in enumerate(names)],
+        "timeline": _timeline(len(groups)),
     }

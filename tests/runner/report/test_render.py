@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import re
 import subprocess
 import sys
@@ -79,7 +80,7 @@ def page_of(directory: Path, **comparison: object) -> Page:
 def changed(finished: Path, target: Path, **changes: object) -> Path:
     """A copy of the run with entries of run.json replaced (mappings are merged)."""
     target.mkdir(exist_ok=True)
-    for name in ("measurements.json", "events.jsonl", "model.npz", "synthetic.csv"):
+    for name in ("measurements.json", "model.npz", "synthetic.csv"):
         (target / name).write_bytes((finished / name).read_bytes())
     facts = json.loads((finished / "run.json").read_text())
     for key, value in changes.items():
@@ -107,8 +108,8 @@ def test_loads_nothing_and_runs_nothing(finished: Path) -> None:
 def test_same_files_same_bytes(finished: Path, tmp_path: Path) -> None:
     other = changed(finished, tmp_path / "elsewhere")
     assert render(other).read_bytes() == (finished / "report.html").read_bytes()
-    assert sorted(p.name for p in other.iterdir()) == ["events.jsonl", "measurements.json", "model.npz", "report.html",
-                                                       "run.json", "synthetic.csv"]
+    assert sorted(p.name for p in other.iterdir()) == ["measurements.json", "model.npz", "report.html", "run.json",
+                                                       "synthetic.csv"]
 
 
 def test_first_paragraph_on_one_machine(finished: Path) -> None:
@@ -173,9 +174,8 @@ def test_every_text_is_inert(tmp_path: Path) -> None:
     facts["public_study"] = {"privacy": {"unit": {"id": HOSTILE}}, HOSTILE: {"rounds": 3}}
     facts["parties"][0] |= {"name": HOSTILE, "role": HOSTILE}
     facts["phases"][0]["name"] = HOSTILE
+    facts["timeline"][HOSTILE] = [9.0]
     (tmp_path / "run.json").write_text(json.dumps(facts))
-    with (tmp_path / "events.jsonl").open("a") as lines:
-        lines.write(json.dumps({"t": 9.0, "party": HOSTILE, "phase": HOSTILE, "event": HOSTILE}) + "\n")
     comparison = {"metrics": {HOSTILE: (0.1, None, HOSTILE)}, "counts": {"plain": marginal(codes, domain, ("plain",))}}
     text = render(tmp_path, comparison=comparison).read_text(encoding="utf-8")
     page = Page(text)
@@ -247,7 +247,7 @@ def test_contrast(finished: Path, theme: str) -> None:
         assert contrast(mark, "paper") >= 3, (theme, mark)
 
 
-@pytest.mark.parametrize("missing", ["run.json", "measurements.json", "events.jsonl", "model.npz", "synthetic.csv"])
+@pytest.mark.parametrize("missing", ["run.json", "measurements.json", "model.npz", "synthetic.csv"])
 def test_a_missing_or_damaged_file_is_named(finished: Path, tmp_path: Path, missing: str) -> None:
     directory = changed(finished, tmp_path)
     (directory / "report.html").write_text("earlier")
@@ -256,8 +256,6 @@ def test_a_missing_or_damaged_file_is_named(finished: Path, tmp_path: Path, miss
             (directory / missing).unlink()
         else:
             (directory / missing).write_bytes(damage)
-        if missing == "events.jsonl" and damage == b"":
-            continue
         with pytest.raises(UsageError) as caught:
             render(directory)
         assert missing in caught.value.sentence and caught.value.sentence.endswith(".")
@@ -284,11 +282,20 @@ def test_an_entry_missing_from_run_json_is_refused(finished: Path, tmp_path: Pat
                 inner = inner[key]
             del inner[place[-1]]
             (directory / "run.json").write_text(json.dumps(facts))
-            if place[-1] in ("rho_spent", "max_rows", "noisy_total", "delta_for_zcdp", "cpu_s", "peak_rss_mb"):
+            if place[-1] in ("rho_spent", "max_rows", "noisy_total", "delta_for_zcdp", "cpu_s", "peak_rss_mb", "timeline"):
                 render(directory)
                 continue
             with pytest.raises(UsageError, match=r"run\.json"):
                 render(directory)
+
+
+@pytest.mark.parametrize("timeline", [{"fit": [0.5, math.inf]}, {"fit": ["soon"]}, {"fit": 0.5}, [0.5], None])
+def test_times_that_are_none_are_refused(finished: Path, tmp_path: Path, timeline: object) -> None:
+    facts = json.loads((finished / "run.json").read_text())
+    directory = changed(finished, tmp_path)
+    (directory / "run.json").write_text(json.dumps({**facts, "timeline": timeline}))
+    with pytest.raises(UsageError, match=r"run\.json"):
+        render(directory)
 
 
 def test_a_model_of_other_columns_is_refused(finished: Path, tmp_path: Path) -> None:
