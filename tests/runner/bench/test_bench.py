@@ -60,6 +60,15 @@ def measured(run: Run, tmp_path: Path, *arguments: object) -> list[dict[str, Any
     return lines
 
 
+@pytest.mark.slow
+def test_a_selections_memory_is_flat_in_cells(run: Run, tmp_path: Path) -> None:
+    """Eight times the cells that are computed with at a time take no more memory than twice as many, a fifth allowed for the
+    allocator; the data, and the model's answers at the leader, are there before."""
+    lines = measured(run, tmp_path, "select", "--cells", "4e6,16e6", "--repeats", 1, "--warmup", 1, "--no-baseline")
+    few, many = (max(line["above_mb"]) for line in lines)
+    assert many < 100 and many < 1.2 * few
+
+
 def test_every_kernel_at_a_tiny_size(run: Run, tmp_path: Path) -> None:
     (tmp_path / "lines.jsonl").write_text("not JSON\n")  # is emptied
     lines = measured(run, tmp_path, "multiply", "scores", "select", "gaussian", "rounds", "share", "fit", "contingency",
