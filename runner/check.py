@@ -20,14 +20,15 @@ from runner import private as private_file
 from runner import study as study_file
 from runner.failures import reason
 from runner.finding import Finding, fine, note, problem
+from runner.options import CertificateFiles
 from runner.private import Private
-from runner.study import DataLocation, Party, Study, digest
+from runner.session import session_config, study_digest
+from runner.study import DataLocation, Party, Study
 from runner.study.table import nearest
 
 if TYPE_CHECKING:
     from synth.plan import Plan
 
-CONNECT_S = 3.0
 TOO_LARGE = {"aim": "it is never measured itself, only its subsets are", "mwem": "it is never measured",
              "mst": "no tree will hold this pair"}
 SOON_DAYS = 30
@@ -62,13 +63,15 @@ def findings(path: Path, party: str | None, private: Path | None, connect: bool)
     if party is None:
         yield from _everybody(study)
         return
-    yield from _certificates(study, study.party(party), own)
+    known = yield from _certificates(study, study.party(party), own)
     yield from _own_data(study, party, own)
     if plan is not None:
         yield from _budget(study, party, own, plan)
-    yield from _port(study.party(party), own)
-    if connect:
-        yield from _peers(study, party)
+    free = yield from _port(study.party(party), own)
+    if connect and known and free:
+        yield from _peers(study, party, own)
+    elif connect:
+        yield note("the others are met once this party has its certificate and its port")
 
 
 def _planned(study: Study, plan: Plan) -> Iterator[Finding]:
@@ -141,14 +144,13 @@ def _table(study: Study, party: str, data: DataLocation, allow_empty: bool) -> G
     return None
 
 
-def _certificates(study: Study, party: Party, own: Private) -> Iterator[Finding]:
+def _certificates(study: Study, party: Party, own: Private) -> Generator[Finding, None, bool]:
+    """Returns whether the party can prove who it is."""
     if study.session.tls == "insecure-loopback":
-        yield _digest(study, "")
+        yield _digest(study, None)
         yield note('tls = "insecure-loopback": nothing is encrypted, and nobody is asked who they are')
-        return
+        return True
     try:
-        from parties.certificates import fingerprint
-
         files = private_file.certificates(study, party.name, own)
         assert files is not None
         for path in filter(None, (files.cert, files.ca)):
@@ -157,14 +159,16 @@ def _certificates(study: Study, party: Party, own: Private) -> Iterator[Finding]
         yield fine(f"{files.key} is the certificate's key")
         if exposed := private_file.exposed_key(files):
             yield note(exposed)
-        yield _digest(study, fingerprint(files.ca) if files.ca else "")
+        yield _digest(study, files)
     except CosynthError as error:
         yield problem(error)
+        return False
+    return True
 
 
-def _digest(study: Study, ca_fingerprint: str) -> Finding:
+def _digest(study: Study, files: CertificateFiles | None) -> Finding:
     """What the parties compare first, for people to compare beforehand."""
-    return fine(f"the study's digest, which must be the same at all parties: {digest(study, ca_fingerprint).hex()[:12]}")
+    return fine(f"the study's digest, which must be the same at all parties: {study_digest(study, files).hex()[:12]}")
 
 
 def _valid(path: Path, party: Party | None) -> Finding:
@@ -226,10 +230,10 @@ def _budget(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Find
                                     "cap_epsilon.")) if after > cap else fine(f"ledger: {words}")
 
 
-def _port(party: Party, own: Private) -> Iterator[Finding]:
-    """Computing parties listen; contributors only connect."""
+def _port(party: Party, own: Private) -> Generator[Finding, None, bool]:
+    """Computing parties listen; contributors only connect. Returns whether nothing is in the way."""
     if not party.compute:
-        return
+        return True
     host, port = own.listen or (party.host, party.port)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -241,15 +245,23 @@ def _port(party: Party, own: Private) -> Iterator[Finding]:
     except OSError as error:
         yield problem(PeerUnreachable(f"Party {party.name} cannot listen on {host}:{port} ({reason(error)}); "
                                       "free the port, or name an address of this machine with `listen` in the private file."))
+        return False
+    return True
 
 
-def _peers(study: Study, party: str) -> Iterator[Finding]:
-    for peer in study.computing:
-        if peer.name == party:
-            continue
-        try:
-            socket.create_connection((peer.host, peer.port), CONNECT_S).close()
-            yield fine(f"{peer.name} answers at {peer.address}")
-        except OSError as error:
-            yield problem(PeerUnreachable(f"{peer.name} does not answer at {peer.address} ({reason(error)}); it may not have "
-                                          "started yet, or a firewall is in between."))
+def _peers(study: Study, party: str, own: Private) -> Iterator[Finding]:
+    """The others, as each comes: who types the same command there within the time that a run would wait."""
+    from parties.session.meeting import Met, meet
+
+    try:
+        files = private_file.certificates(study, party, own)
+        config = session_config(study, party, files, study_digest(study, files), own.listen, {})
+        for news in meet(config):
+            if isinstance(news, Met):
+                proof = "" if config.insecure_loopback else " proves who it is and"
+                yield problem(news.error) if news.error else fine(f"{news.name}{proof} has the same study and version")
+            else:
+                names = ", ".join(f"{name} ({why})" if why else name for name, why in news.parties)
+                yield note(f"waiting for {names} to start the same command: {news.seconds:.0f} of {config.connect_s:g} s")
+    except CosynthError as error:
+        yield problem(error)

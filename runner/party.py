@@ -29,7 +29,8 @@ from runner.custodian import PRIVATE, Custodian, override
 from runner.events import PHASES, WITHHELD, EventLog, Meter
 from runner.logs import recording
 from runner.options import PartyOptions
-from runner.study import Study, digest, load
+from runner.session import session_config, study_digest
+from runner.study import Study, load
 from runner.study.owners import Ownership, ownership, via_of
 from runner.summary import counters_of, describe, parsed
 from runner.version import VERSION
@@ -72,7 +73,7 @@ class _Party:
         self._events = observe
         self._meter = Meter(WITHHELD if study.alignment is not None else frozenset())
         self._started, self._clock = datetime.now(UTC), time.monotonic()
-        self._digest = digest(study, _ca_fingerprint(options))
+        self._digest = study_digest(study, options.certs)
         self._plan: Plan | None = None
         self._last = 0
 
@@ -83,17 +84,7 @@ class _Party:
         run_session(self._config(), self._body, self._observe, beside=self._count)
 
     def _config(self) -> SessionConfig:
-        from parties.session import Peer, SessionConfig
-
-        study, certs = self._study, self._options.certs
-        return SessionConfig(
-            me=self._name,
-            parties=tuple(Peer(party.name, party.host, party.port, "compute" if party.compute else "contribute",
-                               party.fingerprint) for party in study.parties),
-            study_digest=self._digest, version=VERSION, listen=self._settings.listen,
-            cert=certs.cert if certs else None, key=certs.key if certs else None, ca=certs.ca if certs else None,
-            insecure_loopback=study.session.tls == "insecure-loopback", facts=self._facts(),
-            connect_s=study.session.connect_s, silence_s=study.session.silence_s)
+        return session_config(self._study, self._name, self._options.certs, self._digest, self._settings.listen, self._facts())
 
     def _facts(self) -> dict[str, object]:
         """What this party announces: whether it has data and, in a vertical study that does not say it, which columns."""
@@ -302,15 +293,6 @@ class _Party:
             if peer != 1:
                 stream.send(peer, payload)
         return shared
-
-
-def _ca_fingerprint(options: PartyOptions) -> str:
-    """Fingerprint of the session CA, which is part of the study's digest; "" if there is none."""
-    if options.certs is None or options.certs.ca is None:
-        return ""
-    from parties.certificates import fingerprint
-
-    return fingerprint(options.certs.ca)
 
 
 def _columns_of(facts: Mapping[str, object], study: Study, name: str) -> Sequence[str]:

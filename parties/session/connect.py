@@ -14,6 +14,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 from mpc_protocols.errors import CosynthError, PeerIdentity
@@ -22,7 +23,7 @@ from parties.session.channel import Channel, Closed
 from parties.session.config import Peer
 from parties.session.handshake import compare, not_in_study, read_greeting, secure
 from parties.session.identity import Greeting, Identity
-from parties.session.sockets import BACKLOG, NotOurs, listen, part, reason, resolve, tune
+from parties.session.sockets import BACKLOG, NotOurs, OtherPurpose, listen, part, reason, resolve, tune
 
 log = logging.getLogger("cosynth.session")
 
@@ -66,6 +67,12 @@ class Connector:
             self._server.close()
             self._server = None
 
+    def again(self, number: int) -> None:
+        """Forget that a party was met: it may come again, or is dialled again."""
+        self._done.discard(number)
+        if number in self._config.dials and not self.closed:
+            self._spawn(self._dial(number))
+
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
@@ -108,11 +115,15 @@ class Connector:
         try:
             tune(sock)
             async with asyncio.timeout(HANDSHAKE_S):
-                theirs = await read_greeting(sock)
+                theirs = await read_greeting(sock, self._own.magic)
                 number = self._numbers.get(theirs.name, number)
                 channel = await self._answer(sock, theirs, number)
             self._establish(number, channel)
             kept = True
+        except OtherPurpose:
+            with suppress(OSError):  # it is to know why nothing follows
+                await asyncio.get_running_loop().sock_sendall(sock, self._own.greeting().pack())
+            await part(sock)
         except (NotOurs, Closed, TimeoutError, OSError) as error:
             log.info("dropped a connection from %s: %s", address, type(error).__name__)
         except CosynthError as error:
@@ -164,7 +175,7 @@ class Connector:
                 loop = asyncio.get_running_loop()
                 await loop.sock_connect(sock, target)
                 await loop.sock_sendall(sock, self._own.greeting().pack())
-                theirs = await read_greeting(sock)
+                theirs = await read_greeting(sock, self._own.magic)
                 compare(self._config, theirs)
                 if theirs.name != peer.name:
                     raise PeerIdentity(f"at {peer.address} party '{theirs.name}' answers, not '{peer.name}'.")

@@ -14,22 +14,24 @@ from parties.session import frames, identity
 from parties.session.channel import Channel, Closed, PlainChannel, TlsChannel
 from parties.session.config import Peer, SessionConfig
 from parties.session.identity import GREETING, Greeting, Identity
-from parties.session.sockets import NotOurs, exactly
+from parties.session.sockets import NotOurs, OtherPurpose, exactly
 
 
-async def read_greeting(sock: socket.socket) -> Greeting:
-    """The other side's greeting; raises `NotOurs` if it is none."""
+async def read_greeting(sock: socket.socket, expected: bytes) -> Greeting:
+    """The other side's greeting; raises `NotOurs` if it is none, `OtherPurpose` if it does not begin as `expected`."""
     magic, protocol, protected, verdict, named, certified = GREETING.unpack(await exactly(sock, GREETING.size))
-    if magic != identity.MAGIC or named > 64 or certified > identity.MAX_CERTIFICATE or protected > 1:
+    if magic not in (identity.RUN, identity.REHEARSAL) or named > 64 or certified > identity.MAX_CERTIFICATE or protected > 1:
         raise NotOurs
     rest = await exactly(sock, named + certified)
+    if magic != expected:
+        raise OtherPurpose("a run answers there, no check" if magic == identity.RUN else "a check answers there, no run")
     try:
         name = rest[:named].decode()
     except UnicodeDecodeError:
         raise NotOurs from None
     if not name.isprintable():
         raise NotOurs
-    return Greeting(protocol, bool(protected), verdict, name, rest[named:])
+    return Greeting(protocol, bool(protected), verdict, name, rest[named:], magic)
 
 
 def compare(config: SessionConfig, theirs: Greeting) -> None:

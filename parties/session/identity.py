@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("cosynth.session")
 
-MAGIC = b"cosynth\n"
+RUN, REHEARSAL = b"cosynth\n", b"cosynth?"
+"""How greetings begin: a run's, and those of `meeting`."""
 GREETING = struct.Struct("<8sHBBBH")  # magic, protocol, protected, verdict, length of name, length of certificate
 MAX_CERTIFICATE = 1 << 14
 
@@ -51,24 +52,26 @@ class Greeting:
     verdict: int
     name: str
     certificate: bytes
+    magic: bytes = RUN
 
     def pack(self) -> bytes:
         """The bytes on the wire."""
         name = self.name.encode()
-        return GREETING.pack(MAGIC, self.protocol, self.protected, self.verdict, len(name),
+        return GREETING.pack(self.magic, self.protocol, self.protected, self.verdict, len(name),
                              len(self.certificate)) + name + self.certificate
 
 
 @dataclass(frozen=True)
 class Identity:
-    """This party's own certificate, checked."""
+    """This party's own certificate, checked. magic: how the greetings begin that it sends and answers."""
 
     config: SessionConfig
     certificate: bytes
+    magic: bytes = RUN
 
     def greeting(self, verdict: int = GO_ON) -> Greeting:
         """This party's greeting."""
-        return Greeting(PROTOCOL, not self.config.insecure_loopback, verdict, self.config.me, self.certificate)
+        return Greeting(PROTOCOL, not self.config.insecure_loopback, verdict, self.config.me, self.certificate, self.magic)
 
     def context(self, peer: Peer, shown: bytes, server: bool) -> ssl.SSLContext:
         """A context for one handshake with one peer that showed this certificate: TLS 1.3, both sides authenticated."""

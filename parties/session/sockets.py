@@ -27,6 +27,10 @@ class NotOurs(Exception):
     """The other end does not speak this protocol."""
 
 
+class OtherPurpose(NotOurs):
+    """The other end rehearses while this one runs, or the other way round; the text says it."""
+
+
 async def listen(config: SessionConfig) -> socket.socket:
     """The listening socket of a computing party, on its one configured address."""
     host, port = config.listening
@@ -118,6 +122,8 @@ async def part(sock: socket.socket) -> None:
 
 def reason(error: BaseException) -> str:
     """Why a connection did not come about, in words."""
+    if isinstance(error, OtherPurpose):
+        return str(error)
     if isinstance(error, NotOurs):
         return "what answers there is not a party of a study"
     if isinstance(error, Closed):

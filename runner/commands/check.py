@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Look for everything that would end a run, and name all of it: the study, and with --party this
-party's private file, table (every row is read), certificates, ledger and port. Nothing is sent or
-spent. The exit code is the first problem's.
+party's private file, table (every row is read), certificates, ledger and port. Nothing is spent,
+and nothing of the data is sent. With --connect it then meets the other parties as a run would, and
+compares certificates, study and software with each: have the same command typed at all of them, in
+any order; each waits for the others until the study's connect_s is over. A run that is waiting is not
+disturbed. The exit code is the first problem's.
 """
 
 
@@ -31,7 +34,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     parser.add_argument("--party", metavar="NAME", help="this party, on this machine")
     parser.add_argument("--private", metavar="FILE", type=Path, help="its private settings")
-    parser.add_argument("--connect", action="store_true", help="also try to reach the computing parties")
+    parser.add_argument("--connect", action="store_true", help="also meet the others, who type the same")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
 
 

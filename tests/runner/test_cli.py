@@ -172,7 +172,7 @@ def test_certificates_by_request(run: Run, tmp_path: Path) -> None:
 def test_check_finds_everything(run: Run, tmp_path: Path) -> None:
     ports = free_ports(3)
     moved = [(f"127.0.0.1:{7101 + i}", f"127.0.0.1:{port}") for i, port in enumerate(ports)]
-    study = write_study(tmp_path, *moved, ("insecure-loopback", "mutual"))
+    study = write_study(tmp_path, *moved, ("insecure-loopback", "mutual"), ("silence_s = 2", "silence_s = 2\nconnect_s = 1.5"))
     tables(tmp_path)
     certs = tmp_path / "certs"
     assert run("certs", "make", study, "--out", certs)[0] == 0
@@ -188,7 +188,8 @@ def test_check_finds_everything(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("check", study, "--party", "north", "--private", own)
     assert code == 0 and f"{certs}/north.key can be read by other users" in out
     code, out, err = run("check", study, "--party", "north", "--private", own, "--connect")
-    assert code == 20 and f"south does not answer at 127.0.0.1:{ports[1]}" in err and out.count("problem ") == 2
+    assert code == 20 and f"'south' did not come to 127.0.0.1:{ports[0]} within 1.5 s" in err and out.count("problem ") == 2
+    assert "note     waiting for south, west to start the same command: 1 of 1.5 s" in out
 
     own.write_text(f'data = "north.csv"\ncert = "{certs}/west.crt"\nkey = "{certs}/north.key"\nca = "{certs}/ca.crt"\n'
                    "[ledger]\ncap_epsilon = 0.1\ncap_delta = 1e-8\n")
@@ -196,7 +197,8 @@ def test_check_finds_everything(run: Run, tmp_path: Path) -> None:
     import socket
 
     with socket.create_server(("127.0.0.1", ports[0])):
-        code, out, err = run("check", study, "--party", "north", "--private", own)
+        code, out, err = run("check", study, "--party", "north", "--private", own, "--connect")
+    assert "the others are met once this party has its certificate and its port" in out
     problems = [line for line in out.splitlines() if line.startswith("problem")]
     assert code == 21 and "names west, not north" in err  # the first
     for words in ("names west, not north", "north.csv", "would exceed the cap", "cannot listen on"):

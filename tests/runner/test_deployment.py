@@ -136,6 +136,29 @@ def test_keys_that_never_travel(tmp_path: Path) -> None:
     assert not entry.reservation.computes and entry.state == "settled" and entry.events
 
 
+def test_checks_that_are_typed_within_the_same_minute_meet(folders: Folders) -> None:
+    """One after the other, the last with another study: everybody hears of everybody; nothing is written or charged."""
+    def check(folder: Folder) -> Program:
+        return Program("check", "study.toml", "--party", folder.name, "--private", "private.toml", "--connect",
+                       ledger=folder.ledger, scratch=folder.path / "scratch", cwd=folder.path)
+
+    folders["west"].edit("study.toml", ("epsilon = 4.0", "epsilon = 4.5"))
+    programs = {name: check(folders[name]) for name in ("south", "north")}
+    try:
+        assert eventually(lambda: all("to start the same command" in program.said()[0] for program in programs.values()), 20)
+        programs["west"] = check(folders["west"])
+        ends = {name: program.end(20) for name, program in programs.items()}
+    finally:
+        for program in programs.values():
+            program.kill()
+    assert {end.code for end in ends.values()} == {22}
+    for one, other in (("north", "south"), ("south", "north")):
+        assert f"ok       {other} proves who it is and has the same study and version\n" in ends[one].output
+        assert ends[one].complaint.startswith("party 'west' has study") and "give all parties the same study" in ends[one].output
+    assert ends["west"].output.count("problem  party '") == 2
+    assert not any(folder.out.exists() or folder.ledger.exists() for folder in folders)
+
+
 def test_a_study_edited_at_one_party(folders: Folders) -> None:
     folders["west"].edit("study.toml", ("epsilon = 4.0", "epsilon = 4.5"))
     for sentence in refused(folders, folders.run(), north=22, south=22, west=22).values():
