@@ -11,8 +11,13 @@ from dataclasses import dataclass, field
 
 from mpc_protocols.psu.exchange import AHEAD, BLOCK
 
-POWER_S = 49e-6
-"""Seconds of one core per exponentiation in ristretto255 (measured)."""
+POWER_S, GENERATED_S, HASHED_S = 49e-6, 16e-6, 17e-6
+"""Seconds of one core per exponentiation, exponentiation of the generator and hash to the group in ristretto255 (measured)."""
+
+
+def block_count(count: int) -> int:
+    """Messages of a list of `count` entries."""
+    return -(-count // BLOCK)
 
 
 @dataclass
@@ -20,6 +25,8 @@ class Cost:
     """Counters of the owners 0 and 1 and, if it takes part, the helper 2."""
 
     powers: list[int] = field(default_factory=lambda: [0, 0, 0])
+    generated: list[int] = field(default_factory=lambda: [0, 0, 0])
+    hashes: list[int] = field(default_factory=lambda: [0, 0, 0])
     sent: list[int] = field(default_factory=lambda: [0, 0, 0])
     messages: list[int] = field(default_factory=lambda: [0, 0, 0])
     clocks: list[int] = field(default_factory=lambda: [0, 0, 0])
@@ -36,8 +43,8 @@ class Cost:
         return sum(self.sent)
 
     def seconds(self, party: int, cores: int = 1) -> float:
-        """Computing time of an owner: its exponentiations in ristretto255, which are all that matters."""
-        return self.powers[party] * POWER_S / cores
+        """Computing time of a party: its operations in ristretto255, which are all that matters."""
+        return (self.powers[party] * POWER_S + self.generated[party] * GENERATED_S + self.hashes[party] * HASHED_S) / cores
 
     def send(self, sender: int, receiver: int, size: int) -> None:
         """A message leaves."""
@@ -58,14 +65,15 @@ class Cost:
         self.swap(32)
         self.swap(2 * 32)
 
-    def stream(self, counts: tuple[int, int], width: int, trailer: int = 0) -> None:
-        """`Exchange.stream` of counts[i] entries from owner i."""
-        blocks = [-(-count // BLOCK) for count in counts]
+    def stream(self, counts: tuple[int, int], width: int | tuple[int, int], trailer: int = 0) -> None:
+        """`Exchange.stream` of counts[i] entries from owner i, of one width or of width[i]."""
+        widths = (width, width) if isinstance(width, int) else width
+        blocks = [block_count(count) for count in counts]
         turns = max(blocks[i] + (AHEAD if blocks[i] else 0) for i in (0, 1))
         for turn in range(turns):
             for i in (0, 1):
                 if turn < blocks[i]:
-                    self.send(i, 1 - i, min(BLOCK, counts[i] - turn * BLOCK) * width + trailer)
+                    self.send(i, 1 - i, min(BLOCK, counts[i] - turn * BLOCK) * widths[i] + trailer)
             for i in (0, 1):
                 if 0 <= turn - AHEAD < blocks[1 - i]:
                     self.receive(i, 1 - i)

@@ -1,242 +1,179 @@
-"""dh2: private set union of two owners, symmetric, each building the union itself (`psu.md` 1.2). The two-party default.
+"""dh2: private set union of two owners, symmetric, each building the union itself, with deviations that are noticed.
 
-Owner A holds X and secret exponents a1, a2; B mirrors it with Y, b1, b2. The record of x is named by H(x)^{a1 a2 b1 b2}.
+The two-party default (`psu.md` 1.2 and 4). Owner A (side 0) holds X and secret exponents a1, alpha, kappa, owner B (side 1) holds
+Y and b1, beta, all fresh. H, Hg, H' are independent hashes to the group, N a hash. The tag of a record is H(x)^{a1 b1}, its point
+T = Hg(tag), the name of a common record N(T^{alpha beta}).
 
-    0  commitment to P (and, with proofs, g^{a1}, g^{a1 a2})
-    1  P = X^{a1}, shuffled; B sends Q = Y^{b1}
-    2  commitment to the tags, then the tags: 16-byte hashes of Q^{a1}, shuffled. Tags common to both lists are common records
-    3  R_Y = Q^{a1 a2} in Q's order;  queries F_j = R_{Y,j}^{s_j} for the positions j of Q whose tag is not among B's,
-       in random order, each with its own fresh s_j
-    4  answers E^{a2} to B's queries E. A raises R_X = X^{a1 b1 b2} to a2: its own records; and B's answers to 1/s_j: the others
-    5  hash of the sorted union, committed, then opened
+    0  sizes, commitments to the lists, g^{a1}, g^alpha, g^kappa; g^{b1}, g^beta
+    1  P = H(X)^{a1}, shuffled; Q = H(Y)^{b1}, shuffled; each with t traps in it (`dh2_traps`)
+    2  matching (`dh2_matching`): A knows T_j and whether it is common for every position j of Q, B the same for P. Traps and,
+       with add-remove, full pools (`dummies`) are shown before anything is learnt
+    3  A -> B, in Q's order: W_j = T_j^alpha where common, else g^{r_j}, fresh r_j; B -> A, in P's order: V_i = T_i^beta, g^{r_i}.
+       Names at A: of its records N(V_i^alpha), of B's others N((g^beta)^{r_j}). At B: N(W_j^beta), and N((g^alpha)^{r_i})
+    4  both must hold the same table after the same conversation: a private equality test (`equality`)
 
-Threat model: two owners, SEMI-HONEST, DDH with H a random oracle; the argument is in `psu.md` 1.2: all A sees is random given X,
-|Y| and u (queries are perfectly blinded; tags appear in positions that B permuted).
-Deviations (tests: `test_dh2_attacks.py`). There is one list, answered twice, so the set swap and the dropping merger of `florist`
-have no place here, and commitments keep anybody from forming its list or tags from the other's. Querying positions that match,
-sending false tags, answering with other exponents: each alone is noticed, after the fact, when the tables are compared. Combined
-with false answers that fit each other they can pass, unless security = "proofs", which gives every ordered answer a proof that
-one committed exponent made it (`dleq`). NOT noticed in either mode: feeding H(y)^c for a secret c in place of H(y). The list then
-matches nothing, c comes out of the answers again, and every y that the other holds shows in the union: as in every Diffie-Hellman
-union without a proof that inputs are hashes. Against a party that would do this use a third party (`helper`).
-Who learns what: both owners the sizes and u; nothing else. Exponents are dropped at the end (Python cannot wipe them).
+Who learns what: both owners the sizes and u; B the number k of common records one message before A. Nothing else if both follow
+the protocol, under DDH with the hashes random oracles: the lists and W, V are random elements, which of the other's positions
+are common is a uniform subset of size k, and O, queries and answers are an OPRF's. Positions are one-time random labels.
 
-Cost at A: n_b + 3 u exponentiations (proofs: about 3 u more); 32 (n_a + n_b + u - n_a + u - n_b) + 16 n_b bytes; 9 rounds with
-commitments, while blocks fit the window.
+Owners that DEVIATE. The claim: for no identifier y, be it among its own records or not, does a deviating owner learn more about
+whether the other holds y than sizes and u say of the list it chose to enter, without being noticed, except with probability
+1 / (t + 1) < 1 / 1000 per run, or by one right guess of which of its records are common. An argument, not a published proof:
+ 1 A name depends on its tag through a random oracle. So an input H(y)^c, or any element but H(y)^{a1}, is one more record that
+   nothing relates to y unless its own tag is tested for; elements of any form have one tag each.
+ 2 A tag is tested by an entry of O or a query only, one per position (`dh2_matching`). To test for y under another exponent takes
+   tests that other positions then lack, and traps among these are missed first (`dh2_traps`: 1 / (t + 1) in all, for all y).
+ 3 W and V tell nothing (DDH), so whoever lies in the bitmap, in W or in V does not know which of its own records it concerns. But
+   it must hold the other's table in flight 4: it has one guess, fixed before, and a wrong one is noticed. To pass off a common
+   record as no common one, it must say which of its records that is: 1 / k at best for any one, or all of them for all.
+   Lies that need no guess (B: none is common, all are) tell nothing either; they garble the liar's own columns.
+ 4 Answers under another exponent spoil matches at random (`dh2_matching`); security = "proofs" turns them into an abort.
+NOT covered: choosing what to enter (the sizes then tell; noise on sizes, min_size and quotas are for that), wrong or misplaced
+data of an owner that deviates, leaving early after having learnt k. Each run has its own 1 / (t + 1): hence quotas too.
+Exponents are dropped at the end (Python cannot wipe them).
+
+Cost, exactly: `dh2_cost`. With n records each, half common: 6 n exponentiations, n / 2 of the generator and 2 n hashes to the
+group at each owner, 208 n bytes in all; 10 rounds while blocks fit the window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.psu import dleq
-from mpc_protocols.psu.cost import Cost
-from mpc_protocols.psu.exchange import BLOCK, COUNT_BYTES, Exchange
+from mpc_protocols.psu.dh2_matching import Answering, Asking, Matching
+from mpc_protocols.psu.dh2_traps import SEED_BYTES, TRAPS, Lists, trap_identifiers
+from mpc_protocols.psu.dummies import full_pool
+from mpc_protocols.psu.equality import equal
+from mpc_protocols.psu.exchange import Exchange
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
-from mpc_protocols.psu.group import Elements, Group, concatenated
+from mpc_protocols.psu.group import Group, concatenated
 from mpc_protocols.psu.hashing import NAME_BYTES, Names, digest, row_names
 from mpc_protocols.psu.randomness import Entropy, permutation, system
 from mpc_protocols.wire import Wire
 
 COMMITMENT_BYTES = 32
-TAG, RECORD = b"psu dh2 tag", b"psu dh2 record"
+RECORD = b"psu dh2 record"
+KEYS = (3, 2)
+"""Public keys of each side: of the list, of names, and A's of the matching."""
 
 
 class Owner:
     """One owner's run; the methods are the flights, in order."""
 
+    answering: type[Answering] = Answering
+    asking: type[Asking] = Asking
+
     def __init__(self, wire: Wire, entries: Sequence[bytes], spec: AlignmentSpec, context: Context, group: Group,
-                 entropy: Entropy = system) -> None:
-        """entries: distinct canonical identifiers."""
+                 entropy: Entropy = system, traps: int = TRAPS) -> None:
+        """entries: distinct canonical identifiers, with add-remove the own full pool among them. traps: 1 to 65536."""
         self.exchange = Exchange(wire, context, spec)
-        self.group, self.entropy = group, entropy
-        self.proofs = spec.security == "proofs"
-        self.first, self.second = group.random_exponents(2, entropy)  # a1, a2
-        self.joint = self.first * self.second % group.order
-        self.order = permutation(len(entries), entropy)
-        self.own_list = group.power(group.hash_many(entries, self.exchange.sid)[self.order], self.first)
-        self.keys = self.their_keys = (b"", b"")  # g^{a1}, g^{a1 a2}; with proofs only
+        self.group, self.entropy, self.traps, self.size = group, entropy, traps, len(entries)
+        self.proven = spec.security == "proofs"
+        self.exponents = group.random_exponents(KEYS[self.exchange.side], entropy)
+        self.list_key, self.name_key = self.exponents[:2]
+        self.public = [key.tobytes() for key in group.generate(self.exponents)]
+        self.seed = entropy(SEED_BYTES)
+        listed = [*entries, *trap_identifiers(self.seed, traps)]
+        self.order = permutation(len(listed), entropy)
+        self.own_list = group.power(group.hash_many(listed, self.exchange.sid)[self.order], self.list_key)
+        self.shown = self._positions(entries)
 
     def run(self) -> Alignment:
         """The whole protocol."""
         self.exchange_lists()
-        self.exchange_tags()
-        self.answer_lists()
-        self.fetch_others()
+        self.points, self.common = self.matching().run()
+        self.exchange_names()
         return self.finish()
 
     def exchange_lists(self) -> None:
         """Flights 0 and 1: sizes, commitments and public keys; then P and Q, committed before either was seen."""
         group, exchange = self.group, self.exchange
-        if self.proofs:
-            generator = group.parse(group.generator)
-            self.keys = (group.power(generator, self.first).tobytes(), group.power(generator, self.joint).tobytes())
-        commitment = self._commitment(concatenated(self.own_list))
-        self.n_theirs, extra = exchange.announce(len(self.own_list), commitment + b"".join(self.keys))
-        if self.proofs:
-            first, joint = extra[COMMITMENT_BYTES:-group.element_bytes], extra[-group.element_bytes:]
-            with exchange.judging("public keys"):
-                group.check(group.parse(first + joint))
-            self.their_keys = (first, joint)
-        self.their_list = exchange.lists(self.own_list, self.n_theirs, group.element_bytes)
-        self._opens(concatenated(self.their_list), extra[:COMMITMENT_BYTES], "a list")
+        extra = self._commitment(concatenated(self.own_list)) + b"".join(self.public)
+        self.their_size, theirs = exchange.announce(self.size, extra,
+                                                    COMMITMENT_BYTES + KEYS[1 - exchange.side] * group.element_bytes)
+        keys = group.parse(theirs[COMMITMENT_BYTES:])
+        with exchange.judging("public keys"):
+            group.check(keys)
+        self.their_public = [key.tobytes() for key in keys]
+        self.their_list = exchange.lists(self.own_list, self.their_size + self.traps, group.element_bytes)
+        if self._commitment(concatenated(self.their_list), 1 - exchange.side) != theirs[:COMMITMENT_BYTES]:
+            exchange.abort("sent a list other than it had committed to")
         exchange.distinct(self.their_list, "a list")
 
-    def exchange_tags(self) -> None:
-        """Flight 2: which positions of Q are none of ours (`missing`). Raising Q's elements checks them."""
-        exchange = self.exchange
-        tags = self._hashed(TAG, self.their_list, lambda block, _: self.group.power(block, self.first), "a list")
-        told = _rows(self.tags_to_send(tags))
-        commitment = exchange.swap(self._commitment(concatenated(told)))
-        heard = exchange.lists(told, len(self.own_list), NAME_BYTES)
-        self._opens(concatenated(heard), commitment, "tags")
-        exchange.distinct(heard, "tags")
-        self.missing = np.flatnonzero(~np.isin(tags, _names(heard)))
-        self.common = self.n_theirs - len(self.missing)
+    def matching(self) -> Matching:
+        """Flight 2, to be run."""
+        lists = Lists(self.own_list, self.their_list, self.list_key, self.public[0], self.their_public[0], self.seed, self.shown,
+                      self.traps)
+        if self.exchange.side == 0:
+            return self.answering(self.exchange, self.group, lists, self.public[2], self.proven, self.entropy, self.exponents[2])
+        return self.asking(self.exchange, self.group, lists, self.their_public[2], self.proven, self.entropy)
 
-    def tags_to_send(self, tags: Names) -> Names:
-        """The tags in an order of their own."""
-        return tags[permutation(len(tags), self.entropy)]
-
-    def answer_lists(self) -> None:
-        """Flight 3, first half: R_Y to the other's list; R_X comes back for ours. In order."""
-        self.given, self.own_answers = self._answer(self.their_list, self.joint, self.own_list, self.group.generator,
-                                                    self.group.generator, b"lists")
-
-    def positions_to_query(self) -> NDArray[np.int64]:
-        """The other's records that we lack, in random order."""
-        return self.missing[permutation(len(self.missing), self.entropy)]
-
-    def fetch_others(self) -> None:
-        """Flight 3, second half, and flight 4: queries under one-time exponents, and their answers.
-
-        The other may ask for as many records as it lacks, which we know: n_a - k. One more or less breaks the length.
-        """
+    def exchange_names(self) -> None:
+        """Flight 3: names of own records, in the own list's order, and of the other's that are not common."""
         group, exchange = self.group, self.exchange
-        positions = self.positions_to_query()
-        self.blinds = group.random_exponents(len(positions), self.entropy)
-        queries = group.rows(len(positions))
-        asked = group.rows(len(self.own_list) - self.common)
+        self.own_names: Names = np.empty(self.size, f"S{NAME_BYTES}")
+        self.other_names: list[Names] = []
+        base = group.parse(self.their_public[1])
 
-        def query(part: slice) -> memoryview:
-            queries[part] = group.power_each(self.given[positions[part]], self.blinds[part])
-            return concatenated(queries[part])
+        def produce(part: slice) -> bytes:
+            chosen = self.common[part]
+            out = group.rows(len(chosen))
+            out[chosen] = group.power(self.points[part][chosen], self.name_key)
+            fresh = group.random_exponents(len(chosen) - int(chosen.sum()), self.entropy)
+            out[~chosen] = group.generate(fresh)
+            others = group.power_each(np.broadcast_to(base, (len(fresh), group.element_bytes)), fresh)
+            self.other_names.append(row_names(exchange.sid, RECORD, others))
+            return out.tobytes()
 
-        def heard(part: slice, payload: memoryview) -> None:
-            asked[part] = group.parse(payload)
+        def consume(part: slice, payload: memoryview) -> None:
+            with exchange.judging("names"):
+                named = group.power(group.parse(payload), self.name_key)
+            self.own_names[part] = row_names(exchange.sid, RECORD, named)
 
-        exchange.stream(len(queries), len(asked), query, heard, group.element_bytes)
-        exchange.distinct(asked, "queries")
-        _, self.fetched = self._answer(asked, self.second, queries, self.keys[0], self.their_keys[0], b"queries")
+        exchange.stream(self.their_size, self.size, produce, consume, group.element_bytes)
 
     def finish(self) -> Alignment:
-        """Own and fetched records, sorted; both owners must hold the same table (flight 5)."""
-        group, exchange = self.group, self.exchange
-        own = self._hashed(RECORD, self.own_answers, lambda block, _: group.power(block, self.second), "answers")
-        unblind = group.inverses(self.blinds)
-        others = self._hashed(RECORD, self.fetched, lambda block, part: group.power_each(block, unblind[part]), "answers")
-        records = np.concatenate([own, others])
+        """The table, sorted by name; flight 4."""
+        exchange, own = self.exchange, self.own_names
+        records = np.concatenate([own, *self.other_names])
         order = np.argsort(records, kind="stable")
         table = records[order]
         if (table[1:] == table[:-1]).any():
-            exchange.abort("sent tags that its answers contradict")
+            exchange.abort("sent names that repeat")
         rank = np.empty(len(records), np.int64)
         rank[order] = np.arange(len(records))
-        rows = np.empty(len(own), np.int64)
-        rows[self.order] = rank[:len(own)]
-        union = digest(b"psu union", exchange.sid, _rows(table).tobytes())
-        exchange.agree(union, "union")
-        return Alignment(len(table), rows, union, group.operations)
+        rows = np.empty(self.size, np.int64)
+        rows[self.order[self.order < self.size]] = rank[:self.size]
+        union = digest(b"psu union", exchange.sid, concatenated(np.ascontiguousarray(table).view(np.uint8)))
+        if not equal(exchange, self.group, digest(b"psu dh2 table", exchange.transcript, union), self.entropy):
+            exchange.abort("did not arrive at the same union; one of the two did not follow the protocol")
+        return Alignment(len(table), rows, union, self.group.operations)
 
-    def _answer(self, questions: Elements, key: int, asked: Elements, base: bytes, their_base: bytes,
-                label: bytes) -> tuple[Elements, Elements]:
-        """Raise the other's questions to `key`, in order, and take its answers to `asked`; with proofs, one per block."""
-        group, exchange = self.group, self.exchange
-        given, taken = group.rows(len(questions)), group.rows(len(asked))
-
-        def produce(part: slice) -> bytes:
-            with exchange.judging("questions"):
-                given[part] = group.power(questions[part], key)
-            block = given[part].tobytes()
-            if self.proofs:
-                block += dleq.prove(group, key, base, self.keys[1], questions[part], given[part],
-                                    self._proof_context(exchange.side, label, part, base), self.entropy)
-            return block
-
-        def consume(part: slice, payload: memoryview) -> None:
-            size = (part.stop - part.start) * group.element_bytes
-            taken[part] = group.parse(payload[:size])
-            if self.proofs and not dleq.verify(group, their_base, self.their_keys[1], asked[part], taken[part],
-                                               self._proof_context(1 - exchange.side, label, part, their_base),
-                                               bytes(payload[size:])):
-                exchange.abort("sent answers whose proof does not hold")
-
-        exchange.stream(len(questions), len(asked), produce, consume, group.element_bytes,
-                        dleq.proof_bytes(group) if self.proofs else 0)
-        return given, taken
-
-    def _proof_context(self, prover: int, label: bytes, part: slice, base: bytes) -> bytes:
-        return digest(b"psu dh2 proof", self.exchange.sid, bytes([prover]), label, part.start.to_bytes(8, "big"), base)
-
-    def _hashed(self, domain: bytes, elements: Elements, raised: Callable[[Elements, slice], Elements], what: str) -> Names:
-        """Names of the elements after `raised`, block by block; an invalid one is the other's fault."""
-        out: Names = np.empty(len(elements), f"S{NAME_BYTES}")
-        for start in range(0, len(elements), BLOCK):
-            part = slice(start, start + BLOCK)
-            with self.exchange.judging(what):
-                block = raised(elements[part], part)
-            out[part] = row_names(self.exchange.sid, domain, block)
-        return out
+    def _positions(self, entries: Sequence[bytes]) -> NDArray[np.int64]:
+        """Where in the own list stand the full pool and the traps."""
+        spec, exchange = self.exchange.spec, self.exchange
+        pool = full_pool(spec, exchange.sid, exchange.side)
+        wanted = set(pool)
+        number = {entry: i for i, entry in enumerate(entries) if entry in wanted}
+        if len(number) < len(pool):
+            raise ValueError("the own list lacks entries of the pool that it must hold: `dummies.assemble` makes it")
+        place = np.empty(len(self.order), np.int64)
+        place[self.order] = np.arange(len(self.order))
+        return place[[*(number[entry] for entry in pool), *range(self.size, self.size + self.traps)]]
 
     def _commitment(self, message: memoryview, side: int | None = None) -> bytes:
-        """Hash commitment of one side. No nonce: a list or tags under a secret exponent cannot be guessed."""
+        """Hash commitment of one side. No nonce: a list under a secret exponent cannot be guessed."""
         role = self.exchange.side if side is None else side
         return digest(b"psu commitment", self.exchange.sid, bytes([role]), message)
 
-    def _opens(self, message: memoryview, commitment: bytes, what: str) -> None:
-        if self._commitment(message, 1 - self.exchange.side) != commitment:
-            self.exchange.abort(f"sent {what} other than it had committed to")
-
 
 def align(wire: Wire, entries: Sequence[bytes], spec: AlignmentSpec, context: Context, group: Group,
-          entropy: Entropy = system) -> Alignment:
-    """One owner's part. entries: its distinct canonical identifiers.
+          entropy: Entropy = system, traps: int = TRAPS) -> Alignment:
+    """One owner's part. entries: its distinct canonical identifiers, with its fakes (`dummies.assemble`).
 
     Raises `ProtocolAborted` when the other owner sends something the protocol does not allow, or deviated.
     """
-    return Owner(wire, entries, spec, context, group, entropy).run()
-
-
-def _rows(names: Names) -> NDArray[np.uint8]:
-    return np.ascontiguousarray(names).view(np.uint8).reshape(len(names), NAME_BYTES)
-
-
-def _names(rows: NDArray[np.uint8]) -> Names:
-    return np.ascontiguousarray(rows).view(f"S{NAME_BYTES}").reshape(-1)
-
-
-def cost(first: int, second: int, union: int, *, proofs: bool = False, element_bytes: int = 32) -> Cost:
-    """Exponentiations, bytes, messages and rounds for the sizes of the two lists and of their union (ristretto255's scalars)."""
-    total = Cost()
-    n, u = (first, second), union
-    common = n[0] + n[1] - u
-    proof = 64 if proofs else 0
-    for i in (0, 1):
-        mine, theirs = n[i], n[1 - i]
-        total.powers[i] = theirs + 3 * u
-        if proofs:
-            given, taken = (theirs, mine - common), (mine, theirs - common)  # answers to lists and to queries
-            blocks = [sum(-(-count // BLOCK) for count in counts) for counts in (given, taken)]
-            total.powers[i] += 2 + sum(given) + 3 * blocks[0] + 2 * sum(taken) + 4 * blocks[1]
-    total.swap(COUNT_BYTES + COMMITMENT_BYTES + (2 * element_bytes if proofs else 0))
-    total.stream(n, element_bytes)
-    total.swap(COMMITMENT_BYTES)
-    total.stream((n[1], n[0]), NAME_BYTES)
-    total.stream((n[1], n[0]), element_bytes, proof)
-    total.stream((n[1] - common, n[0] - common), element_bytes)
-    total.stream((n[0] - common, n[1] - common), element_bytes, proof)
-    total.agree()
-    return total
+    return Owner(wire, entries, spec, context, group, entropy, traps).run()

@@ -30,8 +30,9 @@ is about its own data (`size_events`).
 The law is sampled exactly (Canonne, Kamath, Steinke 2020, algorithms 1 and 2: rational epsilon, uniform integers, no floating
 point); truncation is by rejection. Sampling time depends on the draw; it is spent before the first message.
 
-Threat model: semi-honest. With pools a deviating owner may leave its full pool out and see k + K of its own direction only: then
-the other direction's K, drawn by the honest owner over a pool that is not there, protects nothing. Pairs need no pool.
+Threat model: semi-honest; pairs need no pool. In `florist` and `helper` a deviating owner may leave its full pool out: then the
+other's K, drawn over a pool that is not there, protects nothing. `dh2` has each owner prove, before anything is learnt, where in
+its list its full pool stands (`dh2_traps`), so that the other's K stays in what it sees; the other knew which of it is common.
 Dummies carry no weight downstream: their rows belong to nobody, in membership and in counts.
 Accounting: an event counts epsilon^2 / 2 of rho and delta as its distance from a pure epsilon-DP release.
 """
@@ -50,8 +51,8 @@ from mpc_protocols.psu.functionality import AlignmentSpec, check_list
 from mpc_protocols.psu.normalise import REAL
 from mpc_protocols.psu.randomness import Entropy, below, permutation, system
 
-POOL, PRIVATE = b"\x01", b"\x02"
-"""First bytes of public fakes and of private dummies."""
+POOL, PRIVATE, TRAP = b"\x01", b"\x02", b"\x03"
+"""First bytes of public fakes, of private dummies and of `dh2`'s traps."""
 WIDEST = 1 << 20
 """Largest c."""
 UNION_ONLY = ("florist", "dh2")
@@ -169,7 +170,7 @@ def assemble(entries: Sequence[bytes], spec: AlignmentSpec, sid: bytes, side: in
     if spec.method == "merge3":
         fakes = _private(drawn, entropy) * 2
     else:
-        own, other = (pool(sid, direction, noise.c) for direction in (side, 1 - side))
+        own, other = (full_pool(spec, sid, direction) for direction in (side, 1 - side))
         fakes = own + [other[i] for i in permutation(2 * noise.c, entropy)[:drawn]]
     return PartyList([*entries, *fakes, *_private(target + 4 * noise.c - n - len(fakes), entropy)], n)
 
@@ -181,6 +182,11 @@ def _private(count: int, entropy: Entropy) -> list[bytes]:
 def pool(sid: bytes, direction: int, c: int) -> list[bytes]:
     """The 2c public fakes of a direction: owner `direction` includes them all."""
     return [POOL + sid + bytes([direction]) + i.to_bytes(4, "big") for i in range(2 * c)]
+
+
+def full_pool(spec: AlignmentSpec, sid: bytes, direction: int) -> list[bytes]:
+    """What owner `direction` of two includes in full; none when sizes are public."""
+    return [] if spec.adjacency == "replace" else pool(sid, direction, overlap_noise(spec).c)
 
 
 def longest_list(spec: AlignmentSpec, owners: int = 2) -> int:

@@ -37,6 +37,11 @@ AHEAD = 4
 COUNT_BYTES = 8
 
 
+def blocks(count: int) -> list[slice]:
+    """The slices in which a list of `count` entries is worked on and sent."""
+    return [slice(start, min(start + BLOCK, count)) for start in range(0, count, BLOCK)]
+
+
 class Exchange:
     """One owner's end of the conversation with the other."""
 
@@ -69,9 +74,10 @@ class Exchange:
         self.send(payload)
         return bytes(self.receive(len(payload)))
 
-    def announce(self, count: int, extra: bytes = b"") -> tuple[int, bytes]:
-        """Sizes of the two lists, and `extra` (of the same length at both): the other's count, checked, and its extra."""
-        theirs = self.swap(count.to_bytes(COUNT_BYTES, "big") + extra)
+    def announce(self, count: int, extra: bytes = b"", expected: int = 0) -> tuple[int, bytes]:
+        """Sizes of the two lists, and `extra`: the other's count, checked, and its extra, of `expected` bytes."""
+        self.send(count.to_bytes(COUNT_BYTES, "big") + extra)
+        theirs = bytes(self.receive(COUNT_BYTES + expected))
         other = int.from_bytes(theirs[:COUNT_BYTES], "big")
         self.check_size(other)
         return other, theirs[COUNT_BYTES:]
@@ -87,15 +93,16 @@ class Exchange:
                consume: Callable[[slice, memoryview], None], width: int, trailer: int = 0) -> None:
         """Exchange two lists of `mine` and `theirs` entries of `width` bytes, each block followed by `trailer` bytes.
 
-        `produce(part)` makes the block of entries `part`; `consume(part, payload)` takes one of the other's.
+        `produce(part)` makes the block of entries `part`; `consume(part, payload)` takes one of the other's. Own entries may
+        have another width than the other's.
         """
-        sending, receiving = -(-mine // BLOCK), -(-theirs // BLOCK)
-        for turn in range(max(sending, receiving + AHEAD if receiving else 0)):
-            if turn < sending:
-                self.send(produce(slice(turn * BLOCK, min((turn + 1) * BLOCK, mine))))
+        sending, receiving = blocks(mine), blocks(theirs)
+        for turn in range(max(len(sending), len(receiving) + AHEAD if receiving else 0)):
+            if turn < len(sending):
+                self.send(produce(sending[turn]))
             came = turn - AHEAD
-            if 0 <= came < receiving:
-                part = slice(came * BLOCK, min((came + 1) * BLOCK, theirs))
+            if 0 <= came < len(receiving):
+                part = receiving[came]
                 consume(part, self.receive((part.stop - part.start) * width + trailer))
 
     def lists(self, own: NDArray[np.uint8], theirs: int, width: int) -> NDArray[np.uint8]:

@@ -115,6 +115,7 @@ def cost(active: int, passive: int, union: int, element_bytes: int = 32) -> Cost
     total = Cost()
     a, p, u = active, passive, union
     total.powers[:2] = [3 * a + 2 * p + u, 2 * a + 3 * p + u]
+    total.hashes[:2] = [a, p]
     total.swap(COUNT_BYTES)
     for counts in ((a, p), (a, p), (p, a), (p, a)):
         total.stream(counts, element_bytes)

@@ -1,7 +1,7 @@
 """What an alignment will cost each party, whatever the method: for `plan`, before anything runs.
 
-Exact where the method's cost is (`cost`, `merge3_cost`, tests): payload bytes sent by each party, rounds, exponentiations.
-Seconds are of one core of the machine that the constants were measured on, and rough.
+Exact where the method's cost is (`cost`, `dh2_cost`, `merge3_cost`, tests): payload bytes sent by each party, rounds,
+exponentiations. Seconds are of one core of the machine that the constants were measured on, and rough.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mpc_protocols.psu import dh2, florist, helper
-from mpc_protocols.psu.cost import POWER_S
+from mpc_protocols.psu import dh2_cost, florist, helper
 from mpc_protocols.psu.dummies import list_noise, overlap_noise
 from mpc_protocols.psu.functionality import AlignmentSpec, Context
 from mpc_protocols.psu.keys import false_merges
@@ -65,9 +64,10 @@ def forecast(spec: AlignmentSpec, context: Context, sizes: Sequence[int], union:
         numbers.append(context.helper.number if context.helper else -1)
     else:
         first, second = lengths
-        proofs = spec.security == "proofs"
-        cost = florist.cost(first, second, union) if spec.method == "florist" else dh2.cost(first, second, union, proofs=proofs)
+        pool = 0 if spec.adjacency == "replace" else 2 * overlap_noise(spec).c
+        cost = florist.cost(first, second, union) if spec.method == "florist" else dh2_cost.cost(
+            first, second, union, proofs=spec.security == "proofs", pool=pool)
     return Forecast({number: cost.sent[i] for i, number in enumerate(numbers)},
-                    {number: POWER_S * cost.powers[i] + HASH_S * (lengths[i] if i < 2 else sum(lengths))
+                    {number: cost.seconds(i) + HASH_S * (lengths[i] if i < 2 else sum(lengths))
                      for i, number in enumerate(numbers)},
                     cost.rounds, {number: cost.powers[i] for i, number in enumerate(numbers)})

@@ -7,7 +7,7 @@ identifiers. Nobody learns which of its identifiers another owner holds.
 | who learns                   | list sizes | u   | intersection size | own x in another set | if it deviates                    |
 |------------------------------|------------|-----|-------------------|----------------------|-----------------------------------|
 | owner, `florist`             | announced  | yes | from sizes and u  | no                   | learns memberships, unnoticed     |
-| owner, `dh2`                 | announced  | yes | from sizes and u  | no                   | mostly noticed: limits in `dh2`   |
+| owner, `dh2`                 | announced  | yes | from sizes and u  | no                   | noticed, or in vain: see `dh2`    |
 | owner, `helper`              | announced  | yes | from sizes and u  | no                   | chooses its own input only        |
 | helper, `helper`             | announced  | yes | from sizes and u  | no (has no key)      | with an owner: dictionary search  |
 | owner, `merge3`              | announced  | yes | two owners: yes   | no                   | chooses its own input only        |
@@ -36,7 +36,7 @@ from mpc_protocols.psu.group import Operations
 from mpc_protocols.psu.hashing import digest
 from mpc_protocols.psu.randomness import Entropy, permutation, system
 
-VERSION = b"cosynth psu 1"
+VERSION = b"cosynth psu 2"
 METHODS = ("florist", "dh2", "helper", "merge3", "row-order")
 Method = Literal["florist", "dh2", "helper", "merge3", "row-order"]
 TWO_OWNERS = ("florist", "dh2", "helper")
@@ -51,6 +51,7 @@ class AlignmentSpec:
     min_size: an owner with fewer identifiers refuses. max_size: longest list of one owner, dummies included.
     size_epsilon, size_delta: what each announced size may reveal (add-remove only). pad_to: public sizes to which the
     owners' identifiers are padded, one per owner in the owners' order (add-remove only); None: padded by a noisy number.
+    security: "proofs" (`dh2`) has the answers proven that matching rests on, so that none can be spoilt unnoticed.
     method: "row-order" takes the tables as aligned already (`row_order`); the others are private set unions.
     """
 

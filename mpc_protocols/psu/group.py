@@ -30,9 +30,10 @@ class InvalidElement(ValueError):
 
 @dataclass
 class Operations:
-    """What has been computed: exponentiations, products of two elements, hashes to the group."""
+    """What has been computed: exponentiations, those of the generator, products of two elements, hashes to the group."""
 
     powers: int = 0
+    generated: int = 0
     products: int = 0
     hashes: int = 0
 
@@ -59,6 +60,10 @@ class Group(ABC):
     @abstractmethod
     def power_each(self, elements: Elements, exponents: Sequence[int]) -> Elements:
         """Every element to its own exponent. Raises `InvalidElement`."""
+
+    @abstractmethod
+    def generate(self, exponents: Sequence[int]) -> Elements:
+        """The generator to each exponent: a third of the price of `power_each` where the group has tables of it."""
 
     @abstractmethod
     def product(self, elements: Elements) -> Elements:

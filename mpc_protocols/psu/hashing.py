@@ -1,12 +1,12 @@
-"""Hashes of the alignment: the session's salt, hash-to-group expansion, tags and names of records.
+"""Hashes of the alignment: the session's salt, hash-to-group expansion, entries and names of records.
 
 Every hash is separated by domain and bound to `sid`, the salt of one run: version, method, study, identities of all parties
 and the session's fresh nonces. So precomputed tables of identifiers are worthless, elements of one run mean nothing in
 another, and two runs cannot be linked (`psu.md` 5). The salt is public; what keeps identifiers secret are the exponents.
 
 `expand` is expand_message_xmd of RFC 9380, section 5.3.1, with SHA-512: the uniform bytes that a group's map turns into an
-element or a scalar. Tags and record names are BLAKE2b in its keyed mode with the salt as key; 16 bytes, so among 10^7 values
-a collision has probability below 2^-81.
+element or a scalar. Names of records, and what else is compared by hash, are BLAKE2b in its keyed mode with the salt as key; 16
+bytes, so among 10^7 values a collision has probability below 2^-81.
 
 Modelled as random oracles in the arguments of `florist` and `dh2`.
 """
@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 NAME_BYTES = 16
-"""Bytes of a tag and of a record's name."""
+"""Bytes of a record's name, and of what else is compared by hash."""
 
 Names = NDArray[np.bytes_]
-"""Tags or names of records: a vector of S16. Comparison pads with zero bytes, which equal lengths make exact."""
+"""Names of records and the like: a vector of S16. Comparison pads with zero bytes, which equal lengths make exact."""
 
 
 def digest(domain: bytes, *parts: bytes | memoryview) -> bytes:
@@ -72,6 +72,10 @@ def names(sid: bytes, domain: bytes, values: Iterable[bytes | memoryview]) -> Na
 
 def row_names(sid: bytes, domain: bytes, rows: NDArray[np.uint8]) -> Names:
     """`names` of the rows of a (n, width) array."""
-    width = rows.shape[1]
-    raw = memoryview(rows.tobytes())
-    return names(sid, domain, (raw[i:i + width] for i in range(0, len(raw), width)))
+    return names(sid, domain, row_bytes(rows))
+
+
+def row_bytes(rows: NDArray[np.uint8]) -> list[bytes]:
+    """The rows of a (n, width) array, each as bytes."""
+    raw, width = rows.tobytes(), rows.shape[1]
+    return [raw[i:i + width] for i in range(0, len(raw), width)]

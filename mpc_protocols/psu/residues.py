@@ -70,10 +70,15 @@ class Residues(Group):
         bases = self._read(elements)
         if len(exponents) != len(bases):
             raise ValueError(f"{len(exponents)} exponents were given for {len(bases)} elements")
-        if not all(0 < e < self.order for e in exponents):
-            raise ValueError("an exponent must lie between 1 and the group's order minus 1")
+        self._check_exponents(exponents)
         self.operations.powers += len(bases)
         return self._write([pow(base, e, self.prime) for base, e in zip(bases, exponents, strict=True)])
+
+    def generate(self, exponents: Sequence[int]) -> Elements:
+        self._check_exponents(exponents)
+        self.operations.generated += len(exponents)
+        base = int.from_bytes(self.generator, "big")
+        return self._write([pow(base, e, self.prime) for e in exponents])
 
     def product(self, elements: Elements) -> Elements:
         total = 1
@@ -87,6 +92,10 @@ class Residues(Group):
 
     def check(self, elements: Elements) -> None:
         self._read(elements)
+
+    def _check_exponents(self, exponents: Sequence[int]) -> None:
+        if not all(0 < e < self.order for e in exponents):
+            raise ValueError("an exponent must lie between 1 and the group's order minus 1")
 
     def _read(self, elements: Elements) -> list[int]:
         if elements.ndim != 2 or elements.shape[1] != self.element_bytes:

@@ -47,6 +47,7 @@ def _function(name: str, pointers: int) -> Callable[..., int]:
 
 
 _multiply = _function("crypto_scalarmult_ristretto255", 3)
+_multiply_base = _function("crypto_scalarmult_ristretto255_base", 2)
 _add = _function("crypto_core_ristretto255_add", 3)
 _from_hash = _function("crypto_core_ristretto255_from_hash", 2)
 _valid = _function("crypto_core_ristretto255_is_valid_point", 1)
@@ -87,8 +88,16 @@ class Ristretto255(Group):
     def power_each(self, elements: Elements, exponents: Sequence[int]) -> Elements:
         if len(exponents) != len(elements):
             raise ValueError(f"{len(exponents)} exponents were given for {len(elements)} elements")
-        scalars = np.frombuffer(b"".join(map(self._scalar, exponents)), np.uint8).reshape(-1, 32)
+        scalars = self._scalars(exponents)
         return self._multiply(elements, _addresses(scalars))
+
+    def generate(self, exponents: Sequence[int]) -> Elements:
+        scalars = self._scalars(exponents)
+        out = self.rows(len(scalars))
+        targets, sources = _addresses(out), _addresses(scalars)
+        self._spread(len(out), lambda part: any(map(_multiply_base, targets[part], sources[part])))
+        self.operations.generated += len(out)
+        return out
 
     def product(self, elements: Elements) -> Elements:
         source = self._rows(elements)
@@ -134,6 +143,9 @@ class Ristretto255(Group):
         if not 0 < exponent < self.order:
             raise ValueError("an exponent must lie between 1 and the group's order minus 1")
         return exponent.to_bytes(32, "little")
+
+    def _scalars(self, exponents: Sequence[int]) -> NDArray[np.uint8]:
+        return np.frombuffer(b"".join(map(self._scalar, exponents)), np.uint8).reshape(-1, 32)
 
     def _rows(self, elements: Elements) -> Elements:
         if elements.ndim != 2 or elements.shape[1] != 32 or elements.dtype != np.uint8:

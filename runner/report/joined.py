@@ -87,8 +87,9 @@ _TRUST = {
     "merge3": "This rests on what everything after it rests on: no two of the three computing parties pool what they hold.",
     "helper": "This rests on the helper not working together with an owner: the two could try out identifiers against the other "
               "owner’s list.",
-    "dh2": "This rests on the decisional Diffie-Hellman assumption, with a hash function taken as random. An owner that departs "
-           "from the protocol is noticed in most ways of learning more, not in all.",
+    "dh2": "This rests on the hardness of Diffie-Hellman problems, with hash functions taken as random. An owner that departs "
+           "from the protocol to learn which of its records the other holds is noticed, and the run stops, except with a chance "
+           "below one in a thousand or if it guesses which they are; that is argued, not formally proven.",
     "florist": "This rests on both owners following the protocol, on the decisional Diffie-Hellman assumption, and on a hash "
                "function taken as random. An owner that departs from it can learn which of its records the other holds, "
                "without being noticed.",

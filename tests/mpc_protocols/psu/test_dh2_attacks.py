@@ -1,162 +1,386 @@
-"""Deviations from dh2: what each gains, and who notices. The honest party is `dh2.Owner`, the deviating one a subclass."""
+"""Deviations from dh2, each tried for real: what it gains, and who notices. The honest party is `dh2.Owner`, the other derived.
+
+Where a deviation is caught by chance its frequency over many runs is compared with the prediction: such an interval is missed by
+chance with probability 10^-6 at most (exact binomial tails); there are four of them.
+"""
 
 from __future__ import annotations
 
-import secrets
+import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from math import comb, e
+from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from mpc_protocols.errors import PeerLost, ProtocolAborted
-from mpc_protocols.psu import dh2
+from mpc_protocols.memory_wire import Frame
+from mpc_protocols.psu import dh2, dh2_traps
+from mpc_protocols.psu.dh2_matching import Answering, Asking, Found, Matching, Positions
+from mpc_protocols.psu.dummies import POOL, PRIVATE, assemble
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec
 from mpc_protocols.psu.group import Elements
-from mpc_protocols.psu.hashing import NAME_BYTES, Names, row_names
+from mpc_protocols.psu.hashing import Names
+from mpc_protocols.psu.randomness import permutation, system
 from mpc_protocols.psu.ristretto import Ristretto255
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.psu.owners import CONTEXT, ids, run, spec_of
+from tests.mpc_protocols.psu.owners import CONTEXT, TRAPS, ids, run, spec_of
 
-N = 60
-MINE, THEIRS = ids(range(N)), ids(range(N // 2, N // 2 + N))
-TRUE = {e for e in MINE if e in THEIRS}
+N, K = 40, 20
+MINE, THEIRS = ids(range(N)), ids(range(N - K, 2 * N - K))
+UNION = 2 * N - K
 SEMI_HONEST, PROOFS = spec_of("dh2"), spec_of("dh2+proofs")
+MODES = pytest.mark.parametrize("spec", [SEMI_HONEST, PROOFS], ids=["semi-honest", "proofs"])
+SIDES = pytest.mark.parametrize("side", [0, 1], ids=["answering", "asking"])
 
 
-class Deviating(dh2.Owner):
-    """An owner with the set MINE that looks for its own records among those it fetched."""
+@dataclass
+class Outcome:
+    """The deviating owner; the honest one, its result, and what it said ("" if it noticed nothing); all messages."""
 
-    def __init__(self, wire: Wire, spec: AlignmentSpec) -> None:
-        super().__init__(wire, MINE, spec, CONTEXT, Ristretto255())
-        self.learnt: set[bytes] = set()
+    deviating: Any
+    honest: dh2.Owner
+    result: Alignment | None
+    said: str
+    frames: list[Frame]
 
-    def finish(self) -> Alignment:
-        group, sid = self.group, self.exchange.sid
-        own = row_names(sid, dh2.RECORD, self.own_records())
-        others = row_names(sid, dh2.RECORD, group.power_each(self.fetched, group.inverses(self.blinds)))
-        self.learnt = {MINE[i] for i, found in zip(self.order, np.isin(own, others), strict=True) if found}
-        return super().finish()
-
-    def own_records(self) -> Elements:
-        return self.group.power(self.own_answers, self.second)
+    def received(self, side: int, message: int) -> bytes:
+        """What an owner was sent, by number (as in `test_faults`)."""
+        return [frame.payload for frame in self.frames if frame.receiver == side][message]
 
 
-def attack(kind: type[Deviating], spec: AlignmentSpec) -> tuple[set[bytes], str]:
-    """What the deviating owner learnt, and what the honest one said ("" if it noticed nothing)."""
-    deviating: list[Deviating] = []
+def attack(kind: type[dh2.Owner], side: int, spec: AlignmentSpec = SEMI_HONEST, mine: list[bytes] = MINE,
+           theirs: list[bytes] = THEIRS, traps: int = TRAPS) -> Outcome:
+    """One run, the deviating owner with `mine` on that side."""
+    owners: dict[int, dh2.Owner] = {}
+    results: list[Alignment] = []
     said: list[str] = []
+    met = threading.Barrier(2, timeout=30)
 
-    def first(wire: Wire) -> None:
-        deviating.append(kind(wire, spec))
+    def build(wire: Wire) -> dh2.Owner:
+        make, entries = (kind, mine) if wire.me == side else (dh2.Owner, theirs)
+        if spec.adjacency == "add-remove":
+            entries = assemble(entries, spec, CONTEXT.salt(spec, wire.session_id), wire.me, "x").entries
+        owners[wire.me] = make(wire, entries, spec, CONTEXT, Ristretto255(threads=1), traps=traps)
+        met.wait()
+        return owners[wire.me]
+
+    def deviate(wire: Wire) -> None:
+        owner: Any = build(wire)
+        owner.honest = owners[1 - side]  # for tests of what a right guess does
         with suppress(ProtocolAborted, PeerLost):
+            owner.run()
+
+    def follow(wire: Wire) -> None:
+        owner = build(wire)
+        with suppress(PeerLost):
             try:
-                deviating[0].run()
-            except ProtocolAborted:  # does not know the hash that is due; any other
-                deviating[0].exchange.swap(secrets.token_bytes(32))
-                deviating[0].exchange.swap(secrets.token_bytes(64))
+                results.append(owner.run())
+            except ProtocolAborted as error:
+                said.append(error.sentence)
 
-    def second(wire: Wire) -> None:
-        try:
-            dh2.align(wire, THEIRS, spec, CONTEXT, Ristretto255())
-        except ProtocolAborted as error:
-            said.append(error.sentence)
-
-    run(spec, first, second)
-    return deviating[0].learnt, said[0] if said else ""
+    done = run(spec, *([deviate, follow] if side == 0 else [follow, deviate]))
+    return Outcome(owners[side], owners[1 - side], results[0] if results else None, said[0] if said else "", done.frames)
 
 
-class QueriesMatches(Deviating):
-    """Asks for records whose tags matched instead of those it lacks."""
+def deviating(step: type[Matching]) -> type[dh2.Owner]:
+    """An owner whose matching step, on either side, is overridden by the methods of `step`."""
 
-    def positions_to_query(self) -> NDArray[np.int64]:
-        matches = np.setdiff1d(np.arange(self.n_theirs), self.missing)
-        return np.concatenate([matches, self.missing])[:len(self.missing)]
+    class Deviating(dh2.Owner):
+        answering = type("DeviatingAnswering", (step, Answering), {})
+        asking = type("DeviatingAsking", (step, Asking), {})
 
+        def matching(self) -> Matching:
+            self.step = super().matching()
+            return self.step
 
-class FalseTags(Deviating):
-    """Sends junk for tags, so that the other expects no match, and may ask for everything."""
-
-    def tags_to_send(self, tags: Names) -> Names:
-        return np.frombuffer(secrets.token_bytes(NAME_BYTES * len(tags)), f"S{NAME_BYTES}")
-
-    def exchange_tags(self) -> None:
-        super().exchange_tags()
-        self.common, self.missing = 0, np.arange(self.n_theirs)
+    return Deviating
 
 
-class FalseTagsAndAnswers(FalseTags):
-    """As well answers the other's queries under another exponent: its own records then never meet the other's."""
-
-    def fetch_others(self) -> None:
-        self.second = self.group.random_exponents(1)[0]
-        super().fetch_others()
-
-    def finish(self) -> Alignment:
-        """Own records for comparing: H(x)^{joint} as first answered. For the table: what the other must have computed."""
-        falsified, self.second = self.second, self.joint * self.group.inverses([self.first])[0] % self.group.order
-        group, sid = self.group, self.exchange.sid
-        own = row_names(sid, dh2.RECORD, self.own_records())
-        others = row_names(sid, dh2.RECORD, group.power_each(self.fetched, group.inverses(self.blinds)))
-        self.learnt = {MINE[i] for i, found in zip(self.order, np.isin(own, others), strict=True) if found}
-        self.second = falsified
-        return dh2.Owner.finish(self)
+def within(count: int, runs: int, chance: float) -> bool:
+    """Whether a binomial count is none of those that lie beyond it with probability 5 * 10^-7 on either side."""
+    weights = [comb(runs, i) * chance**i * (1 - chance)**(runs - i) for i in range(runs + 1)]
+    return min(sum(weights[:count + 1]), sum(weights[count:])) > 5e-7
 
 
-class ScaledInputs(Deviating):
-    """Feeds H(x)^c for its own secret c instead of H(x); takes c out of the answers again."""
+# Inputs that are no hashes.
 
-    def __init__(self, wire: Wire, spec: AlignmentSpec) -> None:
-        super().__init__(wire, spec)
+class ScaledInputs(dh2.Owner):
+    """Enters H(x)^c for a secret c of its own in place of H(x), for every other record; traps must be what they are."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
         self.scale = self.group.random_exponents(1)[0]
-        self.own_list = self.group.power(self.own_list, self.scale)
-
-    def own_records(self) -> Elements:
-        return self.group.power(super().own_records(), self.group.inverses([self.scale])[0])
+        self.scaled = (self.order < self.size) & (self.order % 2 == 0)
+        self.own_list[self.scaled] = self.group.power(self.own_list[self.scaled], self.scale)
 
 
-@pytest.mark.parametrize("spec", [SEMI_HONEST, PROOFS], ids=["semi-honest", "proofs"])
-@pytest.mark.parametrize("kind", [QueriesMatches, FalseTags])
-def test_gained_and_noticed(kind: type[Deviating], spec: AlignmentSpec) -> None:
-    """Memberships are learnt, and the honest owner says so every time."""
-    learnt, said = attack(kind, spec)
-    assert learnt and learnt <= TRUE
-    assert "hash of the union" in said or "same union" in said or "tags that its answers contradict" in said
+@MODES
+@SIDES
+def test_scaled_inputs_gain_nothing(side: int, spec: AlignmentSpec) -> None:
+    """Where names are powers of H(x) this gives the names of the other's records. Here they are records that nobody else holds:
+    what comes back for them is no power of any tag's point, whatever is done with c. Nobody notices, for nothing is learnt."""
+    done = attack(ScaledInputs, side, spec)
+    own, group = done.deviating, done.deviating.group
+    assert done.said == "" and done.result is not None and done.result.n_rows == 2 * N - K // 2
+    assert own.common.sum() == K // 2
+    given = group.parse(done.received(side, 6))
+    scaled = given[own.scaled[own.order < own.size]]
+    assert len(scaled) == N // 2
+    due = rows_of(group.power(own.points, done.honest.name_key))  # for records that are common
+    for exponent in (1, own.scale, *group.inverses([own.scale])):
+        assert not rows_of(group.power(scaled, exponent)) & due
+    assert len(rows_of(given) & due) == K // 2
 
 
-def test_other_exponents_pass_without_proofs_only() -> None:
-    """Junk tags and falsified answers together gain everything unnoticed when answers are not proven; proofs refuse them."""
-    assert attack(FalseTagsAndAnswers, SEMI_HONEST) == (TRUE, "")
-    assert "whose proof does not hold" in attack(FalseTagsAndAnswers, PROOFS)[1]
+def rows_of(elements: Elements) -> set[bytes]:
+    return {row.tobytes() for row in elements}
 
 
-@pytest.mark.parametrize("spec", [SEMI_HONEST, PROOFS], ids=["semi-honest", "proofs"])
-def test_inputs_that_are_no_hashes_pass(spec: AlignmentSpec) -> None:
-    """The limit of every Diffie-Hellman union without proofs of well-formed inputs, stated in `dh2`: nobody notices."""
-    assert attack(ScaledInputs, spec) == (TRUE, "")
+# Tests of other tags than those one should test.
+
+class Elsewhere(Matching):
+    """Tests some positions of the other's list under another exponent. For traps it has the right answers, as far as they go."""
+
+    tested: Positions
+    other: int
+
+    def tags(self, part: slice) -> Elements:
+        tags = super().tags(part)
+        inside = self.tested[(self.tested >= part.start) & (self.tested < part.stop)]
+        tags[inside - part.start] = self.group.power(self.lists.theirs[inside], self.other)
+        return tags
+
+    def answer_traps(self) -> None:
+        spoilt = self.points[self.tested]
+        self.points[self.tested] = self.hashed(self.group.power(self.lists.theirs[self.tested], self.lists.key))
+        super().answer_traps()  # type: ignore[safe-super]
+        self.points[self.tested] = spoilt
+
+    def found(self, tests: Positions, common: np.ndarray) -> Found:
+        self.gained = bool(common[np.isin(tests, self.tested)].any())
+        return super().found(tests, common)
 
 
-def wrong_answers(step: Callable[[dh2.Owner], None], name: str) -> type[Deviating]:
-    """An owner that raises to another exponent in one step."""
+class RelatedExponents(deviating(Elsewhere)):  # type: ignore[misc]
+    """Enters its first record, the target, under an exponent of its own, and tests m positions for the target under that."""
 
-    class Wrong(Deviating):
-        pass
+    m = 3
 
-    def falsified(self: Wrong) -> None:
-        kept = self.joint, self.second
-        self.joint, self.second = self.group.random_exponents(2)
-        step(self)
-        self.joint, self.second = kept
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.other = self.group.random_exponents(1)[0]
+        target = self.group.hash_many([MINE[0]], self.exchange.sid)
+        self.own_list[self.order == 0] = self.group.power(target, self.other)
 
-    setattr(Wrong, name, falsified)
-    return Wrong
+    def matching(self) -> Matching:
+        step: Any = super().matching()
+        step.other, step.tested = self.other, permutation(len(self.their_list))[:self.m]
+        return step  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("name", ["answer_lists", "fetch_others"])
-def test_wrong_exponents_alone_are_noticed(name: str) -> None:
-    """Without proofs the tables differ; with proofs the answer itself is refused."""
-    kind = wrong_answers(getattr(dh2.Owner, name), name)
-    said = attack(kind, SEMI_HONEST)[1]
-    assert "hash of the union" in said or "same union" in said
-    assert "whose proof does not hold" in attack(kind, PROOFS)[1]
+@SIDES
+def test_related_exponents_are_caught_by_traps(side: int) -> None:
+    """8 records, 4 traps, m = 3 of 12 positions: not caught with probability C(9,4) / C(12,4) = 0.25; not caught and the target
+    found with probability 3/12 C(9,4) / C(11,4) = 0.10. Who is caught has found nothing."""
+    runs, n, t, m = 150, 8, 4, RelatedExponents.m
+    theirs = MINE[:1] + THEIRS[-(n - 1):]
+    passed = gained = 0
+    for _ in range(runs):
+        done = attack(RelatedExponents, side, mine=MINE[:n], theirs=theirs, traps=t)
+        caught = "leave out traps of this party" in done.said
+        assert caught or done.said == ""
+        found = getattr(done.deviating.step, "gained", False)
+        assert not (caught and found)
+        passed, gained = passed + (not caught), gained + found
+    assert within(passed, runs, comb(n + t - m, t) / comb(n + t, t))
+    assert within(gained, runs, float(gain(n, t, m)))
+
+
+def gain(n: int, t: int, m: int) -> Fraction:
+    """Probability to test a target's position among m, and no trap's."""
+    return Fraction(m, n + t) * Fraction(comb(n + t - m, t), comb(n + t - 1, t))
+
+
+def test_the_bound() -> None:
+    """By exact enumeration: at most 1 / (t + 1) whatever m is, and at most 1 / (e t) in long lists; and the constant suffices."""
+    for n in range(1, 25):
+        for t in range(1, 12):
+            assert max(gain(n, t, m) for m in range(1, n + 1)) <= Fraction(1, t + 1)
+    t = dh2_traps.TRAPS
+    assert t + 1 > 1000
+    n = 10**6
+    around = [gain(n, t, m) for m in range(n // t - 40, n // t + 40)]
+    assert around.index(max(around)) not in (0, 79)  # the worst m is among them
+    assert float(max(around)) == pytest.approx(1 / (e * t), rel=2e-3)
+
+
+@SIDES
+def test_false_tags_are_always_caught(side: int) -> None:
+    """Random elements for all tags, in O or in queries."""
+    class Random(Matching):
+        def tags(self, part: slice) -> Elements:
+            return self.group.hash_many([system(32) for _ in range(part.stop - part.start)], bytes(32))
+
+    done = attack(deviating(Random), side)
+    assert "traps" in done.said and done.result is None and not hasattr(done.deviating, "common")
+
+
+@SIDES
+def test_a_record_cannot_be_shown_as_a_trap(side: int) -> None:
+    """Else the other would say a record's tag. Nor can the position of a trap that was never entered."""
+    class Shows(dh2.Owner):
+        def matching(self) -> Matching:
+            self.shown[-1] = np.flatnonzero(self.order == 0)[0]
+            return super().matching()
+
+    done = attack(Shows, side)
+    assert "could not show the pool and the traps" in done.said and not hasattr(done.deviating, "common")
+
+
+# False answers and a false bitmap.
+
+class SpoiltAnswers(Matching):
+    """Answers every other query under another exponent."""
+
+    def answers(self, queries: Elements) -> Elements:
+        other = self.group.random_exponents(1)[0]
+        out = self.group.power(queries, other)
+        out[::2] = self.group.power(queries[::2], self.kappa)  # type: ignore[attr-defined]
+        return out
+
+
+def test_wrong_answers_spoil_matches_and_tell_nothing() -> None:
+    """Which matches, is chance: fewer bits come back, for positions that the asking owner shuffled. With proofs it is noticed."""
+    done = attack(deviating(SpoiltAnswers), 0)
+    found = int(done.deviating.common.sum())
+    assert done.said == "" and done.result is not None and found < K and done.result.n_rows == 2 * N - found  # all K: below 2^-19
+    done = attack(deviating(SpoiltAnswers), 0, PROOFS)
+    assert "sent answers whose proof does not hold" in done.said and not hasattr(done.deviating, "common")
+
+
+def claims(change: Callable[[np.ndarray], np.ndarray], consistent: bool) -> type[dh2.Owner]:
+    """An asking owner that changes which entries of O it says to have found; consistent: acts itself as if that were true."""
+    class Claims(Matching):
+        def bitmap(self, entries: Names) -> np.ndarray:
+            own: Any = self
+            bits = change(np.isin(own.their_entries, entries))
+            if consistent:
+                entries[~np.isin(entries, own.their_entries[bits])] = b"none"
+            return np.packbits(bits)
+
+    return deviating(Claims)
+
+
+def some(bits: np.ndarray, value: bool, count: int) -> np.ndarray:
+    """With `count` random ones of the bits that are not `value` set to it."""
+    at = np.flatnonzero(bits != value)
+    bits[at[permutation(len(at))[:count]]] = value
+    return bits
+
+
+def test_a_bitmap_that_claims_less() -> None:
+    """As if it had entered other records, but it does not know in place of which. Acting against one's own claim is noticed."""
+    done = attack(claims(lambda bits: some(bits, False, 5), True), 1)
+    assert done.said == "" and done.result is not None and done.result.n_rows == UNION + 5
+    done = attack(claims(lambda bits: some(bits, False, 1), False), 1)
+    assert "did not arrive at the same union" in done.said
+
+
+def test_a_bitmap_that_claims_more() -> None:
+    """The other then counts fewer records; which of its own names to leave out, the liar does not know."""
+    done = attack(claims(lambda bits: some(bits, True, 1), False), 1)
+    assert "did not arrive at the same union" in done.said
+
+
+class AllCommon(claims(np.ones_like, False)):  # type: ignore[misc]
+    """Claims that all its records are common, and gives all names itself."""
+
+    def exchange_names(self) -> None:
+        self.common[:] = False
+        super().exchange_names()
+        self.own_names = np.concatenate(self.other_names)
+        self.other_names = []
+
+
+def test_that_all_are_common_may_be_claimed_and_tells_nothing() -> None:
+    """It passes, for every name is the liar's own: it has learnt k, and not which of its records they are. It has placed its
+    records without knowing where they belong: its data are wrong, which is not covered."""
+    done = attack(AllCommon, 1)
+    assert done.said == "" and done.result is not None and done.result.n_rows == N
+    own, group = done.deviating, done.deviating.group
+    came = group.parse(done.received(1, 6))  # every one a power of a point now, of which it cannot tell
+    for exponent in (1, own.name_key, own.list_key):
+        assert not rows_of(group.power(came, exponent)) & rows_of(own.points)
+
+
+# False names, and the one guess.
+
+class FalseName(dh2.Owner):
+    """Gives a common record a name of its own making, and guesses which of its own records that is."""
+
+    right: bool
+
+    def exchange_names(self) -> None:
+        at = int(np.flatnonzero(self.common)[0])
+        self.common[at] = False
+        super().exchange_names()
+        names = np.concatenate(self.other_names)
+        number = int((~self.common[:at]).sum())
+        self.other_names = [np.delete(names, number)]
+        self.own_names[self.guess(at)] = names[number]
+
+    def guess(self, at: int) -> int:
+        """A position in the own list: that of the record at the other's position, or of another common one."""
+        honest: Any = self.honest  # type: ignore[attr-defined]
+        record = THEIRS[honest.order[honest.order < honest.size][at]]
+        own = [MINE[i] for i in self.order[self.order < self.size]]
+        common = [entry for entry in THEIRS if entry in MINE]
+        return own.index(record if self.right else next(entry for entry in common if entry != record))
+
+
+@MODES
+@SIDES
+@pytest.mark.parametrize("right", [True, False])
+def test_one_guess(right: bool, side: int, spec: AlignmentSpec) -> None:
+    """Only the right guess passes, one of the k common records: so it tells what was guessed, and any other is noticed."""
+    done = attack(type("Guessing", (FalseName,), {"right": right}), side, spec)
+    assert (done.result is not None) == right
+    assert done.said == "" if right else "did not arrive at the same union" in done.said
+
+
+@SIDES
+def test_false_names_without_a_guess_are_noticed(side: int) -> None:
+    class AllFalse(dh2.Owner):
+        def exchange_names(self) -> None:
+            self.common[:] = False
+            super().exchange_names()
+
+    assert "did not arrive at the same union" in attack(AllFalse, side).said
+
+
+# Pools.
+
+NOISY = spec_of("dh2", adjacency="add-remove", size_epsilon=Fraction(2), size_delta=Fraction(1, 1000), pad_to=(50, 50))
+
+
+@SIDES
+@pytest.mark.parametrize("missing", [1, 1000], ids=["one entry", "all"])
+def test_a_pool_left_out_is_refused(side: int, missing: int) -> None:
+    """Before anything is learnt: the other's noise stays over the size of the intersection."""
+    class WithoutPool(dh2.Owner):
+        def __init__(self, wire: Wire, entries: Any, spec: AlignmentSpec, *rest: Any, **named: Any) -> None:
+            super().__init__(wire, entries, spec, *rest, **named)
+            own = POOL + self.exchange.sid + bytes([side])
+            out = [i for i, entry in enumerate(entries) if entry.startswith(own)][:missing]
+            others = self.group.hash_many([PRIVATE + system(32) for _ in out], self.exchange.sid)
+            self.own_list[np.isin(self.order, out)] = self.group.power(others, self.list_key)
+
+    done = attack(WithoutPool, side, NOISY)
+    assert "could not show the pool and the traps that its list must hold" in done.said
+    assert done.result is None and not hasattr(done.deviating, "common")
+    assert attack(dh2.Owner, side, NOISY).said == ""

@@ -2,7 +2,8 @@
 
 Messages of an owner to the other, in small runs (one block per list):
 florist   0 size, 1 set, 2 questions, 3 other's set, 4 answers, then active: 5 size of U, 6 U; passive: 5 U
-dh2       0 size and commitment, 1 list, 2 commitment, 3 tags, 4 answers, 5 queries, 6 answers, 7 commitment, 8 hash
+dh2       0 size, commitment and keys, 1 list, 2 tags or queries, 3 pool and traps, 4 answers for the other's traps, 5 answers or
+          bitmap, 6 names, 7 and 8 comparison; the first of two is the first owner's
 helper    0 size, 1 commitment, 2 hash; to the helper: 0 size, 1 list; from it: 0 size, 1 rows
 """
 
@@ -20,7 +21,7 @@ from mpc_protocols.psu import dh2, helper
 from mpc_protocols.psu.functionality import AlignmentSpec
 from mpc_protocols.psu.ristretto import Ristretto255
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.psu.owners import CONTEXT, PATIENCE_S, falsified, ids, owner, run, small_residues, spec_of
+from tests.mpc_protocols.psu.owners import CONTEXT, PATIENCE_S, TRAPS, falsified, ids, owner, run, small_residues, spec_of
 
 X, Y = ids(range(8)), ids(range(4, 14))
 IDENTITY, NON_CANONICAL, NEGATIVE = bytes(32), b"\xff" * 32, b"\x01" + bytes(31)
@@ -36,8 +37,13 @@ def doubled(width: int = 32) -> Callable[[bytes], bytes]:
     return lambda payload: payload[:width] * 2 + payload[2 * width:]
 
 
+def placed(raw: bytes, at: int) -> Callable[[bytes], bytes]:
+    """Puts bytes into a message."""
+    return lambda payload: payload[:at] + raw + payload[at + len(raw):]
+
+
 def shorter(payload: bytes) -> bytes:
-    return payload[:-32]
+    return payload[:-1] if len(payload) < 32 else payload[:-32]
 
 
 def longer(payload: bytes) -> bytes:
@@ -108,59 +114,77 @@ def test_florist_in_the_papers_group() -> None:
               m1=lambda payload, raw=raw: raw + payload[width:])  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("spec", [DH2, PROOFS], ids=["semi-honest", "proofs"])
+@pytest.mark.parametrize("raw", [IDENTITY, NON_CANONICAL, NEGATIVE], ids=["identity", "non-canonical", "negative"])
+@pytest.mark.parametrize("spoiler", [0, 1])
+def test_dh2_elements(raw: bytes, spoiler: int) -> None:
+    """Lists are committed to, so a spoilt one is told from its commitment first; answers for traps are proven. A spoilt query may
+    be one for a trap."""
+    fails(DH2, spoiler, "sent a list other than it had committed to", m1=element(raw))
+    fails(DH2, spoiler, f"sent public keys {INVALID}", m0=placed(raw, 40))
+    fails(DH2, spoiler, "traps with a proof that does not hold", m4=element(raw))
+    fails(DH2, spoiler, f"sent names {INVALID}", m6=element(raw, 1))
+    fails(DH2, spoiler, f"sent an element to compare by {INVALID}", m7=element(raw))
+    if spoiler == 0:
+        fails(DH2, 0, f"sent answers {INVALID}", m5=element(raw, 7))
+        fails(PROOFS, 0, "sent answers whose proof does not hold", m5=element(raw, 7))
+    else:
+        fails(DH2, 1, f"sent queries {INVALID}|sent queries that leave out traps", m2=element(raw))
+
+
 @pytest.mark.parametrize("raw", [IDENTITY, NON_CANONICAL], ids=["identity", "non-canonical"])
 @pytest.mark.parametrize("spoiler", [0, 1])
-def test_dh2_elements(spec: AlignmentSpec, raw: bytes, spoiler: int) -> None:
-    """Lists are committed to, so a spoilt one is told from its commitment first; proofs are checked before elements."""
-    fails(spec, spoiler, "other than it had committed to", m1=element(raw))
-    for message in (4, 5, 6):
-        words = "proof does not hold" if spec is PROOFS and message != 5 else INVALID
-        fails(spec, spoiler, words, **{f"m{message}": element(raw, 1)})
-
-
-@pytest.mark.parametrize("raw", [IDENTITY, NON_CANONICAL], ids=["identity", "non-canonical"])
-def test_dh2_committed_elements(raw: bytes) -> None:
-    """A party that commits to an invalid list, or one with duplicates, or to tags with duplicates."""
+def test_dh2_committed_elements(raw: bytes, spoiler: int) -> None:
+    """A party that commits to an invalid list, or to one with duplicates."""
     class Invalid(dh2.Owner):
-        def __init__(self, *arguments: Any) -> None:
-            super().__init__(*arguments)
+        def __init__(self, *arguments: Any, **named: Any) -> None:
+            super().__init__(*arguments, **named)
             self.own_list[0] = list(raw)
 
     class Doubled(dh2.Owner):
-        def __init__(self, *arguments: Any) -> None:
-            super().__init__(*arguments)
+        def __init__(self, *arguments: Any, **named: Any) -> None:
+            super().__init__(*arguments, **named)
             self.own_list[0] = self.own_list[1]
 
-    class DoubledTags(dh2.Owner):
-        def tags_to_send(self, tags: Any) -> Any:
-            return tags[[0, 0, *range(2, len(tags))]]
-
-    for kind, words in ((Invalid, f"sent a list {INVALID}"), (Doubled, "sent a list with duplicates"),
-                        (DoubledTags, "sent tags with duplicates")):
+    for kind, words in ((Invalid, f"sent a list {INVALID}"), (Doubled, "sent a list with duplicates")):
+        bodies: list[Any] = [X, Y]
+        bodies[spoiler] = lambda wire, kind=kind: kind(wire, (X, Y)[spoiler], DH2, CONTEXT, Ristretto255(), traps=TRAPS).run()
         with pytest.raises(ProtocolAborted, match=words):
-            run(DH2, X, lambda wire, kind=kind: kind(wire, Y, DH2, CONTEXT, Ristretto255()).run())  # type: ignore[misc]
+            run(DH2, *bodies)
 
 
 @pytest.mark.parametrize("spoiler", [0, 1])
-def test_dh2_lists(spoiler: int) -> None:
-    fails(DH2, spoiler, "queries with duplicates", m5=doubled())
-    fails(DH2, spoiler, "tags other than it had committed to", m3=doubled(16))
-    fails(DH2, spoiler, "other than it had committed to", m0=flipped)
-    fails(DH2, spoiler, "tags other than it had committed to", m2=flipped)
-    fails(DH2, spoiler, "tags that its answers contradict", m4=doubled())
-    fails(DH2, spoiler, "opened another hash", m7=flipped)
-    fails(DH2, spoiler, "opened another hash", m8=flipped)
+def test_dh2_messages(spoiler: int) -> None:
+    """Every other check of a message."""
+    others = Ristretto255().hash_many([b"other %d" % i for i in range(30)], bytes(32)).tobytes()
+    fails(DH2, spoiler, "sent a list other than it had committed to", m0=placed(bytes(1), 8))
+    fails(DH2, spoiler, "could not show the pool and the traps", m3=flipped)
+    fails(DH2, spoiler, "could not show the pool and the traps", m3=doubled(4))
+    fails(DH2, spoiler, "could not show the pool and the traps", m3=placed(b"\xff" * 4, 0))
+    fails(DH2, spoiler, "could not show the pool and the traps", m3=placed(bytes(32), 4 * TRAPS))
+    fails(DH2, spoiler, "traps with a proof that does not hold", m4=element(others[:32], 1))
+    places = 2 * 32 * TRAPS + (128 if spoiler == 0 else 64)
+    fails(DH2, spoiler, "places that repeat or lie outside", m4=lambda p: p[:places] + p[places:places + 4] * 2 + p[places + 8:])
+    fails(DH2, spoiler, "places that repeat or lie outside", m4=placed(b"\xff" * 4, places))
+    fails(DH2, spoiler, "sent names that repeat", m6=doubled())
+    fails(DH2, spoiler, "did not arrive at the same union", m6=element(others[:32]))
+    fails(DH2, spoiler, "did not arrive at the same union", m7=element(others[:32]))
+    fails(DH2, spoiler, "did not arrive at the same union", m8=flipped)
+    if spoiler == 0:
+        fails(DH2, 0, "sent tags with duplicates", m2=doubled(16))
+        fails(DH2, 0, "sent tags that leave out traps", m2=lambda p: others[:len(p)])
+        fails(DH2, 0, "traps with a proof that does not hold", m4=placed(others[:32], 32 * TRAPS + 64))
+        fails(PROOFS, 0, "sent answers whose proof does not hold", m5=flipped)
+        fails(PROOFS, 0, "sent answers whose proof does not hold", m5=element(others[:32]))
+    else:
+        fails(DH2, 1, "sent queries with duplicates", m2=doubled())
+        fails(DH2, 1, "sent queries that leave out traps", m2=lambda p: others[:len(p)])
+        for blind in (bytes(32), b"\xff" * 32, b"\1" + bytes(31)):
+            fails(DH2, 1, "sent queries that leave out traps", m4=placed(blind, 32 * TRAPS + 64))
+        fails(DH2, 1, "claimed more common records than there can be", m5=lambda p: b"\xff" * len(p))
+        fails(DH2, 1, "claimed more common records than there can be", m5=lambda p: p[:-1] + bytes([p[-1] | 1]))
     for message in range(9):
         fails(DH2, spoiler, "bytes where", **{f"m{message}": shorter})
         fails(DH2, spoiler, "bytes where", **{f"m{message}": longer})
-
-
-def test_proofs_and_keys() -> None:
-    fails(PROOFS, 0, "proof does not hold", m4=flipped)
-    fails(PROOFS, 1, "proof does not hold", m6=flipped)
-    for raw in (IDENTITY, NON_CANONICAL):
-        fails(PROOFS, 0, "public keys of which", m0=lambda payload, raw=raw: payload[:-32] + raw)  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("spec", [FLORIST, DH2, HELPER], ids=["florist", "dh2", "helper"])
@@ -205,6 +229,6 @@ def test_a_peer_that_leaves(method: str) -> None:
     def leave(payload: bytes) -> bytes:
         raise Left
 
-    for message in range(3 if method == "helper" else 6):
+    for message in range({"florist": 6, "dh2": 9, "helper": 3}[method]):
         with pytest.raises(Left):
             run(spec, falsified(owner(spec, X), 1, **{f"m{message}": leave}), Y)

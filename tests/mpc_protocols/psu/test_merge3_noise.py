@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import BudgetRefused, DataRefused
+from mpc_protocols.psu import dh2_cost
 from mpc_protocols.psu.align import align
 from mpc_protocols.psu.dummies import (
     PRIVATE,
@@ -157,4 +158,9 @@ def test_forecast_is_what_happens() -> None:
     for method in ("dh2", "florist", "helper", "row-order"):
         found = forecast(spec_of(method), two, [100, 100], 150)
         assert found.rounds > 0 and all(found.sent[i] > 0 for i in (0, 1))
-    assert forecast(spec_of("dh2"), two, [100, 100], 150).exponentiations == {0: 550, 1: 550}
+    n, pool = list_lengths(noisy, [100, 100])[0], 2 * overlap_noise(noisy).c
+    for spec, due in ((spec_of("dh2"), dh2_cost.cost(100, 100, 150)),
+                      (spec_of("dh2+proofs"), dh2_cost.cost(100, 100, 150, proofs=True)),
+                      (spec_of("dh2", **NOISY), dh2_cost.cost(n, n, 150, pool=pool))):
+        told = forecast(spec, two, [100, 100], 150)
+        assert told.exponentiations == dict(enumerate(due.powers[:2])) and [told.sent[i] for i in (0, 1)] == due.sent[:2]

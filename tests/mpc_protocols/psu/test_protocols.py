@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,9 +11,9 @@ from hypothesis import strategies as st
 
 from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.psu import dh2, exchange, florist, helper
+from mpc_protocols.psu import cost, dh2, dh2_cost, dh2_traps, exchange, florist, helper
 from mpc_protocols.psu.align import align
-from mpc_protocols.psu.cost import Cost
+from mpc_protocols.psu.dummies import assemble, overlap_noise
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member, ideal_align, resolve
 from mpc_protocols.psu.normalise import IdentifierPolicy, Identifiers
 from mpc_protocols.psu.ristretto import Ristretto255
@@ -22,6 +24,7 @@ from tests.mpc_protocols.psu.owners import (
     NORTH,
     PATIENCE_S,
     SOUTH,
+    TRAPS,
     Ledger,
     assert_ideal,
     ids,
@@ -69,10 +72,12 @@ def test_the_papers_group(method: str, sizes: tuple[int, int, int]) -> None:
     assert_ideal(lists, run(spec, *lists, group=small_residues).results, ideal_align(lists, spec))
 
 
-def cost_of(method: str, n: int, m: int, u: int, width: int) -> Cost:
+def cost_of(method: str, n: int, m: int, u: int, width: int) -> cost.Cost:
     if method == "helper":
         return helper.cost(n, m)
-    return florist.cost(n, m, u, width) if method == "florist" else dh2.cost(n, m, u, proofs="+" in method, element_bytes=width)
+    if method == "florist":
+        return florist.cost(n, m, u, width)
+    return dh2_cost.cost(n, m, u, proofs="+" in method, traps=TRAPS, element_bytes=width)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -80,28 +85,54 @@ def cost_of(method: str, n: int, m: int, u: int, width: int) -> Cost:
 @pytest.mark.parametrize("block", [4, 1 << 15])
 def test_cost_is_exact(method: str, sizes: tuple[int, int, int], block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exponentiations, bytes, messages and rounds, also when lists take many blocks."""
-    for module in (exchange, dh2, helper):
+    for module in (exchange, helper, cost):
         monkeypatch.setattr(module, "BLOCK", block)
-    monkeypatch.setattr("mpc_protocols.psu.cost.BLOCK", block)
     n, m, common = sizes
     done = run(spec_of(method), *sets(*sizes))
-    cost = cost_of(method, n, m, n + m - common, 32)
-    assert [r.operations.powers for r in done.results] == cost.powers[:2]
-    assert [t.bytes_sent for t in done.traffic] == cost.sent
-    assert [t.messages_sent for t in done.traffic] == cost.messages
-    assert [t.rounds for t in done.traffic] == cost.clocks
-    if method == "dh2":
-        assert cost.powers[:2] == [m + 3 * (n + m - common), n + 3 * (n + m - common)]  # psu.md 1.2
+    due = cost_of(method, n, m, n + m - common, 32)
+    for counter in ("powers", "generated", "hashes"):
+        assert [getattr(r.operations, counter) for r in done.results] == getattr(due, counter)[:2], counter
+    assert [t.bytes_sent for t in done.traffic] == due.sent
+    assert [t.messages_sent for t in done.traffic] == due.messages
+    assert [t.rounds for t in done.traffic] == due.clocks
 
 
 def test_promised_sizes_at_a_hundred_thousand() -> None:
-    """psu.md 0 and 1: 11 n and 13 n exponentiations, 224 n and 352 n bytes when half is common."""
+    """When half is common: 12 n and 13 n exponentiations, 208 n and 352 n bytes; what dh2's traps cost on top does not grow."""
     n, u = 100_000, 150_000
-    assert sum(dh2.cost(n, n, u).powers) == 11 * n and sum(florist.cost(n, n, u).powers) == 13 * n
-    assert dh2.cost(n, n, u).bytes == 224 * n + 2 * (8 + 5 * 32)
-    assert florist.cost(n, n, u).bytes == 352 * n + 24
-    assert sum(dh2.cost(n, n, u, proofs=True).powers) == pytest.approx(20 * n, rel=1e-3)
+    assert sum(florist.cost(n, n, u).powers) == 13 * n and florist.cost(n, n, u).bytes == 352 * n + 24
+    traps, whole = dh2_cost.cost(0, 0, 0), dh2_cost.cost(n, n, u)
+    assert [a - b for a, b in zip(whole.powers, traps.powers, strict=True)] == [6 * n, 6 * n, 0]
+    assert [a - b for a, b in zip(whole.generated, traps.generated, strict=True)] == [n // 2, n // 2, 0]
+    assert [a - b for a, b in zip(whole.hashes, traps.hashes, strict=True)] == [2 * n, 2 * n, 0]
+    assert whole.bytes - traps.bytes == 208 * n + n // 8
+    assert whole.bytes < 21.2e6 and max(traps.powers) < 19 * dh2_traps.TRAPS
+    assert whole.rounds == 10
+    proven = dh2_cost.cost(n, n, u, proofs=True)
+    assert [a - b for a, b in zip(proven.powers, whole.powers, strict=True)] == [n + 3 * 4, 2 * n + 4 * 4, 0]
     assert helper.cost(n, n).bytes < 41 * n
+
+
+@pytest.mark.parametrize("method", ["dh2", "dh2+proofs"])
+@pytest.mark.parametrize("block", [5, 1 << 15])
+def test_cost_is_exact_with_pools(method: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (exchange, helper, cost):
+        monkeypatch.setattr(module, "BLOCK", block)
+    spec = spec_of(method, adjacency="add-remove", size_epsilon=Fraction(2), size_delta=Fraction(1, 1000), pad_to=(9, 14))
+    lists: dict[int, list[bytes]] = {}
+
+    def body(wire: Wire) -> Alignment:
+        lists[wire.me] = assemble(sets(8, 12, 5)[wire.me], spec, CONTEXT.salt(spec, wire.session_id), wire.me, "x").entries
+        return dh2.align(wire, lists[wire.me], spec, CONTEXT, Ristretto255(), traps=TRAPS)
+
+    done = run(spec, body, body)
+    due = dh2_cost.cost(len(lists[0]), len(lists[1]), len(set(lists[0] + lists[1])), proofs="+" in method,
+                        pool=2 * overlap_noise(spec).c, traps=TRAPS)
+    assert [r.operations.powers for r in done.results] == due.powers[:2]
+    assert [r.operations.hashes for r in done.results] == due.hashes[:2]
+    assert [(t.bytes_sent, t.messages_sent, t.rounds) for t in done.traffic] == list(zip(due.sent, due.messages, due.clocks,
+                                                                                         strict=True))
+    assert done.results[0].n_rows == len(set(lists[0] + lists[1]))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -135,7 +166,7 @@ def test_bound_to_study_identities_session_and_parameters() -> None:
     assert len(salts) == 7
     other = Context(bytes(32), (NORTH, SOUTH), EAST)
     with pytest.raises(ProtocolAborted, match="other than it had committed to"):
-        run(spec, ids(range(3)), lambda wire: dh2.align(wire, ids(range(3)), spec, other, Ristretto255()))
+        run(spec, ids(range(3)), lambda wire: dh2.align(wire, ids(range(3)), spec, other, Ristretto255(), traps=TRAPS))
 
 
 def entry(identifiers: Identifiers, spec: AlignmentSpec, ledger: Ledger | None = None) -> object:

@@ -12,17 +12,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.psu import dh2, florist
+from mpc_protocols.psu.dh2_matching import Matching
 from mpc_protocols.psu.group import Elements
-from mpc_protocols.psu.hashing import NAME_BYTES, row_names
+from mpc_protocols.psu.hashing import NAME_BYTES
 from mpc_protocols.psu.randomness import Entropy, permutation, system
 from mpc_protocols.psu.ristretto import Ristretto255
-from tests.mpc_protocols.psu.owners import CONTEXT, Run, ids, run, spec_of
+from mpc_protocols.wire import Wire
+from tests.mpc_protocols.psu.owners import CONTEXT, TRAPS, Run, ids, run, spec_of
 
 X, Y = ids(range(120)), ids(range(60, 200))
 N, M, U = len(X), len(Y), 200
@@ -179,67 +182,135 @@ def test_florist_orders() -> None:
             assert_no_order(one[np.argsort(two)])
 
 
-# dh2. Received: size and commitment, list, commitment, tags, ordered answers, queries, answers, commitment, hash.
+# dh2. Received by the answering owner: size, commitment, keys; list; queries; pool and traps; answers for its traps; a bitmap;
+# names; comparison. By the asking owner: tags instead of queries, and answers instead of the bitmap.
 
-DH2 = [("size", 0), ("list", 32), ("commitment", 0), ("tags", NAME_BYTES), ("ordered", 32), ("queries", 32), ("answers", 32),
-       ("commitment", 0), ("hash", 0)]
-
-
-def dh2_run() -> Run:
-    spec = spec_of("dh2")
-    return run(spec, *[lambda wire, e=e, s=s: dh2.align(wire, e, spec, CONTEXT, Ristretto255(), seeded(s))  # type: ignore[misc]
-                       for s, e in ((1, X), (2, Y))])
+ANSWERING = [("keys", 0), ("list", 32), ("queries", 32), ("shown", 0), ("traps", 0), ("bitmap", 0), ("names", 32),
+             ("compared", 0), ("hash", 0)]
+ASKING = [("keys", 0), ("list", 32), ("tags", NAME_BYTES), ("shown", 0), ("traps", 0), ("answers", 32), ("names", 32),
+          ("compared", 0), ("hash", 0)]
 
 
-def tag_of(group: Ristretto255, sid: bytes, rows: Elements, key: int) -> NDArray[np.uint8]:
-    return row_names(sid, dh2.TAG, group.power(rows, key)).view(np.uint8).reshape(-1, NAME_BYTES)
+class Watched(dh2.Owner):
+    """Remembers its matching step; what it holds is the simulated party's own side of the view."""
+
+    step: Matching
+
+    def matching(self) -> Matching:
+        self.step = super().matching()
+        return self.step
 
 
-def simulated_dh2(group: Ristretto255, sid: bytes, key: int, mine: int, theirs: int, u: int) -> View:
-    """From the own first key, both sizes and u: everything is random but k tags at random positions of the other's list."""
+def dh2_run() -> tuple[Run, list[Watched]]:
+    spec, owners = spec_of("dh2"), {}
+
+    def body(wire: Wire) -> None:
+        owners[wire.me] = Watched(wire, (X, Y)[wire.me], spec, CONTEXT, Ristretto255(), traps=TRAPS)
+        owners[wire.me].run()
+
+    return run(spec, body, body), [owners[0], owners[1]]
+
+
+@dataclass
+class Dh2View(View):
+    """With the positions of the other's traps in its list, the elements that answer for own traps, and where common records
+    stand in the other's list and among the entries of O, both without traps."""
+
+    traps: NDArray[np.int64]
+    answered: Elements
+    common: NDArray[np.int64]
+    tests: NDArray[np.int64]
+
+
+def seen(done: Run, own: Watched, side: int) -> Dh2View:
+    """The real view."""
+    view = received(done, side, (ANSWERING, ASKING)[side])
+    answered = [f.payload for f in done.frames if f.receiver == side][4]
+    if side == 0:
+        bits = np.unpackbits(np.frombuffer([f.payload for f in done.frames if f.receiver == 0][5], np.uint8))
+        tests = np.flatnonzero(bits)
+    else:  # own tags among the other's, from the answers
+        step: Any = own.step
+        asked = np.flatnonzero(~np.isin(step.tests, step.their_traps))
+        raised = own.group.power_each(view.lists["answers"], own.group.inverses([step.blinds[i] for i in asked]))
+        found = step.entries(step.points[step.tests[asked]], raised)
+        tests = np.flatnonzero(np.isin(step.their_entries, found))
+    return Dh2View(view.lists, own.step.their_traps, np.frombuffer(answered, np.uint8)[:32 * TRAPS].reshape(-1, 32),
+                   np.flatnonzero(own.common), tests)
+
+
+def simulated_dh2(group: Ristretto255, side: int, mine: int, theirs: int, u: int) -> Dh2View:
+    """From both sizes and u alone: everything is random, but that k tests and k positions of the other's list are common."""
     k = mine + theirs - u
-    listed = elements(group, theirs)
-    matching = tag_of(group, sid, listed, key)[permutation(theirs)[:k]]
-    others = np.frombuffer(system(NAME_BYTES * (mine - k)), np.uint8).reshape(-1, NAME_BYTES)
-    return View({"list": listed, "tags": np.concatenate([matching, others])[permutation(mine)], "ordered": elements(group, mine),
-                 "queries": elements(group, u - theirs), "answers": elements(group, u - mine)})
+    lists = {"list": elements(group, theirs + TRAPS)}
+    if side == 0:
+        lists["queries"] = elements(group, mine + TRAPS)
+    else:
+        lists |= {"tags": np.frombuffer(system(NAME_BYTES * (mine + TRAPS)), np.uint8).reshape(-1, NAME_BYTES),
+                  "answers": elements(group, theirs)}
+    lists["names"] = elements(group, mine)
+    tests = theirs if side == 0 else mine
+    return Dh2View(lists, permutation(theirs + TRAPS)[:TRAPS], elements(group, TRAPS), np.sort(permutation(theirs)[:k]),
+                   np.sort(permutation(tests)[:k]))
 
 
-@pytest.mark.parametrize("receiver", [0, 1])
-def test_dh2_views(receiver: int) -> None:
-    done, group = dh2_run(), Ristretto255()
-    sid = CONTEXT.salt(spec_of("dh2"), done.session_id)
-    mine, theirs = (N, M) if receiver == 0 else (M, N)
-    first, second = group.random_exponents(2, seeded(1 + receiver))
-    real, simulated = received(done, receiver, DH2), simulated_dh2(group, sid, first, mine, theirs, U)
+def assert_uniform_subset(at: NDArray[np.int64], count: int) -> None:
+    """Wilcoxon's rank sum of a subset of 0 .. count - 1."""
+    k = len(at)
+    assert abs(at.sum() - k * (count - 1) / 2) < SIGMAS * np.sqrt(k * (count - k) * (count + 1) / 12)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_dh2_views(side: int) -> None:
+    (done, owners), group = dh2_run(), Ristretto255()
+    mine, theirs = (N, M) if side == 0 else (M, N)
+    own = owners[side]
+    real, simulated = seen(done, own, side), simulated_dh2(group, side, mine, theirs, U)
     assert shapes(real) == shapes(simulated)
     for view in (real, simulated):
         assert_uniform(view)
-        tags = tag_of(group, sid, view.lists["list"], first)
-        assert common(tags, view.lists["tags"]) == K
-        seen = {tag.tobytes() for tag in view.lists["tags"]}
-        at = np.flatnonzero([tag.tobytes() in seen for tag in tags])
-        # matching positions are a uniform subset: Wilcoxon's rank sum
-        assert abs(at.sum() - K * (theirs - 1) / 2) < SIGMAS * np.sqrt(K * (theirs - K) * (theirs + 1) / 12)
-        # under the own keys nothing else meets: answers, queries and lists are unrelated
-        raised = {name: group.power(view.lists[name], second) for name in ("list", "ordered", "queries", "answers")}
-        assert all(common(a, b) == 0 for a, b in itertools.combinations([*raised.values(), *(view.lists[n] for n in raised)], 2))
+        assert len(view.common) == len(view.tests) == K
+        assert_uniform_subset(view.common, theirs)
+        assert_uniform_subset(view.tests, theirs if side == 0 else mine)
+        assert_uniform_subset(view.traps, theirs + TRAPS)
+        # points of the tags, and what came, under the own keys in any combination: nothing meets
+        points = own.step.hashed(group.power(view.lists["list"], own.list_key))
+        came = [rows for name, rows in view.lists.items() if rows.shape[1] == 32] + [view.answered, points]
+        exponents = [1, *own.exponents, *group.inverses(own.exponents)]
+        raised = [np.concatenate([group.power(rows, exponent) for exponent in exponents]) for rows in came]
+        assert all(common(a, b) == 0 for a, b in itertools.combinations(raised, 2))
 
 
 def test_dh2_orders() -> None:
-    """With both parties' keys: list and tags are in no order of the file nor of each other; queries in none of the list."""
-    done, group = dh2_run(), Ristretto255()
+    """With both parties' keys: list, tags, queries and positions of traps are in no order of the file, nor of each other."""
+    (done, owners), group = dh2_run(), Ristretto255()
     sid = CONTEXT.salt(spec_of("dh2"), done.session_id)
-    coins = [seeded(1), seeded(2)]
-    keys = [group.random_exponents(2, c) for c in coins]
-    for receiver, entries in ((1, X), (0, Y)):
-        view = received(done, receiver, DH2)
-        own = keys[1 - receiver]
-        listed = places(group.power(group.hash_many(entries, sid), own[0]), view.lists["list"])
+    views = received(done, 0, ANSWERING), received(done, 1, ASKING)
+    for side, entries in ((0, X), (1, Y)):
+        own, step = owners[side], owners[side].step
+        listed = places(group.power(group.hash_many(entries, sid), own.list_key), views[1 - side].lists["list"])
         assert_no_order(listed)
-        other = received(done, 1 - receiver, DH2).lists["list"]
-        tags = places(tag_of(group, sid, other, own[0]), view.lists["tags"])
-        assert_no_order(tags)
+        # the other's list as tested, position by position, found again in what was sent
+        if side == 0:
+            tested: Any = step
+            tags = tested.entries(step.points, group.power(step.points, tested.kappa)).view(np.uint8).reshape(-1, NAME_BYTES)
+            sent = places(tags, views[1].lists["tags"])
+        else:
+            asked: Any = step
+            place = np.argsort(step.tests)
+            sent = places(group.power_each(step.points, [asked.blinds[i] for i in place]), views[0].lists["queries"])
+        assert_no_order(sent)
+        owned = places(group.power(group.hash_many((Y, X)[side], sid), owners[1 - side].list_key), views[side].lists["list"])
+        assert_no_order(sent[owned])
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_dh2_names_are_what_they_should_be(side: int) -> None:
+    """With the other's key as well: powers of the points exactly where records are common. So the test above can fail."""
+    (done, owners), group = dh2_run(), Ristretto255()
+    real, own, other = seen(done, owners[side], side), owners[side], owners[1 - side]
+    due = group.power(own.points, other.name_key)
+    assert common(due, real.lists["names"]) == common(due[real.common], real.lists["names"]) == K
 
 
 def statistic_detects(break_it: Callable[[NDArray[np.uint8]], NDArray[np.uint8]]) -> bool:
