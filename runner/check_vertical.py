@@ -34,7 +34,7 @@ def alignment(study: Study) -> Iterator[Finding]:
     own = study.alignment
     assert own is not None
     by = f" on {', '.join(own.id)}" if own.id else ""
-    way = "in the clear" if study.backend == "ideal" else WAYS[via_of(study)]
+    way = "in the clear" if study.backend == "ideal" else WAYS[via_of(study)] + ", with proofs" * (own.security == "proofs")
     yield fine(f"alignment: records are joined{by} {way}; population: {POPULATIONS[own.population]}")
     if own.method == "psu" and study.privacy.adjacency == "add-remove":
         from mpc_protocols.psu.dummies import centre

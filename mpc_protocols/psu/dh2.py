@@ -1,8 +1,9 @@
 """dh2: private set union of two owners, symmetric, each building the union itself, with deviations that are noticed.
 
-The two-party default (`psu.md` 1.2 and 4). Owner A (side 0) holds X and secret exponents a1, alpha, kappa, owner B (side 1) holds
-Y and b1, beta, all fresh. H, Hg, H' are independent hashes to the group, N a hash. The tag of a record is H(x)^{a1 b1}, its point
-T = Hg(tag), the name of a common record N(T^{alpha beta}).
+The two-party default (issue 4), in place of `psu.md` 1.2, where the name of x is a power of H(x): an owner that entered H(y)^c
+could take c out again and find y in the union, unnoticed. Here owner A (side 0) holds X and secret exponents a1, alpha, kappa,
+owner B (side 1) holds Y and b1, beta, all fresh. H and Hg are independent hashes to the group, N is a hash. The tag of a record
+is H(x)^{a1 b1}, its point T = Hg(tag), the name of a common record N(T^{alpha beta}).
 
     0  sizes, commitments to the lists, g^{a1}, g^alpha, g^kappa; g^{b1}, g^beta
     1  P = H(X)^{a1}, shuffled; Q = H(Y)^{b1}, shuffled; each with t traps in it (`dh2_traps`)

@@ -198,7 +198,7 @@ class Asking(Matching):
     def exchange_tests(self) -> None:
         group, exchange = self.group, self.exchange
         self.blinds = group.random_exponents(len(self.points), self.entropy)
-        self.queries = group.rows(len(self.points) if self.proven else 0)
+        self.queries = group.rows(len(self.points) if self.proven else 0)  # proofs are about them
         self.their_entries: Names = np.empty(len(self.lists.own), f"S{NAME_BYTES}")
 
         def query(part: slice) -> bytes:

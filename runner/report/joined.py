@@ -37,8 +37,11 @@ def joined(facts: Mapping[str, Any]) -> Joined | None:
         return None
     owners = tuple((owner["name"], tuple(owner["columns"])) for owner in alignment["owners"])
     noisy = facts["privacy"]["adjacency"] == "add-remove"
-    return Joined(_whose(alignment), _about(alignment, len(owners)), _size(alignment), _way(alignment), _TRUST[alignment["via"]],
-                  owners, tuple(_learned(facts, alignment, noisy)), noisy, _note(alignment, noisy))
+    trust = _TRUST[alignment["via"]]
+    if alignment["via"] == "dh2" and _settings(facts).get("security") == "proofs":
+        trust += " The answers that the matching rests on were proven to be right."
+    return Joined(_whose(alignment), _about(alignment, len(owners)), _size(alignment), _way(alignment), trust, owners,
+                  tuple(_learned(facts, alignment, noisy)), noisy, _note(alignment, noisy))
 
 
 def _whose(alignment: Mapping[str, Any]) -> str:
@@ -89,7 +92,8 @@ _TRUST = {
               "owner’s list.",
     "dh2": "This rests on the hardness of Diffie-Hellman problems, with hash functions taken as random. An owner that departs "
            "from the protocol to learn which of its records the other holds is noticed, and the run stops, except with a chance "
-           "below one in a thousand or if it guesses which they are; that is argued, not formally proven.",
+           "below one in a thousand or if it guesses which they are; that is argued, not formally proven. It could still choose "
+           "what to enter, which the sizes then tell it, or enter wrong data.",
     "florist": "This rests on both owners following the protocol, on the decisional Diffie-Hellman assumption, and on a hash "
                "function taken as random. An owner that departs from it can learn which of its records the other holds, "
                "without being noticed.",
@@ -101,7 +105,7 @@ _TRUST = {
 def _learned(facts: Mapping[str, Any], alignment: Mapping[str, Any], noisy: bool) -> list[tuple[str, str, str, float, float]]:
     owners = {owner["name"] for owner in alignment["owners"]}
     computing = {party["name"] for party in facts["parties"] if party["role"] == "compute"}
-    padded = bool(((facts.get("public_study") or {}).get("alignment") or {}).get("pad_to"))
+    padded = bool(_settings(facts).get("pad_to"))
     found = []
     for view in alignment["views"]:
         name = view["name"]
@@ -109,6 +113,11 @@ def _learned(facts: Mapping[str, Any], alignment: Mapping[str, Any], noisy: bool
         found.append((name, ", ".join(filter(None, ("owner" * (name in owners), "computes" * (name in computing)))), heard,
                       float(view["epsilon"]), float(view["delta"])))
     return found
+
+
+def _settings(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The study's [alignment]."""
+    return (facts.get("public_study") or {}).get("alignment") or {}
 
 
 def told(via: str, owner: bool, owners: int, noisy: bool, padded: bool = False) -> str:

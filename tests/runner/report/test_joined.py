@@ -78,6 +78,13 @@ def test_padded_lists_tell_no_length() -> None:
     assert heard == {"how many different records the owners hold together, with noise"}
 
 
+def test_proofs_are_mentioned() -> None:
+    facts = facts_of("dh2")
+    plain = joined(facts).trust  # type: ignore[union-attr]
+    facts["public_study"] = {"alignment": {"security": "proofs"}}
+    assert joined(facts).trust.startswith(plain) and "proven to be right" in joined(facts).trust  # type: ignore[union-attr]
+
+
 def test_a_table_of_noise_is_called_one() -> None:
     """Nobody in common is no error, for an error would tell it; what is released tells it with noise."""
     def said(total: float, **alignment: str) -> str:
