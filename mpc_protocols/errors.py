@@ -1,7 +1,8 @@
 """Failures a user can meet, each with the exit code of the command line's contract (DESIGN section 8).
 
-The text of a failure is one sentence: what happened, where, what to do. It may be shown to the user, written to the log
-and sent to the other parties: it must never hold a private value (a record, a count, a share).
+The text of a failure is one sentence: what happened, where, what to do. A party in it is called "Party north" at the beginning,
+"party north" elsewhere, in a list by its name alone. It may be shown to the user, written to the log and sent to the other
+parties: it must never hold a private value (a record, a count, a share).
 """
 
 from __future__ import annotations

@@ -65,9 +65,9 @@ class IdealOracle(MarginalOracle):
         fresh = self._state.to_share(step)
         for clique, cells in zip(fresh, self._counts(fresh) if fresh else [], strict=True):
             if cells.shape != (self.setting.cells(clique),) or cells.min() < 0:
-                raise DataRefused(f"the counts of {clique} are not {self.setting.cells(clique)} non-negative numbers")
+                raise DataRefused(f"The counts of {clique} are not {self.setting.cells(clique)} non-negative numbers")
             if int(cells.sum()) > self.setting.row_cap:
-                raise DataRefused(f"the data has more than the declared {self.setting.row_cap} rows; raise max_rows in the study")
+                raise DataRefused(f"The data has more than the declared {self.setting.row_cap} rows; raise max_rows in the study")
             self._shared[clique] = cells.astype(np.int64, copy=False)
         return self._state.prepare(step)
 

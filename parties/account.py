@@ -80,9 +80,9 @@ class Reservation:
 
     def __post_init__(self) -> None:
         if min(self.rho, self.beta, self.size_rho, self.size_delta) < 0:
-            raise StudyInvalid("a reservation needs rho, beta and what its sizes reveal of at least 0.")
+            raise StudyInvalid("A reservation needs rho, beta and what its sizes reveal of at least 0.")
         if (self.size_rho or self.size_delta) and not self.aligns:
-            raise StudyInvalid("a reservation for the sizes of an alignment must say that its run aligns.")
+            raise StudyInvalid("A reservation for the sizes of an alignment must say that its run aligns.")
 
 
 @dataclass(frozen=True)
@@ -160,14 +160,14 @@ def check_cap(path: Path, asked: Reservation, cap: Cap, others: Sequence[Entry])
     beta = sum((entry.spent_beta for entry in others), asked.beta)
     left = Fraction(cap.delta) - sum((entry.spent_size_delta for entry in others), asked.size_delta)
     if left <= 0:
-        raise BudgetRefused(f"the sizes that the alignments of dataset {asked.dataset} announce have together a delta of "
+        raise BudgetRefused(f"The sizes that the alignments of dataset {asked.dataset} announce have together a delta of "
                             f"{cap.delta - float(left):.3g}, and cap_delta = {cap.delta:.6g}; raise cap_delta, or ask for a "
                             "smaller size_delta.")
     if rho > rho_of(cap.epsilon, left):
         raise BudgetRefused(
-            f"dataset {asked.dataset} has spent epsilon {spent_epsilon(others, cap.delta):.6g}, this run would make it "
+            f"Dataset {asked.dataset} has spent epsilon {spent_epsilon(others, cap.delta):.6g}, this run would make it "
             f"{spent_epsilon(others, cap.delta, asked.rho + asked.size_rho, asked.size_delta):.6g}, and the cap is "
             f"{cap.epsilon:.6g} (at delta {cap.delta:.6g}; ledger {path}); ask for a smaller epsilon or raise cap_epsilon.")
     if beta > Fraction(cap.delta) / 100:
-        raise BudgetRefused(f"the samplers of dataset {asked.dataset}'s runs are together {float(beta):.2g} from their exact "
+        raise BudgetRefused(f"The samplers of dataset {asked.dataset}'s runs are together {float(beta):.2g} from their exact "
                             f"laws, more than a hundredth of cap_delta = {cap.delta:.6g}; raise cap_delta.")

@@ -91,14 +91,14 @@ def sign(ca: Credential, csr: bytes, name: str, days: int = KEPT_DAYS) -> bytes:
         asked = x509.load_pem_x509_csr(csr)
         public = asked.public_key()
     except ValueError:
-        raise PeerIdentity(f"the certificate request for party '{name}' is not a PEM request.") from None
+        raise PeerIdentity(f"The certificate request for party {name} is not a PEM request.") from None
     if not asked.is_signature_valid:
-        raise PeerIdentity(f"the certificate request for party '{name}' is not signed by its own key.")
+        raise PeerIdentity(f"The certificate request for party {name} is not signed by its own key.")
     names = [str(a.value) for a in asked.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
     if names != [name]:
-        raise PeerIdentity(f"the certificate request is for {names}, not for party '{name}'.")
+        raise PeerIdentity(f"The certificate request is for {names}, not for party {name}.")
     if not isinstance(public, ec.EllipticCurvePublicKey):
-        raise PeerIdentity(f"the certificate request for party '{name}' holds another kind of key than ECDSA.")
+        raise PeerIdentity(f"The certificate request for party {name} holds another kind of key than ECDSA.")
     return _certify(ca, name, public, days)
 
 
@@ -109,7 +109,7 @@ def read(path: Path) -> Facts:
     try:
         certificate = x509.load_pem_x509_certificate(path.read_bytes())
     except FileNotFoundError:
-        raise PeerIdentity(f"there is no certificate {path}.") from None
+        raise PeerIdentity(f"There is no certificate {path}.") from None
     except (ValueError, OSError):
         raise PeerIdentity(f"{path} is not a PEM certificate that can be read.") from None
     return facts(certificate)
@@ -238,9 +238,9 @@ def _certify(ca: Credential, name: str, public: EllipticCurvePublicKey, days: in
         issuer = x509.load_pem_x509_certificate(ca.certificate)
         key = load_pem_private_key(ca.key, password=None)
     except (ValueError, TypeError):
-        raise PeerIdentity("the CA's certificate or key cannot be read: unencrypted PEM is expected.") from None
+        raise PeerIdentity("The CA's certificate or key cannot be read: unencrypted PEM is expected.") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != issuer.public_key():
-        raise PeerIdentity("the CA's key does not belong to its certificate.")
+        raise PeerIdentity("The CA's key does not belong to its certificate.")
     builder = _builder(_subject(name), issuer.subject, public, days, key.public_key())
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
     builder = builder.add_extension(

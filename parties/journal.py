@@ -141,7 +141,7 @@ class Journal:
             raise self._unwritten(OSError(0, "the disk is full"))
 
     def _unwritten(self, error: OSError) -> BudgetRefused:
-        return BudgetRefused(f"the journal {self.path} cannot be written ({error.strerror}), so nothing may be released; free "
+        return BudgetRefused(f"The journal {self.path} cannot be written ({error.strerror}), so nothing may be released; free "
                              "the disk or choose another --out.")
 
 
@@ -155,7 +155,7 @@ def read(path: str | os.PathLike[str]) -> Record:
     try:
         content = Path(path).read_bytes()
     except OSError as error:
-        raise DataRefused(f"the journal {path} cannot be read ({error.strerror}).") from None
+        raise DataRefused(f"The journal {path} cannot be read ({error.strerror}).") from None
     sound = content.rfind(b"\n") + 1
     header: Header | None = None
     attempts, code = 0, None
@@ -183,10 +183,10 @@ def read(path: str | os.PathLike[str]) -> Record:
             else:
                 raise ValueError
         except (ValueError, KeyError, TypeError, ZeroDivisionError):
-            raise DataRefused(f"the journal {path}, line {number}, is not a record of format {FORMAT}: it was altered or is not "
+            raise DataRefused(f"The journal {path}, line {number}, is not a record of format {FORMAT}: it was altered or is not "
                               "a journal of this version; start a new run.") from None
     if header is None or attempts == 0:
-        raise DataRefused(f"the journal {path} ends before its run began; start a new run.")
+        raise DataRefused(f"The journal {path} ends before its run began; start a new run.")
     releases = tuple(Release(event, inputs, i in opened) for i, (event, inputs) in enumerate(events, start=1))
     return Record(header, attempts, tuple(alignment), releases, code, sound)
 

@@ -103,7 +103,7 @@ class Ledger:
             number = self._insert(database, reservation)
             held = Tally.take(self._tally_path(number))
             if held is None:
-                raise BudgetRefused(f"the run {reservation.run} is already under way on dataset {reservation.dataset}; "
+                raise BudgetRefused(f"The run {reservation.run} is already under way on dataset {reservation.dataset}; "
                                     "wait for it to end.")
         return OpenRun(self, number, held, left, sizes_left)
 
@@ -193,7 +193,7 @@ class Ledger:
             reason = type(error).__name__
         else:
             return
-        raise BudgetRefused(f"the ledger {self.path} cannot be used ({reason}), so nothing can be charged to it; check that "
+        raise BudgetRefused(f"The ledger {self.path} cannot be used ({reason}), so nothing can be charged to it; check that "
                             "it is a Cosynth ledger, that this user may write it and that the disk is not full.")
 
 
@@ -211,7 +211,7 @@ class OpenRun:
         """
         size, (rho, delta) = event.what == SIZE, self._sizes_left
         if (event.rho > rho or event.beta > delta) if size else event.rho > self._left:
-            raise BudgetRefused(f"the release {event.what} would exceed what this run reserved in the ledger "
+            raise BudgetRefused(f"The release {event.what} would exceed what this run reserved in the ledger "
                                 f"{self._ledger.path}; nothing of it is opened.")
         self._tally.append(event)
         if size:
@@ -224,7 +224,7 @@ class OpenRun:
         try:
             begun = self._tally.events()
         except (OSError, ValueError):
-            raise BudgetRefused(f"the run's record beside the ledger {self._ledger.path} was altered, so its reservation stands "
+            raise BudgetRefused(f"The run's record beside the ledger {self._ledger.path} was altered, so its reservation stands "
                                 "in full.") from None
         self._ledger._settle(self._number, begun)
         self.close()
@@ -254,7 +254,7 @@ def _create(path: Path) -> None:
 def _migrate(path: Path, database: sqlite3.Connection) -> None:
     (version,) = database.execute("PRAGMA user_version").fetchone()
     if version > _VERSION:
-        raise BudgetRefused(f"the ledger {path} was written by a newer version of Cosynth; update this one.")
+        raise BudgetRefused(f"The ledger {path} was written by a newer version of Cosynth; update this one.")
     if version == 0 and database.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
         raise BudgetRefused(f"{path} is a database of another program; name another file for the ledger.")
     statements = _SCHEMA if version == 0 else "".join(_MIGRATIONS[old] for old in range(version, _VERSION))

@@ -75,7 +75,7 @@ class Tally:
                 os.fsync(self._descriptor)
                 self._torn = written != len(line)
         if self._torn:
-            raise BudgetRefused(f"the release {event.what} cannot be recorded in {self._path}, so nothing of it is opened; check "
+            raise BudgetRefused(f"The release {event.what} cannot be recorded in {self._path}, so nothing of it is opened; check "
                                 "that the disk is not full.")
 
     def events(self) -> list[Begun]:

@@ -23,7 +23,7 @@ OF_A_PEER = frozenset({errors.PeerUnreachable.exit_code, errors.ProtocolAborted.
 """Codes that may merely tell of another party's failure."""
 
 
-_STOPPED = re.compile(r"party '([^']+)' stopped: ")
+_STOPPED = re.compile(r"Party (\S+) stopped: ")
 """How a sentence begins that passes on why another party has stopped (`parties.session.ending`)."""
 
 

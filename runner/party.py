@@ -55,7 +55,7 @@ def run_party(options: PartyOptions) -> None:
     if name is None or name not in {party.name for party in study.parties}:
         raise UsageError(f"--party {name}: the study's parties are {', '.join(party.name for party in study.parties)}.")
     if study.backend == "ideal":
-        raise UsageError("the ideal backend protects nothing and runs in one process: it takes no --party.")
+        raise UsageError("The ideal backend protects nothing and runs in one process: it takes no --party.")
     settings = private_file.load(options.private)
     data = override(options.data[name]) if name in options.data else private_file.location(study, name, settings)
     custodian = Custodian(study, name, settings, data)
@@ -201,8 +201,8 @@ class _Party:
             opened = follow(wire, setting, data, accountant, self._observe)
             release = self._receive(wire, limit)
             if not release.tells(opened, accountant.events):
-                raise ProtocolAborted(f"{self._study.leader.name} reports other releases than this party has authorised and "
-                                      "opened; do not use its result.")
+                raise ProtocolAborted(f"Party {self._study.leader.name} reports other releases than this party has authorised "
+                                      "and opened; do not use its result.")
         journal.opened(self._last)
         journal.end(0)
         return release
@@ -259,7 +259,7 @@ class _Party:
         try:
             write_outputs(self._options.out, release, self._study.domain, run)
         except UsageError:  # the report reads the files strictly: whoever made their content is to blame, not the user
-            raise ProtocolAborted(f"{self._study.leader.name} sent results of which no report can be made; nothing was "
+            raise ProtocolAborted(f"Party {self._study.leader.name} sent results of which no report can be made; nothing was "
                                   "written.") from None
         self._events("report", "written", rows=int(release.codes.shape[0]))
 
@@ -300,5 +300,6 @@ def _columns_of(facts: Mapping[str, object], study: Study, name: str) -> Sequenc
     declared = study.party(name).columns
     columns = facts.get("columns") if declared is None else declared
     if not isinstance(columns, list | tuple) or not all(column in study.domain for column in columns):
-        raise ProtocolAborted(f"{name} announced columns that the study does not have; use the same version at all parties.")
+        raise ProtocolAborted(f"Party {name} announced columns that the study does not have; use the same version at all "
+                              "parties.")
     return columns

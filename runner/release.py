@@ -82,7 +82,7 @@ def parse(payload: memoryview, domain: Domain, row_limit: int, sender: str) -> R
     try:
         return _parse(payload, domain, row_limit)
     except (ValueError, LookupError, TypeError, ArithmeticError, zlib.error, RecursionError, ProtocolAborted):
-        raise ProtocolAborted(f"{sender} sent a result that does not fit the study; ask its operator for the log of "
+        raise ProtocolAborted(f"Party {sender} sent a result that does not fit the study; ask its operator for the log of "
                               "this run and repeat it with the same software version everywhere.") from None
 
 

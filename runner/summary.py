@@ -64,7 +64,8 @@ def describe(study: Study, plan: Plan, release: Release, shared: Mapping[str, An
             **({"alignment": alignment_facts(study, plan, owned)} if owned is not None else {}),
         }
     except (KeyError, TypeError, ValueError, OverflowError):
-        raise ProtocolAborted(f"{study.leader.name} sent counters that do not fit the study; nothing was written.") from None
+        raise ProtocolAborted(f"Party {study.leader.name} sent counters that do not fit the study; nothing was "
+                              "written.") from None
 
 
 def alignment_facts(study: Study, plan: Plan, owned: Ownership) -> dict[str, Any]:
@@ -113,7 +114,7 @@ def parsed(payload: memoryview, sender: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
-        raise ProtocolAborted(f"{sender} sent counters that cannot be read; nothing was written.")
+        raise ProtocolAborted(f"Party {sender} sent counters that cannot be read; nothing was written.")
     return content
 
 
@@ -123,7 +124,7 @@ def counters_of(content: dict[str, Any], sender: str) -> dict[str, Any]:
         return {"phases": [{"name": str(phase["name"]), "bytes_sent": int(phase["bytes_sent"])} for phase in content["phases"]],
                 **{key: int(content[key]) for key in ("bytes_sent", "bytes_received", "rounds")}}
     except (KeyError, TypeError, ValueError, OverflowError):
-        raise ProtocolAborted(f"{sender} sent counters that do not fit the study; nothing was written.") from None
+        raise ProtocolAborted(f"Party {sender} sent counters that do not fit the study; nothing was written.") from None
 
 
 def timeline_of(shared: Mapping[str, Any], study: Study) -> dict[str, list[float]]:
@@ -136,5 +137,5 @@ def timeline_of(shared: Mapping[str, Any], study: Study) -> dict[str, list[float
             phase in PHASES and isinstance(times, list)
             and all(isinstance(t, int | float) and not isinstance(t, bool) and 0 <= t < 1e9 for t in times)
             for phase, times in timeline.items()):
-        raise ProtocolAborted(f"{study.leader.name} sent times of events that cannot be read; nothing was written.")
+        raise ProtocolAborted(f"Party {study.leader.name} sent times of events that cannot be read; nothing was written.")
     return {phase: [float(t) for t in times] for phase, times in timeline.items()}

@@ -9,10 +9,12 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from mpc_protocols import errors
 from runner.version import VERSION
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,6 +50,29 @@ def test_synth_sees_oracles_only_through_their_interface() -> None:
             if name.startswith("mpc_protocols."):
                 allowed = ("mpc_protocols.functionality", "mpc_protocols.errors", "mpc_protocols.mechanisms")
                 assert name.startswith(allowed), f"{path} imports {name}"
+
+
+def beginning(argument: ast.expr) -> str:
+    """The text that a sentence begins with, as far as it is written there."""
+    while isinstance(argument, ast.BinOp):
+        argument = argument.left
+    if isinstance(argument, ast.JoinedStr):
+        argument = argument.values[0]
+    return str(argument.value) if isinstance(argument, ast.Constant) else ""
+
+
+@pytest.mark.parametrize("package", LAYERS)
+def test_sentences_call_parties_in_one_way(package: str) -> None:
+    """`mpc_protocols.errors`: Party north .., party north .., without quotation marks."""
+    kinds = {kind.__name__ for kind in (errors.CosynthError, *errors.CosynthError.__subclasses__())}
+    for path in sources(package):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                for text, value in pairwise(node.values):
+                    assert not (isinstance(text, ast.Constant) and isinstance(value, ast.FormattedValue)
+                                and re.search(r"\b[Pp]art(y|ies) ['\"]$", str(text.value))), f"{path}:{node.lineno}"
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in kinds and node.args:
+                assert not re.match(r"part(y|ies)\b", beginning(node.args[0])), f"{path}:{node.lineno}"
 
 
 def test_mpyc_runtime_is_imported_in_one_file() -> None:

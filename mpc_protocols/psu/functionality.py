@@ -113,12 +113,12 @@ class Context:
         if len(self.study) != 32:
             raise ValueError("an alignment has a study digest of 32 bytes")
         if not 2 <= len(self.owners) <= MAX_OWNERS:
-            raise StudyInvalid(f"an alignment joins the columns of 2 to {MAX_OWNERS} parties, the study has {len(self.owners)} "
+            raise StudyInvalid(f"An alignment joins the columns of 2 to {MAX_OWNERS} parties, the study has {len(self.owners)} "
                                "with columns of their own")
         members = self.members
         if (len({m.number for m in members}) != len(members) or len({m.identity for m in members}) != len(members)
                 or len(set(self.owners)) != len(self.owners) or self.helper in self.owners):
-            raise StudyInvalid("the parties of an alignment must be different ones; give each its own certificate")
+            raise StudyInvalid("The parties of an alignment must be different ones; give each its own certificate")
 
     @property
     def members(self) -> tuple[Member, ...]:

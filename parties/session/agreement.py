@@ -138,11 +138,11 @@ class Agreement:
             raise BadFrame("a HELLO frame with an announcement that is too large")
         for what, label in (("version", "software version"), ("study", "study")):
             if hello[what] != own[what]:
-                raise StudiesDiffer(f"party '{expected.name}' has {label} {_short(hello[what])}, party '{self._config.me}' has "
+                raise StudiesDiffer(f"Party {expected.name} has {label} {_short(hello[what])}, party {self._config.me} has "
                                     f"{_short(own[what])}; give all parties the same {label}.")
         if hello["name"] != expected.name or hello["role"] != expected.role:
-            raise StudiesDiffer(f"party '{expected.name}' says it is {_short(hello['name'])} ({_short(hello['role'])}), party "
-                                f"'{self._config.me}' expects it to {expected.role}.")
+            raise StudiesDiffer(f"Party {expected.name} says it is {_short(hello['name'])} ({_short(hello['role'])}), party "
+                                f"{self._config.me} expects it to {expected.role}.")
         if compute and not (isinstance(hello["nonce"], str) and len(_hex(hello["nonce"])) == NONCE):
             raise BadFrame("a HELLO frame with a wrong nonce")
         self._hellos[peer] = hello
@@ -158,15 +158,15 @@ class Agreement:
         expected = self._expected if self._config.own.role == "compute" else next(iter(told.values()), None)
         for peer, payload in told.items():
             if expected is not None and payload != expected:
-                raise ProtocolAborted(f"party '{self._config.numbered[peer].name}' confirms another session than the others do.")
+                raise ProtocolAborted(f"Party {self._config.numbered[peer].name} confirms another session than the others do.")
 
     def _adopt(self, confirmation: bytes) -> None:
         hellos = _unpack(confirmation)
         for number, hello in self._hellos.items():
             if hellos.get(self._config.numbered[number].name) != hello:
-                raise ProtocolAborted("the computing parties confirm other announcements than those made to this party.")
+                raise ProtocolAborted("The computing parties confirm other announcements than those made to this party.")
         if set(hellos) != {peer.name for peer in self._config.parties}:
-            raise ProtocolAborted("the computing parties confirm a session of other parties than the study's.")
+            raise ProtocolAborted("The computing parties confirm a session of other parties than the study's.")
         self.session_id = hashlib.sha256(b"cosynth session" + confirmation).digest()
         self.announcements = {name: hello.get("facts", {}) for name, hello in sorted(hellos.items())}
 

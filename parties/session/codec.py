@@ -46,7 +46,7 @@ def loads(payload: bytes | bytearray | memoryview) -> Any:
             return _array(kind, body)
     except (ValueError, TypeError, AttributeError, RecursionError, struct.error, binascii.Error, OverflowError):
         pass
-    raise ProtocolAborted("a peer sent a message that MPyC's codec does not allow; the run was stopped.")
+    raise ProtocolAborted("A peer sent a message that MPyC's codec does not allow; the run was stopped.")
 
 
 def _tagged(value: object) -> object:

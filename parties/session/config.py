@@ -48,15 +48,15 @@ class Peer:
 
     def __post_init__(self) -> None:
         if not (self.name.isprintable() and 0 < len(self.name.encode()) <= 64):
-            raise StudyInvalid(f"party name {self.name!r}: 1 to 64 bytes of printable text are expected.")
+            raise StudyInvalid(f"Party name {self.name!r}: 1 to 64 bytes of printable text are expected.")
         if self.role not in ("compute", "contribute"):
-            raise StudyInvalid(f"party '{self.name}': role is 'compute' or 'contribute', not {self.role!r}.")
+            raise StudyInvalid(f"Party {self.name}: role is 'compute' or 'contribute', not {self.role!r}.")
         if not 0 < self.port < 65536:
-            raise StudyInvalid(f"party '{self.name}': port {self.port} is not between 1 and 65535.")
+            raise StudyInvalid(f"Party {self.name}: port {self.port} is not between 1 and 65535.")
         if self.fingerprint is not None:
             plain = self.fingerprint.replace(":", "").lower()
             if not re.fullmatch("[0-9a-f]{64}", plain):
-                raise StudyInvalid(f"party '{self.name}': a fingerprint is the SHA-256 of a certificate, 64 hexadecimal digits.")
+                raise StudyInvalid(f"Party {self.name}: a fingerprint is the SHA-256 of a certificate, 64 hexadecimal digits.")
             object.__setattr__(self, "fingerprint", plain)
 
     @property
@@ -94,34 +94,34 @@ class SessionConfig:
     def __post_init__(self) -> None:
         names = [peer.name for peer in self.parties]
         if len(set(names)) < len(names):
-            raise StudyInvalid(f"party names must differ: {', '.join(names)}.")
+            raise StudyInvalid(f"Party names must differ: {', '.join(names)}.")
         if self.me not in names:
-            raise StudyInvalid(f"party '{self.me}' is not in the study; its parties are {', '.join(names)}.")
+            raise StudyInvalid(f"Party {self.me} is not in the study; its parties are {', '.join(names)}.")
         if len(names) > MAX_PARTIES:
             raise StudyInvalid(f"{len(names)} parties; at most {MAX_PARTIES} are possible.")
         computing = self.computing
         if len(computing) < 2:
-            raise StudyInvalid("at least two parties must compute.")
+            raise StudyInvalid("At least two parties must compute.")
         taken: dict[tuple[str, int], str] = {}
         for peer in computing:
             other = taken.setdefault((peer.host, peer.port), peer.name)
             if other != peer.name:
-                raise StudyInvalid(f"parties '{other}' and '{peer.name}' have the same address {peer.address}.")
+                raise StudyInvalid(f"Parties {other} and {peer.name} have the same address {peer.address}.")
         if len(self.study_digest) != 32:
-            raise StudyInvalid(f"the study's digest has {len(self.study_digest)} bytes instead of 32.")
+            raise StudyInvalid(f"The study's digest has {len(self.study_digest)} bytes instead of 32.")
         if self.listen is not None and not 0 < self.listen[1] < 65536:
             raise StudyInvalid(f"listen: port {self.listen[1]} is not between 1 and 65535.")
         if self.own.role == "compute" and _is_everywhere(self.listening[0]):
-            raise StudyInvalid(f"party '{self.me}' would listen on all interfaces ({self.listening[0]!r}); name one address.")
+            raise StudyInvalid(f"Party {self.me} would listen on all interfaces ({self.listening[0]!r}); name one address.")
         for name, seconds in (("connect_s", self.connect_s), ("silence_s", self.silence_s), ("closing_s", self.closing_s)):
             if not 0 < seconds <= 1e6:
                 raise StudyInvalid(f"{name} = {seconds}: a positive number of seconds is expected.")
         try:
             size = len(json.dumps(dict(self.facts)))
         except (TypeError, ValueError):
-            raise StudyInvalid("a party's announcement must be plain JSON.") from None
+            raise StudyInvalid("A party's announcement must be plain JSON.") from None
         if size > MAX_FACTS:
-            raise StudyInvalid(f"a party's announcement has {size} bytes; at most {MAX_FACTS} are possible.")
+            raise StudyInvalid(f"A party's announcement has {size} bytes; at most {MAX_FACTS} are possible.")
         self._check_protection()
 
     def _check_protection(self) -> None:
@@ -132,11 +132,11 @@ class SessionConfig:
                 raise StudyInvalid(f"tls = 'insecure-loopback' is only for one machine; {outside[0]} is not a loopback address.")
             return
         if self.cert is None or self.key is None:
-            raise StudyInvalid(f"party '{self.me}' needs a certificate and a key (cert, key); see `certs make`.")
+            raise StudyInvalid(f"Party {self.me} needs a certificate and a key (cert, key); see `certs make`.")
         if self.ca is None:
             missing = [peer.name for peer in self.parties if peer.fingerprint is None]
             if missing:
-                raise StudyInvalid(f"without a CA file (ca) every party must be pinned; '{missing[0]}' has no fingerprint.")
+                raise StudyInvalid(f"Without a CA file (ca) every party must be pinned; party {missing[0]} has no fingerprint.")
 
     @property
     def computing(self) -> tuple[Peer, ...]:

@@ -143,7 +143,7 @@ class Connector:
         await asyncio.get_running_loop().sock_sendall(sock, self._own.greeting(verdict).pack())
         compare(self._config, theirs)
         if not expected:
-            raise not_in_study(theirs.name, self._config.me)
+            raise not_in_study(theirs.called, self._config.me)
         return await secure(self._own, sock, self._config.numbered[number], theirs.certificate, server=True)
 
     # The side that dials.
@@ -178,7 +178,7 @@ class Connector:
                 theirs = await read_greeting(sock, self._own.magic)
                 compare(self._config, theirs)
                 if theirs.name != peer.name:
-                    raise PeerIdentity(f"at {peer.address} party '{theirs.name}' answers, not '{peer.name}'.")
+                    raise PeerIdentity(f"At {peer.address} party {theirs.called} answers, not {peer.name}.")
                 if theirs.verdict != identity.GO_ON:
                     raise not_in_study(self._config.me, peer.name)
                 channel = await secure(self._own, sock, peer, theirs.certificate, server=False)

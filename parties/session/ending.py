@@ -49,11 +49,11 @@ def told(config: SessionConfig, source: Link, code: int, culprit: int) -> Cosynt
     name, about = source.name, names[culprit]
     if code == PeerIdentity.exit_code and culprit in (config.number, source.number):
         return refused(config, name) if culprit != source.number else PeerIdentity(
-            f"party '{name}' stopped: another party refused its certificate.")
+            f"Party {name} stopped: another party refused its certificate.")
     if culprit == source.number or code not in _SEEN:
-        return ProtocolAborted(f"party '{about}' stopped: {REASONS[code]} (exit {code}).")
+        return ProtocolAborted(f"Party {about} stopped: {REASONS[code]} (exit {code}).")
     kind, what = _SEEN[code]
-    return kind(f"party '{name}' stopped: {what} party '{about}'.")
+    return kind(f"Party {name} stopped: {what} party {about}.")
 
 
 class Signals:
@@ -66,7 +66,7 @@ class Signals:
     def __enter__(self) -> None:
         for number, what in ((signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")):
             self._before[number] = signal.getsignal(number)
-            self._loop.add_signal_handler(number, self._stop, Interrupted(f"party '{self._me}' was interrupted ({what})."))
+            self._loop.add_signal_handler(number, self._stop, Interrupted(f"Party {self._me} was interrupted ({what})."))
 
     def __exit__(self, *exception: object) -> None:
         for number, handler in self._before.items():

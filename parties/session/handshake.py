@@ -37,11 +37,11 @@ async def read_greeting(sock: socket.socket, expected: bytes) -> Greeting:
 def compare(config: SessionConfig, theirs: Greeting) -> None:
     """Same protocol, same kind of protection; raises `StudiesDiffer`."""
     if theirs.protocol != frames.PROTOCOL:
-        raise StudiesDiffer(f"party '{theirs.name}' speaks version {theirs.protocol} of the protocol, party "
-                            f"'{config.me}' version {frames.PROTOCOL}; install the same software everywhere.")
+        raise StudiesDiffer(f"Party {theirs.called} speaks version {theirs.protocol} of the protocol, party "
+                            f"{config.me} version {frames.PROTOCOL}; install the same software everywhere.")
     if theirs.protected == config.insecure_loopback:
         modes = ("mutual", "insecure-loopback")
-        raise StudiesDiffer(f"party '{theirs.name}' uses tls = '{modes[not theirs.protected]}', party '{config.me}' "
+        raise StudiesDiffer(f"Party {theirs.called} uses tls = '{modes[not theirs.protected]}', party {config.me} "
                             f"'{modes[config.insecure_loopback]}'; give all parties the same study.")
 
 
@@ -56,7 +56,7 @@ async def secure(own: Identity, sock: socket.socket, peer: Peer, shown: bytes, s
         await _handshake(sock, tls, incoming, outgoing)
     except ssl.SSLError as error:
         if not own.pinned(peer, shown):
-            raise PeerIdentity(f"the certificate of party '{peer.name}' does not have the fingerprint that the study "
+            raise PeerIdentity(f"The certificate of party {peer.name} does not have the fingerprint that the study "
                                f"gives for it.") from None
         identity.explain(own.config, peer, shown, error)
     channel = TlsChannel(sock, tls, incoming, outgoing)
@@ -88,5 +88,5 @@ async def _handshake(sock: socket.socket, tls: ssl.SSLObject, incoming: ssl.Memo
 
 def not_in_study(name: str, at: str) -> StudiesDiffer:
     """One side's study does not have the other as a party that connects to it."""
-    return StudiesDiffer(f"the studies differ: in the study of party '{at}' no party '{name}' is to connect to it; "
+    return StudiesDiffer(f"The studies differ: in the study of party {at} no party {name} is to connect to it; "
                          f"give all parties the same file.")

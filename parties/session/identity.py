@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import ssl
 import stat
 import struct
@@ -53,6 +54,11 @@ class Greeting:
     name: str
     certificate: bytes
     magic: bytes = RUN
+
+    @property
+    def called(self) -> str:
+        """The name for a sentence; what is no party's name in any study stands in quotation marks."""
+        return self.name if re.fullmatch(r"[\w.-]+", self.name, re.ASCII) else f"'{self.name}'"
 
     def pack(self) -> bytes:
         """The bytes on the wire."""
@@ -93,7 +99,7 @@ class Identity:
                 context.load_verify_locations(cadata=shown)
                 context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         except (ssl.SSLError, ValueError):
-            raise PeerIdentity(f"the certificate shown by party '{peer.name}' cannot be read.") from None
+            raise PeerIdentity(f"The certificate shown by party {peer.name} cannot be read.") from None
         return context
 
     def pinned(self, peer: Peer, shown: bytes) -> bool:
@@ -104,11 +110,11 @@ class Identity:
         """After the handshake: the certificate proved is the one shown, pinned if the study pins, and names this party."""
         proved = tls.getpeercert(binary_form=True)
         if proved is None or proved != shown or not self.pinned(peer, proved):
-            raise PeerIdentity(f"party '{peer.name}' proved another certificate than the one expected of it.")
+            raise PeerIdentity(f"Party {peer.name} proved another certificate than the one expected of it.")
         names = names_in(tls.getpeercert() or {})
         if peer.name not in names:
-            raise PeerIdentity(f"the certificate presented for party '{peer.name}' belongs to {quoted(names)}: "
-                               f"'{peer.name}' must use a certificate in its own name.")
+            raise PeerIdentity(f"The certificate presented for party {peer.name} belongs to {quoted(names)}: "
+                               f"party {peer.name} must use a certificate in its own name.")
 
 
 def names_in(certificate: Mapping[str, Any]) -> list[str]:
@@ -133,14 +139,15 @@ def own_identity(config: SessionConfig) -> Identity:
     assert config.cert is not None and config.key is not None
     chain = _certificates(config.cert, "certificate", config.me)
     certificate = chain[0]
-    check_dates(certificate, f"the certificate of party '{config.me}' ({config.cert})")
+    check_dates(certificate, f"The certificate of party {config.me} ({config.cert})")
     names = certificates.names_of(certificate)
     if config.me not in names:
-        raise PeerIdentity(f"the certificate {config.cert} belongs to {quoted(names)}, not to party '{config.me}'.")
+        raise PeerIdentity(f"The certificate {config.cert} belongs to {quoted(names)}, not to party {config.me}.")
     _check_key(config.cert, config.key, config.me)
     der = _der(certificate)
     if config.own.fingerprint not in (None, hashlib.sha256(der).hexdigest()):
-        raise PeerIdentity(f"the certificate {config.cert} is not the one whose fingerprint the study gives for '{config.me}'.")
+        raise PeerIdentity(f"The certificate {config.cert} is not the one whose fingerprint the study gives for party "
+                           f"{config.me}.")
     if config.ca is not None:
         _check_ca(config.ca, config.cert, chain, config.me)
     return Identity(config, der)
@@ -154,14 +161,14 @@ def _check_key(cert: Path, key: Path, me: str) -> None:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=lambda: "")
     except ssl.SSLError as error:
         if "MISMATCH" in (error.reason or ""):
-            raise PeerIdentity(f"the key {key} does not belong to the certificate {cert} of party '{me}'.") from None
-        raise PeerIdentity(f"the key {key} of party '{me}' cannot be read: an unencrypted PEM file is expected.") from None
+            raise PeerIdentity(f"The key {key} does not belong to the certificate {cert} of party {me}.") from None
+        raise PeerIdentity(f"The key {key} of party {me} cannot be read: an unencrypted PEM file is expected.") from None
 
 
 def _check_ca(ca: Path, cert: Path, chain: list[x509.Certificate], me: str) -> None:
     authorities = _certificates(ca, "CA file", me)
     if len(chain) == 1 and not any(_issued(chain[0], authority) for authority in authorities):
-        raise PeerIdentity(f"the certificate {cert} of party '{me}' is not signed by the CA in {ca}.")
+        raise PeerIdentity(f"The certificate {cert} of party {me} is not signed by the CA in {ca}.")
 
 
 def _issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
@@ -176,9 +183,9 @@ def _read(path: Path, what: str, me: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except FileNotFoundError:
-        raise PeerIdentity(f"the {what} of party '{me}' is missing: {path} does not exist.") from None
+        raise PeerIdentity(f"The {what} of party {me} is missing: {path} does not exist.") from None
     except OSError as error:
-        raise PeerIdentity(f"the {what} of party '{me}', {path}, cannot be read: {error.strerror}.") from None
+        raise PeerIdentity(f"The {what} of party {me}, {path}, cannot be read: {error.strerror}.") from None
 
 
 def _certificates(path: Path, what: str, me: str) -> list[x509.Certificate]:
@@ -187,7 +194,7 @@ def _certificates(path: Path, what: str, me: str) -> list[x509.Certificate]:
     try:
         return x509.load_pem_x509_certificates(_read(path, what, me))
     except ValueError:
-        raise PeerIdentity(f"the {what} of party '{me}', {path}, holds no PEM certificate.") from None
+        raise PeerIdentity(f"The {what} of party {me}, {path}, holds no PEM certificate.") from None
 
 
 def _der(certificate: x509.Certificate) -> bytes:
@@ -213,19 +220,19 @@ def explain(config: SessionConfig, peer: Peer, shown: bytes, error: ssl.SSLError
     if "ALERT" in reason or "CERTIFICATE_REQUIRED" in reason:
         raise refused(config, peer.name) from None
     if "DID_NOT_RETURN" in reason:
-        raise PeerIdentity(f"party '{peer.name}' presented no certificate.") from None
+        raise PeerIdentity(f"Party {peer.name} presented no certificate.") from None
     if isinstance(error, ssl.SSLCertVerificationError):
         try:
             certificate = x509.load_der_x509_certificate(shown)
-            check_dates(certificate, f"the certificate of party '{peer.name}'")
+            check_dates(certificate, f"The certificate of party {peer.name}")
         except ValueError:
-            raise PeerIdentity(f"the certificate of party '{peer.name}' cannot be read.") from None
+            raise PeerIdentity(f"The certificate of party {peer.name} cannot be read.") from None
         trust = f"the CA in {config.ca}" if config.ca else "anybody this party knows"
-        raise PeerIdentity(f"the certificate of party '{peer.name}' is not signed by {trust} ({error.verify_message}).") from None
-    raise PeerIdentity(f"the TLS handshake with party '{peer.name}' failed ({reason or 'no reason given'}).") from None
+        raise PeerIdentity(f"The certificate of party {peer.name} is not signed by {trust} ({error.verify_message}).") from None
+    raise PeerIdentity(f"The TLS handshake with party {peer.name} failed ({reason or 'no reason given'}).") from None
 
 
 def refused(config: SessionConfig, name: str) -> PeerIdentity:
     """The peer does not accept this party's certificate."""
-    return PeerIdentity(f"party '{name}' refused the certificate {config.cert} of party '{config.me}': "
+    return PeerIdentity(f"Party {name} refused the certificate {config.cert} of party {config.me}: "
                         f"wrong CA, expired, or not in this party's name; compare both with `python -m runner certs show`.")

@@ -94,8 +94,8 @@ class Link:
             while self._queued > frames.QUEUED and not self.ended:
                 before = self._queued
                 if not self._room.wait(_STUCK_S) and self._queued == before and self._unread > frames.UNREAD_HARD:
-                    raise ProtocolAborted(f"this party and '{self.name}' each sent more than {frames.UNREAD_HARD >> 20} MiB that "
-                                          f"the other does not read: a protocol must receive before it sends that much more.")
+                    raise ProtocolAborted(f"This party and party {self.name} each sent more than {frames.UNREAD_HARD >> 20} MiB "
+                                          "that the other does not read: a protocol must receive before it sends that much more.")
             if self.ended:
                 return  # the reason is told by the hub: it has recorded it before ending links
             self._data.append(_Outgoing(stream, sequence, depth, payload))
@@ -219,9 +219,9 @@ class Link:
         except Closed:
             pass
         except BadFrame as bad:
-            error = ProtocolAborted(f"party '{self.name}' sent {bad}; the run was stopped.")
+            error = ProtocolAborted(f"Party {self.name} sent {bad}; the run was stopped.")
         except MemoryError:
-            error = ProtocolAborted(f"party '{self.name}' sent a message that does not fit into memory.")
+            error = ProtocolAborted(f"Party {self.name} sent a message that does not fit into memory.")
         except (CosynthError, ssl.SSLError) as bad:
             error = bad
         self._unlist()
@@ -276,7 +276,7 @@ class Link:
             if not self.ended:
                 self._hub.heard(self, kind, payload)
         except BadFrame as error:
-            self._hub.lost(self, ProtocolAborted(f"party '{self.name}' sent {error}; the run was stopped."))
+            self._hub.lost(self, ProtocolAborted(f"Party {self.name} sent {error}; the run was stopped."))
         except CosynthError as error:
             self._hub.lost(self, error)
 
@@ -350,9 +350,9 @@ class Link:
 
 def silent(name: str, seconds: float) -> PeerLost:
     """The peer has sent nothing, not even a heartbeat."""
-    return PeerLost(f"party '{name}' has been silent for {seconds:.0f} s: its process or its network has stopped.")
+    return PeerLost(f"Party {name} has been silent for {seconds:.0f} s: its process or its network has stopped.")
 
 
 def gone(name: str) -> PeerLost:
     """The peer's end of the connection closed before the run was over."""
-    return PeerLost(f"party '{name}' closed its connection before the run was over: its process ended or its network failed.")
+    return PeerLost(f"Party {name} closed its connection before the run was over: its process ended or its network failed.")

@@ -115,9 +115,9 @@ class _Meeting:
         why = self._connector.reasons.get(number, "")
         if number in config.dials:
             reached = f" ({why})" if why else ""
-            words = f"party '{peer.name}' did not answer at {peer.address} within {config.connect_s:g} s{reached}"
+            words = f"Party {peer.name} did not answer at {peer.address} within {config.connect_s:g} s{reached}"
         else:
-            words = f"party '{peer.name}' did not come to {config.own.address} within {config.connect_s:g} s"
+            words = f"Party {peer.name} did not come to {config.own.address} within {config.connect_s:g} s"
         self._outcomes[number] = words
         return Met(peer.name, PeerUnreachable(f"{words}; have `check --connect` started there at the same time, and see that the "
                                               "address is right and no firewall in between."))
@@ -156,7 +156,7 @@ class _Meeting:
             async with asyncio.timeout(_LINK_S):
                 error = await self._hear(number, channel)
         except TimeoutError:
-            error = PeerUnreachable(f"party '{self._config.numbered[number].name}' proved who it is and then said nothing for "
+            error = PeerUnreachable(f"Party {self._config.numbered[number].name} proved who it is and then said nothing for "
                                     f"{_LINK_S:.0f} s; have it start again.")
         self._settle(number, error)
         await part(channel.sock)
@@ -174,12 +174,12 @@ class _Meeting:
                 return refused(self._config, name)
             agreement.heard(number, header.kind, payload)
         except Closed:
-            return PeerLost(f"party '{name}' closed the connection before it had said which study it has; have it start again.")
+            return PeerLost(f"Party {name} closed the connection before it had said which study it has; have it start again.")
         except ssl.SSLError as error:
             return refused(self._config, name) if "ALERT" in (error.reason or "") else ProtocolAborted(
-                f"party '{name}' broke the TLS connection ({error.reason or 'no reason given'}).")
+                f"Party {name} broke the TLS connection ({error.reason or 'no reason given'}).")
         except BadFrame as error:
-            return ProtocolAborted(f"party '{name}' sent {error}; install the same software everywhere.")
+            return ProtocolAborted(f"Party {name} sent {error}; install the same software everywhere.")
         except CosynthError as error:
             return error
         return None

@@ -171,7 +171,7 @@ class _Exchanger:
 
     def _deliver(self, message: bytes) -> None:
         if len(message) < _LABEL.size:
-            self._fail(ProtocolAborted(f"party '{self._party.names[self._peer]}' sent a message without MPyC's label."))
+            self._fail(ProtocolAborted(f"Party {self._party.names[self._peer]} sent a message without MPyC's label."))
             return
         label, payload = _LABEL.unpack_from(message)[0], message[_LABEL.size:]
         waiting = self._messages.pop(label, None)
@@ -180,7 +180,7 @@ class _Exchanger:
             return
         self._unexpected += len(payload) + _OVERHEAD
         if waiting is not None or self._unexpected > _MAX_UNEXPECTED:
-            self._fail(ProtocolAborted(f"party '{self._party.names[self._peer]}' sent what MPyC did not ask for."))
+            self._fail(ProtocolAborted(f"Party {self._party.names[self._peer]} sent what MPyC did not ask for."))
             return
         self._messages[label] = payload
 

@@ -64,7 +64,7 @@ class Party:
         error = self.failure
         if isinstance(error, CosynthError):
             raise type(error)(error.sentence)
-        raise ProtocolAborted("this party has stopped because of an internal error.")
+        raise ProtocolAborted("This party has stopped because of an internal error.")
 
     def inbox(self, peer: int, stream: int, opening: bool = False) -> Inbox:
         """The inbox of a stream, made when either side first speaks of it. Raises `BadFrame` past UNOPENED streams."""
@@ -263,7 +263,7 @@ class SessionWire:
         return message.payload
 
     def _odd(self, peer: int, what: str) -> NoReturn:
-        error = ProtocolAborted(f"party '{self._party.names[peer]}' sent a message of {what}; the run was stopped.")
+        error = ProtocolAborted(f"Party {self._party.names[peer]} sent a message of {what}; the run was stopped.")
         self._link(peer).refuse(error)
         raise error
 

@@ -175,10 +175,10 @@ class _Session(Generic[T]):
         if missing:
             also = f", nor did {', '.join(self._names[p] for p in missing[1:])}" if missing[1:] else ""
             why = self._connector.reasons.get(culprit, "") if self._connector else ""
-            error = PeerUnreachable(f"party '{name}' at {self._config.numbered[culprit].address} did not come within "
+            error = PeerUnreachable(f"Party {name} at {self._config.numbered[culprit].address} did not come within "
                                     f"{seconds:.0f} s{also}{f' ({why})' if why else ''}; start it, or check its address.")
         else:
-            error = PeerUnreachable(f"party '{name}' came, but did not meet all others within {seconds:.0f} s.")
+            error = PeerUnreachable(f"Party {name} came, but did not meet all others within {seconds:.0f} s.")
         self._stop(error, culprit=culprit)
         raise error
 
@@ -261,9 +261,9 @@ class _Session(Generic[T]):
                 while not all(each.idle or each.ended for each in self._party.links.values()):
                     await asyncio.sleep(0.01)
         except TimeoutError:
-            late = ", ".join(f"'{self._names[p]}'" for p in self._config.peers
+            late = ", ".join(self._names[p] for p in self._config.peers
                              if p not in self._byes or not self._party.links[p].idle)
-            raise PeerLost(f"party {late} did not finish within {self._config.closing_s:.0f} s of this one.") from None
+            raise PeerLost(f"Party {late} did not finish within {self._config.closing_s:.0f} s of this one.") from None
 
     async def _unless_over(self, work: Any) -> Any:
         """The work's result, or the recorded failure as soon as there is one."""
@@ -344,7 +344,7 @@ class _Session(Generic[T]):
             if "ALERT" in (error.reason or ""):
                 self._stop(refused(self._config, source.name))
                 return
-            error = ProtocolAborted(f"party '{source.name}' broke the TLS connection ({error.reason or 'no reason given'}).")
+            error = ProtocolAborted(f"Party {source.name} broke the TLS connection ({error.reason or 'no reason given'}).")
         if error is None and not self._agreement.ready(source.number):
             # it left while the parties were meeting, perhaps because of a third one, who can say why
             self._end_link(source, None)

@@ -48,9 +48,9 @@ async def listen(config: SessionConfig) -> socket.socket:
             raise
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise PeerUnreachable(f"party '{config.me}' cannot listen on {where}: the port is in use by another program; "
+            raise PeerUnreachable(f"Party {config.me} cannot listen on {where}: the port is in use by another program; "
                                   f"stop that program or give the party another port.") from None
-        raise PeerUnreachable(f"party '{config.me}' cannot listen on {where}: {reason(error)}.") from None
+        raise PeerUnreachable(f"Party {config.me} cannot listen on {where}: {reason(error)}.") from None
     return server
 
 

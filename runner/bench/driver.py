@@ -67,7 +67,7 @@ def points(order: Order) -> list[Point]:
                     raise UsageError(f"bench {bench.name}: {problem}.")
                 found.append(Point(bench, params, net))
     if len(found) > MOST_POINTS:
-        raise UsageError(f"that is {len(found):,} measurements; at most {MOST_POINTS:,} fit into one bench.")
+        raise UsageError(f"That is {len(found):,} measurements; at most {MOST_POINTS:,} fit into one bench.")
     return found
 
 
@@ -92,7 +92,7 @@ def _line(order: Order, point: Point, sessions: _Sessions, known: dict[str, Line
         sessions.end()
         figures, baseline, by = _program(order, bench, point)
     else:
-        raise UsageError(f"the benchmark {bench.name} is neither a kernel nor a program.")
+        raise UsageError(f"The benchmark {bench.name} is neither a kernel nor a program.")
     return line_of(bench, point.params, point.net, by, figures, order.repeats, order.warmup, baseline)
 
 

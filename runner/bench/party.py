@@ -82,7 +82,7 @@ def _serve(lines: Lines, wire: SessionWire) -> None:
         job = lines.get()
         bench = benches[job["bench"]]
         if not isinstance(bench, registry.Kernel):
-            raise UsageError(f"the benchmark {bench.name} does not run between connected parties.")
+            raise UsageError(f"The benchmark {bench.name} does not run between connected parties.")
         _tell({"result": WHAT[job["what"]](bench, JobWire(wire, number), wire, job)})
 
 

@@ -86,7 +86,7 @@ class Kernel(Bench):
 
     def mpyc(self, mpc: Any, params: Params) -> Task:
         """The same work by MPyC's secure arrays, at every computing party. Only called if `peer` gives parameters."""
-        raise UsageError(f"the benchmark {self.name} has no baseline by MPyC.")
+        raise UsageError(f"The benchmark {self.name} has no baseline by MPyC.")
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ def _order(options: argparse.Namespace, benches: dict[str, Bench]) -> Order:
     names = list(dict.fromkeys(options.names)) or list(benches)
     for name in names:
         if name not in benches:
-            raise UsageError(f"there is no benchmark {name!r}{nearest(name, list(benches))}; there are {', '.join(benches)}.")
+            raise UsageError(f"There is no benchmark {name!r}{nearest(name, list(benches))}; there are {', '.join(benches)}.")
     for what, least in (("repeats", 1), ("warmup", 0)):
         if not least <= getattr(options, what) <= 10_000:
             raise UsageError(f"--{what} must be from {least} to 10,000, got {getattr(options, what)}.")

@@ -188,7 +188,7 @@ def test_check_finds_everything(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("check", study, "--party", "north", "--private", own)
     assert code == 0 and f"{certs}/north.key can be read by other users" in out
     code, out, err = run("check", study, "--party", "north", "--private", own, "--connect")
-    assert code == 20 and f"'south' did not come to 127.0.0.1:{ports[0]} within 1.5 s" in err and out.count("problem ") == 2
+    assert code == 20 and f"Party south did not come to 127.0.0.1:{ports[0]} within 1.5 s" in err and out.count("problem ") == 2
     assert "note     waiting for south, west to start the same command: 1 of 1.5 s" in out
 
     own.write_text(f'data = "north.csv"\ncert = "{certs}/west.crt"\nkey = "{certs}/north.key"\nca = "{certs}/ca.crt"\n'

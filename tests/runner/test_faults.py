@@ -134,7 +134,7 @@ def judge(ends: dict[str, End], own: End, number: Signals, victim: str) -> None:
     expected = 40 if number is SIGINT else 41
     for name, end in ends.items():
         assert end.code == expected, (name, end)
-        assert end.complaint.count("\n") == 1 and f"'{victim}'" in end.complaint, end.complaint
+        assert end.complaint.count("\n") == 1 and f"party {victim}" in end.complaint.lower(), end.complaint
     if number is SIGKILL:
         assert own.code == -SIGKILL and own.complaint == ""
     elif number is SIGINT:

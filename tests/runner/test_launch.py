@@ -117,7 +117,7 @@ def test_json_shows_the_raw_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
       "south": [["sleep", 0.4], ["fail", ["ProtocolAborted", "north aborted."]]], "west": [["wait", None]]}, ProtocolAborted,
      "3 bytes"),
     # a reason that names several parties without blaming them, and somebody who passes on that a party has stopped
-    ({"north": [["fail", ["ProtocolAborted", "party 'west' stopped: the protocol was aborted (exit 40)."]]],
+    ({"north": [["fail", ["ProtocolAborted", "Party west stopped: the protocol was aborted (exit 40)."]]],
       "west": [["sleep", 0.4], ["fail", ["ProtocolAborted", "The key holds text at north and integers at south."]]],
       "south": [["wait", None]]}, ProtocolAborted, "holds text at north"),
     # killed: worth more than what the others say of it

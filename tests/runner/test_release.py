@@ -67,7 +67,7 @@ def test_what_was_written_is_read() -> None:
 ])
 def test_refused(what: str, change: Callable[[dict[str, Any]], object]) -> None:
     read(with_header(lambda header: None))  # the same way of building is accepted unchanged
-    with pytest.raises(ProtocolAborted, match=r"^south sent a result that does not fit the study"):
+    with pytest.raises(ProtocolAborted, match=r"^Party south sent a result that does not fit the study"):
         read(with_header(change))
 
 

@@ -29,12 +29,12 @@ def test_numbers_and_directions() -> None:
 
 
 @pytest.mark.parametrize("change, words", [
-    ({"me": "west"}, "'west' is not in the study"), ({"parties": (*PARTIES, PARTIES[0])}, "must differ"),
+    ({"me": "west"}, "Party west is not in the study"), ({"parties": (*PARTIES, PARTIES[0])}, "must differ"),
     ({"parties": (*PARTIES, Peer("x", "127.0.0.1", 7101))}, "the same address 127.0.0.1:7101"),
-    ({"parties": PARTIES[:2], "me": "north"}, "at least two"), ({"study_digest": b"short"}, "5 bytes instead of 32"),
+    ({"parties": PARTIES[:2], "me": "north"}, "At least two"), ({"study_digest": b"short"}, "5 bytes instead of 32"),
     ({"listen": ("0.0.0.0", 7102)}, "all interfaces"), ({"listen": ("::", 7102)}, "all interfaces"),
     ({"listen": ("", 7102)}, "all interfaces"), ({"listen": ("127.0.0.1", 0)}, "port 0"), ({"cert": None}, "certificate"),
-    ({"ca": None}, "'north' has no fingerprint"), ({"connect_s": 0}, "connect_s"), ({"silence_s": float("nan")}, "silence_s"),
+    ({"ca": None}, "party north has no fingerprint"), ({"connect_s": 0}, "connect_s"), ({"silence_s": float("nan")}, "silence_s"),
     ({"facts": {"x": object()}}, "plain JSON"), ({"facts": {"x": "y" * 20_000}}, "at most 16384"),
     ({"insecure_loopback": True, "listen": ("192.0.2.1", 7102)}, "192.0.2.1 is not a loopback"),
     ({"insecure_loopback": True, "parties": (*PARTIES, Peer("x", "example.org", 1))}, "example.org is not a loopback"),
@@ -45,7 +45,7 @@ def test_what_cannot_work(change: dict[str, Any], words: str) -> None:
 
 
 @pytest.mark.parametrize("fields, words", [
-    (("", "h", 1), "party name"), (("a\nb", "h", 1), "party name"), (("x" * 65, "h", 1), "party name"),
+    (("", "h", 1), "Party name"), (("a\nb", "h", 1), "Party name"), (("x" * 65, "h", 1), "Party name"),
     (("a", "h", 70000), "port"), (("a", "h", 1, "watch"), "role"), (("a", "h", 1, "compute", "12:34"), "fingerprint"),
 ])
 def test_what_is_no_party(fields: tuple[Any, ...], words: str) -> None:

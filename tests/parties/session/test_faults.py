@@ -34,7 +34,7 @@ def test_a_killed_party_is_noticed_at_once(started: Start, credentials: Path, bo
     begin = time.monotonic()
     for child in (children[0], children[2]):
         assert child.wait(10) == 41, child.outcome
-        assert "'south'" in said(child)
+        assert "party south" in said(child).lower()
     assert time.monotonic() - begin < 4
 
 
@@ -43,7 +43,7 @@ def test_a_killed_contributor_is_noticed(started: Start, credentials: Path) -> N
     ready(children)
     children[2].kill(signal.SIGKILL)
     for child in children[:2]:
-        assert child.wait(10) == 41 and "'east'" in said(child)
+        assert child.wait(10) == 41 and "party east" in said(child).lower()
 
 
 @pytest.mark.slow
@@ -54,7 +54,7 @@ def test_a_stopped_party_is_noticed_by_its_silence(started: Start, credentials: 
     begin = time.monotonic()
     for child in children[:2]:
         assert child.wait(12) == 41, child.outcome
-        assert "'east'" in said(child)
+        assert "party east" in said(child).lower()
     assert 1.0 < time.monotonic() - begin < 2.5 + 5
     assert any("silent" in said(child) for child in children[:2])
     children[2].kill(signal.SIGCONT)  # it wakes up alone, and must not blame anybody for its own pause only
@@ -82,11 +82,11 @@ def test_ctrl_c_at_work(started: Start, credentials: Path, body: object, argumen
     begin = time.monotonic()
     assert children[who].wait(10) == 130
     assert time.monotonic() - begin < 4
-    assert said(children[who]).startswith(f"party '{children[who].name}' was interrupted")
+    assert said(children[who]).startswith(f"Party {children[who].name} was interrupted")
     for child in children:
         if child is not children[who]:
             assert child.wait(10) == 40
-            assert f"'{children[who].name}' stopped: it was interrupted" in said(child)
+            assert f"Party {children[who].name} stopped: it was interrupted" in said(child)
 
 
 def test_sigterm_while_connecting(started: Start, credentials: Path) -> None:
@@ -96,7 +96,7 @@ def test_sigterm_while_connecting(started: Start, credentials: Path) -> None:
     children[0].kill(signal.SIGTERM)
     begin = time.monotonic()
     assert children[0].wait(10) == 130 and "SIGTERM" in said(children[0])
-    assert children[1].wait(10) == 40 and "'north' stopped: it was interrupted" in said(children[1])
+    assert children[1].wait(10) == 40 and "Party north stopped: it was interrupted" in said(children[1])
     assert time.monotonic() - begin < 4
 
 
@@ -112,7 +112,7 @@ def test_killed_while_others_are_awaited(started: Start, credentials: Path) -> N
     for child in children:
         child.until("connected")
     children[1].kill(signal.SIGKILL)
-    assert children[0].wait(10) == 41 and "'south'" in said(children[0])
+    assert children[0].wait(10) == 41 and "party south" in said(children[0]).lower()
 
 
 @pytest.mark.slow
@@ -122,7 +122,7 @@ def test_a_party_that_never_comes(started: Start, credentials: Path) -> None:
     assert children[0].until("waiting")["for"]
     for child in children:
         assert child.wait(15) == 20, child.outcome
-        assert "'east'" in said(child)
+        assert "party east" in said(child).lower()
     assert any(f"127.0.0.1:{settings[0]['parties'][2]['port']}" in said(child) for child in children)
 
 
@@ -130,7 +130,7 @@ def test_a_first_party_that_never_comes_is_named_with_its_reason(started: Start,
     settings = configs(credentials, computing=2, connect_s=1.0)
     child, = started(settings[1:], bodies.meet)
     assert child.wait(10) == 20
-    assert "'north' at 127.0.0.1:" in said(child) and "connection refused" in said(child)
+    assert "Party north at 127.0.0.1:" in said(child) and "connection refused" in said(child)
 
 
 def test_a_port_in_use(started: Start, credentials: Path) -> None:
@@ -140,7 +140,8 @@ def test_a_port_in_use(started: Start, credentials: Path) -> None:
         taken.listen()
         child, = started(settings[2:], bodies.meet)
         assert child.wait(10) == 20
-        assert "'east'" in said(child) and f":{settings[2]['parties'][2]['port']}" in said(child) and "in use" in said(child)
+        assert "party east" in said(child).lower() and "in use" in said(child)
+        assert f":{settings[2]['parties'][2]['port']}" in said(child)
 
 
 def test_a_refused_budget_is_told_without_its_text(started: Start, credentials: Path) -> None:
@@ -148,7 +149,7 @@ def test_a_refused_budget_is_told_without_its_text(started: Start, credentials: 
     assert [child.wait(15) for child in children] == [40, 50, 40, 40]
     assert "4711" in said(children[1])
     for child in (children[0], children[2], children[3]):
-        assert "'south' stopped: budget refused (exit 50)" in said(child) and "4711" not in said(child) + child.errors()
+        assert "Party south stopped: budget refused (exit 50)" in said(child) and "4711" not in said(child) + child.errors()
 
 
 def test_a_bug_at_one_party_stops_all(started: Start, credentials: Path) -> None:
@@ -156,7 +157,7 @@ def test_a_bug_at_one_party_stops_all(started: Start, credentials: Path) -> None
     assert [child.wait(15) for child in children] == [40, 40, 1]
     assert "ValueError" in said(children[2])
     for child in children[:2]:
-        assert "'east' stopped: internal error" in said(child) and "4711" not in said(child) + child.errors()
+        assert "Party east stopped: internal error" in said(child) and "4711" not in said(child) + child.errors()
 
 
 @pytest.mark.slow
@@ -181,7 +182,7 @@ def test_the_last_message_arrives_before_the_goodbye(started: Start, credentials
 @pytest.mark.slow
 def test_who_never_gets_done_is_named(started: Start, credentials: Path) -> None:
     children = started(configs(credentials, computing=2, closing_s=1.0), bodies.late, 1, 3.0)
-    assert children[0].wait(20) == 41 and "'south' did not finish" in said(children[0])
+    assert children[0].wait(20) == 41 and "Party south did not finish" in said(children[0])
     children[1].wait(20)
 
 
@@ -190,8 +191,8 @@ def test_who_never_gets_done_is_named(started: Start, credentials: Path) -> None
 def test_a_peer_that_breaks_the_rules(started: Start, credentials: Path, kind: str) -> None:
     children = started(configs(credentials, computing=2), bodies.attack, kind)
     assert children[0].wait(20) == 40, children[0].outcome
-    assert said(children[0]).startswith("party 'south' sent ")
-    assert children[1].wait(20) == 40 and "'south'" in said(children[1])
+    assert said(children[0]).startswith("Party south sent ")
+    assert children[1].wait(20) == 40 and "party south" in said(children[1]).lower()
 
 
 def test_pickles_are_not_opened(started: Start, credentials: Path, tmp_path: Path) -> None:

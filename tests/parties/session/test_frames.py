@@ -138,7 +138,7 @@ def test_messages_arrive_whole_and_in_order() -> None:
 def test_a_violation_names_the_peer_and_the_rule(raw: bytes, words: str) -> None:
     hub = feed(raw, close=True)
     error, = hub.ends
-    assert isinstance(error, ProtocolAborted) and error.sentence.startswith("party 'south' sent ") and words in error.sentence
+    assert isinstance(error, ProtocolAborted) and error.sentence.startswith("Party south sent ") and words in error.sentence
 
 
 @pytest.fixture

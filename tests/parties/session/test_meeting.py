@@ -93,9 +93,9 @@ def test_a_foreign_ca_is_said_at_both_sides_and_spoils_no_other_link(credentials
             code, sentence = found[number][names[other]]
             assert code == (21 if who in (number, other) else 0)
             if who == number:
-                assert f"'{names[other]}'" in sentence and "CA" in sentence
+                assert f"arty {names[other]}" in sentence and "CA" in sentence
             elif who == other:
-                assert f"'{names[who]}'" in sentence and ("not signed by the CA" in sentence or f"'{name}'" in sentence)
+                assert f"arty {names[who]}" in sentence and ("not signed by the CA" in sentence or f"party {name}" in sentence)
 
 
 def test_other_studies_software_and_protection_are_said_at_both_sides(credentials: Path) -> None:
@@ -106,7 +106,7 @@ def test_other_studies_software_and_protection_are_said_at_both_sides(credential
         north, south, east = all_of(settings)
         assert north["east"] == east["north"] == (0, "")
         for code, sentence in (north["south"], south["north"], south["east"], east["south"]):
-            assert code == 22 and words in sentence and "'south'" in sentence
+            assert code == 22 and words in sentence and "arty south" in sentence
 
 
 def test_who_does_not_come_is_named_in_time_and_whom_it_waits_for_before(credentials: Path) -> None:
@@ -118,8 +118,8 @@ def test_who_does_not_come_is_named_in_time_and_whom_it_waits_for_before(credent
     assert found[0]["east"] == found[1]["north"] == (0, "")
     (code, here), (_, there) = found[0]["south"], found[1]["south"]
     address = settings[0].own.address
-    assert code == 20 and f"'south' did not come to {address} within 2.5 s" in here  # it would dial this party
-    assert f"'south' did not answer at {settings[1].own.address} within 2.5 s (connection refused)" in there
+    assert code == 20 and f"Party south did not come to {address} within 2.5 s" in here  # it would dial this party
+    assert f"Party south did not answer at {settings[1].own.address} within 2.5 s (connection refused)" in there
     waiting = [each for each in last.news if isinstance(each, Waiting)]
     assert waiting[0].parties == (("south", "connection refused"),) and 0.9 < waiting[0].seconds < 2.5
 
