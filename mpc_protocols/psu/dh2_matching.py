@@ -164,7 +164,7 @@ class Answering(Matching):
         points, rest = self.check_raised_traps(exchange.receive(
             traps * (element + scalar + POSITION_BYTES) + self.proofs.size))
         places = self.check_places(rest[traps * scalar:])
-        blinds = [int.from_bytes(rest[i:i + scalar], "little") for i in range(0, traps * scalar, scalar)]
+        blinds = _integers(np.frombuffer(rest[:traps * scalar], np.uint8).reshape(-1, scalar))
         if not all(0 < blind < group.order for blind in blinds) or (
                 group.power_each(points, blinds) != self.queries[places]).any():
             exchange.abort("sent queries that leave out traps of this party")
@@ -197,12 +197,14 @@ class Asking(Matching):
 
     def exchange_tests(self) -> None:
         group, exchange = self.group, self.exchange
-        self.blinds = group.random_exponents(len(self.points), self.entropy)
+        self.blinds = np.empty((len(self.points), scalar_bytes(group)), np.uint8)
         self.queries = group.rows(len(self.points) if self.proven else 0)  # proofs are about them
         self.their_entries: Names = np.empty(len(self.lists.own), f"S{NAME_BYTES}")
 
         def query(part: slice) -> bytes:
-            queries = group.power_each(self.points[self.tests[part]], self.blinds[part])
+            blinds = group.random_exponents(part.stop - part.start, self.entropy)
+            self.blinds[part] = _scalars(blinds, self.blinds.shape[1])
+            queries = group.power_each(self.points[self.tests[part]], blinds)
             if self.proven:
                 self.queries[part] = queries
             return queries.tobytes()
@@ -215,9 +217,9 @@ class Asking(Matching):
 
     def answer_traps(self) -> None:
         group, exchange = self.group, self.exchange
-        places, size = self.places(), scalar_bytes(group)
-        blinds = [self.blinds[i].to_bytes(size, "little") for i in np.frombuffer(places, f"<u{POSITION_BYTES}")]
-        exchange.send(self.raised_traps() + b"".join(blinds) + places)
+        places = self.places()
+        blinds = self.blinds[np.frombuffer(places, f"<u{POSITION_BYTES}")]
+        exchange.send(self.raised_traps() + blinds.tobytes() + places)
         traps, end = self.lists.traps, self.lists.traps * group.element_bytes
         points, rest = self.check_raised_traps(exchange.receive(
             traps * (2 * group.element_bytes + POSITION_BYTES) + 2 * self.proofs.size))
@@ -242,15 +244,33 @@ class Asking(Matching):
                                                     answers, payload[size:]):
                 exchange.abort("sent answers whose proof does not hold")
             with exchange.judging("answers"):
-                raised = group.power_each(answers, group.inverses([self.blinds[i] for i in asked[part]]))
+                raised = group.power_each(answers, group.inverses(_integers(self.blinds[asked[part]])))
             entries[part] = self.entries(self.points[tests[part]], raised)
-        for part in blocks(len(packed := self.bitmap(entries))):
+        common, bits = self.compare(entries)
+        packed = np.packbits(bits)
+        for part in blocks(len(packed)):
             exchange.send(packed[part].tobytes())
-        return self.found(tests, np.isin(entries, self.their_entries))
+        return self.found(tests, common)
 
-    def bitmap(self, entries: Names) -> NDArray[np.uint8]:
-        """Which of the other's entries are among these, eight to a byte."""
-        return np.packbits(np.isin(self.their_entries, entries))
+    def compare(self, entries: Names) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which of these entries are in O, and which entries of O are among these."""
+        theirs = self.their_entries
+        hit, bits = np.zeros(len(entries), np.bool_), np.zeros(len(theirs), np.bool_)
+        if len(theirs):
+            order = np.argsort(theirs)
+            at = order[np.minimum(np.searchsorted(theirs, entries, sorter=order), len(theirs) - 1)]
+            hit = theirs[at] == entries
+            bits[at[hit]] = True
+        return hit, bits
+
+
+def _scalars(exponents: list[int], width: int) -> NDArray[np.uint8]:
+    """As rows: a Python integer takes twice the memory."""
+    return np.frombuffer(b"".join(e.to_bytes(width, "little") for e in exponents), np.uint8).reshape(-1, width)
+
+
+def _integers(scalars: NDArray[np.uint8]) -> list[int]:
+    return [int.from_bytes(scalar, "little") for scalar in row_bytes(scalars)]
 
 
 def _all_but(count: int, dropped: Positions) -> NDArray[np.bool_]:

@@ -258,7 +258,7 @@ def test_wrong_answers_spoil_matches_and_tell_nothing() -> None:
     """Which matches, is chance: fewer bits come back, for positions that the asking owner shuffled. With proofs it is noticed."""
     done = attack(deviating(SpoiltAnswers), 0)
     found = int(done.deviating.common.sum())
-    assert done.said == "" and done.result is not None and found < K and done.result.n_rows == 2 * N - found  # all K: below 2^-19
+    assert done.said == "" and done.result is not None and found < K and done.result.n_rows == 2 * N - found  # K: 1 / C(40, 20)
     done = attack(deviating(SpoiltAnswers), 0, PROOFS)
     assert "sent answers whose proof does not hold" in done.said and not hasattr(done.deviating, "common")
 
@@ -266,12 +266,11 @@ def test_wrong_answers_spoil_matches_and_tell_nothing() -> None:
 def claims(change: Callable[[np.ndarray], np.ndarray], consistent: bool) -> type[dh2.Owner]:
     """An asking owner that changes which entries of O it says to have found; consistent: acts itself as if that were true."""
     class Claims(Matching):
-        def bitmap(self, entries: Names) -> np.ndarray:
-            own: Any = self
-            bits = change(np.isin(own.their_entries, entries))
-            if consistent:
-                entries[~np.isin(entries, own.their_entries[bits])] = b"none"
-            return np.packbits(bits)
+        def compare(self, entries: Names) -> tuple[np.ndarray, np.ndarray]:
+            own: Any = super()
+            common, bits = own.compare(entries)
+            bits = change(bits)
+            return np.isin(entries, self.their_entries[bits]) if consistent else common, bits  # type: ignore[attr-defined]
 
     return deviating(Claims)
 
@@ -384,3 +383,9 @@ def test_a_pool_left_out_is_refused(side: int, missing: int) -> None:
     assert "could not show the pool and the traps that its list must hold" in done.said
     assert done.result is None and not hasattr(done.deviating, "common")
     assert attack(dh2.Owner, side, NOISY).said == ""
+
+
+def test_a_list_that_lacks_its_pool_is_a_mistake() -> None:
+    """Of the caller, said before anything is sent."""
+    with pytest.raises(ValueError, match="lacks entries of the pool"):
+        run(NOISY, *[lambda wire: dh2.align(wire, MINE, NOISY, CONTEXT, Ristretto255(), traps=TRAPS)] * 2)

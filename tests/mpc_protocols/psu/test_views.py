@@ -232,11 +232,15 @@ def seen(done: Run, own: Watched, side: int) -> Dh2View:
     else:  # own tags among the other's, from the answers
         step: Any = own.step
         asked = np.flatnonzero(~np.isin(step.tests, step.their_traps))
-        raised = own.group.power_each(view.lists["answers"], own.group.inverses([step.blinds[i] for i in asked]))
+        raised = own.group.power_each(view.lists["answers"], own.group.inverses(exponents_of(step.blinds[asked])))
         found = step.entries(step.points[step.tests[asked]], raised)
         tests = np.flatnonzero(np.isin(step.their_entries, found))
     return Dh2View(view.lists, own.step.their_traps, np.frombuffer(answered, np.uint8)[:32 * TRAPS].reshape(-1, 32),
                    np.flatnonzero(own.common), tests)
+
+
+def exponents_of(scalars: NDArray[np.uint8]) -> list[int]:
+    return [int.from_bytes(scalar.tobytes(), "little") for scalar in scalars]
 
 
 def simulated_dh2(group: Ristretto255, side: int, mine: int, theirs: int, u: int) -> Dh2View:
@@ -298,7 +302,7 @@ def test_dh2_orders() -> None:
         else:
             asked: Any = step
             place = np.argsort(step.tests)
-            sent = places(group.power_each(step.points, [asked.blinds[i] for i in place]), views[0].lists["queries"])
+            sent = places(group.power_each(step.points, exponents_of(asked.blinds[place])), views[0].lists["queries"])
         assert_no_order(sent)
         owned = places(group.power(group.hash_many((Y, X)[side], sid), owners[1 - side].list_key), views[side].lists["list"])
         assert_no_order(sent[owned])
