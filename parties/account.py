@@ -11,8 +11,16 @@ Sizes. The study's (epsilon, delta) is what recipients see. Where an alignment a
 "alignment.size"), the other owners see them on top, so a run that aligns reserves them on top of the study's rho. Such a
 release is pure epsilon-DP but for its truncated tails, of probability delta: delta-approximate (epsilon^2/2)-zCDP (Bun-Steinke
 2016, definition 8.1), so its rho adds to rho, and its delta (the event's beta) to delta without a factor: n runs together are
-(epsilon(sum of rho, d), d + sum of size deltas)-DP for every d. A run that aligns counts against max_alignments from its
-reservation on, however it ends.
+(epsilon(sum of rho, d), d + sum of size deltas)-DP for every d. By basic composition they are (epsilon(rho of the rest, d) +
+sum of size epsilons, d + sum of size deltas)-DP as well. That is less where a few sizes are most of it, for zCDP's conversion
+pays for Gaussian tails that sizes do not have: two sizes of 0.1 are 0.81 by rho at delta 1e-9, and 0.2 by their sum.
+
+    shown     the less of both (`spent_epsilon`): what these runs are, taken as fixed beforehand
+    capped    by rho alone (`epsilon_by_rho`, DESIGN 7): a cap must also bound runs that are chosen in view of earlier results.
+              Sums of rho do (a zCDP filter: Feldman and Zrnic 2021); the less of two sums, each the one that holds after other
+              results, does so only at twice the delta
+
+A run that aligns counts against max_alignments from its reservation on, however it ends.
 """
 
 from __future__ import annotations
@@ -119,14 +127,30 @@ class Entry:
         return self.reservation.size_delta if self.state == "open" else sizes_of(self.events)[1]
 
 
-def spent_epsilon(entries: Sequence[Entry], delta: float | Fraction, rho: Fraction = Fraction(0),
-                  size_delta: Fraction = Fraction(0)) -> float:
-    """The epsilon, at this delta, of all these runs together; infinite if their sizes take all of delta.
+def epsilon_by_rho(entries: Sequence[Entry], delta: float | Fraction, rho: Fraction = Fraction(0),
+                   size_delta: Fraction = Fraction(0)) -> float:
+    """The epsilon, at this delta, of all these runs together as a cap counts it; infinite if their sizes take all of delta.
 
     rho (sizes included), size_delta: what one more run would add.
     """
     left = Fraction(delta) - sum((entry.spent_size_delta for entry in entries), size_delta)
     return epsilon_of(sum((entry.spent_rho for entry in entries), rho), left) if left > 0 else math.inf
+
+
+def spent_epsilon(entries: Sequence[Entry], delta: float | Fraction) -> float:
+    """The epsilon, at this delta, of all these runs together: sizes by their rho or by their epsilons, whichever is less.
+
+    Only sizes that were announced have epsilons; those of an open reservation count by rho.
+    """
+    announced = [begun.event.rho for entry in entries if entry.state == "settled" for begun in entry.events
+                 if begun.event.what == SIZE]
+    left = Fraction(delta) - sum((entry.spent_size_delta for entry in entries), Fraction(0))
+    rest = sum((entry.spent_rho for entry in entries), Fraction(0)) - sum(announced, Fraction(0))
+    if left <= 0:
+        return math.inf
+    # rho = epsilon^2 / 2 of a size (`psu.dummies`)
+    sizes = sum(math.nextafter(math.sqrt(2 * rho), math.inf) for rho in announced)
+    return min(epsilon_by_rho(entries, delta), math.nextafter(epsilon_of(rest, left) + sizes, math.inf))
 
 
 def sizes_of(events: Sequence[Begun]) -> tuple[Fraction, Fraction]:
@@ -165,8 +189,8 @@ def check_cap(path: Path, asked: Reservation, cap: Cap, others: Sequence[Entry])
                             "smaller size_delta.")
     if rho > rho_of(cap.epsilon, left):
         raise BudgetRefused(
-            f"Dataset {asked.dataset} has spent epsilon {spent_epsilon(others, cap.delta):.6g}, this run would make it "
-            f"{spent_epsilon(others, cap.delta, asked.rho + asked.size_rho, asked.size_delta):.6g}, and the cap is "
+            f"Dataset {asked.dataset} has spent epsilon {epsilon_by_rho(others, cap.delta):.6g}, this run would make it "
+            f"{epsilon_by_rho(others, cap.delta, asked.rho + asked.size_rho, asked.size_delta):.6g}, and the cap is "
             f"{cap.epsilon:.6g} (at delta {cap.delta:.6g}; ledger {path}); ask for a smaller epsilon or raise cap_epsilon.")
     if beta > Fraction(cap.delta) / 100:
         raise BudgetRefused(f"The samplers of dataset {asked.dataset}'s runs are together {float(beta):.2g} from their exact "

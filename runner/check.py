@@ -205,7 +205,7 @@ def _budget(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Find
         data = private_file.location(study, party, own)
         if data is None:
             return
-        from parties.account import spent_epsilon
+        from parties.account import epsilon_by_rho
         from parties.ledger import Ledger
 
         ledger = Ledger(own.ledger.file)
@@ -222,9 +222,9 @@ def _budget(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Find
             yield problem(error)
             return
         sizes = vertical.sizes(study, party) if study.alignment is not None else ()
-        after = spent_epsilon(entries, delta, sum((event.rho for event in sizes), plan.budget.rho_cap),
+        after = epsilon_by_rho(entries, delta, sum((event.rho for event in sizes), plan.budget.rho_cap),
                               sum((event.beta for event in sizes), Fraction(0)))
-        words = (f"{dataset}: epsilon {spent_epsilon(entries, delta):.3g} spent, {after:.3g} with this study, cap {cap:g} "
+        words = (f"{dataset}: epsilon {epsilon_by_rho(entries, delta):.3g} spent, {after:.3g} with this study, cap {cap:g} "
                  f"(delta {delta:g})")
         yield problem(BudgetRefused(f"{words}: this run would exceed the cap; ask for a smaller epsilon or raise "
                                     "cap_epsilon.")) if after > cap else fine(f"ledger: {words}")

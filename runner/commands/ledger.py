@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Show the runs that this custodian's data has taken part in and what they spent, together and one by
 one. rho adds up over runs; epsilon is what the sum means at one delta: --delta, the cap's, or the
-smallest that a run's study claims plus the deltas of announced sizes. A run's claim is what its study
+smallest that a run's study claims plus the deltas of announced sizes (which count by rho or by their
+own epsilons, whichever is less; in a cap by rho). A run's claim is what its study
 promises to recipients; what it spent is at the study's delta plus the run's own sizes, which only the
 other owners of an alignment saw. A run that was stopped keeps what it had begun to release.
 
@@ -54,7 +55,7 @@ def run(arguments: argparse.Namespace) -> None:
     settings = private_file.load(arguments.private).ledger
     if arguments.delta is not None and not 0 < arguments.delta < 1:
         raise UsageError(f"--delta must lie between 0 and 1, got {arguments.delta:g}.")
-    from parties.account import spent_epsilon
+    from parties.account import epsilon_by_rho, spent_epsilon
     from parties.ledger import Ledger
 
     ledger = Ledger(arguments.ledger or settings.file)
@@ -75,11 +76,12 @@ def run(arguments: argparse.Namespace) -> None:
         delta = arguments.delta or (settings.cap_delta if capped else None) or float(
             min(Fraction(entry.reservation.delta) for entry in own) + sizes)
         epsilon = spent_epsilon(own, delta)
-        datasets.append({"dataset": name, "epsilon": epsilon if math.isfinite(epsilon) else None, "delta": delta,
+        datasets.append({"dataset": name, "epsilon": _finite(epsilon), "delta": delta,
                          "rho": float(sum((entry.spent_rho for entry in own), Fraction(0))),
                          "size_rho": float(sum((entry.spent_size_rho for entry in own), Fraction(0))), "size_delta": float(sizes),
                          "cap_epsilon": settings.cap_epsilon if capped else None,
                          "cap_delta": settings.cap_delta if capped else None,
+                         "cap_used": _finite(epsilon_by_rho(own, settings.cap_delta)) if capped and settings.cap_delta else None,
                          "runs": [_facts(entry) for entry in own]})
     if arguments.json:
         print(json.dumps({"ledger": str(ledger.path), "datasets": datasets}))
@@ -106,15 +108,25 @@ def _print(path: Path, datasets: Sequence[dict[str, Any]], uncapped: str) -> Non
         print("no run yet, nothing spent")
     for dataset in datasets:
         print(f"\ndata set: {dataset['dataset']}")
-        cap = (f"cap: epsilon {dataset['cap_epsilon']:g} at delta {dataset['cap_delta']:g}" if dataset["cap_epsilon"] is not None
-               else uncapped)
-        epsilon = "above any number" if dataset["epsilon"] is None else f"{dataset['epsilon']:.4g}"
+        cap = uncapped
+        if dataset["cap_epsilon"] is not None:
+            cap = (f"cap: epsilon {dataset['cap_epsilon']:g} at delta {dataset['cap_delta']:g}, of which "
+                   f"{_said(dataset['cap_used'])} is taken (counted by rho)")
         sizes = (f", sizes of alignments included: rho {dataset['size_rho']:.4g}, delta {dataset['size_delta']:.4g}"
                  if dataset["size_delta"] else "")
-        print(f"spent: epsilon {epsilon} at delta {dataset['delta']:.4g} (rho {dataset['rho']:.4g}{sizes}) in "
+        print(f"spent: epsilon {_said(dataset['epsilon'])} at delta {dataset['delta']:.4g} (rho {dataset['rho']:.4g}{sizes}) in "
               f"{len(dataset['runs'])} run{'s' if len(dataset['runs']) != 1 else ''}; {cap}")
         header = ("when", "study", "with", "claim", "spent", "rho", "releases", "state")
         _table(header, [_row(facts) for facts in dataset["runs"]])
+
+
+def _finite(epsilon: float) -> float | None:
+    """For JSON, which has no infinity."""
+    return epsilon if math.isfinite(epsilon) else None
+
+
+def _said(epsilon: float | None) -> str:
+    return "above any number" if epsilon is None else f"{epsilon:.4g}"
 
 
 def _row(facts: dict[str, Any]) -> tuple[str, ...]:

@@ -12,13 +12,14 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Event
-from mpc_protocols.psu.dummies import size_events
+from mpc_protocols.psu.dummies import centre, delta_of, size_events
 from mpc_protocols.psu.functionality import AlignmentSpec
-from parties.account import Cap, Reservation, spent_epsilon
+from parties.account import Cap, Reservation, epsilon_by_rho, spent_epsilon
 from parties.ledger import Ledger, default_path
 from synth.accounting import epsilon_of, rho_of
 
@@ -210,6 +211,50 @@ def test_sizes_count_against_the_cap_with_their_delta(ledger: Ledger) -> None:
     ledger.reserve(ALIGNS, Cap(exact, delta)).settle()
     with pytest.raises(BudgetRefused, match="raise cap_delta, or ask for a smaller size_delta"):
         ledger.reserve(replace(ALIGNS, run="run-2"), Cap(100.0, float(ALIGNS.size_delta) / 2))
+
+
+def test_sizes_alone_are_shown_as_their_epsilons_and_capped_by_rho(ledger: Ledger) -> None:
+    """An alignment that aborts after it has announced its sizes: two of 1/2."""
+    run = ledger.reserve(ALIGNS)
+    for event in SIZES:
+        run.begin(event)
+    assert spent_epsilon(ledger.entries(), 1e-6) == epsilon_by_rho(ledger.entries(), 1e-6)  # open: the reservation, by rho
+    run.close()
+    (entry,) = entries = ledger.entries()
+    assert entry.spent_rho == Fraction(1, 4) and 1.0 <= spent_epsilon(entries, 1e-6) <= 1.0 + 1e-12
+    left = Fraction(1e-6) - ALIGNS.size_delta
+    assert epsilon_by_rho(entries, 1e-6) == epsilon_of(Fraction(1, 4), left) > 2.5
+    assert spent_epsilon(entries, ALIGNS.size_delta) == epsilon_by_rho(entries, ALIGNS.size_delta) == float("inf")
+    other = ledger.reserve(another(2))  # whatever else was released is converted by itself
+    other.begin(EVENT)
+    other.settle()
+    assert spent_epsilon(ledger.entries(), 1e-6) == pytest.approx(epsilon_of(EVENT.rho, left) + 1.0, rel=1e-12)
+    with pytest.raises(BudgetRefused, match=f"has spent epsilon {epsilon_by_rho(ledger.entries(), 1e-6):.6g}, "):
+        ledger.reserve(another(3), Cap(3.0, 1e-6))
+
+
+def test_many_sizes_are_less_by_rho(ledger: Ledger) -> None:
+    many = replace(ALIGNS, size_rho=50 * SIZES[0].rho, size_delta=50 * SIZES[0].beta)
+    run = ledger.reserve(many)
+    for _ in range(50):
+        run.begin(SIZES[0])
+    run.settle()
+    assert spent_epsilon(ledger.entries(), 1e-6) == epsilon_by_rho(ledger.entries(), 1e-6) < 50 * 0.5
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(2)])
+def test_two_sizes_are_what_is_shown_of_them(epsilon: Fraction) -> None:
+    """The exact hockey-stick divergence of two sizes that one identifier moves: within the deltas at the sum of the epsilons, and
+    not at 95 % of it, so that nothing less could be shown."""
+    c = centre(epsilon, Fraction(1, 10**4))
+    law = np.exp(-float(epsilon) * np.abs(np.arange(-c, c + 1)))
+    law /= law.sum()
+    one, moved = np.append(law, 0.0), np.append(0.0, law)
+    both, shifted = np.outer(one, one), np.outer(moved, moved)
+    delta = 2 * float(delta_of(epsilon, c))
+    for share, least, most in ((1.0, 0.0, delta), (0.95, delta, 1.0)):
+        stick = np.maximum(0, both - np.exp(share * 2 * float(epsilon)) * shifted).sum()
+        assert least <= stick <= most, share
 
 
 def test_a_ledger_of_the_first_version_is_taken_over(ledger: Ledger) -> None:

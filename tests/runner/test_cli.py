@@ -311,16 +311,26 @@ def test_ledger_show_converts_at_the_studies_delta_and_counts_sizes(run: Run, tm
             open_run.begin(Event("alignment.size", Fraction(1, 8), size_delta, {"of": "intersection"}))
         open_run.settle()
     (shown,) = json.loads(run("ledger", "show", "--ledger", ledger.path, "--json")[1])["datasets"]
-    assert shown["epsilon"] == pytest.approx(epsilon_of(2 * rho + Fraction(1, 8), 1e-6))
+    # a size of rho 1/8 is 1/2-DP: less, added after the conversion, than its rho before it
+    assert shown["epsilon"] == pytest.approx(epsilon_of(2 * rho, 1e-6) + 0.5)
+    assert shown["epsilon"] < epsilon_of(2 * rho + Fraction(1, 8), 1e-6)
     assert shown["delta"] == pytest.approx(1.1e-6)
     assert (shown["size_rho"], shown["size_delta"]) == (0.125, 1e-7)
     first, second = shown["runs"]
     assert first["epsilon_spent"] == pytest.approx(1.0) and first["delta_spent"] == 1e-6
-    assert second["epsilon_spent"] == pytest.approx(epsilon_of(rho + Fraction(1, 8), 1e-6)) and second["aligns"]
+    assert second["epsilon_spent"] == pytest.approx(1.5) and second["aligns"]
     assert second["delta_spent"] == pytest.approx(1.1e-6)
     out = run("ledger", "show", "--ledger", ledger.path)[1]
     assert "at delta 1.1e-06" in out and "sizes of alignments included: rho 0.125, delta 1e-07" in out and "(1, 1e-06)" in out
     assert "above any number" in run("ledger", "show", "--ledger", ledger.path, "--delta", "1e-8")[1]
+    own = f'[ledger]\nfile = "{ledger.path}"\ndataset = "patients"\ncap_epsilon = 5\ncap_delta = '
+    (tmp_path / "own.toml").write_text(own + "1e-5\n")
+    used = epsilon_of(2 * rho + Fraction(1, 8), Fraction(1e-5) - size_delta)
+    out = run("ledger", "show", "--private", tmp_path / "own.toml")[1]
+    assert f"cap: epsilon 5 at delta 1e-05, of which {used:.4g} is taken (counted by rho)" in out
+    (tmp_path / "own.toml").write_text(own + "1e-8\n")
+    (shown,) = json.loads(run("ledger", "show", "--private", tmp_path / "own.toml", "--json")[1])["datasets"]
+    assert shown["cap_used"] is shown["epsilon"] is None
 
 
 def test_a_cap_refuses_with_50(run: Run, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from parties.account import spent_epsilon
+from parties.account import epsilon_by_rho
 from parties.ledger import Ledger, Reservation
 from runner.__main__ import main
 from runner.alignment import own_events
@@ -116,7 +116,7 @@ def test_the_cap_is_held_against_the_sizes_too(tmp_path: Path, capsys: pytest.Ca
     owned = ownership(study, split.TWO)
     sizes = own_events(study, owned, "north")
     assert len(sizes) == 2
-    expected = spent_epsilon([], 1e-5, sum((event.rho for event in sizes), plan_of(study).budget.rho_cap),
+    expected = epsilon_by_rho([], 1e-5, sum((event.rho for event in sizes), plan_of(study).budget.rho_cap),
                              sum((event.beta for event in sizes), Fraction(0)))
     assert f"{expected:.3g} with this study" in told
 
