@@ -125,7 +125,8 @@ class _Meeting:
     async def close(self) -> None:
         """End all links; what the others are still to read is let through first."""
         self._connector.close()
-        await asyncio.gather(*self._links, *self._connector.parting, return_exceptions=True)
+        if under_way := {*self._links, *self._connector.parting}:
+            await asyncio.wait(under_way, timeout=AGAIN_S)
         rest = asyncio.all_tasks(self._loop) - {asyncio.current_task()}
         for task in rest:
             task.cancel()
