@@ -19,12 +19,19 @@ from mpc_protocols.functionality import Clique, Event, MarginalOracle, Setting
 from mpc_protocols.ideal import IdealOracle, sample
 from mpc_protocols.mechanisms import gaussian, gumbel, selection
 from mpc_protocols.mechanisms.gaussian import sampler
+from mpc_protocols.rounded import RoundedAnswers
 from tests.mpc_protocols.mechanisms.laws import law, production
 
 F = Fraction
 SIZES = {"a": 2, "b": 3, "c": 4}
 SETTING = Setting(SIZES, "add-remove", 1, 10_000, b"session")
 ROWS = np.random.default_rng(7).integers(0, 12, (300, 3)) % np.array(list(SIZES.values()))
+
+
+def of_spans(rounded: RoundedAnswers) -> list[np.ndarray]:
+    """The rounded answers of candidates that are one group, each a span."""
+    [answers] = rounded
+    return answers.cut.of_spans(answers.cells)
 
 
 def count(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
@@ -137,7 +144,7 @@ def test_selection_is_the_reference_on_the_scores() -> None:
         scores = [
             plan.weights[q] * sum(abs(m - c) for m, c in zip(count([CLIQUES[q]])[0].tolist(), answer.tolist(), strict=True))
             - plan.biases[q]
-            for q, answer in zip(plan.kept, rounded.values(), strict=True)
+            for q, answer in zip(plan.kept, of_spans(rounded), strict=True)
         ]
         source = stream(seed)
         uniforms = [int.from_bytes(source(10), "big") for _ in scores]
@@ -217,7 +224,7 @@ def test_twenty_thousand_selections_fit_the_exact_law() -> None:
     assert plan.kept == (0, 1, 2, 3)
     scores = [
         w * int(np.abs(count([CLIQUES[q]])[0] - c).sum()) - bias
-        for w, bias, q, c in zip(plan.weights, plan.biases, candidates, rounded.values(), strict=True)
+        for w, bias, q, c in zip(plan.weights, plan.biases, candidates, of_spans(rounded), strict=True)
     ]
     exact = law(scores, plan.a, production())
     assert exact.min() > 0.01  # every candidate is in play
