@@ -1,0 +1,168 @@
+"""A rehearsal on the very table of a run: the same transcript, and of every party the rounds, bytes and messages, exactly.
+
+Whatever is asked, in groups so small that candidates lie in several, and what is kept is dropped and shared again. The oracle in
+the clear that a rehearsal asks gives the scores that the run must share, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import combinations
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from mpc_protocols import ideal, thirds
+from mpc_protocols.functionality import Clique, Event, MarginalOracle, Setting
+from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.replicated import compared, party
+from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
+from mpc_protocols.replicated.prg import KeyStream
+from mpc_protocols.replicated.ring import RingShare
+from mpc_protocols.replicated.trio import ROUND_BYTES
+from mpc_protocols.wire import Wire
+from runner.forecast.invented import InventedTable
+from runner.forecast.rehearsal import Rehearsal
+from tests.mpc_protocols.replicated.trio_run import small_groups
+
+SIZES = {"a": 9, "b": 1, "c": 14, "d": 4}
+CLIQUES = [clique for degree in (1, 2, 3) for clique in combinations(SIZES, degree)]
+QUESTIONS = ["select", "select", "again", "again", "measure", "total", "prepare"]
+SMALL = Fraction(1, 64)  # sigma = 1/8: the noise is 0 but for a chance of 3e-14 a cell
+Records = NDArray[np.int64]
+
+
+class _Free:
+    def authorise(self, event: Event, inputs: bytes) -> None:
+        """Allow the event."""
+
+
+class _Table:
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    def counts(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+        names, found = list(SIZES), []
+        for clique in cliques:
+            shape = tuple(SIZES[column] for column in clique)
+            flat = np.ravel_multi_index(tuple(self._records[:, names.index(column)] for column in clique), shape)
+            found.append(np.bincount(flat, minlength=int(np.prod(shape))).astype(np.int64))
+        return found
+
+
+def _ask(oracle: MarginalOracle, cliques: Sequence[Clique], questions: Sequence[tuple[str, int]]) -> None:
+    """Each question is drawn from its seed; `again` selects among the candidates of the selection before."""
+    known = dict(zip(oracle.prepare(cliques), cliques, strict=True))
+    asked: list[int] = []
+    for kind, seed in questions:
+        rng = np.random.default_rng(seed)
+        some = [int(handle) for handle in rng.permutation(list(known))[:rng.integers(1, len(known) + 1)]]
+        if kind == "measure":
+            oracle.measure(some, SMALL)
+        elif kind == "total":
+            oracle.total(SMALL)
+        elif kind == "prepare":
+            clique = CLIQUES[rng.integers(len(CLIQUES))]
+            known[oracle.prepare([clique])[0]] = clique
+        else:
+            asked = asked if asked and kind == "again" else some
+            density, rows = rng.choice([0, 0.02, 0.3, 1]), rng.choice([1, 500, 10**5])
+            answers = [rng.random(oracle.setting.cells(known[handle])) for handle in asked]
+            answers = [rows * cells / cells.sum() * (rng.random(len(cells)) < density) for cells in answers]
+            weights, penalties = [[Fraction(int(x)) for x in rng.integers(1, 9, len(asked))] for _ in range(2)]
+            oracle.select(asked, answers, weights, penalties, Fraction(20))
+
+
+@st.composite
+def _sizes(draw: st.DrawFn) -> tuple[int, int, int]:
+    span = draw(st.integers(1, 60))
+    group = span + draw(st.integers(0, 150))
+    return span, group, group + draw(st.sampled_from([0, 5, 60, 10**6]))
+
+
+@given(sizes=_sizes(), cliques=st.lists(st.sampled_from(CLIQUES), min_size=1, max_size=8, unique=True),
+       questions=st.lists(st.tuples(st.sampled_from(QUESTIONS), st.integers(0, 2**32)), min_size=1, max_size=7),
+       split=st.sampled_from([3, 20, 1024]), few=st.sampled_from([0, 30, 8192]), sparse=st.sampled_from([1, 16]),
+       cap=st.sampled_from([2000, 40_000_000]), contributors=st.integers(0, 1))
+@example(sizes=(60, 10**6, 10**6), cliques=CLIQUES, questions=[("select", 0), ("measure", 1), ("again", 2), ("again", 3)],
+         split=20, few=30, sparse=16, cap=40_000_000, contributors=0)  # the same groups, then narrower integers
+@settings(max_examples=40, deadline=None)
+def test_a_rehearsal_of_the_same_table_counts_what_a_run_counts(
+        sizes: tuple[int, int, int], cliques: list[Clique], questions: list[tuple[str, int]], split: int, few: int, sparse: int,
+        cap: int, contributors: int) -> None:
+    of, rng = Setting(SIZES, "add-remove", 1, cap, b"s" * 32), np.random.default_rng(len(questions))
+    records = [np.stack([rng.integers(0, size, 100) for size in SIZES.values()], 1) for _ in range(3 + contributors)]
+    shared: list[list[RingShare]] = [[], [], []]
+    wanted: list[list[int]] = []
+    drawn: list[tuple[KeyStream, int]] = []
+
+    def lead(wire: Wire, counts: Any) -> bytes:
+        with ReplicatedOracle(wire, of, counts, _Free()) as oracle:
+            _ask(oracle, cliques, questions)
+            return oracle.state.transcript
+
+    def take_part(wire: Wire) -> Any:
+        counts = _Table(records[wire.me]).counts
+        if wire.me == 1:
+            return lead(wire, counts)
+        return follow(wire, of, counts, _Free()) if wire.me < 3 else contribute(wire, of, counts)
+
+    with small_groups(*sizes), pytest.MonkeyPatch.context() as patch:
+        for module, name, value in ((thirds, "SPLIT", split), (compared, "FEW", few), (compared, "SPARSE", sparse)):
+            patch.setattr(module, name, value)
+        patch.setattr(party, "round_worth", lambda delay_us: ROUND_BYTES)  # what a plan reckons with
+        _decide(patch, shared, wanted)
+        _watch_streams(patch, drawn)
+        rehearsal = Rehearsal(of, cast(InventedTable, _Table(np.concatenate(records))), contributors)
+        _ask(rehearsal, cliques, questions)
+        rehearsal.close()
+        network = MemoryNetwork(len(records), 3, session_id=of.session, patience_s=20)
+        transcript = network.run([take_part] * len(records))[1]
+    assert transcript == rehearsal._ideal.state.transcript
+    for scores, *shares in zip(wanted, *shared, strict=True):
+        keys = sum(share.own for share in shares)
+        assert keys.tolist() == [score % (1 << 8 * keys.dtype.itemsize) for score in scores]
+    assert len(set(drawn)) == len(drawn)  # no mask twice, also of bits that are shared again
+    tally, traffic = rehearsal.tally, [network.traffic(number) for number in range(len(records))]
+    assert [each.rounds for each in traffic] == tally.clocks
+    assert [each.bytes_sent for each in traffic] == tally.sent
+    assert [each.messages_sent for each in traffic] == tally.messages
+
+
+def _decide(patch: pytest.MonkeyPatch, shared: list[list[RingShare]], wanted: list[list[int]]) -> None:
+    """Note the scores of every selection, at the parties and in the clear; whichever wins, the first is selected."""
+    weighted, argmax = party._weighted, party.argmax
+
+    def scored(trio: Any, *rest: Any) -> RingShare:
+        shared[trio.me].append(weighted(trio, *rest))
+        return shared[trio.me][-1]
+
+    def reference(scores: Sequence[int], *rest: Any) -> int:
+        if len(scores) > 1:
+            wanted.append(list(scores))
+        return 0
+
+    patch.setattr(party, "_weighted", scored)
+    patch.setattr(party, "argmax", lambda trio, keys: 0 * argmax(trio, keys))
+    patch.setattr(ideal.selection, "reference", reference)
+
+
+def _watch_streams(patch: pytest.MonkeyPatch, drawn: list[tuple[KeyStream, int]]) -> None:
+    """Note which operation of which stream is drawn."""
+    reader, draw = KeyStream.reader, KeyStream.draw
+
+    def reading(stream: KeyStream, operation: int) -> Any:
+        drawn.append((stream, operation))
+        return reader(stream, operation)
+
+    def drawing(stream: KeyStream, shape: Any, dtype: Any, operation: int) -> Any:
+        drawn.append((stream, operation))
+        return draw(stream, shape, dtype, operation)
+
+    patch.setattr(KeyStream, "reader", reading)
+    patch.setattr(KeyStream, "draw", drawing)
