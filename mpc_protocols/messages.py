@@ -8,7 +8,7 @@ sorted keys, no whitespace, ASCII; a rational is [numerator, denominator] in low
 which excludes duplicate keys, other spellings of a number, unknown keys and trailing bytes. Sizes are limited before anything
 is allocated. A peer's message is data: nothing in it is evaluated.
 
-All of it is public: cliques, weights, penalties, epsilon, sigma^2, a hash of the rounded answers. No count is in a step.
+All of it is public: cliques, weights, penalties, epsilon, sigma^2, hashes of the rounded answers. No count is in a step.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class PublicState:
         self._bound: RowBound | None = None
         self._current: Step | None = None
         self._plan: MeasurePlan | None = None
-        self._planned: tuple[SelectStep, SelectionPlan] | None = None  # of the last selection: asked for again at once
+        self._planned: tuple[SelectStep, SelectionPlan, tuple[Cut, ...]] | None = None  # of the last selection, asked for again
         self._left = np.empty(0, np.int64)  # of the sums announced, what is still to come of the current selection's answers
         self._number = 0
         self._ended = False
@@ -179,10 +179,11 @@ class PublicState:
 
     def plan_select(self, step: SelectStep) -> SelectionPlan:
         """Integers and event of a selection. Raises `StudyInvalid` (ring), `ProtocolAborted` (unknown handle)."""
-        if self._planned is None or self._planned[0] is not step:
-            self._known(step.handles)
-            self._planned = step, self._plan_selection(step.weights, step.penalties, step.epsilon, step.answer_sums)
-        return self._planned[1]
+        return self._planned_select(step)[0]
+
+    def cuts(self, step: SelectStep) -> tuple[Cut, ...]:
+        """The groups of the candidates kept, and how their cells are dealt. Errors as `plan_select`."""
+        return self._planned_select(step)[1]
 
     def plan_measure(self, step: MeasureStep) -> MeasurePlan:
         """Sampler and event of a batch of marginals. Raises `StudyInvalid` (variance), `ProtocolAborted` (unknown handle)."""
@@ -218,18 +219,11 @@ class PublicState:
         sums = sum_bounds(handles, answers, self.row_bound)
         plan = self._plan_selection(weights, penalties, epsilon, sums)
         theta = rounding.theta_of(self.setting.session, self._number)
-        rounded = RoundedAnswers(self._cuts(handles, plan), [answers[q] for q in plan.kept], self.row_bound, theta)
+        cut = self._cuts(handles, plan)
+        rounded = RoundedAnswers(cut, [answers[q] for q in plan.kept], self.row_bound, theta)
         step = SelectStep(self._number, tuple(handles), tuple(weights), tuple(penalties), epsilon, tuple(sums), rounded.digests())
-        self._planned = step, plan
+        self._planned = step, plan, cut
         return step, rounded
-
-    def cuts(self, step: SelectStep) -> tuple[Cut, ...]:
-        """The groups of the candidates kept, and how their cells are dealt."""
-        return self._cuts(step.handles, self.plan_select(step))
-
-    def _cuts(self, handles: Sequence[Handle], plan: SelectionPlan) -> tuple[Cut, ...]:
-        kept = tuple(handles[q] for q in plan.kept)
-        return cuts(kept, tuple(map(self.cells, kept)))
 
     def check_answers(self, step: SelectStep, group: int, answers: Answers) -> None:
         """Check the rounded answers of one group of the candidates kept against the step: ranges, sums, hash. Groups in order.
@@ -284,6 +278,17 @@ class PublicState:
     ) -> SelectionPlan:
         factor = self.setting.unit_rows * (2 if self.setting.adjacency == "replace" else 1)
         return plan_selection(weights, penalties, epsilon, sums, self.row_bound, factor)
+
+    def _planned_select(self, step: SelectStep) -> tuple[SelectionPlan, tuple[Cut, ...]]:
+        if self._planned is None or self._planned[0] is not step:
+            self._known(step.handles)
+            plan = self._plan_selection(step.weights, step.penalties, step.epsilon, step.answer_sums)
+            self._planned = step, plan, self._cuts(step.handles, plan)
+        return self._planned[1:]
+
+    def _cuts(self, handles: Sequence[Handle], plan: SelectionPlan) -> tuple[Cut, ...]:
+        kept = tuple(handles[q] for q in plan.kept)
+        return cuts(kept, tuple(map(self.cells, kept)))
 
     def _known(self, handles: Sequence[Handle]) -> None:
         for handle in handles:

@@ -39,7 +39,7 @@ SPLIT = 1024
 SPAN = 1 << 18
 """Most cells of a span."""
 GROUP = 1 << 21
-"""Most cells of a group: some 20 bytes each at a party while they are computed with."""
+"""Most cells of a group: some 30 bytes each at a party while they are computed with, what is kept of them included."""
 
 
 class Span(NamedTuple):
@@ -135,7 +135,7 @@ class Cut:
 
 @lru_cache(maxsize=4)
 def cuts(handles: tuple[Handle, ...], lengths: tuple[int, ...]) -> tuple[Cut, ...]:
-    """The groups of these candidates; kept, for a selection asks for them several times and the next has often the same ones."""
+    """The groups of these candidates; kept, for the next selection has often the same ones."""
     groups: list[list[tuple[int, Span]]] = [[]]
     filled = 0
     for q, (handle, length) in enumerate(zip(handles, lengths, strict=True)):

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from mpc_protocols.replicated.bitslice import Elements, Words, bit_pieces, to_planes, words_for
 from mpc_protocols.replicated.dealing import Dealing
 from mpc_protocols.replicated.dealt_sign import Packed, Sum, bit_rows, signs, steps, unpack
-from mpc_protocols.replicated.ring import RingShare, reshare, sum_segments
+from mpc_protocols.replicated.ring import RingShare, sum_segments
 from mpc_protocols.replicated.sign import Adder
 from mpc_protocols.replicated.trio import Trio
 from mpc_protocols.thirds import THIRDS
@@ -75,13 +75,6 @@ def score_adder(cells: Sequence[int], planes: int, round_bytes: int) -> Adder:
         return len(schedule) * round_bytes + sent
 
     return min(ADDERS, key=cost)
-
-
-def absolute_sums(trio: Trio, thirds: Sequence[Third], planes: int, adder: Adder | None = None) -> RingShare:
-    """Sums of |a + b| over each segment of the three thirds together, one batch: one shared element per segment."""
-    parts = np.zeros(len(thirds[0].lengths), thirds[0].known.dtype)
-    add_absolute(trio, thirds, planes, adder, parts)
-    return reshare(trio, parts)
 
 
 def add_absolute(trio: Trio, thirds: Sequence[Third], planes: int, adder: Adder | None, parts: Elements) -> None:

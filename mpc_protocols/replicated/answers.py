@@ -32,7 +32,7 @@ _ESCAPE = 255
 
 def encoded_limit(cut: Cut) -> int:
     """The most bytes that `encode` gives."""
-    return bitmap_size(cut.size) + _part_size(cut) + 5 * cut.size
+    return _bitmap_size(cut.size) + _part_size(cut) + 5 * cut.size
 
 
 def encode(answers: Answers, receivers: Sequence[int]) -> list[bytes]:
@@ -52,11 +52,11 @@ def encode(answers: Answers, receivers: Sequence[int]) -> list[bytes]:
 
 def decode(payload: bytes | memoryview, cut: Cut, me: int) -> Answers:
     """The answers of a group at party `me`. Raises `ProtocolAborted` on anything odd."""
-    first, fixed = bitmap_size(cut.size), bitmap_size(cut.size) + _part_size(cut)
+    first, fixed = _bitmap_size(cut.size), _bitmap_size(cut.size) + _part_size(cut)
     raw = np.frombuffer(payload, np.uint8)
     if len(raw) < fixed:
         raise ProtocolAborted("The leading party sent model answers that are cut off.")
-    nonzero = read_bitmap(raw[:first], cut.size)
+    nonzero = _read_bitmap(raw[:first], cut.size)
     own, raw = raw[first:fixed], raw[fixed:]
     others = [cut.places[third] for third in range(THIRDS) if third != me]
     counts = [int(np.count_nonzero(nonzero[place])) for place in others]
@@ -73,12 +73,12 @@ def decode(payload: bytes | memoryview, cut: Cut, me: int) -> Answers:
     return Answers(cut, cells, nonzero, (me, told))
 
 
-def bitmap_size(cells: int) -> int:
+def _bitmap_size(cells: int) -> int:
     """Bytes of the bitmap."""
     return -(-cells // 8)
 
 
-def read_bitmap(payload: NDArray[np.uint8], cells: int) -> Flags:
+def _read_bitmap(payload: NDArray[np.uint8], cells: int) -> Flags:
     """Which cells are not 0: bool of shape (cells,). Raises `ProtocolAborted` if padding bits are set."""
     bits = np.unpackbits(payload)
     if bits[cells:].any():

@@ -19,7 +19,7 @@ model: `dealing`; nothing is opened.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -154,15 +154,15 @@ class SharedBits:
         self._cut: Cut | None = None
         self._choices: list[_Choice] = []
 
-    def thirds(self, shares: Sequence[RingShare], answers: Answers, planes: int) -> tuple[list[Third], Elements]:
-        """What `absolute_sums` needs to add up |x - c| over a group: the cells whose c is not 0, a segment for each candidate,
+    def thirds(self, share: Callable[[Span], RingShare], answers: Answers, planes: int) -> tuple[list[Third], Elements]:
+        """What `add_absolute` needs to add up |x - c| over a group: the cells whose c is not 0, a segment for each candidate,
         and this party's part of the others' sums.
 
-        shares: this party's share of each span, the same in each selection. One round if cells are shared, because they are
-        compared for the first time or were dropped, `bit_rows(planes)` bits each; else none.
+        share: this party's share of a span, the same in each selection; asked for where it is not kept. One round if cells are
+        shared, because they are compared for the first time or were dropped, `bit_rows(planes)` bits each; else none.
         """
         cut = answers.cut
-        new = self._find(shares, cut, planes)
+        new = self._find(share, cut, planes)
         if not all(store.complete for store in self._stores):
             self._share(self._with_dense(answers, new))
         parts = np.zeros(cut.counts.shape[1], np.uint32)
@@ -178,7 +178,7 @@ class SharedBits:
             if self._trio.right != third:  # of the two evaluators, the first adds what both know
                 parts += answers.cut.sums(third, known * ~nonzero, np.uint32)
             where = np.flatnonzero(nonzero)
-            lengths = np.diff(np.searchsorted(where, np.cumsum([0, *lengths])))
+            lengths = np.diff(np.searchsorted(where, np.append(0, np.cumsum(lengths))))
             known, bits = known.take(where), bits.take(where, axis=1) if store.evaluates else bits
             if store.evaluates:
                 known -= answers.cells[place].take(where)
@@ -186,7 +186,7 @@ class SharedBits:
             known = known - answers.cells[place]
         return Third(known, bits, lengths)
 
-    def _find(self, shares: Sequence[RingShare], cut: Cut, planes: int) -> set[Span]:
+    def _find(self, share: Callable[[Span], RingShare], cut: Cut, planes: int) -> set[Span]:
         """Where the group's cells are; what is new is stored. Returns which spans are new."""
         if planes == self._planes and self._cut is cut:
             return set()
@@ -201,7 +201,7 @@ class SharedBits:
         self._cut, self._choices = cut, []
         for third, (store, owned) in enumerate(zip(self._stores, cut.pieces, strict=True)):
             fresh = [(n, piece) for n, piece in owned if cut.spans[n] in new]
-            store.add([(cut.spans[n], known_of(self._trio, shares[n][piece], third)) for n, piece in fresh])
+            store.add([(cut.spans[n], known_of(self._trio, share(cut.spans[n])[piece], third)) for n, piece in fresh])
             self._choices.append(_Choice.of([store.columns[cut.spans[n]] for n, _ in owned]))
         return new
 

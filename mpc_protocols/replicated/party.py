@@ -48,7 +48,7 @@ from mpc_protocols.replicated.sampling import gaussian_adder, gaussian_noise, gu
 from mpc_protocols.replicated.trio import Trio, UInt
 from mpc_protocols.rounded import RoundedAnswers
 from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, PublicState, SelectStep, TotalStep
-from mpc_protocols.thirds import Answers
+from mpc_protocols.thirds import Answers, Span
 from mpc_protocols.vertical.functionality import VerticalData
 from mpc_protocols.wire import Wire
 
@@ -229,12 +229,13 @@ class ComputingParty:
     def _add_distances(self, plan: SelectionPlan, answers: Answers, parts: Elements) -> list[int]:
         """Add this party's part of sum |M - c| over a group to its candidates' `parts`, modulo 2^32: zero answers by local sums,
         the others through the sign protocol. Returns how many cells of each third took part in that."""
-        tables = {handle: self._marginals.marginal(self.state, handle) for handle in {span.handle for span in answers.cut.spans}}
-        shares = [tables[span.handle][span.start:span.stop] for span in answers.cut.spans]
-        thirds, others = self._bits.thirds(shares, answers, plan.sign_bits)
+        thirds, others = self._bits.thirds(self._span, answers, plan.sign_bits)
         parts += others
         add_absolute(self._trio, thirds, plan.sign_bits, None, parts)
         return [len(third.known) for third in thirds]
+
+    def _span(self, span: Span) -> RingShare:
+        return self._marginals.marginal(self.state, span.handle)[span.start:span.stop]
 
     def _release_counts(self, plan: MeasurePlan, number: int, mechanism: str, inputs: bytes,
                         shares: RingShare) -> tuple[NDArray[np.int64], str]:

@@ -44,7 +44,7 @@ def derive(key: bytes, purpose: bytes, *context: bytes) -> bytes:
 
 
 def binding(*context: bytes) -> bytes:
-    """32-byte hash of length-prefixed parts: the name of a release, an input sharing, a set of answers."""
+    """32-byte hash of length-prefixed parts: the name of a release, of an input sharing, of what is agreed on."""
     state = hashlib.blake2b(digest_size=32, person=b"cosynth-binding")
     for part in context:
         state.update(len(part).to_bytes(8, "big"))

@@ -13,12 +13,20 @@ from scipy import stats
 from mpc_protocols import thirds
 from mpc_protocols.memory_wire import Frame
 from mpc_protocols.replicated import absolute, compared, dealt_sign, ring
-from mpc_protocols.replicated.absolute import Third, absolute_sums, add_absolute, known_of
+from mpc_protocols.replicated.absolute import Third, add_absolute, known_of
 from mpc_protocols.replicated.bitslice import to_planes, words_for
 from mpc_protocols.replicated.compared import FEW, SPARSE, ComparedCells, SharedBits
 from mpc_protocols.replicated.trio import Trio
 from mpc_protocols.thirds import SPAN, SPLIT, THIRDS, Answers, Cut, Span, cuts, pieces, spans
-from tests.mpc_protocols.replicated.trio_run import answers_of, deal_ring, distances, run_trio, spread, total
+from tests.mpc_protocols.replicated.trio_run import (
+    absolute_sums,
+    answers_of,
+    deal_ring,
+    distances,
+    run_trio,
+    spread,
+    total,
+)
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, np.uint32, np.uint64])
@@ -182,10 +190,11 @@ def test_selections_that_compare_other_cells_each_time(monkeypatch: pytest.Monke
 
     def body(trio: Trio) -> list[ring.RingShare]:
         store, found = SharedBits(trio), []
-        for handles, planes, known in rounds:
+        for _, planes, known in rounds:
             cells = known.cells.copy()
             cells[known.cut.places[trio.me]] = 0  # a dealer does not know them
-            thirds, parts = store.thirds([shares[h][trio.me] for h in handles], Answers(known.cut, cells, known.nonzero), planes)
+            mine = Answers(known.cut, cells, known.nonzero)
+            thirds, parts = store.thirds(lambda span: shares[span.handle][trio.me], mine, planes)
             add_absolute(trio, thirds, planes, "ripple", parts)
             found.append(ring.reshare(trio, parts))
         return found
@@ -281,7 +290,7 @@ def test_selections_that_compare_the_same_cells_share_no_mask(adder: str) -> Non
     def body(trio: Trio) -> None:
         bits = SharedBits(trio)
         for _ in range(3):
-            thirds, _ = bits.thirds([shares[trio.me]], answers, planes)
+            thirds, _ = bits.thirds(lambda span: shares[trio.me], answers, planes)
             absolute_sums(trio, thirds, planes, adder)  # type: ignore[arg-type]
 
     run_trio(body, tap=frames.append)

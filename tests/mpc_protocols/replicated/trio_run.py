@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from mpc_protocols import thirds
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.replicated import compared
-from mpc_protocols.replicated.absolute import Third, absolute_sums, known_of
+from mpc_protocols.replicated.absolute import Third, add_absolute, known_of
 from mpc_protocols.replicated.bitslice import from_bits, to_bits
 from mpc_protocols.replicated.boolean import BitShare
 from mpc_protocols.replicated.dealt_sign import share_bits
-from mpc_protocols.replicated.ring import RingShare
+from mpc_protocols.replicated.ring import RingShare, reshare
 from mpc_protocols.replicated.sign import Adder
 from mpc_protocols.replicated.trio import Trio
 from mpc_protocols.thirds import THIRDS, Answers, Cut, Span
@@ -96,12 +96,19 @@ def dealers(cells: int) -> list[NDArray[np.int64]]:
 
 
 def thirds_of(trio: Trio, x: RingShare, lengths: NDArray[np.int64], planes: int) -> list[Third]:
-    """Consecutive segments of shared cells as `absolute_sums` takes them, the bits shared anew (1 round)."""
+    """Consecutive segments of shared cells as `add_absolute` takes them, the bits shared anew (1 round)."""
     places = dealers(len(x))
     known = [known_of(trio, x[place], third) for third, place in enumerate(places)]
     edges = np.append(0, np.cumsum(lengths))
     inside = [np.diff(np.searchsorted(place, edges)) for place in places]
     return [Third(*parts) for parts in zip(known, share_bits(trio, known, planes), inside, strict=True)]
+
+
+def absolute_sums(trio: Trio, thirds: Sequence[Third], planes: int, adder: Adder | None = None) -> RingShare:
+    """Sums of |a + b| over each segment of the three thirds together, one batch: one shared element per segment."""
+    parts = np.zeros(len(thirds[0].lengths), thirds[0].known.dtype)
+    add_absolute(trio, thirds, planes, adder, parts)
+    return reshare(trio, parts)
 
 
 def distances(trio: Trio, x: RingShare, lengths: NDArray[np.int64], planes: int,
