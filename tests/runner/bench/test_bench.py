@@ -86,7 +86,8 @@ def test_every_kernel_at_a_tiny_size(run: Run, tmp_path: Path) -> None:
     assert found["share"]["bytes_sent"][3:] == [640 * 4 + 16] * 2 and found["share"]["rounds"] == 2
     assert found["fit"]["bytes_sent"] == [0, 0, 0] and found["select"]["rounds"] > 10
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "Wall time against bits" in page and "Wall time against parties" in page and 'id="gaussian"' in page
+    assert "Bytes sent by the busiest party against bits" in page  # times may be level, and then have no curve
+    assert all(f'id="{name}"' in page for name in found)
 
 
 def test_baselines_state_their_own_size(run: Run, tmp_path: Path) -> None:
