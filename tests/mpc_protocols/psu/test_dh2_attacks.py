@@ -6,10 +6,7 @@ chance with probability 10^-6 at most (exact binomial tails); there are four of 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, e
 from typing import Any
@@ -17,88 +14,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.errors import PeerLost, ProtocolAborted
-from mpc_protocols.memory_wire import Frame
 from mpc_protocols.psu import dh2, dh2_traps
-from mpc_protocols.psu.dh2_matching import Answering, Asking, Found, Matching, Positions
-from mpc_protocols.psu.dummies import POOL, PRIVATE, assemble
-from mpc_protocols.psu.functionality import Alignment, AlignmentSpec
+from mpc_protocols.psu.dh2_matching import Found, Matching, Positions
+from mpc_protocols.psu.dummies import POOL, PRIVATE
+from mpc_protocols.psu.functionality import AlignmentSpec
 from mpc_protocols.psu.group import Elements
 from mpc_protocols.psu.hashing import Names
 from mpc_protocols.psu.randomness import permutation, system
 from mpc_protocols.psu.ristretto import Ristretto255
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.psu.owners import CONTEXT, TRAPS, ids, run, spec_of
+from tests.mpc_protocols.psu.deviating import MINE, PROOFS, SEMI_HONEST, THEIRS, UNION, K, N, attack, deviating
+from tests.mpc_protocols.psu.owners import CONTEXT, TRAPS, run, spec_of
 
-N, K = 40, 20
-MINE, THEIRS = ids(range(N)), ids(range(N - K, 2 * N - K))
-UNION = 2 * N - K
-SEMI_HONEST, PROOFS = spec_of("dh2"), spec_of("dh2+proofs")
 MODES = pytest.mark.parametrize("spec", [SEMI_HONEST, PROOFS], ids=["semi-honest", "proofs"])
 SIDES = pytest.mark.parametrize("side", [0, 1], ids=["answering", "asking"])
-
-
-@dataclass
-class Outcome:
-    """The deviating owner; the honest one, its result, and what it said ("" if it noticed nothing); all messages."""
-
-    deviating: Any
-    honest: dh2.Owner
-    result: Alignment | None
-    said: str
-    frames: list[Frame]
-
-    def received(self, side: int, message: int) -> bytes:
-        """What an owner was sent, by number (as in `test_faults`)."""
-        return [frame.payload for frame in self.frames if frame.receiver == side][message]
-
-
-def attack(kind: type[dh2.Owner], side: int, spec: AlignmentSpec = SEMI_HONEST, mine: list[bytes] = MINE,
-           theirs: list[bytes] = THEIRS, traps: int = TRAPS) -> Outcome:
-    """One run, the deviating owner with `mine` on that side."""
-    owners: dict[int, dh2.Owner] = {}
-    results: list[Alignment] = []
-    said: list[str] = []
-    met = threading.Barrier(2, timeout=30)
-
-    def build(wire: Wire) -> dh2.Owner:
-        make, entries = (kind, mine) if wire.me == side else (dh2.Owner, theirs)
-        if spec.adjacency == "add-remove":
-            entries = assemble(entries, spec, CONTEXT.salt(spec, wire.session_id), wire.me, "x").entries
-        owners[wire.me] = make(wire, entries, spec, CONTEXT, Ristretto255(threads=1), traps=traps)
-        met.wait()
-        return owners[wire.me]
-
-    def deviate(wire: Wire) -> None:
-        owner: Any = build(wire)
-        owner.honest = owners[1 - side]  # for tests of what a right guess does
-        with suppress(ProtocolAborted, PeerLost):
-            owner.run()
-
-    def follow(wire: Wire) -> None:
-        owner = build(wire)
-        with suppress(PeerLost):
-            try:
-                results.append(owner.run())
-            except ProtocolAborted as error:
-                said.append(error.sentence)
-
-    done = run(spec, *([deviate, follow] if side == 0 else [follow, deviate]))
-    return Outcome(owners[side], owners[1 - side], results[0] if results else None, said[0] if said else "", done.frames)
-
-
-def deviating(step: type[Matching]) -> type[dh2.Owner]:
-    """An owner whose matching step, on either side, is overridden by the methods of `step`."""
-
-    class Deviating(dh2.Owner):
-        answering = type("DeviatingAnswering", (step, Answering), {})
-        asking = type("DeviatingAsking", (step, Asking), {})
-
-        def matching(self) -> Matching:
-            self.step = super().matching()
-            return self.step
-
-    return Deviating
 
 
 def within(count: int, runs: int, chance: float) -> bool:
