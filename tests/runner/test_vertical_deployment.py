@@ -105,8 +105,15 @@ def joining(tmp_path: Path, count: int) -> Iterator[tuple[Folders, dict[str, Pro
     folders = Folders.make(tmp_path, trial)
     with folders.started() as programs:
         assert eventually(lambda: all(happened(folder.out / "events.jsonl", "align", "started") for folder in folders), 40)
-        assert eventually(lambda: all(journal(folders, name).count("alignment.size") == 2 for name in ("north", "south")), 5)
+        assert eventually(lambda: all(sizes_on_record(folders, name) == (2, 2) for name in ("north", "south")), 5)
         yield folders, programs
+
+
+def sizes_on_record(folders: Folders, name: str) -> tuple[int, int]:
+    """How many sizes are in an owner's journal, and in its ledger, which comes second and still before any message."""
+    entries = Ledger(folders[name].ledger).entries()
+    return (journal(folders, name).count("alignment.size"),
+            sum(begun.event.what == "alignment.size" for entry in entries for begun in entry.events))
 
 
 def journal(folders: Folders, name: str) -> str:
