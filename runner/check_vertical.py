@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 WAYS = {
     "merge3": "inside the three-party computation (merge3)", "helper": "through a computing party without data (helper)",
     "dh2": "by Diffie-Hellman between the two owners, where deviating to learn memberships is noticed but for a chance below 1 "
-           "in 1,000 (dh2)",
+           "in 1,000 or a right guess (dh2)",
     "florist": "by FLORIST's protocol as printed, whose owners can learn memberships by deviating (florist)",
     "row-order": "by the order of their rows, which must be the same at all owners; it protects nothing about who is in the data",
 }

@@ -19,18 +19,25 @@ are common is a uniform subset of size k, and O, queries and answers are an OPRF
 
 Owners that DEVIATE. The claim: for no identifier y, be it among its own records or not, does a deviating owner learn more about
 whether the other holds y than sizes and u say of the list it chose to enter, without being noticed, except with probability
-1 / (t + 1) < 1 / 1000 per run, or by one right guess of which of its records are common. An argument, not a published proof:
+1 / (t + 1) < 1 / 1000 per run, or by one right guess of which of its records are common (3). An argument, not a published proof:
  1 A name depends on its tag through a random oracle. So an input H(y)^c, or any element but H(y)^{a1}, is one more record that
    nothing relates to y unless its own tag is tested for; elements of any form have one tag each.
  2 A tag is tested by an entry of O or a query only, one per position (`dh2_matching`). To test for y under another exponent takes
    tests that other positions then lack, and traps among these are missed first (`dh2_traps`: 1 / (t + 1) in all, for all y).
  3 W and V tell nothing (DDH), so whoever lies in the bitmap, in W or in V does not know which of its own records it concerns. But
    it must hold the other's table in flight 4: it has one guess, fixed before, and a wrong one is noticed. To pass off a common
-   record as no common one, it must say which of its records that is: 1 / k at best for any one, or all of them for all.
+   record as no common one, it must say which of its records that is: 1 / k at best for any one, or all of them for all. To pass
+   off another as common (B alone, in the bitmap): 1 / (n - k) of its n. So a guess is good where few are common, or all but a
+   few; with add-remove fakes are among the k, about `dummies`' c of them.
    Lies that need no guess (B: none is common, all are) tell nothing either; they garble the liar's own columns.
  4 Answers under another exponent spoil matches at random (`dh2_matching`); security = "proofs" turns them into an abort.
+ 5 Nothing else that an honest owner does depends on which of its records are common: all names are made before one is sent, so
+   that no block comes later for what is in it, and a table in which a name repeats fails in flight 4 like any other. (Keys of
+   names are unproven: with g^beta = (g^alpha)^c, V = W^c names a record of A like that of B to which W belongs, unless common.)
 NOT covered: choosing what to enter (the sizes then tell; noise on sizes, min_size and quotas are for that), wrong or misplaced
-data of an owner that deviates, leaving early after having learnt k. Each run has its own 1 / (t + 1): hence quotas too.
+data of an owner that deviates, leaving early: having learnt k, or warned by the other's traps or by its hash in flight 4 that it
+will be caught. The other then sees a lost connection. So every attempt, a resumed run too, has its own 1 / (t + 1) and its own
+guess: hence quotas, and connections lost again and again during an alignment are a reason to ask.
 Exponents are dropped at the end (Python cannot wipe them).
 
 Cost, exactly: `dh2_cost`. With n records each, half common: 6 n exponentiations, n / 2 of the generator and 2 n hashes to the
@@ -48,9 +55,9 @@ from mpc_protocols.psu.dh2_matching import Answering, Asking, Matching
 from mpc_protocols.psu.dh2_traps import SEED_BYTES, TRAPS, Lists, trap_identifiers
 from mpc_protocols.psu.dummies import full_pool
 from mpc_protocols.psu.equality import equal
-from mpc_protocols.psu.exchange import Exchange
+from mpc_protocols.psu.exchange import Exchange, blocks
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
-from mpc_protocols.psu.group import Group, concatenated
+from mpc_protocols.psu.group import Elements, Group, concatenated
 from mpc_protocols.psu.hashing import NAME_BYTES, Names, digest, row_names
 from mpc_protocols.psu.randomness import Entropy, permutation, system
 from mpc_protocols.wire import Wire
@@ -116,25 +123,34 @@ class Owner:
         """Flight 3: names of own records, in the own list's order, and of the other's that are not common."""
         group, exchange = self.group, self.exchange
         self.own_names: Names = np.empty(self.size, f"S{NAME_BYTES}")
-        self.other_names: list[Names] = []
-        base = group.parse(self.their_public[1])
-
-        def produce(part: slice) -> bytes:
-            chosen = self.common[part]
-            out = group.rows(len(chosen))
-            out[chosen] = group.power(self.points[part][chosen], self.name_key)
-            fresh = group.random_exponents(len(chosen) - int(chosen.sum()), self.entropy)
-            out[~chosen] = group.generate(fresh)
-            others = group.power_each(np.broadcast_to(base, (len(fresh), group.element_bytes)), fresh)
-            self.other_names.append(row_names(exchange.sid, RECORD, others))
-            return out.tobytes()
+        given = self.given_names()
 
         def consume(part: slice, payload: memoryview) -> None:
             with exchange.judging("names"):
                 named = group.power(group.parse(payload), self.name_key)
             self.own_names[part] = row_names(exchange.sid, RECORD, named)
 
-        exchange.stream(self.their_size, self.size, produce, consume, group.element_bytes)
+        exchange.stream(self.their_size, self.size, lambda part: given[part].tobytes(), consume, group.element_bytes)
+        exchange.distinct(self.own_names.view(np.uint8).reshape(-1, NAME_BYTES), "names")
+
+    def given_names(self) -> Elements:
+        """W or V, in the order of the other's list, and the names of its records that are not common.
+
+        All before any is sent, common ones first: the other knows its order, and if it had to wait longer for a block with fewer
+        common records, it would learn how many of a group of its choice there are.
+        """
+        given = self.group.rows(self.their_size)
+        base = self.group.parse(self.their_public[1])
+        self.other_names: list[Names] = []
+        common, others = np.flatnonzero(self.common), np.flatnonzero(~self.common)
+        for part in blocks(len(common)):
+            given[common[part]] = self.group.power(self.points[common[part]], self.name_key)
+        for part in blocks(len(others)):
+            fresh = self.group.random_exponents(part.stop - part.start, self.entropy)
+            given[others[part]] = self.group.generate(fresh)
+            named = self.group.power_each(np.broadcast_to(base, (len(fresh), self.group.element_bytes)), fresh)
+            self.other_names.append(row_names(self.exchange.sid, RECORD, named))
+        return given
 
     def finish(self) -> Alignment:
         """The table, sorted by name; flight 4."""
@@ -142,14 +158,15 @@ class Owner:
         records = np.concatenate([own, *self.other_names])
         order = np.argsort(records, kind="stable")
         table = records[order]
-        if (table[1:] == table[:-1]).any():
-            exchange.abort("sent names that repeat")
         rank = np.empty(len(records), np.int64)
         rank[order] = np.arange(len(records))
         rows = np.empty(self.size, np.int64)
         rows[self.order[self.order < self.size]] = rank[:self.size]
         union = digest(b"psu union", exchange.sid, concatenated(np.ascontiguousarray(table).view(np.uint8)))
-        if not equal(exchange, self.group, digest(b"psu dh2 table", exchange.transcript, union), self.entropy):
+        value = digest(b"psu dh2 table", exchange.transcript, union)
+        if (table[1:] == table[:-1]).any():  # the other deviated: to end here would tell it that a record is not common
+            value = self.entropy(len(value))
+        if not equal(exchange, self.group, value, self.entropy):
             exchange.abort("did not arrive at the same union; one of the two did not follow the protocol")
         return Alignment(len(table), rows, union, self.group.operations)
 

@@ -19,9 +19,10 @@ traps stand at t + 1 uniform positions. It gains, and is not caught, only if the
 
     1 / (t + 1)  P[exactly one of these t + 1 is among the m]   <=  1 / (t + 1) < 1 / 1000;  for n >> t  <= 1 / (e t) = 0.00036
 
-(worst: m = N / t). Summed over all targets the same bound holds, for m tests are m tests. Who asks less than whether y is there,
-say how many of the m = N / t positions belong to a group of its choice, gets it with probability 1 / e; of the whole list it
-could have had it by entering that group only.
+(worst: m = N / t). Summed over all targets the same bound holds, for m tests are m tests; one test for several targets (entered
+under one exponent) tells that one of them is there, not which. Who asks less than whether y is there, say how many of the
+m = N / t positions belong to a group of its choice, gets it with probability 1 / e; of the whole list it could have had it by
+entering that group only. Traps are shown before they are answered for: who sees that it is caught may leave instead (`dh2`).
 
 Cost: 4 bytes for each trap and each entry of the full pool, and a proof per block; `dh2_cost`.
 """

@@ -165,7 +165,7 @@ def test_dh2_messages(spoiler: int) -> None:
     places = 2 * 32 * TRAPS + (128 if spoiler == 0 else 64)
     fails(DH2, spoiler, "places that repeat or lie outside", m4=lambda p: p[:places] + p[places:places + 4] * 2 + p[places + 8:])
     fails(DH2, spoiler, "places that repeat or lie outside", m4=placed(b"\xff" * 4, places))
-    fails(DH2, spoiler, "sent names that repeat", m6=doubled())
+    fails(DH2, spoiler, "sent names with duplicates", m6=doubled())
     fails(DH2, spoiler, "did not arrive at the same union", m6=element(others[:32]))
     fails(DH2, spoiler, "did not arrive at the same union", m7=element(others[:32]))
     fails(DH2, spoiler, "did not arrive at the same union", m8=flipped)
