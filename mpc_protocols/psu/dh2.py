@@ -36,8 +36,8 @@ whether the other holds y than sizes and u say of the list it chose to enter, wi
    names are unproven: with g^beta = (g^alpha)^c, V = W^c names a record of A like that of B to which W belongs, unless common.)
 NOT covered: choosing what to enter (the sizes then tell; noise on sizes, min_size and quotas are for that), wrong or misplaced
 data of an owner that deviates, leaving early: having learnt k, or warned by the other's traps or by its hash in flight 4 that it
-will be caught. The other then sees a lost connection. So every attempt, a resumed run too, has its own 1 / (t + 1) and its own
-guess: hence quotas, and connections lost again and again during an alignment are a reason to ask.
+will be caught. The other then sees a lost connection. So every attempt has its own 1 / (t + 1) and its own guess: hence quotas,
+and connections lost again and again during an alignment are a reason to ask.
 Exponents are dropped at the end (Python cannot wipe them).
 
 Cost, exactly: `dh2_cost`. With n records each, half common: 6 n exponentiations, n / 2 of the generator and 2 n hashes to the
