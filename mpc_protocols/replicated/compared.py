@@ -19,7 +19,7 @@ model: `dealing`; nothing is opened.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,27 +45,24 @@ def dense(compared: int, cells: int) -> bool:
     return cells <= FEW or SPARSE * compared >= cells
 
 
-def _beside(cut: Cut, kept: Container[Span], cells: int) -> int:
-    """The cells kept, `cells` of them before, once those of a group are kept, too; 0 if all others are dropped for it."""
-    cells += sum(span.cells for span in cut.spans if span not in kept)
-    return cells if cells <= KEEP else 0
+def _fits(cut: Cut, kept: Collection[Span]) -> bool:
+    """Whether a group can be kept beside what is kept already."""
+    return sum(span.cells for span in kept) + sum(span.cells for span in cut.spans if span not in kept) <= KEEP
 
 
 class ComparedCells:
     """Which cells' bits are shared: public, for predictions (`costs`)."""
 
     def __init__(self) -> None:
-        self._planes = self._cells = 0
+        self._planes = 0
         self._shared: dict[Span, Flags] = {}
 
     def compare(self, answers: Answers, planes: int) -> tuple[list[int], list[int]]:
         """A group is compared with integers of `planes` bits: of each third, the cells compared, and those shared for it."""
         cut = answers.cut
-        self._cells = _beside(cut, self._shared, self._cells) if planes == self._planes else 0
-        self._planes = planes
-        if not self._cells:
+        if planes != self._planes or not _fits(cut, self._shared):
             self._shared.clear()
-            self._cells = cut.size
+        self._planes = planes
         found = [[0] * THIRDS for _ in range(2)]
         for span, compared in zip(cut.spans, cut.of_spans(answers.nonzero), strict=True):
             for counts, flags in zip(found, (compared, self._fresh(span, compared)), strict=True):
@@ -148,7 +145,7 @@ class SharedBits:
 
     def __init__(self, trio: Trio) -> None:
         self._trio = trio
-        self._planes = self._cells = 0
+        self._planes = 0
         self._stores: list[_Store] = []
         self._kept: set[Span] = set()
         self._cut: Cut | None = None
@@ -190,12 +187,10 @@ class SharedBits:
         """Where the group's cells are; what is new is stored. Returns which spans are new."""
         if planes == self._planes and self._cut is cut:
             return set()
-        self._cells = _beside(cut, self._kept, self._cells) if planes == self._planes else 0
-        self._planes = planes
-        if not self._cells:
+        if planes != self._planes or not _fits(cut, self._kept):
             self._stores = [_Store(planes, third != self._trio.me) for third in range(THIRDS)]
             self._kept.clear()
-            self._cells = cut.size
+        self._planes = planes
         new = set(cut.spans) - self._kept
         self._kept |= new
         self._cut, self._choices = cut, []

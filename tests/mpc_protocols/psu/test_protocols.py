@@ -106,6 +106,7 @@ def test_promised_sizes_at_a_hundred_thousand() -> None:
     assert [a - b for a, b in zip(whole.generated, traps.generated, strict=True)] == [n // 2, n // 2, 0]
     assert [a - b for a, b in zip(whole.hashes, traps.hashes, strict=True)] == [2 * n, 2 * n, 0]
     assert whole.bytes - traps.bytes == 208 * n + n // 8
+    assert sum(whole.powers) < sum(florist.cost(n, n, u).powers)
     assert whole.bytes < 21.2e6 and max(traps.powers) < 19 * dh2_traps.TRAPS
     assert whole.rounds == 10
     proven = dh2_cost.cost(n, n, u, proofs=True)
