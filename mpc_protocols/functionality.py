@@ -103,8 +103,14 @@ class MarginalOracle(ABC):
         """Make these marginals available; a clique contained in another is derived, not shared again. Releases nothing."""
 
     @abstractmethod
-    def select(self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], weights: Sequence[Fraction],
-               penalties: Sequence[Fraction], epsilon: Fraction) -> int:
+    def select(
+        self,
+        handles: Sequence[Handle],
+        answers: Sequence[NDArray[np.float64]],
+        weights: Sequence[Fraction],
+        penalties: Sequence[Fraction],
+        epsilon: Fraction,
+    ) -> int:
         """Position in `handles` of the selected candidate (`mechanisms.md` 1-2).
 
         answers: the model's counts, one float64 array of n_q cells per handle. weights: positive. penalties: per handle, in

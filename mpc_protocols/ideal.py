@@ -22,14 +22,18 @@ from mpc_protocols.errors import DataRefused
 from mpc_protocols.functionality import Clique, Guard, Handle, LocalCounts, MarginalOracle, Setting
 from mpc_protocols.mechanisms import gaussian, gumbel, selection
 from mpc_protocols.mechanisms.gaussian import Sampler
-from mpc_protocols.steps import MeasureStep, PrepareStep, PublicState, TotalStep
+from mpc_protocols.public.state import MeasureStep, PrepareStep, PublicState, TotalStep
 
 
 class IdealOracle(MarginalOracle):
     """Answers in the clear, in one process: it protects nothing (see the module's docstring)."""
 
     def __init__(
-        self, setting: Setting, counts: LocalCounts, guard: Guard, randomness: Callable[[int], bytes] = secrets.token_bytes
+        self,
+        setting: Setting,
+        counts: LocalCounts,
+        guard: Guard,
+        randomness: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         """counts: the marginals of all custodians together. randomness: so many independent uniform bytes.
 
@@ -65,9 +69,13 @@ class IdealOracle(MarginalOracle):
         fresh = self._state.to_share(step)
         for clique, cells in zip(fresh, self._counts(fresh) if fresh else [], strict=True):
             if cells.shape != (self.setting.cells(clique),) or cells.min() < 0:
-                raise DataRefused(f"The counts of {clique} are not {self.setting.cells(clique)} non-negative numbers")
+                raise DataRefused(
+                    f"The counts of {clique} are not {self.setting.cells(clique)} non-negative numbers"
+                )
             if int(cells.sum()) > self.setting.row_cap:
-                raise DataRefused(f"The data has more than the declared {self.setting.row_cap} rows; raise max_rows in the study")
+                raise DataRefused(
+                    f"The data has more than the declared {self.setting.row_cap} rows; raise max_rows in the study"
+                )
             self._shared[clique] = cells.astype(np.int64, copy=False)
         return self._state.prepare(step)
 
@@ -86,9 +94,14 @@ class IdealOracle(MarginalOracle):
         self._guard.authorise(plan.event, inputs)
         distances = [0] * len(plan.kept)
         for group in rounded:
-            for q, span, cells in zip(group.cut.owners, group.cut.spans, group.cut.of_spans(group.cells), strict=True):
-                distances[q] += int(np.abs(self._marginal(span.handle)[span.start:span.stop] - cells).sum())
-        scores = [plan.weights[q] * distance - plan.biases[q] for q, distance in zip(plan.kept, distances, strict=True)]
+            for q, span, cells in zip(
+                group.cut.owners, group.cut.spans, group.cut.of_spans(group.cells), strict=True
+            ):
+                distances[q] += int(np.abs(self._marginal(span.handle)[span.start : span.stop] - cells).sum())
+        scores = [
+            plan.weights[q] * distance - plan.biases[q]
+            for q, distance in zip(plan.kept, distances, strict=True)
+        ]
         uniforms = [self._uniform(gumbel.BITS) for _ in scores]
         dithers = [self._uniform(plan.a) for _ in scores]
         position = plan.kept[selection.reference(scores, uniforms, dithers, plan.a)]
@@ -134,7 +147,9 @@ class IdealOracle(MarginalOracle):
         return int.from_bytes(self._randomness((bits + 7) // 8), "big") >> -bits % 8
 
 
-def sample(of: Sampler, n: int, randomness: Callable[[int], bytes] = secrets.token_bytes) -> NDArray[np.int64]:
+def sample(
+    of: Sampler, n: int, randomness: Callable[[int], bytes] = secrets.token_bytes
+) -> NDArray[np.int64]:
     """n independent draws of a Gaussian sampler, int64 of shape (n,); exactly the law of its tables."""
     parts = len(of.parts)
     uniforms = np.frombuffer(randomness(8 * parts * n), dtype=np.uint64).reshape(parts, n)

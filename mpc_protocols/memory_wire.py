@@ -58,8 +58,15 @@ class _Party:
 class MemoryNetwork:
     """The parties of one simulated run: their pairwise keys, channels and counters."""
 
-    def __init__(self, parties: int, computing: int = 3, *, session_id: bytes | None = None,
-                 tap: Callable[[Frame], None] | None = None, patience_s: float = 60.0) -> None:
+    def __init__(
+        self,
+        parties: int,
+        computing: int = 3,
+        *,
+        session_id: bytes | None = None,
+        tap: Callable[[Frame], None] | None = None,
+        patience_s: float = 60.0,
+    ) -> None:
         """`parties` in all, of which the first `computing` compute; a `receive` that waits longer than patience_s aborts.
 
         session_id: 32 bytes, by default fresh; a fixed one (with fixed keys, see `share_keys`) repeats a run's randomness.
@@ -93,7 +100,11 @@ class MemoryNetwork:
 
     def channel(self, stream: str, sender: int, receiver: int) -> queue.SimpleQueue[tuple[int, bytes] | _End]:
         """The queue of one direction of one stream."""
-        if sender == receiver or min(sender, receiver) >= self.computing or not 0 <= max(sender, receiver) < self.parties:
+        if (
+            sender == receiver
+            or min(sender, receiver) >= self.computing
+            or not 0 <= max(sender, receiver) < self.parties
+        ):
             raise ValueError(f"there is no link from party {sender} to party {receiver}")
         name = (stream, sender, receiver)
         with self._lock:
@@ -139,7 +150,10 @@ class MemoryNetwork:
             finally:
                 self.end(number, failure)
 
-        threads = [threading.Thread(target=body, args=(number,), name=f"party-{number}") for number in range(self.parties)]
+        threads = [
+            threading.Thread(target=body, args=(number,), name=f"party-{number}")
+            for number in range(self.parties)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -196,7 +210,9 @@ class MemoryWire:
     def receive_up_to(self, peer: int, limit: int) -> memoryview:
         payload = self._take(peer)
         if len(payload) > limit:
-            raise ProtocolAborted(f"Party {peer} sent {len(payload)} bytes where at most {limit} are allowed.")
+            raise ProtocolAborted(
+                f"Party {peer} sent {len(payload)} bytes where at most {limit} are allowed."
+            )
         return memoryview(payload)
 
     def fork(self, name: str) -> MemoryWire:
@@ -210,7 +226,9 @@ class MemoryWire:
         try:
             entry = channel.get(timeout=self._network.patience_s)
         except queue.Empty:
-            raise ProtocolAborted(f"Party {peer} sent nothing for {self._network.patience_s:g} s; stuck.") from None
+            raise ProtocolAborted(
+                f"Party {peer} sent nothing for {self._network.patience_s:g} s; stuck."
+            ) from None
         if isinstance(entry, _End):
             channel.put(entry)  # every later receive raises as well
             raise entry.error(entry.sentence)
@@ -221,8 +239,14 @@ class MemoryWire:
         return payload
 
 
-def run_parties(functions: Sequence[Callable[[Wire], T]], computing: int = 3, *, session_id: bytes | None = None,
-                tap: Callable[[Frame], None] | None = None, patience_s: float = 60.0) -> list[T]:
+def run_parties(
+    functions: Sequence[Callable[[Wire], T]],
+    computing: int = 3,
+    *,
+    session_id: bytes | None = None,
+    tap: Callable[[Frame], None] | None = None,
+    patience_s: float = 60.0,
+) -> list[T]:
     """Run one function per party on a fresh network: the first `computing` compute, the rest contribute.
 
     Returns the results in the parties' order; raises the exception that was raised first, after all have stopped.

@@ -13,7 +13,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mpc_protocols.psu.normalise import MAX_FIELD, REAL, IdentifierPolicy, Identifiers, field_of, placeholders
+from mpc_protocols.psu.identifiers.normalise import (
+    MAX_FIELD,
+    REAL,
+    IdentifierPolicy,
+    Identifiers,
+    field_of,
+    placeholders,
+)
 from parties.arrow import binaries, bits, entries, present, truths
 from parties.coding import Misfit
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mpc_protocols.psu.normalise import IdentifierPolicy, Identifiers
+    from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy, Identifiers
     from parties.identifiers import IdentifierReader
     from synth.domain import Column, Domain
 

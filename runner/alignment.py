@@ -27,9 +27,9 @@ from runner.study.owners import Ownership, via_of
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
+    from mpc_protocols.partition import OwnRows, Partition, VerticalData
     from mpc_protocols.psu.functionality import AlignmentSpec, Context
-    from mpc_protocols.psu.normalise import IdentifierPolicy
-    from mpc_protocols.vertical.functionality import OwnRows, Partition, VerticalData
+    from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
     from mpc_protocols.wire import Wire
     from parties.records import Records
 
@@ -41,7 +41,7 @@ MOST_IDENTIFIERS = 1 << 28
 
 def identifier_policy(study: Study) -> IdentifierPolicy | None:
     """How the owners make identifiers; None if the study aligns by row order."""
-    from mpc_protocols.psu.normalise import IdentifierPolicy
+    from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
 
     alignment = study.alignment
     assert alignment is not None
@@ -95,7 +95,7 @@ def specification(study: Study, owned: Ownership) -> AlignmentSpec:
 
 def partition(study: Study, owned: Ownership, rows: int) -> Partition:
     """How the columns of the common table of so many rows are split, by wire numbers."""
-    from mpc_protocols.vertical.functionality import Partition
+    from mpc_protocols.partition import Partition
 
     assert study.alignment is not None
     number = {party.name: i for i, party in enumerate(study.numbered)}
@@ -166,8 +166,8 @@ def join(study: Study, owned: Ownership, wire: Wire, study_digest: bytes, record
     wire: a stream of the alignment's own. records: an owner's. Raises `DataRefused` (before anything is sent), `BudgetRefused`,
     `ProtocolAborted`, `PeerLost`.
     """
+    from mpc_protocols.partition import OwnRows, VerticalData
     from mpc_protocols.psu.align import align
-    from mpc_protocols.vertical.functionality import OwnRows, VerticalData
 
     listed = None if records is None else records.rows if records.identifiers is None else records.identifiers
     aligned = align(wire, listed, specification(study, owned), context(study, owned, study_digest), account)
@@ -196,9 +196,9 @@ def ideal_join(study: Study, owned: Ownership, records: Mapping[str, Records]) -
     """
     import numpy as np
 
+    from mpc_protocols.partition import OwnRows
     from mpc_protocols.psu.functionality import ideal_align
     from mpc_protocols.psu.row_order import UNEQUAL
-    from mpc_protocols.vertical.functionality import OwnRows
 
     spec = specification(study, owned)
     number = {party.name: i for i, party in enumerate(study.numbered)}

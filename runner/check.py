@@ -14,7 +14,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, PeerIdentity, PeerUnreachable, StudyInvalid, UsageError
+from mpc_protocols.errors import (
+    BudgetRefused,
+    CosynthError,
+    DataRefused,
+    PeerIdentity,
+    PeerUnreachable,
+    StudyInvalid,
+    UsageError,
+)
 from runner import check_vertical as vertical
 from runner import private as private_file
 from runner import study as study_file

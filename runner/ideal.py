@@ -42,7 +42,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     import secrets
 
     from mpc_protocols.ideal import IdealOracle
-    from mpc_protocols.vertical.functionality import ideal_counts
+    from mpc_protocols.partition import ideal_counts
     from runner.alignment import ideal_join
     from runner.outputs import write_outputs
     from runner.synthesis import counted, plan_of, row_limit, setting_of, synthesize

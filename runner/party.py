@@ -38,7 +38,7 @@ from runner.version import VERSION
 if TYPE_CHECKING:
 
     from mpc_protocols.functionality import Event, LocalCounts, Setting
-    from mpc_protocols.vertical.functionality import VerticalData
+    from mpc_protocols.partition import VerticalData
     from parties.journal import Journal
     from parties.session import SessionConfig, SessionWire
     from runner.release import Release

@@ -45,15 +45,21 @@ class RowBound:
     rows: int
 
     @classmethod
-    def from_totals(cls, totals: Sequence[int], cells: Sequence[int], sigma2: Fraction, row_cap: int) -> RowBound:
+    def from_totals(
+        cls, totals: Sequence[int], cells: Sequence[int], sigma2: Fraction, row_cap: int
+    ) -> RowBound:
         """From noisy totals of one batch: totals[j] is a sum of cells[j] counts, each with noise of variance sigma2.
 
         Raises `ValueError` for an empty batch or a non-positive number of cells.
         """
         if not totals or min(cells) < 1 or sigma2 <= 0:
-            raise ValueError("a row bound needs at least one noisy total of at least one cell and a positive variance")
+            raise ValueError(
+                "a row bound needs at least one noisy total of at least one cell and a positive variance"
+            )
         precision = sum(Fraction(1, n) for n in cells)
-        estimate = sum((Fraction(total, n) for total, n in zip(totals, cells, strict=True)), Fraction(0)) / precision
+        estimate = (
+            sum((Fraction(total, n) for total, n in zip(totals, cells, strict=True)), Fraction(0)) / precision
+        )
         variance = sigma2 / precision
         rows = min(row_cap, _floor_of_sum(estimate, DEVIATIONS**2 * variance) + 1)
         return cls(estimate, variance, max(1, rows))

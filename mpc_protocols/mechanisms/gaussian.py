@@ -30,7 +30,15 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.mechanisms.interval import Interval, enclose, exp_minus, product, quotient, round_up, rounded
+from mpc_protocols.mechanisms.interval import (
+    Interval,
+    enclose,
+    exp_minus,
+    product,
+    quotient,
+    round_up,
+    rounded,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -202,7 +210,9 @@ def reference_array(of: Sampler, uniforms: NDArray[np.uint64], signs: NDArray[np
     import numpy as np
 
     if uniforms.shape != signs.shape or uniforms.ndim != 2 or len(uniforms) != len(of.parts):
-        raise ValueError(f"expected {len(of.parts)} rows of uniforms and signs, got shapes {uniforms.shape} and {signs.shape}")
+        raise ValueError(
+            f"expected {len(of.parts)} rows of uniforms and signs, got shapes {uniforms.shape} and {signs.shape}"
+        )
     drawn = np.zeros(uniforms.shape[1], dtype=np.int64)
     for (multiplier, table), uniform, sign in zip(of.parts, uniforms, signs, strict=True):
         magnitude = np.searchsorted(np.array(table.thresholds, dtype=np.uint64), uniform, side="right")

@@ -56,7 +56,9 @@ def _thresholds() -> tuple[int, ...]:
         rate = product(rate, step, bits)
     digest = hashlib.sha256(b"".join(t.to_bytes(BITS // 8, "big") for t in table)).hexdigest()
     if digest != SHA256:
-        raise ArithmeticError(f"the Gumbel table computed here has SHA-256 {digest}, not the published {SHA256}")
+        raise ArithmeticError(
+            f"the Gumbel table computed here has SHA-256 {digest}, not the published {SHA256}"
+        )
     return tuple(table)
 
 

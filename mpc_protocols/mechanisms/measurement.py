@@ -37,7 +37,9 @@ def _text(x: Fraction) -> str:
     return f"{x.numerator}/{x.denominator}"
 
 
-def plan_marginals(setting: Setting, cliques: Sequence[Clique], sigma2: Fraction, row_bound: int, first: bool) -> MeasurePlan:
+def plan_marginals(
+    setting: Setting, cliques: Sequence[Clique], sigma2: Fraction, row_bound: int, first: bool
+) -> MeasurePlan:
     """One batch of marginals, each with noise of parameter sigma2 on every cell: one event, their costs summed.
 
     row_bound: n' as known before. first: nothing was released before, so that n' is derived from this. Raises

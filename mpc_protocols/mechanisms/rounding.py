@@ -42,7 +42,9 @@ def sum_bounds(answers: Sequence[NDArray[np.float64]], row_bound: int) -> list[i
     return [floor(total * (1.0 + 2.0**-28)) + 2 for total in totals.tolist()]
 
 
-def systematic(answers: Sequence[NDArray[np.float64]], row_bound: int, theta: float) -> list[NDArray[np.int64]]:
+def systematic(
+    answers: Sequence[NDArray[np.float64]], row_bound: int, theta: float
+) -> list[NDArray[np.int64]]:
     """Integers between floor and ceil of finite answers, each array rounded by itself, at most row_bound.
 
     The arrays are parts of one. A zero answer gives a zero.
@@ -77,6 +79,8 @@ def digest(counts: Sequence[NDArray[np.int64]]) -> bytes:
     flat = np.concatenate(counts) if counts else np.zeros(0, np.int64)
     narrow = flat.astype("<i4")
     whole, width = (narrow, 4) if np.array_equal(narrow, flat) else (flat.astype("<i8"), 8)
-    hashed = hashlib.sha256(b"".join(number.to_bytes(8, "big") for number in (width, len(counts), *map(len, counts))))
+    hashed = hashlib.sha256(
+        b"".join(number.to_bytes(8, "big") for number in (width, len(counts), *map(len, counts)))
+    )
     hashed.update(whole.data)
     return hashed.digest()

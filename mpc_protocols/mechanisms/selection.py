@@ -145,13 +145,26 @@ def plan_selection(
     """
     n = len(weights)
     if not n or len(penalties) != n or len(answer_sums) != n:
-        raise ValueError(f"{n} weights, {len(penalties)} penalties and {len(answer_sums)} sums of answers do not belong together")
-    if min(weight.numerator for weight in weights) <= 0 or epsilon <= 0 or min(answer_sums) < 0 or row_bound < 1 or factor < 1:
-        raise ValueError("weights, epsilon, row bound and factor must be positive and sums of answers must not be negative")
+        raise ValueError(
+            f"{n} weights, {len(penalties)} penalties and {len(answer_sums)} sums of answers do not belong together"
+        )
+    if (
+        min(weight.numerator for weight in weights) <= 0
+        or epsilon <= 0
+        or min(answer_sums) < 0
+        or row_bound < 1
+        or factor < 1
+    ):
+        raise ValueError(
+            "weights, epsilon, row bound and factor must be positive and sums of answers must not be negative"
+        )
     ring, scale = _choose_ring(epsilon, max(row_bound, *answer_sums), factor)
     largest, heaviest = scale.sensitivity // factor, _heaviest(weights)
     integers = tuple(_floor(w, largest, heaviest) for w in weights)
-    biases = tuple(_rounded(w * penalty.numerator, penalty.denominator) for w, penalty in zip(integers, penalties, strict=True))
+    biases = tuple(
+        _rounded(w * penalty.numerator, penalty.denominator)
+        for w, penalty in zip(integers, penalties, strict=True)
+    )
     lowest = [(gumbel.LOW << scale.a) - bias for bias in biases]
     highest = [
         w * (row_bound + total) - bias + (gumbel.HIGH + 1 << scale.a) - 1
@@ -161,12 +174,19 @@ def plan_selection(
     kept = tuple(q for q in range(n) if integers[q] and highest[q] >= floor)
     spread = max(highest[q] for q in kept) - min(lowest[q] for q in kept)
     if spread >= 1 << ring - 1:
-        raise StudyInvalid(f"keys of a selection would spread over {spread}, more than a ring of {ring} bits tells apart")
+        raise StudyInvalid(
+            f"keys of a selection would spread over {spread}, more than a ring of {ring} bits tells apart"
+        )
     event = Event(
         "select",
         rho=scale.epsilon**2 / 8,
         beta=n * gumbel.BETA,
-        detail={"epsilon": float(scale.epsilon), "a": scale.a, "sensitivity": scale.sensitivity, "candidates": n},
+        detail={
+            "epsilon": float(scale.epsilon),
+            "a": scale.a,
+            "sensitivity": scale.sensitivity,
+            "candidates": n,
+        },
     )
     planes = sign_bits(row_bound)
     return SelectionPlan(scale.a, scale.sensitivity, integers, biases, kept, ring, planes, row_bound, event)

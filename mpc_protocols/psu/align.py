@@ -22,19 +22,28 @@ import numpy as np
 
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Guard
-from mpc_protocols.psu import dh2, florist, helper, merge3, row_order
+from mpc_protocols.psu import florist, helper, row_order
+from mpc_protocols.psu.dh2 import owner as dh2
 from mpc_protocols.psu.dummies import PartyList, assemble, size_events
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
-from mpc_protocols.psu.group import Group
-from mpc_protocols.psu.normalise import KINDS, Identifiers
+from mpc_protocols.psu.groups.group import Group
+from mpc_protocols.psu.identifiers.normalise import KINDS, Identifiers
+from mpc_protocols.psu.merge3 import protocol as merge3
 from mpc_protocols.psu.randomness import Entropy, system
 from mpc_protocols.wire import Wire
 
 COUNT_BYTES, DIGEST_BYTES = 8, 32
 
 
-def align(wire: Wire, own: Identifiers | int | None, spec: AlignmentSpec, context: Context, guard: Guard,
-          group: Group | None = None, entropy: Entropy = system) -> Alignment:
+def align(
+    wire: Wire,
+    own: Identifiers | int | None,
+    spec: AlignmentSpec,
+    context: Context,
+    guard: Guard,
+    group: Group | None = None,
+    entropy: Entropy = system,
+) -> Alignment:
     """A party's part; blocks until done. Result: `rows[i]` is the row of `own.entries[i]`, or i with method "row-order".
 
     own: an owner's identifiers, or with "row-order" the number of its rows; None at a party without data. group: of the
@@ -44,14 +53,20 @@ def align(wire: Wire, own: Identifiers | int | None, spec: AlignmentSpec, contex
     """
     context.check(spec)
     side = context.side(wire.me)
-    if (side is None) != (own is None) or isinstance(own, int) != (side is not None and spec.method == "row-order"):
+    if (side is None) != (own is None) or isinstance(own, int) != (
+        side is not None and spec.method == "row-order"
+    ):
         raise ValueError(f"party {wire.me} brings {type(own).__name__} to an alignment by {spec.method}")
     sid = context.salt(spec, wire.session_id)
     mine = None
     if isinstance(own, Identifiers) and side is not None:
         mine = assemble(own.entries, spec, sid, side, context.owners[side].name, entropy, len(context.owners))
     outside = [member.name for member in context.members if member not in context.owners]
-    events = () if side is None else size_events(spec, _recipients(spec, context, wire.me), len(context.owners), outside)
+    events = (
+        ()
+        if side is None
+        else size_events(spec, _recipients(spec, context, wire.me), len(context.owners), outside)
+    )
     for event in events:
         guard.authorise(event, sid)
     if spec.method == "row-order":
@@ -63,9 +78,11 @@ def align(wire: Wire, own: Identifiers | int | None, spec: AlignmentSpec, contex
         result = _between_two(wire, own, mine, spec, context, group, entropy)
     else:
         result = _outside_two(wire, spec, context, entropy)
-    rows = result.rows if mine is None else result.rows[:mine.real]
+    rows = result.rows if mine is None else result.rows[: mine.real]
     if len(np.unique(rows)) < len(rows):
-        raise ProtocolAborted("Two identifiers of this party were taken for one, by chance; start the run again.")
+        raise ProtocolAborted(
+            "Two identifiers of this party were taken for one, by chance; start the run again."
+        )
     return replace(result, rows=rows, events=events)
 
 
@@ -74,18 +91,31 @@ def _recipients(spec: AlignmentSpec, context: Context, me: int) -> list[str]:
     if spec.method == "row-order":
         return [member.name for member in row_order.onlookers(context)]
     helper = [context.helper] if spec.method == "helper" and context.helper else []
-    return [member.name for member in dict.fromkeys([*context.owners, *helper, *context.computing]) if member.number != me]
+    return [
+        member.name
+        for member in dict.fromkeys([*context.owners, *helper, *context.computing])
+        if member.number != me
+    ]
 
 
-def _between_two(wire: Wire, own: Identifiers, mine: PartyList, spec: AlignmentSpec, context: Context, group: Group | None,
-                 entropy: Entropy) -> Alignment:
+def _between_two(
+    wire: Wire,
+    own: Identifiers,
+    mine: PartyList,
+    spec: AlignmentSpec,
+    context: Context,
+    group: Group | None,
+    entropy: Entropy,
+) -> Alignment:
     """An owner's part in a protocol of two."""
     peer = next(owner for owner in context.owners if owner.number != wire.me)
     _compare_kinds(wire, peer.number, peer.name, own.kinds)
     if spec.method == "helper":
         result = helper.align(wire, mine.entries, spec, context, entropy)
     else:
-        from mpc_protocols.psu.ristretto import Ristretto255  # libsodium takes 50 ms that the other methods need not spend
+        from mpc_protocols.psu.groups.ristretto import (
+            Ristretto255,
+        )  # libsodium takes 50 ms that the other methods need not spend
 
         protocol = florist.align if spec.method == "florist" else dh2.align
         result = protocol(wire, mine.entries, spec, context, group or Ristretto255(), entropy)
@@ -105,8 +135,10 @@ def _outside_two(wire: Wire, spec: AlignmentSpec, context: Context, entropy: Ent
             said = bytes(wire.receive(owner.number, COUNT_BYTES + DIGEST_BYTES))
             known.append((int.from_bytes(said[:COUNT_BYTES], "big"), said[COUNT_BYTES:]))
     if len(set(known)) != 1:
-        raise ProtocolAborted(f"Parties {context.owners[0].name} and {context.owners[1].name} did not arrive at the same common "
-                              "table; the alignment was stopped.")
+        raise ProtocolAborted(
+            f"Parties {context.owners[0].name} and {context.owners[1].name} did not arrive at the same common "
+            "table; the alignment was stopped."
+        )
     return Alignment(known[0][0], np.zeros(0, np.int64), known[0][1])
 
 
@@ -122,5 +154,7 @@ def _compare_kinds(wire: Wire, peer: int, name: str, kinds: Sequence[str]) -> No
     for column, (own, code) in enumerate(zip(kinds, theirs, strict=True)):
         other = KINDS[code] if code < len(KINDS) else "unknown values"
         if "untyped" not in (own, other) and own != other:
-            raise ProtocolAborted(f"Key column {column + 1} of the alignment holds {other} at party {name} and {own} here; "
-                                  "give both the same type.")
+            raise ProtocolAborted(
+                f"Key column {column + 1} of the alignment holds {other} at party {name} and {own} here; "
+                "give both the same type."
+            )

@@ -44,7 +44,9 @@ class Cost:
 
     def seconds(self, party: int, cores: int = 1) -> float:
         """Computing time of a party: its operations in ristretto255, which are all that matters."""
-        return (self.powers[party] * POWER_S + self.generated[party] * GENERATED_S + self.hashes[party] * HASHED_S) / cores
+        return (
+            self.powers[party] * POWER_S + self.generated[party] * GENERATED_S + self.hashes[party] * HASHED_S
+        ) / cores
 
     def send(self, sender: int, receiver: int, size: int) -> None:
         """A message leaves."""

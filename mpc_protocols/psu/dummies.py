@@ -49,7 +49,7 @@ from mpc_protocols.errors import DataRefused, StudyInvalid
 from mpc_protocols.functionality import Event
 from mpc_protocols.mechanisms.interval import enclose, exp_minus
 from mpc_protocols.psu.functionality import AlignmentSpec, check_list
-from mpc_protocols.psu.normalise import REAL
+from mpc_protocols.psu.identifiers.normalise import REAL
 from mpc_protocols.psu.randomness import Entropy, below, permutation, system
 
 POOL, PRIVATE, TRAP = b"\x01", b"\x02", b"\x03"
@@ -117,7 +117,9 @@ def centre(epsilon: Fraction, delta: Fraction, shift: int = 1) -> int:
     while delta_of(epsilon, high, shift) > delta:
         low, high = high, 2 * high
         if high > WIDEST:
-            raise StudyInvalid(f"[alignment] size_epsilon = {float(epsilon):g} would need more than {WIDEST} dummies; raise it")
+            raise StudyInvalid(
+                f"[alignment] size_epsilon = {float(epsilon):g} would need more than {WIDEST} dummies; raise it"
+            )
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if delta_of(epsilon, middle, shift) <= delta else (middle, high)
@@ -147,8 +149,15 @@ def _bernoulli_exp(gamma: Fraction, entropy: Entropy) -> bool:
     return trials % 2 == 1
 
 
-def assemble(entries: Sequence[bytes], spec: AlignmentSpec, sid: bytes, side: int, owner: str,
-             entropy: Entropy = system, owners: int = 2) -> PartyList:
+def assemble(
+    entries: Sequence[bytes],
+    spec: AlignmentSpec,
+    sid: bytes,
+    side: int,
+    owner: str,
+    entropy: Entropy = system,
+    owners: int = 2,
+) -> PartyList:
     """One owner's list with its fakes; with `merge3` some of the fakes occur twice.
 
     Raises `DataRefused`: too few or too many identifiers, duplicates, more than pad_to.
@@ -166,7 +175,9 @@ def assemble(entries: Sequence[bytes], spec: AlignmentSpec, sid: bytes, side: in
     else:
         target = spec.pad_to[side]
         if n > target:
-            raise DataRefused(f"Party {owner} has more identifiers than [alignment] pad_to = {target}; raise pad_to.")
+            raise DataRefused(
+                f"Party {owner} has more identifiers than [alignment] pad_to = {target}; raise pad_to."
+            )
     drawn = draw(noise.epsilon, noise.c, entropy)
     if spec.method == "merge3":
         fakes = _private(drawn, entropy) * 2
@@ -192,7 +203,9 @@ def full_pool(spec: AlignmentSpec, sid: bytes, direction: int) -> list[bytes]:
 
 def longest_list(spec: AlignmentSpec, owners: int = 2) -> int:
     """The most entries an honest owner's list has, fakes included."""
-    return spec.max_size + (0 if spec.adjacency == "replace" else 2 * list_noise(spec).c + 4 * overlap_noise(spec, owners).c)
+    return spec.max_size + (
+        0 if spec.adjacency == "replace" else 2 * list_noise(spec).c + 4 * overlap_noise(spec, owners).c
+    )
 
 
 def list_size(spec: AlignmentSpec, side: int, owners: int = 2) -> int | None:
@@ -202,8 +215,9 @@ def list_size(spec: AlignmentSpec, side: int, owners: int = 2) -> int | None:
     return spec.pad_to[side] + 4 * overlap_noise(spec, owners).c
 
 
-def size_events(spec: AlignmentSpec, recipients: Sequence[str], owners: int = 2,
-                outside: Sequence[str] = ()) -> tuple[Event, ...]:
+def size_events(
+    spec: AlignmentSpec, recipients: Sequence[str], owners: int = 2, outside: Sequence[str] = ()
+) -> tuple[Event, ...]:
     """What an owner's sizes reveal to `recipients`, for its own ledger: nothing when sizes are public by definition.
 
     outside: those of them that own nothing; where they hear u alone, no list is on record as revealed to them.
@@ -226,11 +240,27 @@ def view_events(spec: AlignmentSpec, owners: Sequence[str], viewer: str) -> tupl
         return ()
     if spec.method in UNION_ONLY and viewer not in owners:
         return (_event(spec, "union", overlap_noise(spec, len(owners)), [viewer]),)
-    lists = () if spec.pad_to else tuple(_event(spec, f"list of {owner}", list_noise(spec), [viewer])
-                                         for owner in owners if owner != viewer)
+    lists = (
+        ()
+        if spec.pad_to
+        else tuple(
+            _event(spec, f"list of {owner}", list_noise(spec), [viewer])
+            for owner in owners
+            if owner != viewer
+        )
+    )
     return (_event(spec, "intersection", overlap_noise(spec, len(owners)), [viewer]), *lists)
 
 
 def _event(spec: AlignmentSpec, of: str, noise: Noise, recipients: Sequence[str]) -> Event:
-    return Event("alignment.size", spec.size_epsilon**2 / 2, noise.delta,
-                 {"of": of, "epsilon": float(spec.size_epsilon), "delta": float(noise.delta), "recipients": list(recipients)})
+    return Event(
+        "alignment.size",
+        spec.size_epsilon**2 / 2,
+        noise.delta,
+        {
+            "of": of,
+            "epsilon": float(spec.size_epsilon),
+            "delta": float(noise.delta),
+            "recipients": list(recipients),
+        },
+    )

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.psu.dummies import list_size, longest_list
 from mpc_protocols.psu.functionality import AlignmentSpec, Context
-from mpc_protocols.psu.group import Elements, InvalidElement, has_duplicates
-from mpc_protocols.psu.hashing import digest
+from mpc_protocols.psu.groups.group import Elements, InvalidElement, has_duplicates
+from mpc_protocols.psu.groups.hashing import digest
 from mpc_protocols.wire import Wire
 
 BLOCK = 1 << 15
@@ -89,8 +89,15 @@ class Exchange:
         if not least <= count <= most:
             self.abort(f"announced a list of {count} entries where {least} to {most} are allowed")
 
-    def stream(self, mine: int, theirs: int, produce: Callable[[slice], bytes | memoryview],
-               consume: Callable[[slice, memoryview], None], width: int, trailer: int = 0) -> None:
+    def stream(
+        self,
+        mine: int,
+        theirs: int,
+        produce: Callable[[slice], bytes | memoryview],
+        consume: Callable[[slice, memoryview], None],
+        width: int,
+        trailer: int = 0,
+    ) -> None:
         """Exchange two lists of `mine` and `theirs` entries of `width` bytes, each block followed by `trailer` bytes.
 
         `produce(part)` makes the block of entries `part`; `consume(part, payload)` takes one of the other's. Own entries may
@@ -151,8 +158,10 @@ class Exchange:
         side hashes its role, so that nobody can pass by sending back what came.
         """
         transcript = self.transcript
-        mine, theirs = (digest(b"psu agreement", self.sid, transcript, bytes([side]), result)
-                        for side in (self.side, 1 - self.side))
+        mine, theirs = (
+            digest(b"psu agreement", self.sid, transcript, bytes([side]), result)
+            for side in (self.side, 1 - self.side)
+        )
         nonce = secrets.token_bytes(32)
         commitment = self.swap(digest(b"psu commitment", nonce, mine))
         opened = self.swap(nonce + mine)

@@ -27,14 +27,20 @@ from numpy.typing import NDArray
 from mpc_protocols.psu.cost import Cost
 from mpc_protocols.psu.exchange import COUNT_BYTES, Exchange
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
-from mpc_protocols.psu.group import Elements, Group
-from mpc_protocols.psu.hashing import digest
+from mpc_protocols.psu.groups.group import Elements, Group
+from mpc_protocols.psu.groups.hashing import digest
 from mpc_protocols.psu.randomness import Entropy, permutation, system
 from mpc_protocols.wire import Wire
 
 
-def align(wire: Wire, entries: Sequence[bytes], spec: AlignmentSpec, context: Context, group: Group,
-          entropy: Entropy = system) -> Alignment:
+def align(
+    wire: Wire,
+    entries: Sequence[bytes],
+    spec: AlignmentSpec,
+    context: Context,
+    group: Group,
+    entropy: Entropy = system,
+) -> Alignment:
     """One owner's part: the first owner of the context is active. entries: its distinct canonical identifiers.
 
     Raises `ProtocolAborted` when the other owner sends something the protocol does not allow.
@@ -83,12 +89,16 @@ def align(wire: Wire, entries: Sequence[bytes], spec: AlignmentSpec, context: Co
     return _result(exchange, group, union, own, asked)
 
 
-def _result(exchange: Exchange, group: Group, union: Elements, own: Elements, asked: NDArray[np.int64]) -> Alignment:
+def _result(
+    exchange: Exchange, group: Group, union: Elements, own: Elements, asked: NDArray[np.int64]
+) -> Alignment:
     """Step 10 and the map: U sorted by encoding, own records looked up in it."""
     table = np.sort(_words(union))
     records = _words(own)
     places = np.minimum(np.searchsorted(table, records), max(len(table) - 1, 0))
-    if len(records) and (len(table) == 0 or (table[places] != records).any() or len(np.unique(places)) != len(places)):
+    if len(records) and (
+        len(table) == 0 or (table[places] != records).any() or len(np.unique(places)) != len(places)
+    ):
         exchange.abort("left records of this party out of the union")
     rows = np.empty(len(records), np.int64)
     rows[asked] = places

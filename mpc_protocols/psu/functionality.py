@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency, Event
-from mpc_protocols.psu.group import Operations
-from mpc_protocols.psu.hashing import digest
+from mpc_protocols.psu.groups.group import Operations
+from mpc_protocols.psu.groups.hashing import digest
 from mpc_protocols.psu.randomness import Entropy, permutation, system
 
 VERSION = b"cosynth psu 2"
@@ -70,20 +70,40 @@ class AlignmentSpec:
         if self.security == "proofs" and self.method != "dh2":
             raise StudyInvalid(f'[alignment] security = "proofs" needs via = "dh2", got {self.method!r}')
         if not 0 <= self.min_size <= self.max_size <= 1 << 28:
-            raise StudyInvalid(f"[alignment] min_size = {self.min_size} must lie between 0 and the largest list, {self.max_size}")
+            raise StudyInvalid(
+                f"[alignment] min_size = {self.min_size} must lie between 0 and the largest list, {self.max_size}"
+            )
         if self.adjacency == "replace" and self.pad_to is not None:
-            raise StudyInvalid('[alignment] pad_to has a meaning only with adjacency = "add-remove": sizes are public otherwise')
+            raise StudyInvalid(
+                '[alignment] pad_to has a meaning only with adjacency = "add-remove": sizes are public otherwise'
+            )
         if self.method == "row-order" and self.pad_to is not None:
-            raise StudyInvalid('[alignment] pad_to pads lists of identifiers; with method = "row-order" there are none')
-        if self.adjacency == "add-remove" and not (0 < self.size_epsilon <= 20 and 0 < self.size_delta < Fraction(1, 2)):
+            raise StudyInvalid(
+                '[alignment] pad_to pads lists of identifiers; with method = "row-order" there are none'
+            )
+        if self.adjacency == "add-remove" and not (
+            0 < self.size_epsilon <= 20 and 0 < self.size_delta < Fraction(1, 2)
+        ):
             raise StudyInvalid("[alignment] size_epsilon must lie in (0, 20] and size_delta in (0, 1/2)")
-        if self.pad_to is not None and not all(self.min_size <= size <= self.max_size for size in self.pad_to):
+        if self.pad_to is not None and not all(
+            self.min_size <= size <= self.max_size for size in self.pad_to
+        ):
             raise StudyInvalid(f"[alignment] pad_to must lie between {self.min_size} and {self.max_size}")
 
     def to_bytes(self) -> bytes:
         """Canonical encoding, for the run's salt."""
-        return repr((self.method, self.security, self.adjacency, self.min_size, self.max_size, str(self.size_epsilon),
-                     str(self.size_delta), self.pad_to)).encode("ascii")
+        return repr(
+            (
+                self.method,
+                self.security,
+                self.adjacency,
+                self.min_size,
+                self.max_size,
+                str(self.size_epsilon),
+                str(self.size_delta),
+                self.pad_to,
+            )
+        ).encode("ascii")
 
 
 @dataclass(frozen=True)
@@ -113,12 +133,20 @@ class Context:
         if len(self.study) != 32:
             raise ValueError("an alignment has a study digest of 32 bytes")
         if not 2 <= len(self.owners) <= MAX_OWNERS:
-            raise StudyInvalid(f"An alignment joins the columns of 2 to {MAX_OWNERS} parties, the study has {len(self.owners)} "
-                               "with columns of their own")
+            raise StudyInvalid(
+                f"An alignment joins the columns of 2 to {MAX_OWNERS} parties, the study has {len(self.owners)} "
+                "with columns of their own"
+            )
         members = self.members
-        if (len({m.number for m in members}) != len(members) or len({m.identity for m in members}) != len(members)
-                or len(set(self.owners)) != len(self.owners) or self.helper in self.owners):
-            raise StudyInvalid("The parties of an alignment must be different ones; give each its own certificate")
+        if (
+            len({m.number for m in members}) != len(members)
+            or len({m.identity for m in members}) != len(members)
+            or len(set(self.owners)) != len(self.owners)
+            or self.helper in self.owners
+        ):
+            raise StudyInvalid(
+                "The parties of an alignment must be different ones; give each its own certificate"
+            )
 
     @property
     def members(self) -> tuple[Member, ...]:
@@ -138,26 +166,39 @@ class Context:
         """Raises `StudyInvalid` unless these parties can run the study's method."""
         owners, via = self.owners, f"[alignment] via = {spec.method!r}"
         if spec.pad_to is not None and len(spec.pad_to) != len(owners):
-            raise StudyInvalid(f"[alignment] pad_to names {len(spec.pad_to)} sizes for {len(owners)} owners; give one for each")
+            raise StudyInvalid(
+                f"[alignment] pad_to names {len(spec.pad_to)} sizes for {len(owners)} owners; give one for each"
+            )
         if spec.method in TWO_OWNERS and len(owners) != 2:
-            raise StudyInvalid(f'{via} joins exactly two owners, the study has {len(owners)}; set via = "merge3"')
+            raise StudyInvalid(
+                f'{via} joins exactly two owners, the study has {len(owners)}; set via = "merge3"'
+            )
         if spec.method == "helper" and self.helper is None:
             raise StudyInvalid(f"{via} needs a third computing party that owns no columns")
-        if spec.method in ("merge3", "row-order") and (len(self.computing) != 3
-                                                       or [m.number for m in self.computing] != [0, 1, 2]):
-            raise StudyInvalid(f"{via} needs exactly three computing parties, the study has {len(self.computing)}")
+        if spec.method in ("merge3", "row-order") and (
+            len(self.computing) != 3 or [m.number for m in self.computing] != [0, 1, 2]
+        ):
+            raise StudyInvalid(
+                f"{via} needs exactly three computing parties, the study has {len(self.computing)}"
+            )
         if spec.method in TWO_OWNERS and self.computing:
             outside = [owner for owner in owners if owner not in self.computing]
             if len(outside) == 2 or (outside and spec.method == "helper"):
-                raise StudyInvalid(f"{via} needs a connection between {owners[0].name} and {owners[1].name}, which have none "
-                                   'because they do not compute; let them compute or set via = "merge3"')
+                raise StudyInvalid(
+                    f"{via} needs a connection between {owners[0].name} and {owners[1].name}, which have none "
+                    'because they do not compute; let them compute or set via = "merge3"'
+                )
 
     def salt(self, spec: AlignmentSpec, session_id: bytes) -> bytes:
         """sid: 32 bytes that name this run; session_id holds fresh nonces of all parties."""
         roles = [(b"owner", m) for m in self.owners] + [(b"computing", m) for m in self.computing]
         if self.helper is not None:
             roles.append((b"helper", self.helper))
-        parts = [part for role, m in roles for part in (role, m.name.encode(), m.identity, m.number.to_bytes(4, "big"))]
+        parts = [
+            part
+            for role, m in roles
+            for part in (role, m.name.encode(), m.identity, m.number.to_bytes(4, "big"))
+        ]
         return digest(b"psu salt", VERSION, spec.to_bytes(), self.study, session_id, *parts)
 
 
@@ -171,8 +212,10 @@ def resolve(via: str, owners: int, computing: int) -> Method:
     if via not in METHODS or via == "row-order":
         raise StudyInvalid(f"[alignment] via = {via!r} is not one of auto, florist, dh2, merge3, helper")
     if via in TWO_OWNERS and owners != 2:
-        raise StudyInvalid(f"[alignment] via = {via!r} joins exactly two owners, the study has {owners}; "
-                           'let three parties compute and set via = "merge3"')
+        raise StudyInvalid(
+            f"[alignment] via = {via!r} joins exactly two owners, the study has {owners}; "
+            'let three parties compute and set via = "merge3"'
+        )
     return cast(Method, via)
 
 
@@ -202,16 +245,24 @@ class Alignment:
 def check_list(entries: Sequence[bytes], spec: AlignmentSpec, owner: str) -> None:
     """One owner's own list before anything is sent. Raises `DataRefused`: too short, too long, not distinct."""
     if len(entries) < spec.min_size:
-        raise DataRefused(f"Party {owner} has fewer identifiers than the study's [alignment] min_size = {spec.min_size}; "
-                          "an alignment of so few would reveal who is in it.")
+        raise DataRefused(
+            f"Party {owner} has fewer identifiers than the study's [alignment] min_size = {spec.min_size}; "
+            "an alignment of so few would reveal who is in it."
+        )
     if len(entries) > spec.max_size:
-        raise DataRefused(f"Party {owner} has more than {spec.max_size} identifiers, the largest list of an alignment.")
+        raise DataRefused(
+            f"Party {owner} has more than {spec.max_size} identifiers, the largest list of an alignment."
+        )
     if len(set(entries)) != len(entries):
-        raise DataRefused(f"Party {owner} has duplicate identifiers; one identifier is one row, so remove the duplicates or "
-                          'set [alignment] duplicates = "first".')
+        raise DataRefused(
+            f"Party {owner} has duplicate identifiers; one identifier is one row, so remove the duplicates or "
+            'set [alignment] duplicates = "first".'
+        )
 
 
-def ideal_align(lists: Sequence[Sequence[bytes]], spec: AlignmentSpec, entropy: Entropy = system) -> list[Alignment]:
+def ideal_align(
+    lists: Sequence[Sequence[bytes]], spec: AlignmentSpec, entropy: Entropy = system
+) -> list[Alignment]:
     """The functionality in the clear, for any number of owners: what the protocols are tested against. Protects nothing.
 
     lists: the canonical identifiers of each owner. Rows are in uniformly random order. Raises `DataRefused` as the owners do.
@@ -222,4 +273,6 @@ def ideal_align(lists: Sequence[Sequence[bytes]], spec: AlignmentSpec, entropy: 
     place = permutation(len(union), entropy)
     row_of = dict(zip(union, place.tolist(), strict=True))
     table = digest(b"psu ideal", *sorted(entropy(16) for _ in union))
-    return [Alignment(len(union), np.array([row_of[e] for e in entries], np.int64), table) for entries in lists]
+    return [
+        Alignment(len(union), np.array([row_of[e] for e in entries], np.int64), table) for entries in lists
+    ]

@@ -30,35 +30,43 @@ from mpc_protocols.psu.cost import Cost
 from mpc_protocols.psu.dummies import longest_list
 from mpc_protocols.psu.exchange import BLOCK, COUNT_BYTES, Exchange
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
-from mpc_protocols.psu.group import has_duplicates
-from mpc_protocols.psu.hashing import NAME_BYTES, digest, names
+from mpc_protocols.psu.groups.group import has_duplicates
+from mpc_protocols.psu.groups.hashing import NAME_BYTES, digest, names
 from mpc_protocols.psu.randomness import Entropy, permutation, system
 from mpc_protocols.wire import Wire
 
 ROW_BYTES = 4
 
 
-def align(wire: Wire, entries: Sequence[bytes], spec: AlignmentSpec, context: Context, entropy: Entropy = system) -> Alignment:
+def align(
+    wire: Wire, entries: Sequence[bytes], spec: AlignmentSpec, context: Context, entropy: Entropy = system
+) -> Alignment:
     """One owner's part. entries: its distinct canonical identifiers. Raises `ProtocolAborted`."""
     helper = _helper(context)
     exchange = Exchange(wire, context, spec)
     n = len(entries)
     m, _ = exchange.announce(n)
-    key = hashlib.blake2b(exchange.sid, key=wire.key(exchange.peer.number), digest_size=32, person=b"psu helper key").digest()
+    key = hashlib.blake2b(
+        exchange.sid, key=wire.key(exchange.peer.number), digest_size=32, person=b"psu helper key"
+    ).digest()
     order = permutation(n, entropy)
     hashed = names(key, b"psu helper tag", entries)[order]
     wire.send(helper.number, n.to_bytes(COUNT_BYTES, "big"))
     for start in range(0, n, BLOCK):
-        wire.send(helper.number, hashed[start:start + BLOCK].tobytes())
+        wire.send(helper.number, hashed[start : start + BLOCK].tobytes())
     u = int.from_bytes(wire.receive(helper.number, COUNT_BYTES), "big")
     if not max(n, m) <= u <= n + m:
-        raise ProtocolAborted(f"Party {helper.name} announced a union that does not fit the sets; the alignment was stopped.")
+        raise ProtocolAborted(
+            f"Party {helper.name} announced a union that does not fit the sets; the alignment was stopped."
+        )
     shuffled = np.empty(n, np.int64)
     for start in range(0, n, BLOCK):
         size = min(BLOCK, n - start)
-        shuffled[start:start + size] = np.frombuffer(wire.receive(helper.number, size * ROW_BYTES), "<u4")
+        shuffled[start : start + size] = np.frombuffer(wire.receive(helper.number, size * ROW_BYTES), "<u4")
     if n and (shuffled.max() >= u or len(np.unique(shuffled)) != n):
-        raise ProtocolAborted(f"Party {helper.name} sent rows that repeat or lie outside the table; the alignment was stopped.")
+        raise ProtocolAborted(
+            f"Party {helper.name} sent rows that repeat or lie outside the table; the alignment was stopped."
+        )
     rows = np.empty(n, np.int64)
     rows[order] = shuffled
     table = table_digest(exchange.sid, u)
@@ -72,14 +80,18 @@ def serve(wire: Wire, spec: AlignmentSpec, context: Context, entropy: Entropy = 
     for owner in context.owners:
         count = int.from_bytes(wire.receive(owner.number, COUNT_BYTES), "big")
         if not spec.min_size <= count <= longest_list(spec):
-            raise ProtocolAborted(f"Party {owner.name} announced a list of {count} entries where {spec.min_size} to "
-                                  f"{longest_list(spec)} are allowed; the alignment was stopped.")
+            raise ProtocolAborted(
+                f"Party {owner.name} announced a list of {count} entries where {spec.min_size} to "
+                f"{longest_list(spec)} are allowed; the alignment was stopped."
+            )
         hashed = np.empty((count, NAME_BYTES), np.uint8)
         for start in range(0, count, BLOCK):
-            block = hashed[start:start + BLOCK]
+            block = hashed[start : start + BLOCK]
             block[:] = np.frombuffer(wire.receive(owner.number, block.size), np.uint8).reshape(block.shape)
         if has_duplicates(hashed):
-            raise ProtocolAborted(f"Party {owner.name} sent a list with duplicates; the alignment was stopped.")
+            raise ProtocolAborted(
+                f"Party {owner.name} sent a list with duplicates; the alignment was stopped."
+            )
         lists.append(hashed.view(f"S{NAME_BYTES}").reshape(-1))
     distinct, which = np.unique(np.concatenate(lists), return_inverse=True)
     rows = permutation(len(distinct), entropy)[which].astype("<u4")
@@ -87,7 +99,7 @@ def serve(wire: Wire, spec: AlignmentSpec, context: Context, entropy: Entropy = 
     for owner, own in zip(context.owners, (rows[:split], rows[split:]), strict=True):
         wire.send(owner.number, len(distinct).to_bytes(COUNT_BYTES, "big"))
         for start in range(0, len(own), BLOCK):
-            wire.send(owner.number, own[start:start + BLOCK].tobytes())
+            wire.send(owner.number, own[start : start + BLOCK].tobytes())
     return len(distinct)
 
 

@@ -24,6 +24,7 @@ system: Entropy = secrets.token_bytes
 
 def permutation(count: int, entropy: Entropy = system) -> NDArray[np.int64]:
     """A uniform permutation of 0 .. count - 1; takes 8 bytes of entropy per element."""
+
     def fill(keys: NDArray[np.uint64]) -> None:
         keys[:] = np.frombuffer(entropy(8 * count), "<u8")
 

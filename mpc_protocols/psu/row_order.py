@@ -27,12 +27,14 @@ import numpy as np
 from mpc_protocols.errors import DataRefused, ProtocolAborted
 from mpc_protocols.psu.dummies import draw, list_noise
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
-from mpc_protocols.psu.hashing import digest
+from mpc_protocols.psu.groups.hashing import digest
 from mpc_protocols.psu.randomness import Entropy, system
 from mpc_protocols.wire import Wire
 
-UNEQUAL = ("The owners' tables have different numbers of rows, so they are not aligned by row order; align them, or set "
-           '[alignment] method = "psu".')
+UNEQUAL = (
+    "The owners' tables have different numbers of rows, so they are not aligned by row order; align them, or set "
+    '[alignment] method = "psu".'
+)
 COUNT_BYTES = 8
 _WORD = 1 << 64
 
@@ -42,7 +44,9 @@ def onlookers(context: Context) -> list[Member]:
     return [member for member in context.computing if member not in context.owners]
 
 
-def align(wire: Wire, rows: int | None, spec: AlignmentSpec, context: Context, entropy: Entropy = system) -> Alignment:
+def align(
+    wire: Wire, rows: int | None, spec: AlignmentSpec, context: Context, entropy: Entropy = system
+) -> Alignment:
     """One party's part. rows: the number of rows of an owner's table, None without data. Result: row t is row t.
 
     Raises `DataRefused` (more rows than the longest list), `ProtocolAborted` (owners with different numbers of rows).
@@ -59,8 +63,12 @@ def align(wire: Wire, rows: int | None, spec: AlignmentSpec, context: Context, e
         raise ProtocolAborted(UNEQUAL)
     total = announced[0]
     if total > spec.max_size + 2 * (list_noise(spec).c if spec.adjacency == "add-remove" else 0):
-        raise ProtocolAborted(f"The owners announced {total} rows, more than an alignment takes; the alignment was stopped.")
-    return Alignment(total, np.arange(rows or 0), digest(b"psu rows", sid, total.to_bytes(COUNT_BYTES, "big")))
+        raise ProtocolAborted(
+            f"The owners announced {total} rows, more than an alignment takes; the alignment was stopped."
+        )
+    return Alignment(
+        total, np.arange(rows or 0), digest(b"psu rows", sid, total.to_bytes(COUNT_BYTES, "big"))
+    )
 
 
 def _announce(wire: Wire, mine: int | None, context: Context) -> list[int]:
@@ -73,10 +81,15 @@ def _announce(wire: Wire, mine: int | None, context: Context) -> list[int]:
                 wire.send(peer, mine.to_bytes(COUNT_BYTES, "big"))
     if wire.me not in computing:
         return [mine or 0, *(_number(wire, peer) for peer in computing)]
-    announced = [_number(wire, owner.number) if owner.number != wire.me else mine or 0 for owner in context.owners]
+    announced = [
+        _number(wire, owner.number) if owner.number != wire.me else mine or 0 for owner in context.owners
+    ]
     outside = [owner.number for owner in context.owners if owner.number not in computing]
     for owner in outside:  # any number but its own stops it
-        wire.send(owner, announced[0].to_bytes(COUNT_BYTES, "big") if len(set(announced)) == 1 else b"\xff" * COUNT_BYTES)
+        wire.send(
+            owner,
+            announced[0].to_bytes(COUNT_BYTES, "big") if len(set(announced)) == 1 else b"\xff" * COUNT_BYTES,
+        )
     return announced
 
 
@@ -87,7 +100,9 @@ def _tell_extra(wire: Wire, spec: AlignmentSpec, context: Context, entropy: Entr
     extra = draw(noise.epsilon, noise.c, entropy) if wire.me == first else 0
     relayed = 0
     for owner in context.owners[1:]:
-        for share, path in zip(_halves(extra, first, owner.number, context), _paths(first, owner.number, context), strict=True):
+        for share, path in zip(
+            _halves(extra, first, owner.number, context), _paths(first, owner.number, context), strict=True
+        ):
             for sender, receiver in pairwise(path):
                 if wire.me == sender:
                     wire.send(receiver, (share if sender == first else relayed).to_bytes(COUNT_BYTES, "big"))
@@ -96,8 +111,10 @@ def _tell_extra(wire: Wire, spec: AlignmentSpec, context: Context, entropy: Entr
             if wire.me == owner.number:
                 extra = (extra + relayed) % _WORD
     if extra > 2 * noise.c:
-        raise ProtocolAborted(f"Party {context.owners[0].name} announced {extra} extra rows where at most {2 * noise.c} are "
-                              "allowed; the alignment was stopped.")
+        raise ProtocolAborted(
+            f"Party {context.owners[0].name} announced {extra} extra rows where at most {2 * noise.c} are "
+            "allowed; the alignment was stopped."
+        )
     return extra
 
 

@@ -17,19 +17,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from mpc_protocols.engine.alias import AliasTable, alias_table, schedule
+from mpc_protocols.engine.argmax import GROUP, PAIRS, TEST_WORDS, in_groups
+from mpc_protocols.engine.bitslice import piece_lengths, words_for
+from mpc_protocols.engine.latency import LAPS
+from mpc_protocols.engine.sampling import batches, noise_adder
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
-from mpc_protocols.replicated import dealt_sign
-from mpc_protocols.replicated.absolute import score_adder
-from mpc_protocols.replicated.alias import AliasTable, alias_table, schedule
-from mpc_protocols.replicated.argmax import GROUP, PAIRS, TEST_WORDS, in_groups
-from mpc_protocols.replicated.bitslice import piece_lengths, words_for
-from mpc_protocols.replicated.contribution import SEED_BYTES
-from mpc_protocols.replicated.dealt_sign import bit_rows
-from mpc_protocols.replicated.pace import LAPS
-from mpc_protocols.replicated.sampling import batches, noise_adder
-from mpc_protocols.replicated.sign import Adder, merge_schedule
-from mpc_protocols.replicated.trio import ROUND_BYTES
+from mpc_protocols.replicated.inputs.contribution import SEED_BYTES
+from mpc_protocols.replicated.scores import masked_sign as dealt_sign
+from mpc_protocols.replicated.scores.l1_distance import score_adder
+from mpc_protocols.replicated.scores.masked_sign import bit_rows
+from mpc_protocols.replicated.sharing.sign import Adder, merge_schedule
+from mpc_protocols.replicated.sharing.trio import ROUND_BYTES
 
 WORD = 8
 """Bytes of a word of 64 bits."""
@@ -137,7 +137,9 @@ def signs(tally: Tally, cells: int, planes: int, adder: Adder) -> None:
 
 def share_bits(tally: Tally, thirds: Sequence[int], planes: int) -> None:
     """`dealt_sign.share_bits` of so many cells of each third."""
-    tally.step([(t, (t + 1) % 3, bit_rows(planes) * words_for(cells) * WORD) for t, cells in enumerate(thirds)])
+    tally.step(
+        [(t, (t + 1) % 3, bit_rows(planes) * words_for(cells) * WORD) for t, cells in enumerate(thirds)]
+    )
 
 
 def add_absolute(tally: Tally, thirds: Sequence[int], planes: int, adder: Adder, element: int = 4) -> None:
@@ -145,12 +147,16 @@ def add_absolute(tally: Tally, thirds: Sequence[int], planes: int, adder: Adder,
     if not any(thirds):
         return
     words = [words_for(cells) * WORD for cells in thirds]
-    columns = [(t, (t + 1) % 3, 2 * length * element) for t in range(3) for length in piece_lengths(thirds[t])]
+    columns = [
+        (t, (t + 1) % 3, 2 * length * element) for t in range(3) for length in piece_lengths(thirds[t])
+    ]
     schedule = dealt_sign.steps(planes, adder)
     for number, (exchanged, dealt) in enumerate(schedule):
-        tally.step([(t, (t + 1) % 3, dealt * words[t] + exchanged * words[t - 1]) for t in range(3)]
-                   + [(t, (t - 1) % 3, exchanged * words[(t + 1) % 3]) for t in range(3)]
-                   + (columns if number == len(schedule) - 1 else []))
+        tally.step(
+            [(t, (t + 1) % 3, dealt * words[t] + exchanged * words[t - 1]) for t in range(3)]
+            + [(t, (t - 1) % 3, exchanged * words[(t + 1) % 3]) for t in range(3)]
+            + (columns if number == len(schedule) - 1 else [])
+        )
 
 
 def weighted_sum(tally: Tally, bits: int, cells: int, element: int = 4) -> None:
@@ -173,7 +179,9 @@ def draws(tally: Tally, table: AliasTable, words: int, adder: Adder) -> None:
         products(tally, gates * words, WORD)
 
 
-def gumbel_noise(tally: Tally, candidates: int, a: int, element: int = 4, round_bytes: int = ROUND_BYTES) -> None:
+def gumbel_noise(
+    tally: Tally, candidates: int, a: int, element: int = 4, round_bytes: int = ROUND_BYTES
+) -> None:
     """`sampling.gumbel_noise`."""
     table = alias_table(gumbel.THRESHOLDS, gumbel.BITS)
     adder = noise_adder(table, candidates, round_bytes)
@@ -182,7 +190,9 @@ def gumbel_noise(tally: Tally, candidates: int, a: int, element: int = 4, round_
         weighted_sum(tally, table.index_bits + a, cells, element)
 
 
-def gaussian_noise(tally: Tally, sampler: Sampler, cells: int, element: int = 4, round_bytes: int = ROUND_BYTES) -> None:
+def gaussian_noise(
+    tally: Tally, sampler: Sampler, cells: int, element: int = 4, round_bytes: int = ROUND_BYTES
+) -> None:
     """`sampling.gaussian_noise`."""
     for _, half in sampler.parts:
         table = alias_table(half.thresholds, gaussian.BITS)
@@ -275,8 +285,17 @@ class Group:
     shared: Sequence[int]
 
 
-def select(tally: Tally, step: int, groups: Sequence[Group], candidates: int, a: int, planes: int, ring_bits: int = 32,
-           round_bytes: int = ROUND_BYTES, made: int | None = None) -> None:
+def select(
+    tally: Tally,
+    step: int,
+    groups: Sequence[Group],
+    candidates: int,
+    a: int,
+    planes: int,
+    ring_bits: int = 32,
+    round_bytes: int = ROUND_BYTES,
+    made: int | None = None,
+) -> None:
     """`ReplicatedOracle.select`: `candidates` kept.
 
     made: rows of noise that are made for it and ahead (`ahead.Supply.take`); None: its own. a, planes, ring_bits: of the plan.
@@ -312,8 +331,14 @@ def _to_followers(sizes: Sequence[int]) -> list[tuple[int, int, int]]:
     return [(1, peer, size) for peer, size in zip((0, 2), sizes, strict=True)]
 
 
-def measure(tally: Tally, step: int, sampler: Sampler, cells: int, round_bytes: int = ROUND_BYTES,
-            made: int | None = None) -> None:
+def measure(
+    tally: Tally,
+    step: int,
+    sampler: Sampler,
+    cells: int,
+    round_bytes: int = ROUND_BYTES,
+    made: int | None = None,
+) -> None:
     """`ReplicatedOracle.measure` of `cells` in all, or `total` (one cell) once something is shared; made: as for `select`."""
     announce(tally, step)
     agreement(tally)

@@ -24,22 +24,38 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.cliques import CliqueRegister
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Guard, Handle, LocalCounts, MarginalOracle, Setting
-from mpc_protocols.messages import MAX_BYTES
-from mpc_protocols.replicated.contribution import send_contribution
+from mpc_protocols.partition import VerticalData
+from mpc_protocols.public.cliques import CliqueRegister
+from mpc_protocols.public.state import (
+    EndStep,
+    MeasureStep,
+    PrepareStep,
+    PublicState,
+    SelectStep,
+    Step,
+    TotalStep,
+    parse,
+)
+from mpc_protocols.public.steps import MAX_BYTES
+from mpc_protocols.replicated.inputs.contribution import send_contribution
 from mpc_protocols.replicated.party import LEADER, ComputingParty, Observe
-from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, PublicState, SelectStep, Step, TotalStep, parse
-from mpc_protocols.vertical.functionality import VerticalData
 from mpc_protocols.wire import Wire
 
 
 class ReplicatedOracle(MarginalOracle):
     """The oracle at P1. Use it as a context manager, or call `close` when the synthesizer is done."""
 
-    def __init__(self, wire: Wire, setting: Setting, counts: LocalCounts | VerticalData | None, guard: Guard,
-                 observe: Observe | None = None, ahead: bool = True) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        setting: Setting,
+        counts: LocalCounts | VerticalData | None,
+        guard: Guard,
+        observe: Observe | None = None,
+        ahead: bool = True,
+    ) -> None:
         """counts: P1's own data, None if it only computes; where columns are split, `VerticalData` at everybody. ahead: whether
         noise is made ahead, as at the followers.
 
@@ -79,8 +95,14 @@ class ReplicatedOracle(MarginalOracle):
         self._announce(step, fresh)
         return self._party.prepare(step)
 
-    def select(self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], weights: Sequence[Fraction],
-               penalties: Sequence[Fraction], epsilon: Fraction) -> int:
+    def select(
+        self,
+        handles: Sequence[Handle],
+        answers: Sequence[NDArray[np.float64]],
+        weights: Sequence[Fraction],
+        penalties: Sequence[Fraction],
+        epsilon: Fraction,
+    ) -> int:
         """See `MarginalOracle`; errors as `PublicState.select_step`."""
         step, rounded = self.state.select_step(handles, answers, weights, penalties, epsilon)
         self._announce(step)
@@ -111,7 +133,9 @@ class ReplicatedOracle(MarginalOracle):
     def __enter__(self) -> ReplicatedOracle:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if kind is None:
             self.close()
         self._open = False
@@ -133,8 +157,13 @@ class ReplicatedOracle(MarginalOracle):
             self._party.wire.send(peer, encoded)
 
 
-def follow(wire: Wire, setting: Setting, counts: LocalCounts | VerticalData | None, guard: Guard,
-           observe: Observe | None = None) -> list[NDArray[np.int64]]:
+def follow(
+    wire: Wire,
+    setting: Setting,
+    counts: LocalCounts | VerticalData | None,
+    guard: Guard,
+    observe: Observe | None = None,
+) -> list[NDArray[np.int64]]:
     """P0 and P2: execute the leader's steps until it ends the run; the noisy counts that were opened, in order. Blocks.
 
     counts: this party's own data, as for `ReplicatedOracle`. Raises `ProtocolAborted` (a step or message that the protocol does
@@ -168,20 +197,26 @@ def contribute(wire: Wire, setting: Setting, counts: LocalCounts | VerticalData)
         if isinstance(step, EndStep):
             return
         if not isinstance(step, PrepareStep):
-            raise ProtocolAborted("The leading party sent a contributor something else than marginals to share; stop the run.")
+            raise ProtocolAborted(
+                "The leading party sent a contributor something else than marginals to share; stop the run."
+            )
         try:
             independent = CliqueRegister(setting).to_share(step.cliques) == list(step.cliques)
         except StudyInvalid:
             independent = False
         if not independent:
-            raise ProtocolAborted("The leading party asked a contributor for marginals that are not to be shared; stop the run.")
+            raise ProtocolAborted(
+                "The leading party asked a contributor for marginals that are not to be shared; stop the run."
+            )
         send(step.cliques)
 
 
-def _sender(wire: Wire, setting: Setting, counts: LocalCounts | VerticalData) -> Callable[[Sequence[Clique]], None]:
+def _sender(
+    wire: Wire, setting: Setting, counts: LocalCounts | VerticalData
+) -> Callable[[Sequence[Clique]], None]:
     """How a contributor shares marginals; as with the parties that compute, vertical data loads what it needs."""
     if isinstance(counts, VerticalData):
-        from mpc_protocols.vertical.contributor import VerticalContributor
+        from mpc_protocols.replicated.vertical.contributor import VerticalContributor
 
         return VerticalContributor(wire, setting, counts).send
     return partial(send_contribution, wire, setting, counts)

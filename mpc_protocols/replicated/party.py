@@ -28,28 +28,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.argmax import argmax
+from mpc_protocols.engine.bitslice import Elements
+from mpc_protocols.engine.interleave import beside
+from mpc_protocols.engine.latency import agree_on_delay, round_worth
+from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, Stock
+from mpc_protocols.engine.prg import binding
+from mpc_protocols.engine.sampling import (
+    gaussian_adder,
+    gaussian_noise,
+    gumbel_adder,
+    gumbel_noise,
+    release_bits,
+)
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Guard, Handle, LocalCounts, Setting
 from mpc_protocols.mechanisms.measurement import MeasurePlan
 from mpc_protocols.mechanisms.selection import SelectionPlan
-from mpc_protocols.replicated import answers as encoding
-from mpc_protocols.replicated.absolute import add_absolute, score_adder
-from mpc_protocols.replicated.ahead import GAUSSIAN_ROWS, GUMBEL_ROWS, Stock
-from mpc_protocols.replicated.argmax import argmax
-from mpc_protocols.replicated.bitslice import Elements
-from mpc_protocols.replicated.compared import SharedBits
-from mpc_protocols.replicated.conversion import lift
-from mpc_protocols.replicated.lockstep import beside
-from mpc_protocols.replicated.marginals import MarginalSource, SharedMarginals
-from mpc_protocols.replicated.pace import agree_on_delay, round_worth
-from mpc_protocols.replicated.prg import binding
-from mpc_protocols.replicated.ring import RingShare, add_public, centred, concatenate, open_ring, reshare
-from mpc_protocols.replicated.sampling import gaussian_adder, gaussian_noise, gumbel_adder, gumbel_noise, release_bits
-from mpc_protocols.replicated.trio import Trio, UInt
-from mpc_protocols.rounded import RoundedAnswers
-from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, PublicState, SelectStep, TotalStep
-from mpc_protocols.thirds import Answers, Span
-from mpc_protocols.vertical.functionality import VerticalData
+from mpc_protocols.partition import VerticalData
+from mpc_protocols.public.answers import Answers, Span
+from mpc_protocols.public.rounded_answers import RoundedAnswers
+from mpc_protocols.public.state import EndStep, MeasureStep, PrepareStep, PublicState, SelectStep, TotalStep
+from mpc_protocols.replicated.inputs.marginals import MarginalSource, SharedMarginals
+from mpc_protocols.replicated.scores import answer_codec as encoding
+from mpc_protocols.replicated.scores.bit_cache import SharedBits
+from mpc_protocols.replicated.scores.l1_distance import add_absolute, score_adder
+from mpc_protocols.replicated.sharing.conversion import lift
+from mpc_protocols.replicated.sharing.ring import (
+    RingShare,
+    add_public,
+    centred,
+    concatenate,
+    open_ring,
+    reshare,
+)
+from mpc_protocols.replicated.sharing.trio import Trio, UInt
 from mpc_protocols.wire import Wire
 
 LEADER = 1
@@ -63,7 +76,7 @@ def silent(phase: str, event: str, **fields: object) -> None:
 def _source(trio: Trio, setting: Setting, counts: LocalCounts | VerticalData | None) -> MarginalSource:
     """Where shares of marginals come from. What vertical data needs, a fifth of this package, is imported for such data only."""
     if isinstance(counts, VerticalData):
-        from mpc_protocols.vertical.source import VerticalMarginals
+        from mpc_protocols.replicated.vertical.source import VerticalMarginals
 
         return VerticalMarginals(trio, setting, counts)
     return SharedMarginals(trio, setting, counts)
@@ -72,8 +85,15 @@ def _source(trio: Trio, setting: Setting, counts: LocalCounts | VerticalData | N
 class ComputingParty:
     """State and protocol code of P0, P1 or P2 in one run."""
 
-    def __init__(self, wire: Wire, setting: Setting, counts: LocalCounts | VerticalData | None, guard: Guard,
-                 observe: Observe | None, ahead: bool = True) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        setting: Setting,
+        counts: LocalCounts | VerticalData | None,
+        guard: Guard,
+        observe: Observe | None,
+        ahead: bool = True,
+    ) -> None:
         """counts: this party's own data: its counts or None if it only computes; `VerticalData` where columns are split. ahead:
         whether noise is made ahead, alike at all parties.
 
@@ -89,7 +109,10 @@ class ComputingParty:
         self._guard = guard
         self._observe = observe or silent
         self._marginals = _source(self._trio, setting, counts)
-        self._gumbel, self._gaussian = Stock(GUMBEL_ROWS if ahead else 0), Stock(GAUSSIAN_ROWS if ahead else 0)
+        self._gumbel, self._gaussian = (
+            Stock(GUMBEL_ROWS if ahead else 0),
+            Stock(GAUSSIAN_ROWS if ahead else 0),
+        )
         self._bits = SharedBits(self._trio)
         self._observe("agree", "paced", delay_us=self._delay, round_bytes=self.round_bytes)
 
@@ -114,7 +137,9 @@ class ComputingParty:
         self._check_sums(step, plan)
         if self.wire.me != LEADER:  # the record is written while the answers travel
             self._guard.authorise(plan.event, inputs)
-        answers = [self._exchange_answers(step, 0, rounded)] if len(plan.kept) > 1 else []  # of the first group
+        answers = (
+            [self._exchange_answers(step, 0, rounded)] if len(plan.kept) > 1 else []
+        )  # of the first group
         if self.wire.me == LEADER:
             self._guard.authorise(plan.event, inputs)
         self._agree(inputs)
@@ -130,7 +155,9 @@ class ComputingParty:
                 for group, cut in enumerate(self.state.cuts(step)):
                     known = self._exchange_answers(step, group, rounded) if group else answers.pop()
                     compared = self._add_distances(plan, known, parts[cut.candidates])
-                    adders[score_adder(compared, plan.sign_bits, self.round_bytes) if any(compared) else "sums"] = None
+                    adders[
+                        score_adder(compared, plan.sign_bits, self.round_bytes) if any(compared) else "sums"
+                    ] = None
                     signs += sum(compared)
                 sums = reshare(self._trio, parts)
                 return sums if dtype is np.uint32 else lift(self._trio, sums)
@@ -144,10 +171,18 @@ class ComputingParty:
             winner = argmax(self._trio, keys)
         position = plan.kept[winner]
         self.state.learn_selection(step, position)
-        self._observe("select", "selected", step=step.number, position=position, candidates=len(step.handles),
-                      kept=len(plan.kept), cells=sum(cut.size for cut in self.state.cuts(step)), signs=signs,
-                      scores="+".join(adders) or "sums",
-                      noise=gumbel_adder(made, self.round_bytes) if made else "ahead")
+        self._observe(
+            "select",
+            "selected",
+            step=step.number,
+            position=position,
+            candidates=len(step.handles),
+            kept=len(plan.kept),
+            cells=sum(cut.size for cut in self.state.cuts(step)),
+            signs=signs,
+            scores="+".join(adders) or "sums",
+            noise=gumbel_adder(made, self.round_bytes) if made else "ahead",
+        )
         return position
 
     def measure(self, step: MeasureStep) -> list[NDArray[np.int64]]:
@@ -158,7 +193,9 @@ class ComputingParty:
         opened, noise = self._release_counts(plan, step.number, "measure", inputs, concatenate(shares))
         noisy = np.split(opened, np.cumsum([len(share) for share in shares])[:-1])
         self.state.learn_counts(step, noisy)
-        self._observe("measure", "opened", step=step.number, marginals=len(noisy), cells=len(opened), noise=noise)
+        self._observe(
+            "measure", "opened", step=step.number, marginals=len(noisy), cells=len(opened), noise=noise
+        )
         return noisy
 
     def total(self, step: TotalStep) -> int:
@@ -191,17 +228,29 @@ class ComputingParty:
 
     def _share(self, cliques: Sequence[Clique], inputs: bytes) -> None:
         cells = self._marginals.share(cliques, inputs)
-        self._observe("input", "shared", marginals=len(cliques), cells=cells, contributors=len(self.wire.contributors))
+        self._observe(
+            "input", "shared", marginals=len(cliques), cells=cells, contributors=len(self.wire.contributors)
+        )
 
     def _agree(self, digest: bytes) -> None:
         """Raise `ProtocolAborted` unless both others hold the same 32 bytes, the same delay and the same partition."""
-        other = self._trio.differing(binding(digest, self._delay.to_bytes(4, "little"), self._marginals.public))
+        other = self._trio.differing(
+            binding(digest, self._delay.to_bytes(4, "little"), self._marginals.public)
+        )
         if other is not None:
-            raise ProtocolAborted(f"Party {other} has seen other public inputs than this party; check that versions agree.")
+            raise ProtocolAborted(
+                f"Party {other} has seen other public inputs than this party; check that versions agree."
+            )
 
     def _release(self, number: int, mechanism: str, inputs: bytes) -> bytes:
         """What the noise is bound to that a release makes, for itself and ahead (`ahead`, `mechanisms.md` 4)."""
-        return binding(self.wire.session_id, number.to_bytes(8, "big"), mechanism.encode(), inputs, self._marginals.sharing)
+        return binding(
+            self.wire.session_id,
+            number.to_bytes(8, "big"),
+            mechanism.encode(),
+            inputs,
+            self._marginals.sharing,
+        )
 
     def _exchange_answers(self, step: SelectStep, group: int, rounded: RoundedAnswers | None) -> Answers:
         """c of a group at all three, but for the cells that P0 or P2 deals for."""
@@ -224,7 +273,9 @@ class ComputingParty:
         """sum |M - c| <= n' + sum c must be below 2^32: from public numbers, before anything is computed."""
         largest = plan.row_bound + max(step.answer_sums[q] for q in plan.kept)
         if largest >= 1 << 32 or plan.row_bound >= 1 << plan.sign_bits - 1:
-            raise StudyInvalid(f"scores of up to {largest} do not fit integers of 32 bits; lower max_rows in the study")
+            raise StudyInvalid(
+                f"scores of up to {largest} do not fit integers of 32 bits; lower max_rows in the study"
+            )
 
     def _add_distances(self, plan: SelectionPlan, answers: Answers, parts: Elements) -> list[int]:
         """Add this party's part of sum |M - c| over a group to its candidates' `parts`, modulo 2^32: zero answers by local sums,
@@ -235,10 +286,11 @@ class ComputingParty:
         return [len(third.known) for third in thirds]
 
     def _span(self, span: Span) -> RingShare:
-        return self._marginals.marginal(self.state, span.handle)[span.start:span.stop]
+        return self._marginals.marginal(self.state, span.handle)[span.start : span.stop]
 
-    def _release_counts(self, plan: MeasurePlan, number: int, mechanism: str, inputs: bytes,
-                        shares: RingShare) -> tuple[NDArray[np.int64], str]:
+    def _release_counts(
+        self, plan: MeasurePlan, number: int, mechanism: str, inputs: bytes, shares: RingShare
+    ) -> tuple[NDArray[np.int64], str]:
         """Authorise, agree, add the plan's noise, open; read as signed integers (`mechanisms.md` 3.4). Also the noise's form."""
         self._guard.authorise(plan.event, inputs)
         self._agree(inputs)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.latency import agree_on_delay, round_worth
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import Event
-from mpc_protocols.replicated.pace import agree_on_delay, round_worth
-from mpc_protocols.replicated.ring import RingShare, share_own
-from mpc_protocols.replicated.trio import Trio, UInt
+from mpc_protocols.replicated.sharing.ring import RingShare, share_own
+from mpc_protocols.replicated.sharing.trio import Trio, UInt
 from mpc_protocols.wire import Wire
 
 

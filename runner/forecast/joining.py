@@ -17,8 +17,8 @@ from runner.study import Study
 from runner.study.owners import Ownership, ownership
 
 if TYPE_CHECKING:
+    from mpc_protocols.partition import Partition
     from mpc_protocols.psu.forecast import Forecast
-    from mpc_protocols.vertical.functionality import Partition
 
 
 @dataclass(frozen=True)

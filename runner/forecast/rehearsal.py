@@ -12,24 +12,24 @@ from fractions import Fraction
 from math import prod
 from typing import TYPE_CHECKING
 
+from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, Supply
 from mpc_protocols.functionality import Clique, Event, Handle, MarginalOracle, Setting
 from mpc_protocols.ideal import IdealOracle
+from mpc_protocols.public.state import EndStep, MeasureStep, PrepareStep, TotalStep
 from mpc_protocols.replicated import costs
-from mpc_protocols.replicated.ahead import GAUSSIAN_ROWS, GUMBEL_ROWS, Supply
-from mpc_protocols.replicated.answers import encode
-from mpc_protocols.replicated.compared import ComparedCells
-from mpc_protocols.replicated.contribution import blocks
-from mpc_protocols.steps import EndStep, MeasureStep, PrepareStep, TotalStep
-from mpc_protocols.vertical import costs as vertical
-from mpc_protocols.vertical.schedule import Schedule
+from mpc_protocols.replicated.inputs.contribution import blocks
+from mpc_protocols.replicated.scores.answer_codec import encode
+from mpc_protocols.replicated.scores.bit_cache import ComparedCells
+from mpc_protocols.replicated.vertical import costs as vertical
+from mpc_protocols.replicated.vertical.schedule import Schedule
 from runner.forecast.invented import InventedTable
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mpc_protocols.rounded import RoundedAnswers
-    from mpc_protocols.vertical.functionality import Partition
+    from mpc_protocols.partition import Partition
+    from mpc_protocols.public.rounded_answers import RoundedAnswers
 
 
 class _Free:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
-from mpc_protocols.psu.phone import CALLING_CODES
+from mpc_protocols.psu.identifiers.phone import CALLING_CODES
 from runner.study.model import Alignment, Party, Privacy, Unit
 from runner.study.owners import misfits_of_via, several_owners
 from runner.study.table import Table, nearest, shown

@@ -19,7 +19,7 @@ from mpc_protocols.functionality import Clique, Event, MarginalOracle, Setting
 from mpc_protocols.ideal import IdealOracle, sample
 from mpc_protocols.mechanisms import gaussian, gumbel, selection
 from mpc_protocols.mechanisms.gaussian import sampler
-from mpc_protocols.rounded import RoundedAnswers
+from mpc_protocols.public.rounded_answers import RoundedAnswers
 from tests.mpc_protocols.mechanisms.laws import law, production
 
 F = Fraction
@@ -125,7 +125,10 @@ def test_measurement_is_the_counts_plus_the_reference_noise() -> None:
     source = stream()
     uniforms = np.frombuffer(source(8 * 2 * 16), dtype=np.uint64).reshape(2, 16)
     signs = np.unpackbits(np.frombuffer(source(4), dtype=np.uint8)).reshape(2, 16)
-    noise = [gaussian.reference(of, [int(u) for u in uniforms[:, i]], [int(s) for s in signs[:, i]]) for i in range(16)]
+    noise = [
+        gaussian.reference(of, [int(u) for u in uniforms[:, i]], [int(s) for s in signs[:, i]])
+        for i in range(16)
+    ]
     expected = np.concatenate(count([("a", "b"), ("a", "c"), ("a",)])) + noise
     assert [len(n) for n in noisy] == [6, 8, 2] and all(n.dtype == np.int64 for n in noisy)
     np.testing.assert_array_equal(np.concatenate(noisy), expected)
@@ -138,11 +141,14 @@ def test_selection_is_the_reference_on_the_scores() -> None:
         first = IdealOracle(SETTING, count, Recorder(), randomness=stream(seed))
         first.prepare(CLIQUES)
         answers = [np.full(SETTING.cells(c), 300.0 / SETTING.cells(c)) for c in CLIQUES]
-        step, rounded = first.state.select_step(range(6), answers, [F(len(c)) for c in CLIQUES], [F(3)] * 6, F(1, 5))
+        step, rounded = first.state.select_step(
+            range(6), answers, [F(len(c)) for c in CLIQUES], [F(3)] * 6, F(1, 5)
+        )
         plan = first.state.plan_select(step)
         assert plan.a % 8  # so that surplus bits of V would show
         scores = [
-            plan.weights[q] * sum(abs(m - c) for m, c in zip(count([CLIQUES[q]])[0].tolist(), answer.tolist(), strict=True))
+            plan.weights[q]
+            * sum(abs(m - c) for m, c in zip(count([CLIQUES[q]])[0].tolist(), answer.tolist(), strict=True))
             - plan.biases[q]
             for q, answer in zip(plan.kept, of_spans(rounded), strict=True)
         ]
@@ -198,7 +204,10 @@ def test_a_million_draws_fit_the_table(sigma: int) -> None:
     observed = np.append(observed[keep], observed[~keep].sum())
     expected = np.append(expected[keep], expected[~keep].sum())
     if expected[-1] < 25:  # too little left over: into the last cell
-        observed, expected = np.append(observed[:-2], observed[-2:].sum()), np.append(expected[:-2], expected[-2:].sum())
+        observed, expected = (
+            np.append(observed[:-2], observed[-2:].sum()),
+            np.append(expected[:-2], expected[-2:].sum()),
+        )
     statistic = float(((observed - expected) ** 2 / expected).sum())
     assert stats.chi2.sf(statistic, len(expected) - 1) > 1e-6
 
@@ -214,7 +223,11 @@ def test_a_wide_sampler_has_the_variance_it_says() -> None:
 def test_twenty_thousand_selections_fit_the_exact_law() -> None:
     """Chi-square of the whole oracle, answers that need no rounding so that every run has the same scores; false alarm 1e-6."""
     made = oracle()
-    weights, penalties, epsilon = [F(1), F(1), F(2), F(2), F(3), F(2)], [F(0), F(1), F(2), F(3), F(20), F(5)], F(1, 10)
+    weights, penalties, epsilon = (
+        [F(1), F(1), F(2), F(2), F(3), F(2)],
+        [F(0), F(1), F(2), F(3), F(20), F(5)],
+        F(1, 10),
+    )
     answers = [np.full(SETTING.cells(c), 300 // SETTING.cells(c), dtype=np.float64) for c in CLIQUES]
     candidates = [0, 2, 4, 5]  # up to four, whose law the oracle of these tests knows
     pick = [[x[q] for q in candidates] for x in (weights, penalties)]
@@ -238,14 +251,20 @@ def test_an_aim_sized_selection_is_quick() -> None:
     sizes = {f"c{i}": 125 for i in range(64)} | {"wide": 125}
     rng = np.random.default_rng(0)
     cells = {c: rng.multinomial(45_000, np.full(125 * 125, 1 / 125**2)) for c in sizes}
-    big = IdealOracle(Setting(sizes, "add-remove", 1, 3 << 22, b"s"), lambda cliques: [cells[c[0]] for c in cliques], Recorder())
+    big = IdealOracle(
+        Setting(sizes, "add-remove", 1, 3 << 22, b"s"),
+        lambda cliques: [cells[c[0]] for c in cliques],
+        Recorder(),
+    )
     handles = big.prepare([(f"c{i}", "wide") for i in range(64)])
     answers = [np.full(125 * 125, 45_000 / 125**2) for _ in handles]
     big.measure(handles[:1], F(100))
     started = process_time()
     for _ in range(5):
         big.select(handles, answers, [F(1)] * 64, [F(100)] * 64, F(35, 1000))
-    assert (process_time() - started) / 5 < 0.1  # about three times what was measured: other programs share the machine
+    assert (
+        process_time() - started
+    ) / 5 < 0.1  # about three times what was measured: other programs share the machine
 
 
 def test_gumbel_draws_take_ten_bytes_each() -> None:

@@ -155,4 +155,7 @@ def test_tap_sees_every_frame_and_session_is_common() -> None:
 
     ids = run_parties([party, party], computing=2, tap=frames.append)
     assert ids[0] == ids[1] and len(ids[0]) == 32
-    assert sorted((f.sender, f.receiver, f.clock, f.payload) for f in frames) == [(0, 1, 1, b"\0" * 4), (1, 0, 1, b"\1" * 4)]
+    assert sorted((f.sender, f.receiver, f.clock, f.payload) for f in frames) == [
+        (0, 1, 1, b"\0" * 4),
+        (1, 0, 1, b"\1" * 4),
+    ]

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from mpc_protocols import permutation
+from mpc_protocols.engine.prg import KeyStream
 from mpc_protocols.permutation import uniform_permutation
-from mpc_protocols.replicated.prg import KeyStream
 
 pytestmark = pytest.mark.parametrize("packed", [0, 1 << 18])
 
@@ -39,6 +39,8 @@ def test_uniform(monkeypatch: pytest.MonkeyPatch, packed: int) -> None:
     """24 permutations of 4, 12,000 draws: chi-square at a false alarm of 1e-9."""
     monkeypatch.setattr(permutation, "PACKED", packed)
     stream = KeyStream(bytes(range(16)))
-    drawn = Counter(tuple(uniform_permutation(4, stream.reader(number).fill).tolist()) for number in range(12_000))
+    drawn = Counter(
+        tuple(uniform_permutation(4, stream.reader(number).fill).tolist()) for number in range(12_000)
+    )
     statistic = sum((drawn[key] - 500) ** 2 / 500 for key in drawn) + 500 * (24 - len(drawn))
     assert statistic < chi2.isf(1e-9, 23)

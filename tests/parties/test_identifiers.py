@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import DataRefused
-from mpc_protocols.psu.normalise import MAX_FIELD, IdentifierPolicy, Identifiers
+from mpc_protocols.psu.identifiers.normalise import MAX_FIELD, IdentifierPolicy, Identifiers
 from parties.identifiers import IdentifierReader
 from tests.parties.tables import CANARY, write_csv, write_parquet
 
@@ -178,7 +178,7 @@ def test_reading_records_loads_no_pandas(tmp_path: Path) -> None:
     files = [str(write_csv(tmp_path / "t.csv", texts).path), str(write_parquet(tmp_path / "t.parquet", typed).path)]
     code = f"""if True:
         import sys
-        from mpc_protocols.psu.normalise import IdentifierPolicy
+        from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
         from parties.records import read
         from parties.source import locate, open_source
         from synth.domain import Codes, Domain

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 
 from mpc_protocols.errors import DataRefused
-from mpc_protocols.psu.normalise import IdentifierPolicy
+from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
 from parties.coding import Coder
 from parties.counting import count, validate
 from parties.records import read

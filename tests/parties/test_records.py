@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import DataRefused
-from mpc_protocols.psu.normalise import IdentifierPolicy
+from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
 from parties.counting import count
 from parties.records import Records, read, validate
 from parties.source import Location, Source, open_source
@@ -202,7 +202,7 @@ def test_the_codes_are_those_that_a_horizontal_study_counts(tmp_path: Path) -> N
 
 MEMORY = """
 import sys, time
-from mpc_protocols.psu.normalise import IdentifierPolicy
+from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
 from parties.records import read
 from parties.source import locate, open_source
 from synth.domain import Codes, Domain

@@ -17,14 +17,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mpc_protocols import ideal, thirds
+from mpc_protocols import ideal
+from mpc_protocols.engine.prg import KeyStream
 from mpc_protocols.functionality import Clique, Event, MarginalOracle, Setting
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.replicated import compared, party
+from mpc_protocols.public import answers as thirds
+from mpc_protocols.replicated import party
 from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
-from mpc_protocols.replicated.prg import KeyStream
-from mpc_protocols.replicated.ring import RingShare
-from mpc_protocols.replicated.trio import ROUND_BYTES
+from mpc_protocols.replicated.scores import bit_cache as compared
+from mpc_protocols.replicated.sharing.ring import RingShare
+from mpc_protocols.replicated.sharing.trio import ROUND_BYTES
 from mpc_protocols.wire import Wire
 from runner.forecast.invented import InventedTable
 from runner.forecast.rehearsal import Rehearsal

@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import BudgetRefused
-from mpc_protocols.functionality import Adjacency, Clique, Event, Guard, Handle, LocalCounts, MarginalOracle, Setting
+from mpc_protocols.functionality import (
+    Adjacency,
+    Clique,
+    Event,
+    Guard,
+    Handle,
+    LocalCounts,
+    MarginalOracle,
+    Setting,
+)
 from mpc_protocols.ideal import IdealOracle
 from synth.charges import Charges, cell_distance
 from synth.domain import Codes, Domain

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.functionality import Clique, Setting
-from mpc_protocols.replicated.ring import concatenate, open_ring
-from mpc_protocols.vertical.contributor import VerticalContributor
-from mpc_protocols.vertical.functionality import OwnRows, Partition, VerticalData, ideal_counts
-from mpc_protocols.vertical.records import CodedRows
-from mpc_protocols.vertical.source import VerticalMarginals
+from mpc_protocols.partition import OwnRows, Partition, VerticalData, ideal_counts
+from mpc_protocols.replicated.sharing.ring import concatenate, open_ring
+from mpc_protocols.replicated.vertical.contributor import VerticalContributor
+from mpc_protocols.replicated.vertical.records import CodedRows
+from mpc_protocols.replicated.vertical.source import VerticalMarginals
 from mpc_protocols.wire import Wire
 from runner.bench.inputs import expect, trio_of
 from runner.bench.parameters import ROWS, Parameter, Params

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from mpc_protocols.engine.prg import binding
+from mpc_protocols.engine.sampling import gaussian_noise, release_bits
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.mechanisms.gaussian import BITS, reference_array, sampler
-from mpc_protocols.replicated.prg import binding
-from mpc_protocols.replicated.ring import centred, open_ring
-from mpc_protocols.replicated.sampling import gaussian_noise, release_bits
+from mpc_protocols.replicated.sharing.ring import centred, open_ring
 from mpc_protocols.wire import Wire
 from runner.bench.inputs import trio_of
 from runner.bench.parameters import SIGMA, Parameter, Params

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.replicated.ring import multiply, open_ring
+from mpc_protocols.replicated.sharing.ring import multiply, open_ring
 from mpc_protocols.wire import Wire
 from runner.bench.inputs import expect, ring_of, shared, trio_of, vector
 from runner.bench.parameters import BITS, CELLS, Params

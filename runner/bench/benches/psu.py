@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.psu.align import align
 from mpc_protocols.psu.functionality import TWO_OWNERS, Alignment, AlignmentSpec, Context, Member, resolve
-from mpc_protocols.psu.normalise import REAL, Identifiers
-from mpc_protocols.psu.residues import Residues
+from mpc_protocols.psu.groups.residues import Residues
+from mpc_protocols.psu.identifiers.normalise import REAL, Identifiers
 from mpc_protocols.wire import Wire
 from runner.bench.inputs import Free, expect
 from runner.bench.parameters import Parameter, Params

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mpc_protocols.replicated.ring import RingShare, multiply, open_ring
+from mpc_protocols.replicated.sharing.ring import RingShare, multiply, open_ring
 from mpc_protocols.wire import Wire
 from runner.bench.inputs import expect, shared, trio_of, vector
 from runner.bench.parameters import Parameter, Params

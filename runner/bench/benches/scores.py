@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.replicated.absolute import Third, add_absolute, known_of
-from mpc_protocols.replicated.dealt_sign import share_bits
-from mpc_protocols.replicated.ring import RingShare, open_ring, reshare, sum_segments
-from mpc_protocols.replicated.trio import Trio
-from mpc_protocols.thirds import GROUP, THIRDS
+from mpc_protocols.public.answers import GROUP, THIRDS
+from mpc_protocols.replicated.scores.l1_distance import Third, add_absolute, known_of
+from mpc_protocols.replicated.scores.masked_sign import share_bits
+from mpc_protocols.replicated.sharing.ring import RingShare, open_ring, reshare, sum_segments
+from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
 from runner.bench.inputs import expect, ring_of, shared, trio_of, vector
 from runner.bench.parameters import BITS, CANDIDATES, CELLS, Params

@@ -13,10 +13,10 @@ import numpy as np
 
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import Clique, Setting
-from mpc_protocols.messages import MAX_BYTES
+from mpc_protocols.public.state import PrepareStep, SelectStep, parse
+from mpc_protocols.public.steps import MAX_BYTES
 from mpc_protocols.replicated.oracle import ReplicatedOracle
 from mpc_protocols.replicated.party import LEADER, ComputingParty
-from mpc_protocols.steps import PrepareStep, SelectStep, parse
 from mpc_protocols.wire import Wire
 from runner.bench.inputs import Free, counts, vector
 from runner.bench.parameters import BITS, CANDIDATES, CELLS, Params

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from mpc_protocols.functionality import Clique, Setting
-from mpc_protocols.replicated.contribution import send_contribution
-from mpc_protocols.replicated.marginals import SharedMarginals
-from mpc_protocols.replicated.ring import concatenate, open_ring
-from mpc_protocols.steps import PrepareStep, PublicState
+from mpc_protocols.public.state import PrepareStep, PublicState
+from mpc_protocols.replicated.inputs.contribution import send_contribution
+from mpc_protocols.replicated.inputs.marginals import SharedMarginals
+from mpc_protocols.replicated.sharing.ring import concatenate, open_ring
 from mpc_protocols.wire import Wire
 from runner.bench.inputs import counts, expect, trio_of
 from runner.bench.parameters import CELLS, PARTIES, Params

@@ -56,7 +56,11 @@ def production() -> Table:
 def small_table(gamma: float, low: int, high: int, bits: int) -> Table:
     """A table like G64 for another gamma, thresholds low .. high - 1."""
     with mpmath.workprec(200):
-        return Table(low, bits, tuple(int(mpmath.nint(mpmath.exp(-mpmath.exp(-gamma * k)) * 2**bits)) for k in range(low, high)))
+        return Table(
+            low,
+            bits,
+            tuple(int(mpmath.nint(mpmath.exp(-mpmath.exp(-gamma * k)) * 2**bits)) for k in range(low, high)),
+        )
 
 
 def law(scores: Sequence[int], a: int, table: Table) -> Floats:

@@ -41,7 +41,9 @@ def test_bound_is_exact_where_the_root_is_an_integer() -> None:
     """9 sigma = 90 and N^ = 100: the floor is reached, not passed."""
     assert RowBound.from_totals([100], [1], F(100), 10**6).rows == 191
     assert RowBound.from_totals([100], [4], F(25), 10**6).rows == 191
-    assert RowBound.from_totals([0, 1], [1, 1], F(1, 162), 10**6).rows == 2  # 1/2 + 9 / 18 = 1, also to be reached
+    assert (
+        RowBound.from_totals([0, 1], [1, 1], F(1, 162), 10**6).rows == 2
+    )  # 1/2 + 9 / 18 = 1, also to be reached
 
 
 def test_bound_of_few_rows_is_at_least_one() -> None:

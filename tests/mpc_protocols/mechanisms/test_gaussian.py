@@ -14,10 +14,25 @@ from hypothesis import strategies as st
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.mechanisms import gaussian
-from mpc_protocols.mechanisms.gaussian import HalfTable, Sampler, half_table, reference, reference_array, sampler
+from mpc_protocols.mechanisms.gaussian import (
+    HalfTable,
+    Sampler,
+    half_table,
+    reference,
+    reference_array,
+    sampler,
+)
 
 PRECISION = 500
-SIGMA2 = [Fraction(1, 64), Fraction(1, 4), Fraction(1), Fraction(10, 3), Fraction(100), Fraction(317, 10) ** 2, Fraction(10000)]
+SIGMA2 = [
+    Fraction(1, 64),
+    Fraction(1, 4),
+    Fraction(1),
+    Fraction(10, 3),
+    Fraction(100),
+    Fraction(317, 10) ** 2,
+    Fraction(10000),
+]
 
 
 def mp(x: Fraction | int) -> mpmath.mpf:
@@ -76,8 +91,13 @@ def test_table_is_the_rounded_cdf(sigma2: Fraction) -> None:
 
 @pytest.mark.parametrize(
     ("sigma", "entries", "lg_tv"),
-    [(Fraction("0.5"), 5, -63.8), (Fraction(1), 10, -64.2), (Fraction(10), 93, -59.9), (Fraction("31.7"), 291, -58.5),
-     (Fraction(100), 917, -56.8)],
+    [
+        (Fraction("0.5"), 5, -63.8),
+        (Fraction(1), 10, -64.2),
+        (Fraction(10), 93, -59.9),
+        (Fraction("31.7"), 291, -58.5),
+        (Fraction(100), 917, -56.8),
+    ],
 )
 def test_figures_of_the_specification(sigma: Fraction, entries: int, lg_tv: float) -> None:
     """The table of mechanisms.md 3.1."""
@@ -133,9 +153,13 @@ def test_convolution_of_ideal_laws_deviates_by_at_most_kap(sigma2: Fraction) -> 
 
         def ratio(x: int) -> mpmath.mpf:
             def weight(j: int) -> mpmath.mpf:
-                return mpmath.exp(-mp((x - multiplier * j) ** 2 / (2 * narrow.sigma2) + j * j / (2 * wide.sigma2)))
+                return mpmath.exp(
+                    -mp((x - multiplier * j) ** 2 / (2 * narrow.sigma2) + j * j / (2 * wide.sigma2))
+                )
 
-            return mpmath.fsum(weight(j) for j in range(-reach, reach + 1)) * mpmath.exp(mp(x * x / (2 * sigma2)))
+            return mpmath.fsum(weight(j) for j in range(-reach, reach + 1)) * mpmath.exp(
+                mp(x * x / (2 * sigma2))
+            )
 
         ratios = [ratio(x) for x in [*range(multiplier + 1), 100, 333, 1001]]
         assert max(ratios) / min(ratios) <= (1 + kap_bound) / (1 - kap_bound)
@@ -155,7 +179,9 @@ def test_hockey_stick_of_neighbours_exceeds_the_ideal_by_at_most_the_charge(sigm
             factor = mpmath.exp(mp(eps))
 
             def delta(p: dict[int, mpmath.mpf], factor: mpmath.mpf = factor) -> mpmath.mpf:
-                return mpmath.fsum(max(mpmath.mpf(0), v - factor * p.get(x - 1, mpmath.mpf(0))) for x, v in p.items())
+                return mpmath.fsum(
+                    max(mpmath.mpf(0), v - factor * p.get(x - 1, mpmath.mpf(0))) for x, v in p.items()
+                )
 
             excess = delta({x: mp(v) for x, v in law.items()}) - delta(ideal)
             assert excess <= (1 + factor) * mp(table.tv)
@@ -166,11 +192,13 @@ def test_hockey_stick_of_neighbours_exceeds_the_ideal_by_at_most_the_charge(sigm
 def test_renyi_divergence_of_the_ideal_law_is_the_charge(sigma2: Fraction) -> None:
     """D_alpha of a shift by s is at most alpha s^2 / (2 sigma^2) (discrete Gaussian; the charge of `measurement`)."""
     with mpmath.workprec(200):
-        half = ideal_half_law(sigma2, 60 * int(sigma2**Fraction(1, 2) + 1) + 60)
+        half = ideal_half_law(sigma2, 60 * int(sigma2 ** Fraction(1, 2) + 1) + 60)
         law = {0: half[0]} | {sign * j: half[j] / 2 for j in range(1, len(half)) for sign in (1, -1)}
         for alpha in (2, 5, 10):
             for shift in (1, 2):
-                total = mpmath.fsum(p**alpha * law[x - shift] ** (1 - alpha) for x, p in law.items() if x - shift in law)
+                total = mpmath.fsum(
+                    p**alpha * law[x - shift] ** (1 - alpha) for x, p in law.items() if x - shift in law
+                )
                 divergence = mpmath.log(total) / (alpha - 1)
                 assert divergence <= alpha * mp(Fraction(shift**2) / (2 * sigma2)) * (1 + mpmath.mpf("1e-40"))
 
@@ -229,4 +257,6 @@ def test_digest_covers_every_threshold_and_multiplier() -> None:
 def test_convolution_multiplier_is_the_rounded_logarithm(sigma2: Fraction) -> None:
     with mpmath.workprec(200):
         exponent = mpmath.log(mpmath.sqrt(mpmath.sqrt(mp(sigma2)) / mpmath.mpf("1.6")), 2)
-        assert gaussian._convolution_multiplier(sigma2) == 2 ** int(mpmath.floor(exponent + mpmath.mpf("0.5")))
+        assert gaussian._convolution_multiplier(sigma2) == 2 ** int(
+            mpmath.floor(exponent + mpmath.mpf("0.5"))
+        )

@@ -40,7 +40,11 @@ def test_distance_from_the_discrete_gumbel_law_is_within_beta() -> None:
         def cdf(k: int) -> mpmath.mpf:
             return mpmath.exp(-mpmath.exp(mpmath.mpf(-k) / 64))
 
-        edges = [mpmath.mpf(0), *(mpmath.mpf(t) / mpmath.mpf(2) ** 80 for t in gumbel.THRESHOLDS), mpmath.mpf(1)]
+        edges = [
+            mpmath.mpf(0),
+            *(mpmath.mpf(t) / mpmath.mpf(2) ** 80 for t in gumbel.THRESHOLDS),
+            mpmath.mpf(1),
+        ]
         doubled = cdf(gumbel.LOW - 1) + (1 - cdf(gumbel.HIGH))  # ideal mass outside the table
         for i, k in enumerate(range(gumbel.LOW, gumbel.HIGH + 1)):
             doubled += abs((edges[i + 1] - edges[i]) - (cdf(k) - cdf(k - 1)))

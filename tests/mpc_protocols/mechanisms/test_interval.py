@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc_protocols.mechanisms.interval import enclose, exp_minus, exp_plus, product, quotient, round_up, rounded
+from mpc_protocols.mechanisms.interval import (
+    enclose,
+    exp_minus,
+    exp_plus,
+    product,
+    quotient,
+    round_up,
+    rounded,
+)
 
 rationals = st.fractions(min_value=0, max_value=60, max_denominator=10**12)
 
@@ -23,7 +31,10 @@ def _mp(x: Fraction) -> mpmath.mpf:
 def test_exponentials_are_enclosed_tightly(x: Fraction, bits: int) -> None:
     with mpmath.workprec(bits + 400):
         argument = enclose(x, bits)
-        for bounds, exact in ((exp_minus(argument, bits), mpmath.exp(-_mp(x))), (exp_plus(argument, bits), mpmath.exp(_mp(x)))):
+        for bounds, exact in (
+            (exp_minus(argument, bits), mpmath.exp(-_mp(x))),
+            (exp_plus(argument, bits), mpmath.exp(_mp(x))),
+        ):
             scaled = exact * mpmath.mpf(2) ** bits
             assert bounds[0] <= scaled <= bounds[1]
             # relative width: 40 rounded operations, doubled by each of at most 14 squarings

@@ -28,7 +28,12 @@ def plan(
     sums: Sequence[int] | None = None, factor: int = 1,
 ) -> SelectionPlan:  # fmt: skip
     return plan_selection(
-        [F(w) for w in weights], penalties or [F(0)] * len(weights), epsilon, sums or [rows] * len(weights), rows, factor
+        [F(w) for w in weights],
+        penalties or [F(0)] * len(weights),
+        epsilon,
+        sums or [rows] * len(weights),
+        rows,
+        factor,
     )
 
 
@@ -88,7 +93,10 @@ def test_integers_keep_the_rules(c: Candidates, epsilon: Fraction, factor: int) 
     assert got.sign_bits == rows.bit_length() + 1
     # every pair of keys of kept candidates, at the extremes of data and noise, differs by less than half the ring
     least = {q: -got.biases[q] + (-250 << got.a) for q in got.kept}
-    most = {q: got.weights[q] * (rows + sums[q]) - got.biases[q] + (3195 << got.a) + (1 << got.a) - 1 for q in got.kept}
+    most = {
+        q: got.weights[q] * (rows + sums[q]) - got.biases[q] + (3195 << got.a) + (1 << got.a) - 1
+        for q in got.kept
+    }
     assert got.kept and max(most.values()) - min(least.values()) < 1 << got.ring_bits - 1
     # the rule of mechanisms.md 5 in its own form
     widest = max(got.weights) * (max(rows, *sums) * 2) + (3446 << got.a)
@@ -109,15 +117,17 @@ def test_pruning_never_changes_the_outcome(c: Candidates, epsilon: Fraction, rng
     draw = np.random.default_rng(rng.getrandbits(64))
     live = [q for q in range(len(weights)) if got.weights[q]]
     for _ in range(4):
-        distance = {q: int(draw.choice([0, rows + sums[q], draw.integers(0, rows + sums[q] + 1)])) for q in live}
+        distance = {
+            q: int(draw.choice([0, rows + sums[q], draw.integers(0, rows + sums[q] + 1)])) for q in live
+        }
         scores = {q: got.weights[q] * distance[q] - got.biases[q] for q in live}
         extremes = [0, FULL, int.from_bytes(draw.bytes(10), "big")]
         uniforms = {q: extremes[draw.integers(0, 3)] for q in live}
         dithers = {q: int(draw.integers(0, 1 << got.a)) for q in live}
 
         def run(over: Sequence[int]) -> int:
-            chosen = reference([scores[q] for q in over], [uniforms[q] for q in over], [dithers[q] for q in over], got.a)  # noqa: B023
-            return over[chosen]
+            drawn = [[values[q] for q in over] for values in (scores, uniforms, dithers)]  # noqa: B023
+            return over[reference(*drawn, got.a)]
 
         assert run(live) == run(got.kept)
 
@@ -206,19 +216,30 @@ def counts(table: Sequence[tuple[int, ...]], clique: tuple[int, ...]) -> NDArray
     return out.reshape(-1)
 
 
-def scores_of(table: Sequence[tuple[int, ...]], got: SelectionPlan, answers: Sequence[NDArray[np.int64]]) -> list[int]:
+def scores_of(
+    table: Sequence[tuple[int, ...]], got: SelectionPlan, answers: Sequence[NDArray[np.int64]]
+) -> list[int]:
     return [
         w * int(np.abs(counts(table, clique) - c).sum()) - bias
         for clique, c, w, bias in zip(CLIQUES, answers, got.weights, got.biases, strict=True)
     ]
 
 
-@pytest.mark.parametrize(("adjacency", "unit_rows"), [("add-remove", 1), ("replace", 1), ("add-remove", 2), ("replace", 2)])
+@pytest.mark.parametrize(
+    ("adjacency", "unit_rows"), [("add-remove", 1), ("replace", 1), ("add-remove", 2), ("replace", 2)]
+)
 def test_scores_of_all_neighbours_stay_within_the_sensitivity(adjacency: str, unit_rows: int) -> None:
     """6.9: integer scores with rounded answers and biases, every move of one unit of up to `unit_rows` rows; the bound is met."""
     factor = unit_rows * (2 if adjacency == "replace" else 1)
     weights = [len(c) for c in CLIQUES]
-    got = plan(weights, F(1), rows=20, penalties=[F(3 * len(c), 7) for c in CLIQUES], sums=[21] * len(CLIQUES), factor=factor)
+    got = plan(
+        weights,
+        F(1),
+        rows=20,
+        penalties=[F(3 * len(c), 7) for c in CLIQUES],
+        sums=[21] * len(CLIQUES),
+        factor=factor,
+    )
     rng = np.random.default_rng(3)
     table = [ROWS[i] for i in rng.integers(0, len(ROWS), 7)]
     answers = []

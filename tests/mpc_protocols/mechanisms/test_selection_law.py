@@ -17,7 +17,13 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.mechanisms import gumbel
-from mpc_protocols.mechanisms.selection import SelectionPlan, dither_inflation, plan_selection, reference, tie_inflation
+from mpc_protocols.mechanisms.selection import (
+    SelectionPlan,
+    dither_inflation,
+    plan_selection,
+    reference,
+    tie_inflation,
+)
 from tests.mpc_protocols.mechanisms.laws import (
     dithered_grid_law,
     enumerated,
@@ -37,7 +43,9 @@ ALPHAS = (1.5, 2.0, 4.0, 16.0, 64.0)
 
 
 @pytest.mark.parametrize("scores", [(0, 0, 0), (0, 1, 3), (5, 2, 2), (-4, 0, 1)])
-def test_reference_law_by_enumerating_all_random_bits(scores: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reference_law_by_enumerating_all_random_bits(
+    scores: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """6.1: 16 values of U and 2 of V for each of 3 candidates, 2^15 draws of the reference itself with a tiny table."""
     tiny = small_table(1.0, -2, 4, bits=4)
     monkeypatch.setattr(gumbel, "_thresholds", lambda: tiny.thresholds)
@@ -47,7 +55,9 @@ def test_reference_law_by_enumerating_all_random_bits(scores: tuple[int, ...], m
     np.testing.assert_allclose(law(scores, 1, tiny), [float(f) for f in frequencies], rtol=1e-14)
 
 
-@pytest.mark.parametrize(("scores", "a"), [((0, 100, 3, -20), 0), ((7, 0, 130, 64), 1), ((0, -55, 201, 9), 3), ((1, 0, 0), 4)])
+@pytest.mark.parametrize(
+    ("scores", "a"), [((0, 100, 3, -20), 0), ((7, 0, 130, 64), 1), ((0, -55, 201, 9), 3), ((1, 0, 0), 4)]
+)
 def test_closed_form_sum_equals_big_integer_sum(scores: tuple[int, ...], a: int) -> None:
     """The float64 sum over segments that the other tests use, against exact integers over 2^(n (80 + a))."""
     table = production()
@@ -73,7 +83,9 @@ def test_dithered_law_equals_the_mixture_over_z(a: int, n: int) -> None:
     rng = np.random.default_rng(a)
     for _ in range(5):
         scores = [int(x) for x in rng.integers(-90, 90, n)]
-        np.testing.assert_allclose(law(scores, a, production()), dithered_grid_law(scores, a, 1 / 64), rtol=0, atol=3e-15)
+        np.testing.assert_allclose(
+            law(scores, a, production()), dithered_grid_law(scores, a, 1 / 64), rtol=0, atol=3e-15
+        )
 
 
 def test_law_is_close_to_the_exponential_mechanism_on_fine_grids() -> None:
@@ -106,7 +118,9 @@ def _rho(epsilon: float, delta: float) -> float:
 def _selection_epsilons(run_epsilon: float) -> list[Fraction]:
     """What one selection of a run may spend (a tenth of rho over 10 or 224 rounds), and the whole epsilon at once."""
     rho = _rho(run_epsilon, 1e-9)
-    return [Fraction(sqrt(8 * 0.1 * rho / rounds)).limit_denominator(10**6) for rounds in (10, 224)] + [Fraction(run_epsilon)]
+    return [Fraction(sqrt(8 * 0.1 * rho / rounds)).limit_denominator(10**6) for rounds in (10, 224)] + [
+        Fraction(run_epsilon)
+    ]
 
 
 def _starts(a: int, rng: np.random.Generator, n: int) -> Iterator[list[int]]:
@@ -129,13 +143,17 @@ def _moves(sensitivity: int, rng: np.random.Generator, n: int) -> Iterator[tuple
 def _assert_within(p: NDArray[np.float64], other: NDArray[np.float64], charged: float, beta: float) -> float:
     """Bounded range and Renyi divergence of two laws; returns the range."""
     assert min(p.min(), other.min()) > 1e-12
-    slack = 1e-11 + 4 * beta / min(p.min(), other.min())  # float64 of the comparison, and the tables' distance
+    slack = 1e-11 + 4 * beta / min(
+        p.min(), other.min()
+    )  # float64 of the comparison, and the tables' distance
     ratios = np.log(p / other)
     spread = float(ratios.max() - ratios.min())
     assert spread <= charged + slack
     for alpha in ALPHAS:
         # ratios are known to be finite, so the divergence is computed without overflow from them
-        divergence = log(float((p * np.exp((alpha - 1) * (ratios - ratios.max()))).sum())) / (alpha - 1) + float(ratios.max())
+        divergence = log(float((p * np.exp((alpha - 1) * (ratios - ratios.max()))).sum())) / (
+            alpha - 1
+        ) + float(ratios.max())
         assert divergence <= alpha * charged**2 / 8 + slack
     return spread
 
@@ -167,7 +185,9 @@ def test_implemented_law_stays_within_what_is_charged(run_epsilon: float, n: int
             assert widest > 0.97 * charged
 
 
-@pytest.mark.parametrize(("a", "sensitivity"), [(0, 1), (0, 5), (1, 1), (1, 2), (2, 1), (3, 2), (4, 3), (5, 1), (6, 64)])
+@pytest.mark.parametrize(
+    ("a", "sensitivity"), [(0, 1), (0, 5), (1, 1), (1, 2), (2, 1), (3, 2), (4, 3), (5, 1), (6, 64)]
+)
 def test_theorems_bound_the_range_on_coarse_grids_too(a: int, sensitivity: int) -> None:
     """6.3: also where the sensitivity is far below a grid step; Theorem 1 where it divides, else Theorem 2."""
     rng = np.random.default_rng(100 * a + sensitivity)
@@ -207,7 +227,16 @@ def test_inflations_are_upper_bounds_and_tight() -> None:
             first = gamma**2 * mpmath.exp(4 * h) * (mpmath.mpf(1) / 3 + 2 / g) + 2 * gamma / g
             second = gamma**2 * mpmath.exp(6 * h) * (mpmath.mpf(3) / 2 + 9 / g) + 4 * gamma / g
             assert 0 <= mp(dither_inflation(a)) - 2 * (first + second) / (1 - first) < ulp
-    published = {0: 0.20, 3: 0.025, 4: 0.013, 5: 0.0070, 6: 0.0040, 8: 0.0017, 10: 0.0012, 12: 0.0010}  # mechanisms.md 1.2
+    published = {
+        0: 0.20,
+        3: 0.025,
+        4: 0.013,
+        5: 0.0070,
+        6: 0.0040,
+        8: 0.0017,
+        10: 0.0012,
+        12: 0.0010,
+    }  # mechanisms.md 1.2
     for a, figure in published.items():
         assert float(dither_inflation(a)) == pytest.approx(figure, rel=0.06)
 
@@ -233,5 +262,3 @@ def test_far_behind_is_impossible() -> None:
     table = production()
     assert enumerated((0, 3446), 0, table)[0] == 0
     assert 0 < enumerated((0, 3445), 0, table)[0] <= Fraction(1, 2**140)
-
-

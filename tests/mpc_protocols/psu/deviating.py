@@ -9,11 +9,11 @@ from typing import Any
 
 from mpc_protocols.errors import PeerLost, ProtocolAborted
 from mpc_protocols.memory_wire import Frame
-from mpc_protocols.psu import dh2
-from mpc_protocols.psu.dh2_matching import Answering, Asking, Matching
+from mpc_protocols.psu.dh2 import owner as dh2
+from mpc_protocols.psu.dh2.matching import Answering, Asking, Matching
 from mpc_protocols.psu.dummies import assemble
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec
-from mpc_protocols.psu.ristretto import Ristretto255
+from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.owners import CONTEXT, TRAPS, ids, run, spec_of
 
@@ -38,8 +38,14 @@ class Outcome:
         return [frame.payload for frame in self.frames if frame.receiver == side][message]
 
 
-def attack(kind: type[dh2.Owner], side: int, spec: AlignmentSpec = SEMI_HONEST, mine: list[bytes] = MINE,
-           theirs: list[bytes] = THEIRS, traps: int = TRAPS) -> Outcome:
+def attack(
+    kind: type[dh2.Owner],
+    side: int,
+    spec: AlignmentSpec = SEMI_HONEST,
+    mine: list[bytes] = MINE,
+    theirs: list[bytes] = THEIRS,
+    traps: int = TRAPS,
+) -> Outcome:
     """One run, the deviating owner with `mine` on that side."""
     owners: dict[int, dh2.Owner] = {}
     results: list[Alignment] = []
@@ -69,7 +75,9 @@ def attack(kind: type[dh2.Owner], side: int, spec: AlignmentSpec = SEMI_HONEST, 
                 said.append(error.sentence)
 
     done = run(spec, *([deviate, follow] if side == 0 else [follow, deviate]))
-    return Outcome(owners[side], owners[1 - side], results[0] if results else None, said[0] if said else "", done.frames)
+    return Outcome(
+        owners[side], owners[1 - side], results[0] if results else None, said[0] if said else "", done.frames
+    )
 
 
 def deviating(step: type[Matching]) -> type[dh2.Owner]:

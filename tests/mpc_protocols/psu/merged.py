@@ -11,7 +11,7 @@ import numpy as np
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.psu.align import align
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
-from mpc_protocols.psu.normalise import Identifiers
+from mpc_protocols.psu.identifiers.normalise import Identifiers
 from mpc_protocols.wire import Traffic, Wire
 from tests.mpc_protocols.psu.owners import PATIENCE_S, Ledger, spec_of
 
@@ -39,20 +39,37 @@ def identifiers(entries: Sequence[bytes], kind: str = "text") -> Identifiers:
     return Identifiers(list(entries), np.arange(len(entries)), (kind,))
 
 
-def body_of(spec: AlignmentSpec, context: Context, lists: Sequence[Sequence[bytes] | Identifiers], ledgers: Sequence[Ledger],
-            ) -> Callable[[Wire], Alignment]:
+def body_of(
+    spec: AlignmentSpec,
+    context: Context,
+    lists: Sequence[Sequence[bytes] | Identifiers],
+    ledgers: Sequence[Ledger],
+) -> Callable[[Wire], Alignment]:
     """An honest party's part."""
+
     def body(wire: Wire) -> Alignment:
         side = context.side(wire.me)
         own = None if side is None else lists[side]
-        return align(wire, own if own is None or isinstance(own, Identifiers) else identifiers(own), spec, context,
-                     ledgers[wire.me])
+        return align(
+            wire,
+            own if own is None or isinstance(own, Identifiers) else identifiers(own),
+            spec,
+            context,
+            ledgers[wire.me],
+        )
+
     return body
 
 
-def merge_lists(lists: Sequence[Sequence[bytes] | Identifiers], owners: Sequence[int], *, tapped: bool = False,
-                bodies: dict[int, Callable[[Wire], Any]] | None = None, network: MemoryNetwork | None = None,
-                **changes: Any) -> Merged:
+def merge_lists(
+    lists: Sequence[Sequence[bytes] | Identifiers],
+    owners: Sequence[int],
+    *,
+    tapped: bool = False,
+    bodies: dict[int, Callable[[Wire], Any]] | None = None,
+    network: MemoryNetwork | None = None,
+    **changes: Any,
+) -> Merged:
     """One run. owners: wire numbers, one per list; contributors must be 3, 4, .. without a gap. bodies: dishonest parties."""
     spec, context = spec_of("merge3", **changes), context_of(owners)
     parties = max(3, *(number + 1 for number in owners))

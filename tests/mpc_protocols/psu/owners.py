@@ -9,11 +9,12 @@ from typing import Any
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event
 from mpc_protocols.memory_wire import Frame, MemoryNetwork, MemoryWire
-from mpc_protocols.psu import dh2, florist, helper
+from mpc_protocols.psu import florist, helper
+from mpc_protocols.psu.dh2 import owner as dh2
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
-from mpc_protocols.psu.group import Group
-from mpc_protocols.psu.residues import Residues
-from mpc_protocols.psu.ristretto import Ristretto255
+from mpc_protocols.psu.groups.group import Group
+from mpc_protocols.psu.groups.residues import Residues
+from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.wire import Traffic, Wire
 
 NORTH, SOUTH, EAST = (Member(name, bytes([i]) * 32, i) for i, name in enumerate(("north", "south", "east")))
@@ -53,7 +54,9 @@ class Run:
 def spec_of(method: str, **changes: Any) -> AlignmentSpec:
     """Small sets allowed. "dh2+proofs" is dh2 with proofs."""
     name, _, proofs = method.partition("+")
-    return AlignmentSpec(name, security=proofs or "semi-honest", **{"min_size": 0, "max_size": 100_000, **changes})  # type: ignore[arg-type]
+    return AlignmentSpec(
+        name, security=proofs or "semi-honest", **{"min_size": 0, "max_size": 100_000, **changes}
+    )  # type: ignore[arg-type]
 
 
 def ids(numbers: Sequence[int] | range) -> list[bytes]:
@@ -61,20 +64,28 @@ def ids(numbers: Sequence[int] | range) -> list[bytes]:
     return [b"\x00person %d" % n for n in numbers]
 
 
-def owner(spec: AlignmentSpec, entries: Sequence[bytes],
-          group: Callable[[], Group] = Ristretto255) -> Callable[[Wire], Alignment]:
+def owner(
+    spec: AlignmentSpec, entries: Sequence[bytes], group: Callable[[], Group] = Ristretto255
+) -> Callable[[Wire], Alignment]:
     """An honest owner's body."""
+
     def body(wire: Wire) -> Alignment:
         if spec.method == "helper":
             return helper.align(wire, entries, spec, CONTEXT)
         if spec.method == "florist":
             return florist.align(wire, entries, spec, CONTEXT, group())
         return dh2.align(wire, entries, spec, CONTEXT, group(), traps=TRAPS)
+
     return body
 
 
-def run(spec: AlignmentSpec, first: Callable[[Wire], Any] | Sequence[bytes], second: Callable[[Wire], Any] | Sequence[bytes],
-        group: Callable[[], Group] = Ristretto255, session_id: bytes | None = None) -> Run:
+def run(
+    spec: AlignmentSpec,
+    first: Callable[[Wire], Any] | Sequence[bytes],
+    second: Callable[[Wire], Any] | Sequence[bytes],
+    group: Callable[[], Group] = Ristretto255,
+    session_id: bytes | None = None,
+) -> Run:
     """Both owners, given as lists of identifiers or as bodies, and the helper if the method has one."""
     frames: list[Frame] = []
     network = MemoryNetwork(3, session_id=session_id, tap=frames.append, patience_s=PATIENCE_S)
@@ -87,7 +98,9 @@ def run(spec: AlignmentSpec, first: Callable[[Wire], Any] | Sequence[bytes], sec
 class Falsifying(MemoryWire):
     """A party's wire, or its fork, that changes some of the messages it sends to `receiver`, by number (from 0)."""
 
-    def __init__(self, wire: MemoryWire, changes: Mapping[int, Callable[[bytes], bytes]], receiver: int) -> None:
+    def __init__(
+        self, wire: MemoryWire, changes: Mapping[int, Callable[[bytes], bytes]], receiver: int
+    ) -> None:
         super().__init__(wire._network, wire._party, wire._stream)
         self._changes, self._receiver, self._count = changes, receiver, 0
 
@@ -101,13 +114,17 @@ class Falsifying(MemoryWire):
         super().send(peer, payload)
 
 
-def falsified(body: Callable[[Wire], Any], receiver: int, **changes: Callable[[bytes], bytes]) -> Callable[[Wire], Any]:
+def falsified(
+    body: Callable[[Wire], Any], receiver: int, **changes: Callable[[bytes], bytes]
+) -> Callable[[Wire], Any]:
     """The body with messages m0=..., m3=... changed on their way to `receiver`."""
     numbered = {int(name[1:]): change for name, change in changes.items()}
     return lambda wire: body(Falsifying(wire, numbered, receiver))
 
 
-def assert_ideal(lists: Sequence[Sequence[bytes]], results: Sequence[Alignment], ideal: Sequence[Alignment]) -> None:
+def assert_ideal(
+    lists: Sequence[Sequence[bytes]], results: Sequence[Alignment], ideal: Sequence[Alignment]
+) -> None:
     """The results are the ideal functionality's up to the order of rows: one bijection of rows maps each owner's map."""
     assert {r.n_rows for r in results} == {i.n_rows for i in ideal} == {len(set().union(*lists))}
     assert len({r.digest for r in results}) == 1

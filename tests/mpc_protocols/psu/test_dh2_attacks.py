@@ -14,16 +14,27 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.psu import dh2, dh2_traps
-from mpc_protocols.psu.dh2_matching import Found, Matching, Positions
+from mpc_protocols.psu.dh2 import owner as dh2
+from mpc_protocols.psu.dh2 import traps as dh2_traps
+from mpc_protocols.psu.dh2.matching import Found, Matching, Positions
 from mpc_protocols.psu.dummies import POOL, PRIVATE
 from mpc_protocols.psu.functionality import AlignmentSpec
-from mpc_protocols.psu.group import Elements
-from mpc_protocols.psu.hashing import Names
+from mpc_protocols.psu.groups.group import Elements
+from mpc_protocols.psu.groups.hashing import Names
+from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.psu.randomness import permutation, system
-from mpc_protocols.psu.ristretto import Ristretto255
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.psu.deviating import MINE, PROOFS, SEMI_HONEST, THEIRS, UNION, K, N, attack, deviating
+from tests.mpc_protocols.psu.deviating import (
+    MINE,
+    PROOFS,
+    SEMI_HONEST,
+    THEIRS,
+    UNION,
+    K,
+    N,
+    attack,
+    deviating,
+)
 from tests.mpc_protocols.psu.owners import CONTEXT, TRAPS, run, spec_of
 
 MODES = pytest.mark.parametrize("spec", [SEMI_HONEST, PROOFS], ids=["semi-honest", "proofs"])
@@ -32,11 +43,12 @@ SIDES = pytest.mark.parametrize("side", [0, 1], ids=["answering", "asking"])
 
 def within(count: int, runs: int, chance: float) -> bool:
     """Whether a binomial count is none of those that lie beyond it with probability 5 * 10^-7 on either side."""
-    weights = [comb(runs, i) * chance**i * (1 - chance)**(runs - i) for i in range(runs + 1)]
-    return min(sum(weights[:count + 1]), sum(weights[count:])) > 5e-7
+    weights = [comb(runs, i) * chance**i * (1 - chance) ** (runs - i) for i in range(runs + 1)]
+    return min(sum(weights[: count + 1]), sum(weights[count:])) > 5e-7
 
 
 # Inputs that are no hashes.
+
 
 class ScaledInputs(dh2.Owner):
     """Enters H(x)^c for a secret c of its own in place of H(x), for every other record; traps must be what they are."""
@@ -72,6 +84,7 @@ def rows_of(elements: Elements) -> set[bytes]:
 
 # Tests of other tags than those one should test.
 
+
 class Elsewhere(Matching):
     """Tests some positions of the other's list under another exponent. For traps it has the right answers, as far as they go."""
 
@@ -86,7 +99,9 @@ class Elsewhere(Matching):
 
     def answer_traps(self) -> None:
         spoilt = self.points[self.tested]
-        self.points[self.tested] = self.hashed(self.group.power(self.lists.theirs[self.tested], self.lists.key))
+        self.points[self.tested] = self.hashed(
+            self.group.power(self.lists.theirs[self.tested], self.lists.key)
+        )
         super().answer_traps()  # type: ignore[safe-super]
         self.points[self.tested] = spoilt
 
@@ -108,7 +123,7 @@ class RelatedExponents(deviating(Elsewhere)):  # type: ignore[misc]
 
     def matching(self) -> Matching:
         step: Any = super().matching()
-        step.other, step.tested = self.other, permutation(len(self.their_list))[:self.m]
+        step.other, step.tested = self.other, permutation(len(self.their_list))[: self.m]
         return step  # type: ignore[no-any-return]
 
 
@@ -117,7 +132,7 @@ def test_related_exponents_are_caught_by_traps(side: int) -> None:
     """8 records, 4 traps, m = 3 of 12 positions: not caught with probability C(9,4) / C(12,4) = 0.25; not caught and the target
     found with probability 3/12 C(9,4) / C(11,4) = 0.10. Who is caught has found nothing."""
     runs, n, t, m = 150, 8, 4, RelatedExponents.m
-    theirs = MINE[:1] + THEIRS[-(n - 1):]
+    theirs = MINE[:1] + THEIRS[-(n - 1) :]
     passed = gained = 0
     for _ in range(runs):
         done = attack(RelatedExponents, side, mine=MINE[:n], theirs=theirs, traps=t)
@@ -151,6 +166,7 @@ def test_the_bound() -> None:
 @SIDES
 def test_false_tags_are_always_caught(side: int) -> None:
     """Random elements for all tags, in O or in queries."""
+
     class Random(Matching):
         def tags(self, part: slice) -> Elements:
             return self.group.hash_many([system(32) for _ in range(part.stop - part.start)], bytes(32))
@@ -162,6 +178,7 @@ def test_false_tags_are_always_caught(side: int) -> None:
 @SIDES
 def test_a_record_cannot_be_shown_as_a_trap(side: int) -> None:
     """Else the other would say a record's tag. Nor can the position of a trap that was never entered."""
+
     class Shows(dh2.Owner):
         def matching(self) -> Matching:
             self.shown[-1] = np.flatnonzero(self.order == 0)[0]
@@ -172,6 +189,7 @@ def test_a_record_cannot_be_shown_as_a_trap(side: int) -> None:
 
 
 # False answers and a false bitmap.
+
 
 class SpoiltAnswers(Matching):
     """Answers every other query under another exponent."""
@@ -187,13 +205,16 @@ def test_wrong_answers_spoil_matches_and_tell_nothing() -> None:
     """Which matches, is chance: fewer bits come back, for positions that the asking owner shuffled. With proofs it is noticed."""
     done = attack(deviating(SpoiltAnswers), 0)
     found = int(done.deviating.common.sum())
-    assert done.said == "" and done.result is not None and found < K and done.result.n_rows == 2 * N - found  # K: 1 / C(40, 20)
+    assert (
+        done.said == "" and done.result is not None and found < K and done.result.n_rows == 2 * N - found
+    )  # K: 1 / C(40, 20)
     done = attack(deviating(SpoiltAnswers), 0, PROOFS)
     assert "sent answers whose proof does not hold" in done.said and not hasattr(done.deviating, "common")
 
 
 def claims(change: Callable[[np.ndarray], np.ndarray], consistent: bool) -> type[dh2.Owner]:
     """An asking owner that changes which entries of O it says to have found; consistent: acts itself as if that were true."""
+
     class Claims(Matching):
         def compare(self, entries: Names) -> tuple[np.ndarray, np.ndarray]:
             own: Any = super()
@@ -248,6 +269,7 @@ def test_that_all_are_common_may_be_claimed_and_tells_nothing() -> None:
 
 # False names, and the one guess.
 
+
 class FalseName(dh2.Owner):
     """Gives a common record a name of its own making, and guesses which of its own records that is."""
 
@@ -293,13 +315,16 @@ def test_false_names_without_a_guess_are_noticed(side: int) -> None:
 
 # Pools.
 
-NOISY = spec_of("dh2", adjacency="add-remove", size_epsilon=Fraction(2), size_delta=Fraction(1, 1000), pad_to=(50, 50))
+NOISY = spec_of(
+    "dh2", adjacency="add-remove", size_epsilon=Fraction(2), size_delta=Fraction(1, 1000), pad_to=(50, 50)
+)
 
 
 @SIDES
 @pytest.mark.parametrize("missing", [1, 1000], ids=["one entry", "all"])
 def test_a_pool_left_out_is_refused(side: int, missing: int) -> None:
     """Before anything is learnt: the other's noise stays over the size of the intersection."""
+
     class WithoutPool(dh2.Owner):
         def __init__(self, wire: Wire, entries: Any, spec: AlignmentSpec, *rest: Any, **named: Any) -> None:
             super().__init__(wire, entries, spec, *rest, **named)

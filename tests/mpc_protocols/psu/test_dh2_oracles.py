@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import PeerLost, ProtocolAborted
-from mpc_protocols.psu import dh2, exchange
-from mpc_protocols.psu.dh2_matching import Matching
-from mpc_protocols.psu.hashing import Names
-from mpc_protocols.psu.ristretto import Ristretto255
+from mpc_protocols.psu import exchange
+from mpc_protocols.psu.dh2 import owner as dh2
+from mpc_protocols.psu.dh2.matching import Matching
+from mpc_protocols.psu.groups.hashing import Names
+from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.deviating import MINE, SEMI_HONEST, THEIRS, UNION, Outcome, attack, deviating
 from tests.mpc_protocols.psu.owners import CONTEXT, TRAPS, ids, run
@@ -22,6 +23,7 @@ SIDES = pytest.mark.parametrize("side", [0, 1], ids=["answering", "asking"])
 
 
 # When messages come.
+
 
 class InFileOrder(dh2.Owner):
     """Enters its list unshuffled: it knows which of its records a block holds (as does who remembers its own shuffle)."""
@@ -50,14 +52,19 @@ class Watched(dh2.Owner):
 
 
 @SIDES
-def test_the_time_of_a_block_does_not_tell_which_records_are_common(side: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_of_a_block_does_not_tell_which_records_are_common(
+    side: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An element for a common record takes one exponentiation, for another one more. If a block were computed when it is due, its
     delay would tell how many records of that block are common: for a last block of one record, whether that one is."""
     monkeypatch.setattr(exchange, "BLOCK", 8)
     n, k = 33, 5
     entries = ids(range(n))
     schedules = []
-    for shared in (entries[:k], entries[-k:]):  # in the first block; the last block of a single record among them
+    for shared in (
+        entries[:k],
+        entries[-k:],
+    ):  # in the first block; the last block of a single record among them
         honest: list[Watched] = []
 
         def follow(wire: Wire, shared: list[bytes] = shared, honest: list[Watched] = honest) -> None:
@@ -76,6 +83,7 @@ def test_the_time_of_a_block_does_not_tell_which_records_are_common(side: int, m
 
 # Where a run ends.
 
+
 class PowerOfTheirKey(dh2.Owner):
     """Waits for the other's key of names, g^alpha, and announces (g^alpha)^c as its own, whose exponent it does not know; waits
     for the names as well, and returns that of a record of its choice, W^c. If that is not common, W = g^r, the other holds
@@ -91,19 +99,23 @@ class PowerOfTheirKey(dh2.Owner):
 
     def announce_late(self, count: int, extra: bytes, expected: int) -> tuple[int, bytes]:
         raw = bytes(self.exchange.receive(exchange.COUNT_BYTES + expected))
-        theirs = raw[exchange.COUNT_BYTES:]
+        theirs = raw[exchange.COUNT_BYTES :]
         width = self.group.element_bytes
-        key = theirs[dh2.COMMITMENT_BYTES + width:dh2.COMMITMENT_BYTES + 2 * width]
+        key = theirs[dh2.COMMITMENT_BYTES + width : dh2.COMMITMENT_BYTES + 2 * width]
         self.public[1] = self.group.power(self.group.parse(key), self.scale).tobytes()
-        self.exchange.send(count.to_bytes(exchange.COUNT_BYTES, "big") + extra[:dh2.COMMITMENT_BYTES] + b"".join(self.public))
-        return int.from_bytes(raw[:exchange.COUNT_BYTES], "big"), theirs
+        self.exchange.send(
+            count.to_bytes(exchange.COUNT_BYTES, "big")
+            + extra[: dh2.COMMITMENT_BYTES]
+            + b"".join(self.public)
+        )
+        return int.from_bytes(raw[: exchange.COUNT_BYTES], "big"), theirs
 
     def exchange_names(self) -> None:
         came = self.group.parse(self.exchange.receive(self.size * self.group.element_bytes))
         number = MINE.index(self.target)
         at = int(np.flatnonzero(self.order[self.order < self.size] == number)[0])
         back = self.group.generate(self.group.random_exponents(self.their_size))
-        back[0] = self.group.power(came[at:at + 1], self.scale)
+        back[0] = self.group.power(came[at : at + 1], self.scale)
         self.exchange.send(back.tobytes())
 
     def finish(self) -> Any:
@@ -121,13 +133,19 @@ def test_where_a_run_ends_does_not_tell_whether_a_record_is_common(side: int) ->
     for target in (next(x for x in MINE if x in THEIRS), next(x for x in MINE if x not in THEIRS)):
         done = attack(type("Chosen", (PowerOfTheirKey,), {"target": target}), side)
         assert done.result is None
-        ends.append((done.said, done.deviating.compared, [(frame.receiver, len(frame.payload)) for frame in done.frames
-                                                          if frame.receiver == side]))
+        ends.append(
+            (
+                done.said,
+                done.deviating.compared,
+                [(frame.receiver, len(frame.payload)) for frame in done.frames if frame.receiver == side],
+            )
+        )
     assert ends[0] == ends[1]
     assert "did not arrive at the same union" in ends[0][0] and ends[0][1] == 2
 
 
 # A guess that fits.
+
 
 class ClaimsOneMore(Matching):
     """Claims one entry of O that it did not find."""

@@ -5,30 +5,40 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mpc_protocols.psu import dleq
-from mpc_protocols.psu.group import Elements, Group
-from mpc_protocols.psu.residues import Residues
-from mpc_protocols.psu.ristretto import Ristretto255
+from mpc_protocols.psu.groups import dleq
+from mpc_protocols.psu.groups.group import Elements, Group
+from mpc_protocols.psu.groups.residues import Residues
+from mpc_protocols.psu.groups.ristretto import Ristretto255
 from tests.mpc_protocols.psu.owners import safe_prime, small_residues
 
 KEY = "e6f73f344b79b379f1a0dd37e07ff62e38d9f71345ce62ae3a9bc60b04ccd909"
 PUBLIC = "c803e2cc6b05fc15064549b5920659ca4a77b2cca6f04f6b357009335476ad4e"
 RFC_CONTEXT = b"OPRFV1-\x01-ristretto255-SHA512"
 VECTORS = [
-    (["863f330cc1a1259ed5a5998a23acfd37fb4351a793a5b3c090b642ddc439b945"],
-     ["aa8fa048764d5623868679402ff6108d2521884fa138cd7f9c7669a9a014267e"],
-     "222a5e897cf59db8145db8d16e597e8facb80ae7d4e26d9881aa6f61d645fc0e",
-     "ddef93772692e535d1a53903db24367355cc2cc78de93b3be5a8ffcc6985dd066d4346421d17bf5117a2a1ff0fcb2a759f58a539dfbe857a40bce4cf49ec600d"),
-    (["cc0b2a350101881d8a4cba4c80241d74fb7dcbfde4a61fde2f91443c2bf9ef0c"],
-     ["60a59a57208d48aca71e9e850d22674b611f752bed48b36f7a91b372bd7ad468"],
-     "222a5e897cf59db8145db8d16e597e8facb80ae7d4e26d9881aa6f61d645fc0e",
-     "401a0da6264f8cf45bb2f5264bc31e109155600babb3cd4e5af7d181a2c9dc0a67154fabf031fd936051dec80b0b6ae29c9503493dde7393b722eafdf5a50b02"),
-    (["863f330cc1a1259ed5a5998a23acfd37fb4351a793a5b3c090b642ddc439b945",
-      "90a0145ea9da29254c3a56be4fe185465ebb3bf2a1801f7124bbbadac751e654"],
-     ["aa8fa048764d5623868679402ff6108d2521884fa138cd7f9c7669a9a014267e",
-      "cc5ac221950a49ceaa73c8db41b82c20372a4c8d63e5dded2db920b7eee36a2a"],
-     "419c4f4f5052c53c45f3da494d2b67b220d02118e0857cdbcf037f9ea84bbe0c",
-     "cc203910175d786927eeb44ea847328047892ddf8590e723c37205cb74600b0a5ab5337c8eb4ceae0494c2cf89529dcf94572ed267473d567aeed6ab873dee08"),
+    (
+        ["863f330cc1a1259ed5a5998a23acfd37fb4351a793a5b3c090b642ddc439b945"],
+        ["aa8fa048764d5623868679402ff6108d2521884fa138cd7f9c7669a9a014267e"],
+        "222a5e897cf59db8145db8d16e597e8facb80ae7d4e26d9881aa6f61d645fc0e",
+        "ddef93772692e535d1a53903db24367355cc2cc78de93b3be5a8ffcc6985dd066d4346421d17bf5117a2a1ff0fcb2a759f58a539dfbe857a40bce4cf49ec600d",
+    ),
+    (
+        ["cc0b2a350101881d8a4cba4c80241d74fb7dcbfde4a61fde2f91443c2bf9ef0c"],
+        ["60a59a57208d48aca71e9e850d22674b611f752bed48b36f7a91b372bd7ad468"],
+        "222a5e897cf59db8145db8d16e597e8facb80ae7d4e26d9881aa6f61d645fc0e",
+        "401a0da6264f8cf45bb2f5264bc31e109155600babb3cd4e5af7d181a2c9dc0a67154fabf031fd936051dec80b0b6ae29c9503493dde7393b722eafdf5a50b02",
+    ),
+    (
+        [
+            "863f330cc1a1259ed5a5998a23acfd37fb4351a793a5b3c090b642ddc439b945",
+            "90a0145ea9da29254c3a56be4fe185465ebb3bf2a1801f7124bbbadac751e654",
+        ],
+        [
+            "aa8fa048764d5623868679402ff6108d2521884fa138cd7f9c7669a9a014267e",
+            "cc5ac221950a49ceaa73c8db41b82c20372a4c8d63e5dded2db920b7eee36a2a",
+        ],
+        "419c4f4f5052c53c45f3da494d2b67b220d02118e0857cdbcf037f9ea84bbe0c",
+        "cc203910175d786927eeb44ea847328047892ddf8590e723c37205cb74600b0a5ab5337c8eb4ceae0494c2cf89529dcf94572ed267473d567aeed6ab873dee08",
+    ),
 ]
 """RFC 9497 A.1.2: blinded elements, evaluations, random scalar, proof."""
 
@@ -42,7 +52,9 @@ def test_rfc_9497(vector: tuple[list[str], list[str], str, str]) -> None:
     group = Ristretto255()
     inputs, outputs = (group.parse(bytes.fromhex("".join(part))) for part in vector[:2])
     public = bytes.fromhex(PUBLIC)
-    proof = dleq._generate(group, scalar(KEY), group.generator, public, inputs, outputs, RFC_CONTEXT, scalar(vector[2]))
+    proof = dleq._generate(
+        group, scalar(KEY), group.generator, public, inputs, outputs, RFC_CONTEXT, scalar(vector[2])
+    )
     assert proof.hex() == vector[3]
     assert dleq._verify(group, group.generator, public, inputs, outputs, RFC_CONTEXT, proof)
 
@@ -75,13 +87,31 @@ def test_false_statements_are_refused() -> None:
     invalid = outputs.copy()
     invalid[7] = 0xFF
     other = group.power(group.parse(group.generator), key + 1).tobytes()
-    check = lambda **c: dleq.verify(group, c.get("base", group.generator), c.get("public", public), c.get("inputs", inputs),  # noqa: E731
-                                    c.get("outputs", outputs), c.get("context", b"context"), c.get("proof", proof))
+    check = lambda **c: dleq.verify(  # noqa: E731
+        group,
+        c.get("base", group.generator),
+        c.get("public", public),
+        c.get("inputs", inputs),
+        c.get("outputs", outputs),
+        c.get("context", b"context"),
+        c.get("proof", proof),
+    )
     assert check()
-    for changes in ({"outputs": wrong}, {"outputs": swapped}, {"outputs": invalid}, {"public": other}, {"base": other},
-                    {"context": b"another run"}, {"public": bytes(32)}, {"outputs": outputs[:-1]},
-                    {"proof": proof[:-1]}, {"proof": bytes(64)}, {"proof": b"\xff" * 64},
-                    {"proof": proof[:40] + bytes([proof[40] ^ 1]) + proof[41:]}, {"proof": bytes([proof[0] ^ 1]) + proof[1:]}):
+    for changes in (
+        {"outputs": wrong},
+        {"outputs": swapped},
+        {"outputs": invalid},
+        {"public": other},
+        {"base": other},
+        {"context": b"another run"},
+        {"public": bytes(32)},
+        {"outputs": outputs[:-1]},
+        {"proof": proof[:-1]},
+        {"proof": bytes(64)},
+        {"proof": b"\xff" * 64},
+        {"proof": proof[:40] + bytes([proof[40] ^ 1]) + proof[41:]},
+        {"proof": bytes([proof[0] ^ 1]) + proof[1:]},
+    ):
         assert not check(**changes), changes.keys()
     # proven honestly for the wrong list: the statement is false, so no challenge fits
     lie = dleq.prove(group, key, group.generator, public, inputs, wrong, b"context")
@@ -103,16 +133,26 @@ def test_weights_of_single_pairs_can_be_solved_for() -> None:
         return lie
 
     def term(position: int, e: int) -> int:
-        return list(dleq._weights(group, public, inputs, shifted(position, e), b"fixed"))[position] * e % group.order
+        return (
+            list(dleq._weights(group, public, inputs, shifted(position, e), b"fixed"))[position]
+            * e
+            % group.order
+        )
 
     first = {term(0, e): e for e in range(1, 4001)}
-    e, f = next((first[group.order - t], f) for f in range(1, 4001) if group.order - (t := term(1, f)) in first)
+    e, f = next(
+        (first[group.order - t], f) for f in range(1, 4001) if group.order - (t := term(1, f)) in first
+    )
     lie = shifted(0, e)
     lie[1] = shifted(1, f)[1]
     proof = dleq._generate(group, key, group.generator, public, inputs, lie, b"fixed", 5)
-    assert (lie != outputs).any(axis=1).all() and dleq._verify(group, group.generator, public, inputs, lie, b"fixed", proof)
+    assert (lie != outputs).any(axis=1).all() and dleq._verify(
+        group, group.generator, public, inputs, lie, b"fixed", proof
+    )
     bound = dleq.prove(group, key, group.generator, public, inputs, lie, b"fixed")
-    assert not dleq.verify(group, group.generator, public, inputs, lie, b"fixed", bound)  # holds but for 2 / order
+    assert not dleq.verify(
+        group, group.generator, public, inputs, lie, b"fixed", bound
+    )  # holds but for 2 / order
 
 
 def test_cost() -> None:

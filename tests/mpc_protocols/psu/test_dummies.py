@@ -26,9 +26,20 @@ from mpc_protocols.psu.dummies import (
     view_events,
 )
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
-from mpc_protocols.psu.normalise import Identifiers
+from mpc_protocols.psu.identifiers.normalise import Identifiers
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.psu.owners import CONTEXT, EAST, NORTH, PATIENCE_S, SOUTH, Ledger, Refusing, ids, run, spec_of
+from tests.mpc_protocols.psu.owners import (
+    CONTEXT,
+    EAST,
+    NORTH,
+    PATIENCE_S,
+    SOUTH,
+    Ledger,
+    Refusing,
+    ids,
+    run,
+    spec_of,
+)
 
 SID = bytes(range(32))
 PRIVATE_SIZES = {"adjacency": "add-remove", "size_epsilon": Fraction(2), "size_delta": Fraction(1, 1000)}
@@ -39,14 +50,26 @@ def law(epsilon: float, c: int) -> list[float]:
     return [w / math.fsum(weights) for w in weights]
 
 
-@pytest.mark.parametrize(("epsilon", "delta", "fakes"), [
-    ("0.05", 9, 682), ("0.1", 9, 356), ("0.25", 9, 150), ("0.5", 9, 78), ("1", 9, 40), ("2", 9, 22), ("0.5", 12, 106)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "fakes"),
+    [
+        ("0.05", 9, 682),
+        ("0.1", 9, 356),
+        ("0.25", 9, 150),
+        ("0.5", 9, 78),
+        ("1", 9, 40),
+        ("2", 9, 22),
+        ("0.5", 12, 106),
+    ],
+)
 def test_pool_sizes(epsilon: str, delta: int, fakes: int) -> None:
     """The table of `psu.md` 3."""
     assert 2 * centre(Fraction(epsilon), Fraction(1, 10**delta)) == fakes
 
 
-@pytest.mark.parametrize(("epsilon", "c"), [("0.05", 300), ("0.5", 3), ("0.5", 40), ("1", 20), ("3", 1), ("1/3", 17)])
+@pytest.mark.parametrize(
+    ("epsilon", "c"), [("0.05", 300), ("0.5", 3), ("0.5", 40), ("1", 20), ("3", 1), ("1/3", 17)]
+)
 def test_delta_is_that_of_the_law(epsilon: str, c: int) -> None:
     """P[K = 0] by summation; and no smaller delta will do: the hockey-stick divergence of K and K + 1, both ways."""
     exact, e = float(delta_of(Fraction(epsilon), c)), float(Fraction(epsilon))
@@ -59,7 +82,11 @@ def test_delta_is_that_of_the_law(epsilon: str, c: int) -> None:
 
 
 def test_centre_is_the_least() -> None:
-    for epsilon, delta in ((Fraction(1, 3), Fraction(1, 9**6)), (Fraction(20), Fraction(1, 3)), (Fraction(1, 9), Fraction(1, 9))):
+    for epsilon, delta in (
+        (Fraction(1, 3), Fraction(1, 9**6)),
+        (Fraction(20), Fraction(1, 3)),
+        (Fraction(1, 9), Fraction(1, 9)),
+    ):
         c = centre(epsilon, delta)
         assert delta_of(epsilon, c) <= delta and (c == 1 or delta_of(epsilon, c - 1) > delta)
     with pytest.raises(StudyInvalid, match="raise it"):
@@ -121,6 +148,7 @@ def entry(entries: list[bytes], spec: AlignmentSpec, ledger: object) -> object:
     def body(wire: Wire) -> Alignment:
         identifiers = Identifiers(entries, np.arange(len(entries)), ("text",))
         return align(wire, identifiers, spec, CONTEXT, ledger)  # type: ignore[arg-type]
+
     return body
 
 
@@ -134,7 +162,9 @@ def test_alignments_with_private_sizes(method: str, pad_to: tuple[int, int] | No
     done = run(spec, entry(first, spec, ledgers[0]), entry(second, spec, ledgers[1]))  # type: ignore[arg-type]
     a, b = done.results
     row = dict(zip(first, a.rows.tolist(), strict=True))
-    assert [row.get(e) for e in second] == [r if e in row else None for e, r in zip(second, b.rows.tolist(), strict=True)]
+    assert [row.get(e) for e in second] == [
+        r if e in row else None for e, r in zip(second, b.rows.tolist(), strict=True)
+    ]
     assert a.n_rows == b.n_rows and (a.membership & b.membership).sum() == 12
     assert a.membership.sum() == 20 and b.membership.sum() == 22
     c = centre(spec.size_epsilon, spec.size_delta)
@@ -143,8 +173,12 @@ def test_alignments_with_private_sizes(method: str, pad_to: tuple[int, int] | No
         assert 12 <= seen <= 12 + 4 * c
     for result, ledger, other in ((a, ledgers[0], "south"), (b, ledgers[1], "north")):
         assert result.events == tuple(ledger.events)
-        assert all(e.detail["recipients"] == [other, "east"][:1 + (method == "helper")] for e in ledger.events)
-    assert [e.detail["of"] for e in ledgers[0].events] == (["intersection"] if pad_to else ["intersection", "list"])
+        assert all(
+            e.detail["recipients"] == [other, "east"][: 1 + (method == "helper")] for e in ledger.events
+        )
+    assert [e.detail["of"] for e in ledgers[0].events] == (
+        ["intersection"] if pad_to else ["intersection", "list"]
+    )
 
 
 def test_events() -> None:
@@ -159,7 +193,9 @@ def test_events() -> None:
 
 @pytest.mark.parametrize("method", ["florist", "dh2"])
 @pytest.mark.parametrize("pad_to", [None, (25, 30)], ids=["noisy", "padded"])
-def test_a_computing_party_that_hears_the_union_is_charged_for_it_alone(method: str, pad_to: tuple[int, int] | None) -> None:
+def test_a_computing_party_that_hears_the_union_is_charged_for_it_alone(
+    method: str, pad_to: tuple[int, int] | None
+) -> None:
     spec = spec_of(method, **PRIVATE_SIZES, pad_to=pad_to)
     context = Context(bytes(32), (NORTH, SOUTH), None, (NORTH, SOUTH, EAST))
     ledgers = [Ledger() for _ in range(3)]
@@ -172,12 +208,16 @@ def test_a_computing_party_that_hears_the_union_is_charged_for_it_alone(method: 
     owners = ["north", "south"]
     for me, ledger in enumerate(ledgers[:2]):
         known = {event.detail["of"]: event.detail["recipients"] for event in ledger.events}
-        assert known == {"intersection": [owners[1 - me], "east"]} | ({} if pad_to else {"list": [owners[1 - me]]})
+        assert known == {"intersection": [owners[1 - me], "east"]} | (
+            {} if pad_to else {"list": [owners[1 - me]]}
+        )
     assert not ledgers[2].events
-    seen, = view_events(spec, owners, "east")
+    (seen,) = view_events(spec, owners, "east")
     assert (seen.detail["of"], seen.rho, seen.beta) == ("union", 2, overlap_noise(spec).delta)
     assert len(view_events(spec, owners, "north")) == (1 if pad_to else 2)
-    assert len(view_events(spec_of("helper", **PRIVATE_SIZES), owners, "east")) == 3  # a helper gets both lists
+    assert (
+        len(view_events(spec_of("helper", **PRIVATE_SIZES), owners, "east")) == 3
+    )  # a helper gets both lists
 
 
 @pytest.mark.parametrize("padded", [True, False])
@@ -189,7 +229,9 @@ def test_the_union_with_its_noise_is_as_private_as_its_event_says(padded: bool) 
 
     def stick(noise: np.ndarray) -> float:
         there, moved = np.append(noise, 0.0), np.append(0.0, noise)
-        return max(float(np.maximum(0, a - math.exp(epsilon) * b).sum()) for a, b in ((there, moved), (moved, there)))
+        return max(
+            float(np.maximum(0, a - math.exp(epsilon) * b).sum()) for a, b in ((there, moved), (moved, there))
+        )
 
     delta = float(delta_of(Fraction(2), c))
     both = np.convolve(one, one)  # the law is symmetric: minus E is E - 2c
@@ -224,5 +266,7 @@ def test_the_other_must_keep_to_its_public_size() -> None:
 
     wrong = Same(**{name: getattr(other, name) for name in other.__dataclass_fields__})
     bodies = [entry(ids(range(20)), each, Ledger()) for each in (spec, wrong)]
-    with pytest.raises(ProtocolAborted, match=r"announced a list of \d+ entries where \d+ to \d+ are allowed"):
+    with pytest.raises(
+        ProtocolAborted, match=r"announced a list of \d+ entries where \d+ to \d+ are allowed"
+    ):
         run(spec, *bodies)  # type: ignore[arg-type]

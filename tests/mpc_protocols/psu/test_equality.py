@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import ProtocolAborted
-from mpc_protocols.psu.equality import equal
+from mpc_protocols.psu.dh2.equality import equal
 from mpc_protocols.psu.exchange import Exchange
-from mpc_protocols.psu.group import Group
-from mpc_protocols.psu.hashing import digest
+from mpc_protocols.psu.groups.group import Group
+from mpc_protocols.psu.groups.hashing import digest
+from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.psu.randomness import system
-from mpc_protocols.psu.ristretto import Ristretto255
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.owners import CONTEXT, run, small_residues, spec_of
 
@@ -38,26 +38,36 @@ def test_messages_are_fresh() -> None:
     assert len(set(payloads)) == len(payloads) == 8
 
 
-def waiting(side: int, guess: bytes, candidates: list[bytes], answered: dict[str, Any],
-            reflect: bool = False) -> Callable[[Wire], None]:
+def waiting(
+    side: int, guess: bytes, candidates: list[bytes], answered: dict[str, Any], reflect: bool = False
+) -> Callable[[Wire], None]:
     """A party that sends nothing before it has seen the other's message, and then tries all candidates for the other's value."""
+
     def body(wire: Wire) -> None:
         exchange, group = Exchange(wire, CONTEXT, SPEC), Ristretto255()
         domain = digest(b"psu equality", exchange.sid)
         secret = group.random_exponents(1)[0]
         theirs = exchange.receive(32)
-        blinded = bytes(theirs) if reflect else group.power(group.hash_many([guess], domain), secret).tobytes()
+        blinded = (
+            bytes(theirs) if reflect else group.power(group.hash_many([guess], domain), secret).tobytes()
+        )
         exchange.send(blinded)
         shown = bytes(exchange.receive(32))
         both = (blinded, bytes(theirs)) if side == 0 else (bytes(theirs), blinded)
         # all that can be made of what was sent and of the candidates' hashes with the exponents it knows
-        elements = np.concatenate([group.parse(theirs), group.parse(blinded), group.hash_many([*candidates, guess], domain)])
-        keys = [row.tobytes() for exponent in (1, secret, secret * secret % group.order, *group.inverses([secret]))
-                for row in group.power(elements, exponent)]
+        elements = np.concatenate(
+            [group.parse(theirs), group.parse(blinded), group.hash_many([*candidates, guess], domain)]
+        )
+        keys = [
+            row.tobytes()
+            for exponent in (1, secret, secret * secret % group.order, *group.inverses([secret]))
+            for row in group.power(elements, exponent)
+        ]
         hashes = [digest(b"psu equal", exchange.sid, bytes([1 - side]), *both, key) for key in keys]
         answered["recognised"] = shown in hashes
         key = keys[hashes.index(shown)] if shown in hashes else bytes(32)
         exchange.send(shown if reflect else digest(b"psu equal", exchange.sid, bytes([side]), *both, key))
+
     return body
 
 
@@ -81,5 +91,7 @@ def test_invalid_elements_are_refused(raw: bytes) -> None:
     def sends(wire: Wire) -> None:
         Exchange(wire, CONTEXT, SPEC).swap(raw)
 
-    with pytest.raises(ProtocolAborted, match="sent an element to compare by of which an element is the identity"):
+    with pytest.raises(
+        ProtocolAborted, match="sent an element to compare by of which an element is the identity"
+    ):
         run(SPEC, honest(b"a"), sends)

@@ -17,11 +17,22 @@ import pytest
 
 from mpc_protocols.errors import PeerLost, ProtocolAborted
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.psu import dh2, helper
+from mpc_protocols.psu import helper
+from mpc_protocols.psu.dh2 import owner as dh2
 from mpc_protocols.psu.functionality import AlignmentSpec
-from mpc_protocols.psu.ristretto import Ristretto255
+from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.psu.owners import CONTEXT, PATIENCE_S, TRAPS, falsified, ids, owner, run, small_residues, spec_of
+from tests.mpc_protocols.psu.owners import (
+    CONTEXT,
+    PATIENCE_S,
+    TRAPS,
+    falsified,
+    ids,
+    owner,
+    run,
+    small_residues,
+    spec_of,
+)
 
 X, Y = ids(range(8)), ids(range(4, 14))
 IDENTITY, NON_CANONICAL, NEGATIVE = bytes(32), b"\xff" * 32, b"\x01" + bytes(31)
@@ -29,17 +40,17 @@ IDENTITY, NON_CANONICAL, NEGATIVE = bytes(32), b"\xff" * 32, b"\x01" + bytes(31)
 
 def element(raw: bytes, at: int = 0) -> Callable[[bytes], bytes]:
     """Puts an element into a list."""
-    return lambda payload: payload[:32 * at] + raw + payload[32 * at + 32:]
+    return lambda payload: payload[: 32 * at] + raw + payload[32 * at + 32 :]
 
 
 def doubled(width: int = 32) -> Callable[[bytes], bytes]:
     """The second entry becomes the first."""
-    return lambda payload: payload[:width] * 2 + payload[2 * width:]
+    return lambda payload: payload[:width] * 2 + payload[2 * width :]
 
 
 def placed(raw: bytes, at: int) -> Callable[[bytes], bytes]:
     """Puts bytes into a message."""
-    return lambda payload: payload[:at] + raw + payload[at + len(raw):]
+    return lambda payload: payload[:at] + raw + payload[at + len(raw) :]
 
 
 def shorter(payload: bytes) -> bytes:
@@ -58,7 +69,13 @@ def size(count: int) -> Callable[[bytes], bytes]:
     return lambda payload: count.to_bytes(8, "big") + payload[8:]
 
 
-def fails(spec: AlignmentSpec, spoiler: int, words: str, group: Any = Ristretto255, **changes: Callable[[bytes], bytes]) -> None:
+def fails(
+    spec: AlignmentSpec,
+    spoiler: int,
+    words: str,
+    group: Any = Ristretto255,
+    **changes: Callable[[bytes], bytes],
+) -> None:
     """The owner who gets the spoilt message aborts with these words; it names the other, in one sentence."""
     said: list[str] = []
     bodies: list[Callable[[Wire], Any]] = []
@@ -67,31 +84,43 @@ def fails(spec: AlignmentSpec, spoiler: int, words: str, group: Any = Ristretto2
         if side == spoiler:
             bodies.append(falsified(body, 1 - side, **changes))
         else:
+
             def watched(wire: Wire, body: Callable[[Wire], Any] = body) -> None:
                 try:
                     body(wire)
                 except ProtocolAborted as error:
                     said.append(error.sentence)
                     raise
+
             bodies.append(watched)
     with pytest.raises((ProtocolAborted, PeerLost)):
         run(spec, bodies[0], bodies[1])
     assert len(said) == 1 and re.search(words, said[0]), said
-    assert re.search(rf"Party (north|south|{spoiler})\b", said[0]) and said[0].count(".") == 1 and said[0].endswith(".")
+    assert (
+        re.search(rf"Party (north|south|{spoiler})\b", said[0])
+        and said[0].count(".") == 1
+        and said[0].endswith(".")
+    )
 
 
 FLORIST, DH2, PROOFS, HELPER = (spec_of(m) for m in ("florist", "dh2", "dh2+proofs", "helper"))
 INVALID = "of which an element is the identity or not canonically encoded"
 
 
-@pytest.mark.parametrize("raw", [IDENTITY, NON_CANONICAL, NEGATIVE], ids=["identity", "non-canonical", "negative"])
+@pytest.mark.parametrize(
+    "raw", [IDENTITY, NON_CANONICAL, NEGATIVE], ids=["identity", "non-canonical", "negative"]
+)
 @pytest.mark.parametrize("at", [0, 7])
-@pytest.mark.parametrize(("spoiler", "message"), [(0, m) for m in (1, 2, 3, 4, 6)] + [(1, m) for m in (1, 2, 3, 4, 5)])
+@pytest.mark.parametrize(
+    ("spoiler", "message"), [(0, m) for m in (1, 2, 3, 4, 6)] + [(1, m) for m in (1, 2, 3, 4, 5)]
+)
 def test_florist_elements(spoiler: int, message: int, raw: bytes, at: int) -> None:
     fails(FLORIST, spoiler, INVALID, **{f"m{message}": element(raw, at)})
 
 
-@pytest.mark.parametrize(("spoiler", "message"), [(0, m) for m in (1, 2, 3, 4, 6)] + [(1, m) for m in (1, 2, 3, 4, 5)])
+@pytest.mark.parametrize(
+    ("spoiler", "message"), [(0, m) for m in (1, 2, 3, 4, 6)] + [(1, m) for m in (1, 2, 3, 4, 5)]
+)
 def test_florist_lists(spoiler: int, message: int) -> None:
     fails(FLORIST, spoiler, "with duplicates", **{f"m{message}": doubled()})
     fails(FLORIST, spoiler, "bytes where", **{f"m{message}": shorter})
@@ -110,11 +139,18 @@ def test_florist_union() -> None:
 def test_florist_in_the_papers_group() -> None:
     width = small_residues().element_bytes
     for raw in (bytes(width), (1).to_bytes(width, "big"), b"\xff" * width):
-        fails(FLORIST, 0, "of which an element is 0, 1, not below the prime", group=small_residues,
-              m1=lambda payload, raw=raw: raw + payload[width:])  # type: ignore[misc]
+        fails(
+            FLORIST,
+            0,
+            "of which an element is 0, 1, not below the prime",
+            group=small_residues,
+            m1=lambda payload, raw=raw: raw + payload[width:],
+        )  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("raw", [IDENTITY, NON_CANONICAL, NEGATIVE], ids=["identity", "non-canonical", "negative"])
+@pytest.mark.parametrize(
+    "raw", [IDENTITY, NON_CANONICAL, NEGATIVE], ids=["identity", "non-canonical", "negative"]
+)
 @pytest.mark.parametrize("spoiler", [0, 1])
 def test_dh2_elements(raw: bytes, spoiler: int) -> None:
     """Lists are committed to, so a spoilt one is told from its commitment first; answers for traps are proven. A spoilt query may
@@ -135,6 +171,7 @@ def test_dh2_elements(raw: bytes, spoiler: int) -> None:
 @pytest.mark.parametrize("spoiler", [0, 1])
 def test_dh2_committed_elements(raw: bytes, spoiler: int) -> None:
     """A party that commits to an invalid list, or to one with duplicates."""
+
     class Invalid(dh2.Owner):
         def __init__(self, *arguments: Any, **named: Any) -> None:
             super().__init__(*arguments, **named)
@@ -147,7 +184,9 @@ def test_dh2_committed_elements(raw: bytes, spoiler: int) -> None:
 
     for kind, words in ((Invalid, f"sent a list {INVALID}"), (Doubled, "sent a list with duplicates")):
         bodies: list[Any] = [X, Y]
-        bodies[spoiler] = lambda wire, kind=kind: kind(wire, (X, Y)[spoiler], DH2, CONTEXT, Ristretto255(), traps=TRAPS).run()
+        bodies[spoiler] = lambda wire, kind=kind: kind(
+            wire, (X, Y)[spoiler], DH2, CONTEXT, Ristretto255(), traps=TRAPS
+        ).run()
         with pytest.raises(ProtocolAborted, match=words):
             run(DH2, *bodies)
 
@@ -163,7 +202,12 @@ def test_dh2_messages(spoiler: int) -> None:
     fails(DH2, spoiler, "could not show the pool and the traps", m3=placed(bytes(32), 4 * TRAPS))
     fails(DH2, spoiler, "traps with a proof that does not hold", m4=element(others[:32], 1))
     places = 2 * 32 * TRAPS + (128 if spoiler == 0 else 64)
-    fails(DH2, spoiler, "places that repeat or lie outside", m4=lambda p: p[:places] + p[places:places + 4] * 2 + p[places + 8:])
+    fails(
+        DH2,
+        spoiler,
+        "places that repeat or lie outside",
+        m4=lambda p: p[:places] + p[places : places + 4] * 2 + p[places + 8 :],
+    )
     fails(DH2, spoiler, "places that repeat or lie outside", m4=placed(b"\xff" * 4, places))
     fails(DH2, spoiler, "sent names with duplicates", m6=doubled())
     fails(DH2, spoiler, "did not arrive at the same union", m6=element(others[:32]))
@@ -171,17 +215,19 @@ def test_dh2_messages(spoiler: int) -> None:
     fails(DH2, spoiler, "did not arrive at the same union", m8=flipped)
     if spoiler == 0:
         fails(DH2, 0, "sent tags with duplicates", m2=doubled(16))
-        fails(DH2, 0, "sent tags that leave out traps", m2=lambda p: others[:len(p)])
+        fails(DH2, 0, "sent tags that leave out traps", m2=lambda p: others[: len(p)])
         fails(DH2, 0, "traps with a proof that does not hold", m4=placed(others[:32], 32 * TRAPS + 64))
         fails(PROOFS, 0, "sent answers whose proof does not hold", m5=flipped)
         fails(PROOFS, 0, "sent answers whose proof does not hold", m5=element(others[:32]))
     else:
         fails(DH2, 1, "sent queries with duplicates", m2=doubled())
-        fails(DH2, 1, "sent queries that leave out traps", m2=lambda p: others[:len(p)])
+        fails(DH2, 1, "sent queries that leave out traps", m2=lambda p: others[: len(p)])
         for blind in (bytes(32), b"\xff" * 32, b"\1" + bytes(31)):
             fails(DH2, 1, "sent queries that leave out traps", m4=placed(blind, 32 * TRAPS + 64))
         fails(DH2, 1, "claimed more common records than there can be", m5=lambda p: b"\xff" * len(p))
-        fails(DH2, 1, "claimed more common records than there can be", m5=lambda p: p[:-1] + bytes([p[-1] | 1]))
+        fails(
+            DH2, 1, "claimed more common records than there can be", m5=lambda p: p[:-1] + bytes([p[-1] | 1])
+        )
     for message in range(9):
         fails(DH2, spoiler, "bytes where", **{f"m{message}": shorter})
         fails(DH2, spoiler, "bytes where", **{f"m{message}": longer})
@@ -196,11 +242,16 @@ def test_announced_sizes(spec: AlignmentSpec) -> None:
     fails(least, 0, "announced a list of 7 entries where 8 to", m0=size(7))
 
 
-def through_helper(words: str, *, of_owner: dict[str, Any] | None = None, of_helper: dict[str, Any] | None = None) -> None:
+def through_helper(
+    words: str, *, of_owner: dict[str, Any] | None = None, of_helper: dict[str, Any] | None = None
+) -> None:
     first = owner(HELPER, X)
     serve: Callable[[Wire], Any] = lambda wire: helper.serve(wire, HELPER, CONTEXT)  # noqa: E731
-    bodies = [falsified(first, 2, **of_owner) if of_owner else first, owner(HELPER, Y),
-              falsified(serve, 0, **of_helper) if of_helper else serve]
+    bodies = [
+        falsified(first, 2, **of_owner) if of_owner else first,
+        owner(HELPER, Y),
+        falsified(serve, 0, **of_helper) if of_helper else serve,
+    ]
     with pytest.raises(ProtocolAborted, match=words) as said:
         MemoryNetwork(3, patience_s=PATIENCE_S).run(bodies)
     assert said.value.sentence.count(".") == 1
@@ -214,7 +265,9 @@ def test_helper() -> None:
     through_helper("east announced a union that does not fit", of_helper={"m0": size(9)})
     through_helper("east announced a union that does not fit", of_helper={"m0": size(19)})
     through_helper("east sent rows that repeat", of_helper={"m1": doubled(4)})
-    through_helper("east sent rows that repeat or lie outside", of_helper={"m1": lambda p: b"\xff" * 4 + p[4:]})
+    through_helper(
+        "east sent rows that repeat or lie outside", of_helper={"m1": lambda p: b"\xff" * 4 + p[4:]}
+    )
     through_helper("did not arrive at the same size of the union|sent rows that", of_helper={"m0": size(13)})
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.psu.exchange import COUNT_BYTES, Exchange
-from mpc_protocols.psu.group import Elements
+from mpc_protocols.psu.groups.group import Elements
+from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.psu.randomness import permutation
-from mpc_protocols.psu.ristretto import Ristretto255
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.owners import CONTEXT, ids, run, spec_of
 
@@ -43,9 +43,13 @@ def union_of(group: Ristretto255, sid: bytes, own_both: Elements, both: Elements
     return np.unique(np.concatenate([own_both, both]), axis=0)
 
 
-def active(listed: list[bytes], asked: list[bytes], loot: list[Loot],
-           extra: Callable[[Ristretto255, bytes], Elements] | None = None,
-           merge: Callable[[Ristretto255, bytes, Elements, Elements], Elements] = union_of) -> Callable[[Wire], None]:
+def active(
+    listed: list[bytes],
+    asked: list[bytes],
+    loot: list[Loot],
+    extra: Callable[[Ristretto255, bytes], Elements] | None = None,
+    merge: Callable[[Ristretto255, bytes, Elements, Elements], Elements] = union_of,
+) -> Callable[[Wire], None]:
     """FLORIST's active party with its inputs to step 3 and step 11 taken apart, and a merger of its own."""
 
     def body(wire: Wire) -> None:
@@ -67,8 +71,16 @@ def active(listed: list[bytes], asked: list[bytes], loot: list[Loot],
         exchange.send(len(merged).to_bytes(COUNT_BYTES, "big"))
         exchange.lists(group.power(merged[permutation(len(merged))], s2 * s3 % q), 0, width)
         union = exchange.lists(merged[:0], len(merged), width)
-        loot.append(Loot(exchange.sid, group, own_both, both, {e: r.tobytes() for e, r in zip(asked, records, strict=False)},
-                         {row.tobytes() for row in union}))
+        loot.append(
+            Loot(
+                exchange.sid,
+                group,
+                own_both,
+                both,
+                {e: r.tobytes() for e, r in zip(asked, records, strict=False)},
+                {row.tobytes() for row in union},
+            )
+        )
 
     return body
 
@@ -87,7 +99,7 @@ def test_the_merger_drops_its_own_elements() -> None:
 
     def theirs_only(group: Ristretto255, sid: bytes, own_both: Elements, both: Elements) -> Elements:
         size = len(np.unique(np.concatenate([own_both, both]), axis=0))
-        return np.concatenate([both, group.hash_many(JUNK, sid)[:size - len(both)]])
+        return np.concatenate([both, group.hash_many(JUNK, sid)[: size - len(both)]])
 
     done = run(SPEC, active(MINE, MINE, loot, merge=theirs_only), THEIRS)
     assert {e: r in loot[0].union for e, r in loot[0].records.items()} == TRUE
@@ -97,15 +109,22 @@ def test_the_merger_drops_its_own_elements() -> None:
 def test_related_elements_survive_the_shuffle() -> None:
     """h and h^c side by side in the own set: their pair is recognised after the shuffle and looked up in the other list."""
     loot: list[Loot] = []
-    targets = MINE[N // 2 - 10:N // 2 + 10]
+    targets = MINE[N // 2 - 10 : N // 2 + 10]
     powers = [3 + 2 * i for i in range(len(targets))]
-    done = run(SPEC, active(MINE, MINE, loot, lambda group, sid: group.power_each(group.hash_many(targets, sid), powers)), THEIRS)
+    done = run(
+        SPEC,
+        active(MINE, MINE, loot, lambda group, sid: group.power_each(group.hash_many(targets, sid), powers)),
+        THEIRS,
+    )
     group, shuffled = loot[0].group, {row.tobytes() for row in loot[0].own_both}
     theirs = {row.tobytes() for row in loot[0].both}
     learnt = {}
     for target, power in zip(targets, powers, strict=True):
-        (found,) = [base.tobytes() for base, raised in zip(loot[0].own_both, group.power(loot[0].own_both, power), strict=True)
-                    if raised.tobytes() in shuffled]
+        (found,) = [
+            base.tobytes()
+            for base, raised in zip(loot[0].own_both, group.power(loot[0].own_both, power), strict=True)
+            if raised.tobytes() in shuffled
+        ]
         learnt[target] = found in theirs
     assert learnt == {t: TRUE[t] for t in targets}
     assert done.results[1].n_rows == N + N // 2 + len(targets)

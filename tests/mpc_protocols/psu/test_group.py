@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mpc_protocols.psu import ristretto
-from mpc_protocols.psu.group import Group, InvalidElement, has_duplicates
-from mpc_protocols.psu.hashing import digest, expander, names, row_names
+from mpc_protocols.psu.groups import ristretto
+from mpc_protocols.psu.groups.group import Group, InvalidElement, has_duplicates
+from mpc_protocols.psu.groups.hashing import digest, expander, names, row_names
+from mpc_protocols.psu.groups.residues import RFC3526_2048, Residues, jacobi
+from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.psu.randomness import below, permutation
-from mpc_protocols.psu.residues import RFC3526_2048, Residues, jacobi
-from mpc_protocols.psu.ristretto import Ristretto255
 from tests.mpc_protocols.psu.owners import SAFE_PRIME, small_residues
 
 MULTIPLES = [
@@ -74,20 +74,13 @@ BAD_ENCODINGS = [
 """RFC 9496 A.2: not canonical, negative, not on the curve."""
 
 MAPPED = {
-    "Ristretto is traditionally a short shot of espresso coffee":
-        "3066f82a1a747d45120d1740f14358531a8f04bbffe6a819f86dfe50f44a0a46",
-    "made with the normal amount of ground coffee but extracted with":
-        "f26e5b6f7d362d2d2a94c5d0e7602cb4773c95a2e5c31a64f133189fa76ed61b",
-    "about half the amount of water in the same amount of time":
-        "006ccd2a9e6867e6a2c5cea83d3302cc9de128dd2a9a57dd8ee7b9d7ffe02826",
-    "by using a finer grind.":
-        "f8f0c87cf237953c5890aec3998169005dae3eca1fbb04548c635953c817f92a",
-    "This produces a concentrated shot of coffee per volume.":
-        "ae81e7dedf20a497e10c304a765c1767a42d6e06029758d2d7e8ef7cc4c41179",
-    "Just pulling a normal shot short will produce a weaker shot":
-        "e2705652ff9f5e44d3e841bf1c251cf7dddb77d140870d1ab2ed64f1a9ce8628",
-    "and is not a Ristretto as some believe.":
-        "80bd07262511cdde4863f8a7434cef696750681cb9510eea557088f76d9e5065",
+    "Ristretto is traditionally a short shot of espresso coffee": "3066f82a1a747d45120d1740f14358531a8f04bbffe6a819f86dfe50f44a0a46",
+    "made with the normal amount of ground coffee but extracted with": "f26e5b6f7d362d2d2a94c5d0e7602cb4773c95a2e5c31a64f133189fa76ed61b",
+    "about half the amount of water in the same amount of time": "006ccd2a9e6867e6a2c5cea83d3302cc9de128dd2a9a57dd8ee7b9d7ffe02826",
+    "by using a finer grind.": "f8f0c87cf237953c5890aec3998169005dae3eca1fbb04548c635953c817f92a",
+    "This produces a concentrated shot of coffee per volume.": "ae81e7dedf20a497e10c304a765c1767a42d6e06029758d2d7e8ef7cc4c41179",
+    "Just pulling a normal shot short will produce a weaker shot": "e2705652ff9f5e44d3e841bf1c251cf7dddb77d140870d1ab2ed64f1a9ce8628",
+    "and is not a Ristretto as some believe.": "80bd07262511cdde4863f8a7434cef696750681cb9510eea557088f76d9e5065",
 }
 """RFC 9496 A.3: the map of SHA-512 of a text."""
 
@@ -118,7 +111,9 @@ def test_bad_encodings_and_the_identity_are_refused(bad: str) -> None:
 
 def test_the_map_to_the_group() -> None:
     group = Ristretto255()
-    uniform = np.frombuffer(b"".join(hashlib.sha512(text.encode()).digest() for text in MAPPED), np.uint8).reshape(-1, 64)
+    uniform = np.frombuffer(
+        b"".join(hashlib.sha512(text.encode()).digest() for text in MAPPED), np.uint8
+    ).reshape(-1, 64)
     out = group.rows(len(MAPPED))
     group._map(uniform, out)
     assert [r.tobytes().hex() for r in out] == list(MAPPED.values())
@@ -127,13 +122,18 @@ def test_the_map_to_the_group() -> None:
 def test_expand_message() -> None:
     """RFC 9380 K.3, and several blocks against a direct transcription of 5.3.1."""
     assert expander(b"QUUX-V01-CS02-with-expander-SHA512-256", 32)(b"").hex() == (
-        "6b9a7312411d92f921c6f68ca0b6380730a1a4d982c507211a90964c394179ba")
+        "6b9a7312411d92f921c6f68ca0b6380730a1a4d982c507211a90964c394179ba"
+    )
     dst, message, size = b"tag", b"message", 150
     prime = dst + bytes([len(dst)])
     first = hashlib.sha512(bytes(128) + message + size.to_bytes(2, "big") + b"\0" + prime).digest()
     blocks = [hashlib.sha512(first + b"\1" + prime).digest()]
     for i in (2, 3):
-        blocks.append(hashlib.sha512(bytes(a ^ b for a, b in zip(first, blocks[-1], strict=True)) + bytes([i]) + prime).digest())
+        blocks.append(
+            hashlib.sha512(
+                bytes(a ^ b for a, b in zip(first, blocks[-1], strict=True)) + bytes([i]) + prime
+            ).digest()
+        )
     assert expander(dst, size)(message) == b"".join(blocks)[:size]
     for bad in ((b"", 32), (bytes(256), 32), (b"x", 0), (b"x", 16321)):
         with pytest.raises(ValueError, match="expand_message_xmd takes"):
@@ -146,11 +146,18 @@ def test_oprf_vector() -> None:
     expand = expander(b"HashToGroup-OPRFV1-\x00-ristretto255-SHA512", 64)
     out = group.rows(1)
     group._map(np.frombuffer(expand(b"\x00"), np.uint8).reshape(1, 64), out)
-    blind = int.from_bytes(bytes.fromhex("64d37aed22a27f5191de1c1d69fadb899d8862b58eb4220029e036ec4c1f6706"), "little")
-    key = int.from_bytes(bytes.fromhex("5ebcea5ee37023ccb9fc2d2019f9d7737be85591ae8652ffa9ef0f4d37063b0e"), "little")
+    blind = int.from_bytes(
+        bytes.fromhex("64d37aed22a27f5191de1c1d69fadb899d8862b58eb4220029e036ec4c1f6706"), "little"
+    )
+    key = int.from_bytes(
+        bytes.fromhex("5ebcea5ee37023ccb9fc2d2019f9d7737be85591ae8652ffa9ef0f4d37063b0e"), "little"
+    )
     blinded = group.power(out, blind)
     assert blinded.tobytes().hex() == "609a0ae68c15a3cf6903766461307e5c8bb2f95e7e6550e1ffa2dc99e412803c"
-    assert group.power(blinded, key).tobytes().hex() == "7ec6578ae5120958eb2db1745758ff379e77cb64fe77b0b2d8cc917ea0869c7e"
+    assert (
+        group.power(blinded, key).tobytes().hex()
+        == "7ec6578ae5120958eb2db1745758ff379e77cb64fe77b0b2d8cc917ea0869c7e"
+    )
 
 
 @pytest.mark.parametrize("make", [Ristretto255, small_residues], ids=["ristretto255", "residues"])
@@ -163,7 +170,9 @@ def test_group_laws(make: type[Group]) -> None:
     each = group.random_exponents(3)
     assert (group.power_each(group.power_each(elements, each), group.inverses(each)) == elements).all()
     total = group.product(group.power_each(elements[[0, 0]], [a, group.order - a]))
-    assert (group.product(np.concatenate([total, elements[:1]])) == elements[:1]).all()  # the identity as a factor
+    assert (
+        group.product(np.concatenate([total, elements[:1]])) == elements[:1]
+    ).all()  # the identity as a factor
     assert (group.product(elements) == group.product(elements[[2, 0, 1]])).all()
     assert len(group.hash_many([], bytes(32))) == 0 and group.inverses([]) == []
     other = group.hash_many([b"a"], bytes(31) + b"\1")
@@ -211,7 +220,11 @@ def test_residues_refuse_what_is_no_residue() -> None:
     for bad in (0, 1, p - 1, p, p + 4, group.order * 0 + next(a for a in range(2, 50) if jacobi(a, p) == -1)):
         with pytest.raises(InvalidElement):
             group.check(group.parse(bad.to_bytes(size, "big")))
-    assert Residues().element_bytes == 256 and Residues().prime == RFC3526_2048 and RFC3526_2048.bit_length() == 2048
+    assert (
+        Residues().element_bytes == 256
+        and Residues().prime == RFC3526_2048
+        and RFC3526_2048.bit_length() == 2048
+    )
     assert pow(4, RFC3526_2048 >> 1, RFC3526_2048) == 1  # the generator's order divides q, a prime
     with pytest.raises(ValueError, match="safe prime"):
         Residues(29)
@@ -228,10 +241,19 @@ def test_duplicates() -> None:
 
 
 def test_hashes_are_separated() -> None:
-    assert len({digest(b"a", b"xy"), digest(b"b", b"xy"), digest(b"a", b"x", b"y"), digest(b"a", b"", b"xy")}) == 4
-    assert len({names(sid, domain, [b"v"])[0] for sid in (bytes(32), b"\1" * 32) for domain in (b"d", b"e")}) == 4
+    assert (
+        len({digest(b"a", b"xy"), digest(b"b", b"xy"), digest(b"a", b"x", b"y"), digest(b"a", b"", b"xy")})
+        == 4
+    )
+    assert (
+        len({names(sid, domain, [b"v"])[0] for sid in (bytes(32), b"\1" * 32) for domain in (b"d", b"e")})
+        == 4
+    )
     values = np.arange(64, dtype=np.uint8).reshape(2, 32)
-    assert (row_names(bytes(32), b"d", values) == names(bytes(32), b"d", [values[0].tobytes(), values[1].tobytes()])).all()
+    assert (
+        row_names(bytes(32), b"d", values)
+        == names(bytes(32), b"d", [values[0].tobytes(), values[1].tobytes()])
+    ).all()
 
 
 def test_permutations_are_uniform() -> None:
@@ -247,7 +269,11 @@ def test_below() -> None:
     """Rejection: 6 and 7 of three bits are drawn again."""
     draws = iter([b"\x06", b"\xff", b"\x05"])
     assert below(6, lambda n: next(draws)) == 5
-    assert {below(3) for _ in range(200)} == {0, 1, 2}  # misses a value with probability below 3 (2/3)^200 < 10^-34
+    assert {below(3) for _ in range(200)} == {
+        0,
+        1,
+        2,
+    }  # misses a value with probability below 3 (2/3)^200 < 10^-34
     assert math.isclose(below(1), 0)
     with pytest.raises(ValueError, match="no integer below 0"):
         below(0)
@@ -261,9 +287,17 @@ def test_the_tests_own_prime() -> None:
 
 def test_the_library_leaves_no_file(tmp_path: Path) -> None:
     """Of a process that computes in ristretto255; one that aligns without the group does not even load it."""
-    program = ("import os, sys; import mpc_protocols.psu.align; assert 'rbcl' not in sys.modules; "
-               "from mpc_protocols.psu.ristretto import Ristretto255; hashed = Ristretto255(1).hash_many([b'x'], bytes(32)); "
-               "print(len(hashed), flush=True); os._exit(0)")
-    done = subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parents[3], capture_output=True, text=True,
-                          timeout=60, env=os.environ | {"TMPDIR": str(tmp_path)})
+    program = (
+        "import os, sys; import mpc_protocols.psu.align; assert 'rbcl' not in sys.modules; "
+        "from mpc_protocols.psu.groups.ristretto import Ristretto255; hashed = Ristretto255(1).hash_many([b'x'], bytes(32)); "
+        "print(len(hashed), flush=True); os._exit(0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "") and not list(tmp_path.iterdir())

@@ -7,14 +7,28 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mpc_protocols.psu import lists, merge3, merge3_cost
 from mpc_protocols.psu.functionality import ideal_align
+from mpc_protocols.psu.merge3 import cost as merge3_cost
+from mpc_protocols.psu.merge3 import lists
+from mpc_protocols.psu.merge3 import protocol as merge3
 from tests.mpc_protocols.psu.merged import context_of, merge_lists
 from tests.mpc_protocols.psu.owners import assert_ideal, ids, spec_of
 from tests.mpc_protocols.psu.test_protocols import OVERLAPS, sets
 
-ROLES = [(0, 1), (2, 0), (1, 3), (3, 4), (0, 1, 2), (2, 3, 0), (4, 3, 5), (0, 1, 2, 3), (1, 4, 3, 0, 2), (0, 3, 4, 5, 6, 7),
-         (3, 4, 5, 6, 7, 8, 9), (0, 1, 2, 3, 4, 5, 6, 7)]
+ROLES = [
+    (0, 1),
+    (2, 0),
+    (1, 3),
+    (3, 4),
+    (0, 1, 2),
+    (2, 3, 0),
+    (4, 3, 5),
+    (0, 1, 2, 3),
+    (1, 4, 3, 0, 2),
+    (0, 3, 4, 5, 6, 7),
+    (3, 4, 5, 6, 7, 8, 9),
+    (0, 1, 2, 3, 4, 5, 6, 7),
+]
 """Wire numbers of the owners: from 3 on they contribute."""
 
 
@@ -32,8 +46,10 @@ def test_any_owners(owners: tuple[int, ...]) -> None:
     """Unequal sizes, some common to all, some to a few, an empty list; parties without data hold the same table."""
     rng = np.random.default_rng(owners)
     for most in (0, 1, 4, 120):
-        lists = [ids(rng.permutation(most + most // 2)[:size].tolist())
-                 for size in rng.integers(0, most, len(owners), endpoint=True).tolist()]
+        lists = [
+            ids(rng.permutation(most + most // 2)[:size].tolist())
+            for size in rng.integers(0, most, len(owners), endpoint=True).tolist()
+        ]
         done = merge_lists(lists, owners)
         assert len({(r.n_rows, r.digest) for r in done.results}) == 1
         assert_ideal(lists, [done.results[i] for i in owners], ideal_align(lists, spec_of("merge3")))
@@ -48,7 +64,7 @@ def test_random_sets(chosen: list[set[int]], shuffle: object) -> None:
         shuffle.shuffle(numbers)  # type: ignore[attr-defined]
         lists.append(ids(numbers))
     done = merge_lists(lists, range(len(lists)))
-    assert_ideal(lists, done.results[:len(lists)], ideal_align(lists, spec_of("merge3")))
+    assert_ideal(lists, done.results[: len(lists)], ideal_align(lists, spec_of("merge3")))
 
 
 @pytest.mark.parametrize("owners", ROLES, ids=str)
@@ -58,7 +74,9 @@ def test_cost_is_exact(owners: tuple[int, ...], block: int, monkeypatch: pytest.
     for module in (lists, merge3, merge3_cost):
         monkeypatch.setattr(module, "BLOCK", block)
     rng = np.random.default_rng(owners)
-    entries = [ids(rng.permutation(200)[:size].tolist()) for size in rng.integers(0, 100, len(owners)).tolist()]
+    entries = [
+        ids(rng.permutation(200)[:size].tolist()) for size in rng.integers(0, 100, len(owners)).tolist()
+    ]
     done = merge_lists(entries, owners)
     cost = merge3_cost.merge3(context_of(owners), [len(e) for e in entries], done.results[0].n_rows)
     assert [t.bytes_sent for t in done.traffic] == cost.sent

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import BudgetRefused, DataRefused
-from mpc_protocols.psu import dh2_cost
 from mpc_protocols.psu.align import align
+from mpc_protocols.psu.dh2 import cost as dh2_cost
 from mpc_protocols.psu.dummies import (
     PRIVATE,
     assemble,
@@ -33,10 +33,16 @@ from tests.mpc_protocols.psu.merged import MEMBERS, context_of, identifiers, mer
 from tests.mpc_protocols.psu.owners import Refusing, ids, spec_of
 from tests.mpc_protocols.psu.test_dummies import SID, law
 
-NOISY: dict[str, Any] = {"adjacency": "add-remove", "size_epsilon": Fraction(2), "size_delta": Fraction(1, 1000)}
+NOISY: dict[str, Any] = {
+    "adjacency": "add-remove",
+    "size_epsilon": Fraction(2),
+    "size_delta": Fraction(1, 1000),
+}
 
 
-@pytest.mark.parametrize(("epsilon", "shift", "c"), [("0.5", 1, 40), ("1", 2, 30), ("0.5", 7, 200), ("3", 3, 3), ("2", 4, 9)])
+@pytest.mark.parametrize(
+    ("epsilon", "shift", "c"), [("0.5", 1, 40), ("1", 2, 30), ("0.5", 7, 200), ("3", 3, 3), ("2", 4, 9)]
+)
 def test_delta_of_a_shift(epsilon: str, shift: int, c: int) -> None:
     """P[E < s] by summation. At epsilon' s the hockey-stick divergence of E and E + s is exactly that, both ways; of smaller
     shifts no more: so an identifier of up to s + 1 owners is covered."""
@@ -46,7 +52,9 @@ def test_delta_of_a_shift(epsilon: str, shift: int, c: int) -> None:
     for moved in range(1, shift + 1):
         a, b = [*p, *[0.0] * moved], [*[0.0] * moved, *p]
         for one, other in ((a, b), (b, a)):
-            stick = math.fsum(max(0.0, x - math.exp(float(step) * shift) * y) for x, y in zip(one, other, strict=True))
+            stick = math.fsum(
+                max(0.0, x - math.exp(float(step) * shift) * y) for x, y in zip(one, other, strict=True)
+            )
             assert stick == pytest.approx(exact, rel=1e-9) if moved == shift else stick <= exact
     assert delta_of(step, shift - 1 if shift > 1 else 0, shift) == 1
 
@@ -56,7 +64,11 @@ def test_noise_for_more_owners(owners: int) -> None:
     """The least c for the study's delta at epsilon over the owners - 1 repetitions that an identifier can make."""
     spec = spec_of("merge3", **NOISY)
     noise = overlap_noise(spec, owners)
-    assert noise.epsilon == Fraction(2, owners - 1) and noise.shift == owners - 1 and noise.delta <= spec.size_delta
+    assert (
+        noise.epsilon == Fraction(2, owners - 1)
+        and noise.shift == owners - 1
+        and noise.delta <= spec.size_delta
+    )
     assert delta_of(noise.epsilon, noise.c - 1, noise.shift) > spec.size_delta
     assert noise.c == centre(noise.epsilon, spec.size_delta, noise.shift)
 
@@ -71,13 +83,18 @@ def test_lists_with_pairs() -> None:
         made = assemble(ids(range(20)), spec, SID, 1, "south", owners=3)
         counts = Counter(made.entries)
         fakes = {e: k for e, k in counts.items() if e.startswith(PRIVATE)}
-        assert len(made.entries) == 40 + 4 * noise.c == list_size(spec, 1, 3) and made.entries[:20] == ids(range(20))
+        assert len(made.entries) == 40 + 4 * noise.c == list_size(spec, 1, 3) and made.entries[:20] == ids(
+            range(20)
+        )
         assert len(fakes) + 20 == len(counts) and set(fakes.values()) <= {1, 2}
         drawn[sum(k == 2 for k in fakes.values())] += 1
     expected = 3000 * np.array(law(float(noise.epsilon), noise.c))
     near = expected >= 5
     observed = np.array([drawn[t] for t in range(len(expected))])
-    cells = [*zip(observed[near], expected[near], strict=True), (observed[~near].sum(), expected[~near].sum())]
+    cells = [
+        *zip(observed[near], expected[near], strict=True),
+        (observed[~near].sum(), expected[~near].sum()),
+    ]
     degrees = len(cells) - 1
     bound = degrees * (1 - 2 / (9 * degrees) + 4.753 * math.sqrt(2 / (9 * degrees))) ** 3
     assert sum((o - e) ** 2 / e for o, e in cells) < bound
@@ -110,7 +127,8 @@ def test_alignments_with_private_sizes(owners: tuple[int, ...], padded: bool) ->
     for number, (result, ledger) in enumerate(zip(done.results, done.ledgers, strict=True)):
         assert result.events == tuple(ledger.events)
         assert [e.detail["of"] for e in ledger.events] == (
-            [] if number not in owners else ["intersection"] if padded else ["intersection", "list"])
+            [] if number not in owners else ["intersection"] if padded else ["intersection", "list"]
+        )
         for event in ledger.events:
             recipients = event.detail["recipients"]
             assert isinstance(recipients, list)
@@ -121,9 +139,17 @@ def test_alignments_with_private_sizes(owners: tuple[int, ...], padded: bool) ->
 def test_views() -> None:
     """The report's account of one party: the repetitions once, and every noisy list but its own."""
     spec = spec_of("merge3", **NOISY)
-    assert [e.detail["of"] for e in view_events(spec, ["a", "b", "c"], "b")] == ["intersection", "list of a", "list of c"]
+    assert [e.detail["of"] for e in view_events(spec, ["a", "b", "c"], "b")] == [
+        "intersection",
+        "list of a",
+        "list of c",
+    ]
     assert [e.detail["of"] for e in view_events(spec, ["a", "b", "c"], "helper")] == [
-        "intersection", "list of a", "list of b", "list of c"]
+        "intersection",
+        "list of a",
+        "list of b",
+        "list of c",
+    ]
     padded = spec_of("merge3", **NOISY, pad_to=(5, 5, 5))
     assert [e.detail["of"] for e in view_events(padded, ["a", "b", "c"], "b")] == ["intersection"]
     assert view_events(spec_of("merge3"), ["a", "b"], "a") == size_events(spec_of("merge3"), ["a"], 2) == ()
@@ -132,9 +158,12 @@ def test_views() -> None:
 
 def test_on_record_before_the_first_message() -> None:
     """A guard that refuses stops its party before it has sent anything."""
+
     def refused(wire: Wire) -> Any:
         try:
-            return align(wire, identifiers(ids(range(5))), spec_of("merge3", **NOISY), context_of((0, 1)), Refusing())
+            return align(
+                wire, identifiers(ids(range(5))), spec_of("merge3", **NOISY), context_of((0, 1)), Refusing()
+            )
         finally:
             assert wire.traffic().messages_sent == 0
 
@@ -153,14 +182,21 @@ def test_forecast_is_what_happens() -> None:
     assert [t.bytes_sent for t in done.traffic] == [told.sent[i] for i in range(5)]
     assert max(t.rounds for t in done.traffic) == told.rounds and 0 < told.false_merges < 1e-12
     noisy = spec_of("merge3", **NOISY)
-    assert list_lengths(noisy, [10, 20]) == [n + list_noise(noisy).c + 4 * overlap_noise(noisy).c for n in (10, 20)]
+    assert list_lengths(noisy, [10, 20]) == [
+        n + list_noise(noisy).c + 4 * overlap_noise(noisy).c for n in (10, 20)
+    ]
     two = Context(bytes(32), MEMBERS[:2], MEMBERS[2], MEMBERS[:3])
     for method in ("dh2", "florist", "helper", "row-order"):
         found = forecast(spec_of(method), two, [100, 100], 150)
         assert found.rounds > 0 and all(found.sent[i] > 0 for i in (0, 1))
     n, pool = list_lengths(noisy, [100, 100])[0], 2 * overlap_noise(noisy).c
-    for spec, due in ((spec_of("dh2"), dh2_cost.cost(100, 100, 150)),
-                      (spec_of("dh2+proofs"), dh2_cost.cost(100, 100, 150, proofs=True)),
-                      (spec_of("dh2", **NOISY), dh2_cost.cost(n, n, 150, pool=pool))):
+    for spec, due in (
+        (spec_of("dh2"), dh2_cost.cost(100, 100, 150)),
+        (spec_of("dh2+proofs"), dh2_cost.cost(100, 100, 150, proofs=True)),
+        (spec_of("dh2", **NOISY), dh2_cost.cost(n, n, 150, pool=pool)),
+    ):
         told = forecast(spec, two, [100, 100], 150)
-        assert told.exponentiations == dict(enumerate(due.powers[:2])) and [told.sent[i] for i in (0, 1)] == due.sent[:2]
+        assert (
+            told.exponentiations == dict(enumerate(due.powers[:2]))
+            and [told.sent[i] for i in (0, 1)] == due.sent[:2]
+        )

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from mpc_protocols.errors import CosynthError, PeerLost, ProtocolAborted
 from mpc_protocols.memory_wire import Frame, MemoryNetwork, MemoryWire
-from mpc_protocols.psu import merge3
 from mpc_protocols.psu.dummies import longest_list
-from mpc_protocols.replicated.boolean import BitShare, open_bits
-from mpc_protocols.replicated.trio import Trio
+from mpc_protocols.psu.merge3 import protocol as merge3
+from mpc_protocols.replicated.sharing.boolean import BitShare, open_bits
+from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.merged import body_of, context_of, identifiers, merge_lists
 from tests.mpc_protocols.psu.owners import PATIENCE_S, Falsifying, Ledger, ids, spec_of
@@ -77,7 +77,9 @@ def test_openings_are_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     assert first.sum() == done.results[0].n_rows == 500 and len(np.unique(names)) == len(names) == 900
     assert_no_order(names.astype(np.float64))
     assert_no_order((names[first]).astype(np.float64))
-    middle = np.bincount(names.view(np.uint8).reshape(-1, 8)[:, 1:].reshape(-1), minlength=256)  # all but the mark's byte
+    middle = np.bincount(
+        names.view(np.uint8).reshape(-1, 8)[:, 1:].reshape(-1), minlength=256
+    )  # all but the mark's byte
     assert ((middle - 900 * 7 / 256) ** 2 / (900 * 7 / 256)).sum() < CHI_255
     for marks in (first, labels == 0, labels == 1, labels == 2):
         assert abs(rank_sum(marks)) < SIGMAS
@@ -91,7 +93,9 @@ def test_messages_are_uniform(owners: tuple[int, int]) -> None:
     """All bytes that a party gets but the openings of labels, whose bytes hold a bit: chi-square, per receiver."""
     done = merge_lists([ids(range(700)), ids(range(350, 1050))], owners, tapped=True)
     for receiver in range(3):
-        payload = b"".join(f.payload for f in done.frames if f.receiver == receiver and 32 <= len(f.payload) != 1400)
+        payload = b"".join(
+            f.payload for f in done.frames if f.receiver == receiver and 32 <= len(f.payload) != 1400
+        )
         counts = np.bincount(np.frombuffer(payload, np.uint8), minlength=256)
         assert len(payload) > 100_000
         assert ((counts - len(payload) / 256) ** 2 / (len(payload) / 256)).sum() < CHI_255
@@ -111,16 +115,26 @@ def test_rows_are_uniform() -> None:
 X, Y = ids(range(8)), ids(range(4, 14))
 
 
-def spoilt(owners: tuple[int, ...], spoiler: int, receiver: int, changes: dict[int, Callable[[bytes], bytes]],
-           lists: list[Any] | None = None, **spec: Any) -> list[str]:
+def spoilt(
+    owners: tuple[int, ...],
+    spoiler: int,
+    receiver: int,
+    changes: dict[int, Callable[[bytes], bytes]],
+    lists: list[Any] | None = None,
+    **spec: Any,
+) -> list[str]:
     """Sentences of all parties that end with an error, the spoiler's last."""
-    lists = lists or [X, Y, Y[2:]][:len(owners)]
+    lists = lists or [X, Y, Y[2:]][: len(owners)]
     said: dict[int, str] = {}
     honest = body_of(spec_of("merge3", **spec), context_of(owners), lists, [Ledger()] * 12)
 
     def watched(wire: Wire) -> None:
         try:
-            honest(Falsifying(wire, changes, receiver) if wire.me == spoiler and isinstance(wire, MemoryWire) else wire)
+            honest(
+                Falsifying(wire, changes, receiver)
+                if wire.me == spoiler and isinstance(wire, MemoryWire)
+                else wire
+            )
         except CosynthError as error:
             said[wire.me] = error.sentence
             raise
@@ -146,19 +160,28 @@ def test_announced_sizes(owners: tuple[int, int]) -> None:
     spoiler = owners[0]
     receiver = 1 if spoiler != 1 else 2
     for count in (100_001, 2**64 - 1):
-        assert any(f"announced a list of {count} entries where 0 to 100000 are allowed" in s
-                   for s in spoilt(owners, spoiler, receiver, {0: size(count)}))
+        assert any(
+            f"announced a list of {count} entries where 0 to 100000 are allowed" in s
+            for s in spoilt(owners, spoiler, receiver, {0: size(count)})
+        )
     assert any("was told other sizes" in s for s in spoilt(owners, spoiler, receiver, {0: size(7)}))
     assert any("announced no size" in s for s in spoilt(owners, spoiler, receiver, {0: lambda p: p[:5]}))
-    assert any("announced a list of 7 entries where 8 to" in s for s in spoilt(owners, spoiler, receiver, {0: size(7)},
-    min_size=8))
+    assert any(
+        "announced a list of 7 entries where 8 to" in s
+        for s in spoilt(owners, spoiler, receiver, {0: size(7)}, min_size=8)
+    )
 
 
 def test_key_columns() -> None:
     said = spoilt((0, 1), 2, 0, {}, lists=[identifiers(X), identifiers(Y, "integer")])
-    assert any("Key column 1 of the alignment holds integer at party south and text at party north" in s for s in said)
+    assert any(
+        "Key column 1 of the alignment holds integer at party south and text at party north" in s
+        for s in said
+    )
     assert any("announced other key columns" in s for s in spoilt((0, 1), 0, 2, {0: lambda p: p + b"\x01"}))
-    assert any("announced other key columns" in s for s in spoilt((0, 1), 0, 2, {0: lambda p: p[:-1] + b"\x09"}))
+    assert any(
+        "announced other key columns" in s for s in spoilt((0, 1), 0, 2, {0: lambda p: p[:-1] + b"\x09"})
+    )
     done = merge_lists([identifiers(X), identifiers(Y, "untyped"), identifiers(X)], (0, 1, 2))
     assert done.results[0].n_rows == 14
 
@@ -175,11 +198,15 @@ def test_what_contributors_are_told() -> None:
     teller, other = merge3.holders(0)[2], merge3.holders(0)[0]
     said = spoilt((3, 0), teller, 3, {1: lambda p: p[:-8] + (9).to_bytes(8, "big")})
     assert any("announced a union that does not fit" in s or "bytes where" in s for s in said)
-    assert any("announced a union that does not fit" in s
-               for s in spoilt((3, 0), teller, 3, {1: lambda p: p[:-8] + (1 << 60).to_bytes(8, "big")}))
+    assert any(
+        "announced a union that does not fit" in s
+        for s in spoilt((3, 0), teller, 3, {1: lambda p: p[:-8] + (1 << 60).to_bytes(8, "big")})
+    )
     assert any("announced a union that does not fit" in s for s in spoilt((3, 0), teller, 3, {1: size(5)}))
-    assert any("Party east announced a list of 18446744073709551615 entries where 0 to 100000 are allowed" in s
-               for s in spoilt((3, 0), teller, 3, {1: size(2**64 - 1)}))
+    assert any(
+        "Party east announced a list of 18446744073709551615 entries where 0 to 100000 are allowed" in s
+        for s in spoilt((3, 0), teller, 3, {1: size(2**64 - 1)})
+    )
     assert any("did not arrive at the same union" in s for s in spoilt((3, 0), teller, 3, {2: flipped}))
     assert any("Party north did not arrive" in s for s in spoilt((3, 0), other, 3, {0: flipped}))
     assert any("did not return this party's own records" in s for s in spoilt((3, 0), other, 3, {1: flipped}))
@@ -195,6 +222,7 @@ def test_a_computing_owner_gets_its_own_records() -> None:
 @pytest.mark.parametrize(("owners", "leaver"), [((0, 1), 0), ((0, 1), 2), ((3, 4), 4), ((0, 3), 0)])
 def test_a_peer_that_leaves(owners: tuple[int, int], leaver: int) -> None:
     """At any of its messages: the others end, nobody hangs."""
+
     class LeftError(Exception):
         pass
 
@@ -205,6 +233,7 @@ def test_a_peer_that_leaves(owners: tuple[int, int], leaver: int) -> None:
     honest = body_of(spec_of("merge3"), context_of(owners), [X, Y], [Ledger()] * 5)
     parties = max(3, *(number + 1 for number in owners))
     for number in (0, 1, 2) if leaver > 2 else (0, 1, 2, 5, 20, 50):
+
         def body(wire: Wire, number: int = number) -> Any:
             leaving = wire.me == leaver and isinstance(wire, MemoryWire)
             return honest(Falsifying(wire, {number: leave}, receiver) if leaving else wire)  # type: ignore[arg-type]
@@ -216,5 +245,7 @@ def test_a_peer_that_leaves(owners: tuple[int, int], leaver: int) -> None:
 def test_limits_follow_from_the_study() -> None:
     """With noise the longest list allowed is the longest that an honest owner can make."""
     noisy = spec_of("merge3", adjacency="add-remove", max_size=100)
-    assert any(f"where 0 to {longest_list(noisy, 2)} are allowed" in s
-               for s in spoilt((0, 1), 0, 1, {0: size(1 << 40)}, adjacency="add-remove", max_size=100))
+    assert any(
+        f"where 0 to {longest_list(noisy, 2)} are allowed" in s
+        for s in spoilt((0, 1), 0, 1, {0: size(1 << 40)}, adjacency="add-remove", max_size=100)
+    )

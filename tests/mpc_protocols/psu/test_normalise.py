@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
-from mpc_protocols.psu.normalise import MAX_FIELD, IdentifierPolicy
+from mpc_protocols.psu.identifiers.normalise import MAX_FIELD, IdentifierPolicy
 
 
 def one(rule: str, value: object) -> bytes | None:
@@ -19,31 +19,64 @@ def one(rule: str, value: object) -> bytes | None:
 
 
 SAME = [
-    ("text", "  Ann\tLee ", "ann lee"), ("text", "Stra\u00dfe", "STRASSE"), ("text", "e\u0301", "\u00c9"), ("text", 17, "17"),
-    ("text", np.int64(17), 17), ("name", "\ufb01nn", "FINN"), ("name", "\uff21nn", "ann"),
-    ("email", " Ann.Lee@Example.ORG", "ann.lee@example.org"), ("date", "20240229", "2024-02-29"),
-    ("date", datetime.date(2024, 2, 29), "2024-02-29"), ("date", np.datetime64("2024-02-29"), datetime.datetime(2024, 2, 29)),
+    ("text", "  Ann\tLee ", "ann lee"),
+    ("text", "Stra\u00dfe", "STRASSE"),
+    ("text", "e\u0301", "\u00c9"),
+    ("text", 17, "17"),
+    ("text", np.int64(17), 17),
+    ("name", "\ufb01nn", "FINN"),
+    ("name", "\uff21nn", "ann"),
+    ("email", " Ann.Lee@Example.ORG", "ann.lee@example.org"),
+    ("date", "20240229", "2024-02-29"),
+    ("date", datetime.date(2024, 2, 29), "2024-02-29"),
+    ("date", np.datetime64("2024-02-29"), datetime.datetime(2024, 2, 29)),
     ("date", pd.Timestamp("2024-02-29"), "20240229"),
-    ("phone:GB", "020 7946 0958", "+44 (0)20 7946-0958"), ("phone:GB", "0044 20 7946 0958", "02079460958"),
-    ("phone:IT", "06 6982", "+39066982"), ("phone:US", "(212) 555-0100", "+1 212 555 0100"),
+    ("phone:GB", "020 7946 0958", "+44 (0)20 7946-0958"),
+    ("phone:GB", "0044 20 7946 0958", "02079460958"),
+    ("phone:IT", "06 6982", "+39066982"),
+    ("phone:US", "(212) 555-0100", "+1 212 555 0100"),
     ("phone:US", "1-212-555-0100", 2125550100),
-    ("phone:HU", "06 1 234 5678", "+3612345678"), ("phone:RU", "8 495 123-45-67", "+7 495 1234567"),
+    ("phone:HU", "06 1 234 5678", "+3612345678"),
+    ("phone:RU", "8 495 123-45-67", "+7 495 1234567"),
     ("phone:DE", "030/901820", "+4930901820"),
 ]
 DIFFERENT = [
-    ("exact", "Ann", "ann"), ("exact", "Ann", "Ann "), ("text", "ann", "anne"), ("text", "017", 17),
+    ("exact", "Ann", "ann"),
+    ("exact", "Ann", "Ann "),
+    ("text", "ann", "anne"),
+    ("text", "017", 17),
     ("text", "\ufb01nn", "\uff21nn"),
-    ("email", "a.nn@x.org", "ann@x.org"), ("phone:GB", "02079460958", "02079460959"), ("date", "2024-02-03", "2024-03-02"),
+    ("email", "a.nn@x.org", "ann@x.org"),
+    ("phone:GB", "02079460958", "02079460959"),
+    ("date", "2024-02-03", "2024-03-02"),
 ]
 REFUSED = [
-    *((rule, value) for rule in ("text", "name", "email", "date", "phone:GB")
-      for value in ("", "  ", "n/a", "-", "Unknown", None)),
-    ("exact", ""), ("text", "NULL"), ("text", "nan"), ("text", 1.5), ("text", True), ("text", b"x"),
+    *(
+        (rule, value)
+        for rule in ("text", "name", "email", "date", "phone:GB")
+        for value in ("", "  ", "n/a", "-", "Unknown", None)
+    ),
+    ("exact", ""),
+    ("text", "NULL"),
+    ("text", "nan"),
+    ("text", 1.5),
+    ("text", True),
+    ("text", b"x"),
     ("text", "x" * (MAX_FIELD + 1)),
-    ("text", "\ud800"), ("text", float("nan")), ("text", pd.NA), ("date", pd.NaT), ("date", np.datetime64("NaT")),
-    ("date", "03/02/2024"), ("date", "2024-02-30"), ("date", datetime.datetime(2024, 2, 29, 1)), ("email", "ann"),
+    ("text", "\ud800"),
+    ("text", float("nan")),
+    ("text", pd.NA),
+    ("date", pd.NaT),
+    ("date", np.datetime64("NaT")),
+    ("date", "03/02/2024"),
+    ("date", "2024-02-30"),
+    ("date", datetime.datetime(2024, 2, 29, 1)),
+    ("email", "ann"),
     ("email", "@x.org"),
-    ("email", "a b@x.org"), ("email", "a@b@x.org"), ("phone:GB", "12"), ("phone:GB", "call me"),
+    ("email", "a b@x.org"),
+    ("email", "a@b@x.org"),
+    ("phone:GB", "12"),
+    ("phone:GB", "call me"),
     ("phone:GB", "+44 20 7946 0958 0958 09"),
 ]
 
@@ -69,8 +102,11 @@ def test_a_person_may_be_called_null() -> None:
 
 @pytest.mark.parametrize("rule", ["text", "exact", "name", "email", "date", "phone:GB"])
 @settings(max_examples=150, deadline=None)
-@given(st.text(max_size=12) | st.from_regex(r"[0-9 ()+-]{5,14}|[a-zA-Z.]+@[a-z.]+", fullmatch=True)
-       | st.from_regex(r"[12][09][0-9]{2}-?[01][0-9]-?[0-3][0-9]", fullmatch=True))
+@given(
+    st.text(max_size=12)
+    | st.from_regex(r"[0-9 ()+-]{5,14}|[a-zA-Z.]+@[a-z.]+", fullmatch=True)
+    | st.from_regex(r"[12][09][0-9]{2}-?[01][0-9]-?[0-3][0-9]", fullmatch=True)
+)
 def test_canonical_forms_are_stable(rule: str, text: str) -> None:
     """Normalising what is normal changes nothing; a real identifier begins with byte 0 and the field's length."""
     encoded = one(rule, text)
@@ -80,7 +116,9 @@ def test_canonical_forms_are_stable(rule: str, text: str) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.tuples(st.text(min_size=1), st.text(min_size=1)), st.tuples(st.text(min_size=1), st.text(min_size=1)))
+@given(
+    st.tuples(st.text(min_size=1), st.text(min_size=1)), st.tuples(st.text(min_size=1), st.text(min_size=1))
+)
 def test_composite_keys_do_not_run_together(left: tuple[str, str], right: tuple[str, str]) -> None:
     policy = IdentifierPolicy(("a", "b"), ("exact", "exact"))
     a, b = policy.canonical(left), policy.canonical(right)
@@ -103,12 +141,17 @@ def test_tables() -> None:
     assert policy.encode([[], []], "north").kinds == ("untyped", "untyped")
 
 
-@pytest.mark.parametrize(("column", "words"), [
-    (["ann", None], "in column 'id' of row 2 is missing"),
-    (["secret", "n/a"], "row 2 is a placeholder or cannot be read as 'text'"),
-    (["secret", 5], "holds integer, text values"), ([1.5], "holds floating point values"), ([True], "holds boolean values"),
-    (["secret", "SECRET "], "several rows with the same identifier"),
-])
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        (["ann", None], "in column 'id' of row 2 is missing"),
+        (["secret", "n/a"], "row 2 is a placeholder or cannot be read as 'text'"),
+        (["secret", 5], "holds integer, text values"),
+        ([1.5], "holds floating point values"),
+        ([True], "holds boolean values"),
+        (["secret", "SECRET "], "several rows with the same identifier"),
+    ],
+)
 def test_refusals_name_place_and_no_value(column: list[object], words: str) -> None:
     with pytest.raises(DataRefused, match=words) as refused:
         IdentifierPolicy(("id",), ("text",)).encode([column], "north")
@@ -117,9 +160,13 @@ def test_refusals_name_place_and_no_value(column: list[object], words: str) -> N
 
 
 def test_policies_are_validated() -> None:
-    for columns, rules, words in (((), (), "must name one"), (("a",), ("text", "text"), "one rule for each"),
-                                  (("a", "a"), ("text", "text"), "different columns"), (("a",), ("soundex",), "is not one of"),
-                                  (("a",), ("phone:XX",), "calling code of this country")):
+    for columns, rules, words in (
+        ((), (), "must name one"),
+        (("a",), ("text", "text"), "one rule for each"),
+        (("a", "a"), ("text", "text"), "different columns"),
+        (("a",), ("soundex",), "is not one of"),
+        (("a",), ("phone:XX",), "calling code of this country"),
+    ):
         with pytest.raises(StudyInvalid, match=words):
             IdentifierPolicy(columns, rules)
     with pytest.raises(StudyInvalid, match="refuse"):

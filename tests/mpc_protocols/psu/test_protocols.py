@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 
 from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.psu import cost, dh2, dh2_cost, dh2_traps, exchange, florist, helper
+from mpc_protocols.psu import cost, exchange, florist, helper
 from mpc_protocols.psu.align import align
+from mpc_protocols.psu.dh2 import cost as dh2_cost
+from mpc_protocols.psu.dh2 import owner as dh2
+from mpc_protocols.psu.dh2 import traps as dh2_traps
 from mpc_protocols.psu.dummies import assemble, overlap_noise
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member, ideal_align, resolve
-from mpc_protocols.psu.normalise import IdentifierPolicy, Identifiers
-from mpc_protocols.psu.ristretto import Ristretto255
+from mpc_protocols.psu.groups.ristretto import Ristretto255
+from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy, Identifiers
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.owners import (
     CONTEXT,
@@ -34,8 +37,21 @@ from tests.mpc_protocols.psu.owners import (
 )
 
 METHODS = ("florist", "dh2", "dh2+proofs", "helper")
-OVERLAPS = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 0), (1, 1, 1), (2, 1, 1), (12, 12, 0), (12, 12, 5), (12, 12, 12), (5, 20, 5),
-            (20, 5, 0), (40, 13, 12), (0, 30, 0)]
+OVERLAPS = [
+    (0, 0, 0),
+    (1, 0, 0),
+    (0, 1, 0),
+    (1, 1, 0),
+    (1, 1, 1),
+    (2, 1, 1),
+    (12, 12, 0),
+    (12, 12, 5),
+    (12, 12, 12),
+    (5, 20, 5),
+    (20, 5, 0),
+    (40, 13, 12),
+    (0, 30, 0),
+]
 """Sizes of the two sets and of their intersection."""
 
 
@@ -43,7 +59,7 @@ def sets(first: int, second: int, common: int, seed: int = 0) -> tuple[list[byte
     """Two lists in unrelated random orders."""
     rng = np.random.default_rng((seed, first, second, common))
     numbers = rng.permutation(1000)
-    a, b = numbers[:first], np.concatenate([numbers[:common], numbers[first:first + second - common]])
+    a, b = numbers[:first], np.concatenate([numbers[:common], numbers[first : first + second - common]])
     return ids(rng.permutation(a).tolist()), ids(rng.permutation(b).tolist())
 
 
@@ -83,7 +99,9 @@ def cost_of(method: str, n: int, m: int, u: int, width: int) -> cost.Cost:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("sizes", [(0, 0, 0), (1, 0, 0), (9, 7, 4), (30, 41, 17), (25, 25, 25), (20, 20, 0)])
 @pytest.mark.parametrize("block", [4, 1 << 15])
-def test_cost_is_exact(method: str, sizes: tuple[int, int, int], block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cost_is_exact(
+    method: str, sizes: tuple[int, int, int], block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Exponentiations, bytes, messages and rounds, also when lists take many blocks."""
     for module in (exchange, helper, cost):
         monkeypatch.setattr(module, "BLOCK", block)
@@ -119,20 +137,31 @@ def test_promised_sizes_at_a_hundred_thousand() -> None:
 def test_cost_is_exact_with_pools(method: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (exchange, helper, cost):
         monkeypatch.setattr(module, "BLOCK", block)
-    spec = spec_of(method, adjacency="add-remove", size_epsilon=Fraction(2), size_delta=Fraction(1, 1000), pad_to=(9, 14))
+    spec = spec_of(
+        method, adjacency="add-remove", size_epsilon=Fraction(2), size_delta=Fraction(1, 1000), pad_to=(9, 14)
+    )
     lists: dict[int, list[bytes]] = {}
 
     def body(wire: Wire) -> Alignment:
-        lists[wire.me] = assemble(sets(8, 12, 5)[wire.me], spec, CONTEXT.salt(spec, wire.session_id), wire.me, "x").entries
+        lists[wire.me] = assemble(
+            sets(8, 12, 5)[wire.me], spec, CONTEXT.salt(spec, wire.session_id), wire.me, "x"
+        ).entries
         return dh2.align(wire, lists[wire.me], spec, CONTEXT, Ristretto255(), traps=TRAPS)
 
     done = run(spec, body, body)
-    due = dh2_cost.cost(len(lists[0]), len(lists[1]), len(set(lists[0] + lists[1])), proofs="+" in method,
-                        pool=2 * overlap_noise(spec).c, traps=TRAPS)
+    due = dh2_cost.cost(
+        len(lists[0]),
+        len(lists[1]),
+        len(set(lists[0] + lists[1])),
+        proofs="+" in method,
+        pool=2 * overlap_noise(spec).c,
+        traps=TRAPS,
+    )
     assert [r.operations.powers for r in done.results] == due.powers[:2]
     assert [r.operations.hashes for r in done.results] == due.hashes[:2]
-    assert [(t.bytes_sent, t.messages_sent, t.rounds) for t in done.traffic] == list(zip(due.sent, due.messages, due.clocks,
-                                                                                         strict=True))
+    assert [(t.bytes_sent, t.messages_sent, t.rounds) for t in done.traffic] == list(
+        zip(due.sent, due.messages, due.clocks, strict=True)
+    )
     assert done.results[0].n_rows == len(set(lists[0] + lists[1]))
 
 
@@ -151,28 +180,50 @@ def test_two_runs_share_nothing(method: str) -> None:
     """Fresh keys: no 16 bytes of one run's lists occur in the other's, even in the same session."""
     lists = sets(10, 10, 5)
     one, two = (run(spec_of(method), *lists, session_id=bytes(32)) for _ in range(2))
-    chunks = [{frame.payload[i:i + 16] for frame in done.frames if len(frame.payload) >= 160
-               for i in range(0, len(frame.payload) - 15, 16)} for done in (one, two)]
+    chunks = [
+        {
+            frame.payload[i : i + 16]
+            for frame in done.frames
+            if len(frame.payload) >= 160
+            for i in range(0, len(frame.payload) - 15, 16)
+        }
+        for done in (one, two)
+    ]
     assert len(chunks[0]) > 10 and not chunks[0] & chunks[1]
 
 
 def test_bound_to_study_identities_session_and_parameters() -> None:
     """Any change gives another salt; owners with different studies do not finish."""
     spec = spec_of("dh2")
-    contexts = (CONTEXT, Context(bytes(32), (NORTH, SOUTH), EAST), Context(CONTEXT.study, (SOUTH, NORTH), EAST),
-                Context(CONTEXT.study, (Member("north", b"other", 0), SOUTH), EAST))
+    contexts = (
+        CONTEXT,
+        Context(bytes(32), (NORTH, SOUTH), EAST),
+        Context(CONTEXT.study, (SOUTH, NORTH), EAST),
+        Context(CONTEXT.study, (Member("north", b"other", 0), SOUTH), EAST),
+    )
     salts = {context.salt(spec, bytes(32)) for context in contexts}
-    salts |= {CONTEXT.salt(changed, session) for changed, session in (
-        (spec, bytes(31) + b"\x01"), (spec_of("dh2+proofs"), bytes(32)), (spec_of("dh2", min_size=1), bytes(32)))}
+    salts |= {
+        CONTEXT.salt(changed, session)
+        for changed, session in (
+            (spec, bytes(31) + b"\x01"),
+            (spec_of("dh2+proofs"), bytes(32)),
+            (spec_of("dh2", min_size=1), bytes(32)),
+        )
+    }
     assert len(salts) == 7
     other = Context(bytes(32), (NORTH, SOUTH), EAST)
     with pytest.raises(ProtocolAborted, match="other than it had committed to"):
-        run(spec, ids(range(3)), lambda wire: dh2.align(wire, ids(range(3)), spec, other, Ristretto255(), traps=TRAPS))
+        run(
+            spec,
+            ids(range(3)),
+            lambda wire: dh2.align(wire, ids(range(3)), spec, other, Ristretto255(), traps=TRAPS),
+        )
 
 
 def entry(identifiers: Identifiers, spec: AlignmentSpec, ledger: Ledger | None = None) -> object:
     def body(wire: Wire) -> Alignment:
         return align(wire, identifiers, spec, CONTEXT, ledger or Ledger())
+
     return body
 
 
@@ -180,7 +231,9 @@ def entry(identifiers: Identifiers, spec: AlignmentSpec, ledger: Ledger | None =
 def test_from_tables_to_rows(method: str) -> None:
     """The entry point: columns, policy, protocol; rows in the order of the identifiers; membership."""
     policy = IdentifierPolicy(("name", "born"), ("name", "date"), "first")
-    north = policy.encode([["Ann  Lee", "Bob", "ann lee"], ["2001-02-03", "19991231", "20010203"]], "north", untyped=True)
+    north = policy.encode(
+        [["Ann  Lee", "Bob", "ann lee"], ["2001-02-03", "19991231", "20010203"]], "north", untyped=True
+    )
     south = policy.encode([["BOB", "Ann", "ANN LEE"], ["1999-12-31", "2001-02-03", "2001-02-03"]], "south")
     assert north.rows.tolist() == [0, 1] and north.duplicates == 1
     spec = spec_of(method)
@@ -192,7 +245,10 @@ def test_from_tables_to_rows(method: str) -> None:
 def test_columns_of_different_types() -> None:
     policy, spec = IdentifierPolicy(("id",), ("text",)), spec_of("dh2")
     numbers, texts = policy.encode([[1, 2]], "north"), policy.encode([["1", "2"]], "south")
-    with pytest.raises(ProtocolAborted, match=r"^Key column 1 of the alignment holds (text|integer) at party (north|south) and"):
+    with pytest.raises(
+        ProtocolAborted,
+        match=r"^Key column 1 of the alignment holds (text|integer) at party (north|south) and",
+    ):
         run(spec, entry(numbers, spec), entry(texts, spec))  # type: ignore[arg-type]
     untyped = policy.encode([["1", "2"]], "south", untyped=True)
     assert run(spec, entry(numbers, spec), entry(untyped, spec)).results[0].n_rows == 2  # type: ignore[arg-type]
@@ -204,17 +260,24 @@ def test_own_list_is_refused_before_anything_is_sent() -> None:
         with pytest.raises(DataRefused, match=words):
             ideal_align([ids(range(count))], spec)
         with pytest.raises(DataRefused, match=words):
-            run(spec, entry(Identifiers(ids(range(count)), np.arange(count), ("text",)), spec), lambda wire: wire.receive(0, 1))  # type: ignore[arg-type]
+            run(
+                spec,
+                entry(Identifiers(ids(range(count)), np.arange(count), ("text",)), spec),
+                lambda wire: wire.receive(0, 1),
+            )  # type: ignore[arg-type]
     with pytest.raises(DataRefused, match="duplicate identifiers"):
         ideal_align([ids([1, 2, 1])], spec)
 
 
 def test_parameters_are_validated() -> None:
-    for changes, words in (({"method": "merge"}, "is not one of"), ({"security": "proofs", "method": "florist"}, "needs via"),
-                           ({"min_size": 10, "max_size": 5}, "must lie between"),
-                           ({"pad_to": (5000, 5000)}, "only with adjacency"),
-                           ({"adjacency": "add-remove", "pad_to": (1, 1)}, "pad_to must lie"),
-                           ({"adjacency": "add-remove", "size_epsilon": 0}, "must lie in")):
+    for changes, words in (
+        ({"method": "merge"}, "is not one of"),
+        ({"security": "proofs", "method": "florist"}, "needs via"),
+        ({"min_size": 10, "max_size": 5}, "must lie between"),
+        ({"pad_to": (5000, 5000)}, "only with adjacency"),
+        ({"adjacency": "add-remove", "pad_to": (1, 1)}, "pad_to must lie"),
+        ({"adjacency": "add-remove", "size_epsilon": 0}, "must lie in"),
+    ):
         with pytest.raises(StudyInvalid, match=words):
             AlignmentSpec(**{"method": "dh2", **changes})  # type: ignore[arg-type]
     with pytest.raises(StudyInvalid, match="different ones"):
@@ -243,16 +306,26 @@ def test_who_can_run_what() -> None:
     hill = Member("hill", bytes([8]) * 32, 4)
     three = (NORTH, SOUTH, EAST)
     assert [resolve("auto", 2, 3), resolve("auto", 5, 3), resolve("auto", 2, 2), resolve("dh2", 2, 3)] == [
-        "merge3", "merge3", "dh2", "dh2"]
-    for via, owners, computing, words in (("auto", 3, 2, "exactly two owners"), ("helper", 3, 3, "exactly two owners"),
-                                          ("row-order", 2, 3, "not one of"), ("merge", 2, 3, "not one of")):
+        "merge3",
+        "merge3",
+        "dh2",
+        "dh2",
+    ]
+    for via, owners, computing, words in (
+        ("auto", 3, 2, "exactly two owners"),
+        ("helper", 3, 3, "exactly two owners"),
+        ("row-order", 2, 3, "not one of"),
+        ("merge", 2, 3, "not one of"),
+    ):
         with pytest.raises(StudyInvalid, match=words):
             resolve(via, owners, computing)
-    for method, context, words in (("dh2", Context(bytes(32), three), "exactly two owners, the study has 3"),
-                                   ("helper", Context(bytes(32), (NORTH, SOUTH)), "needs a third"),
-                                   ("merge3", Context(bytes(32), three, None, (NORTH, SOUTH)), "three computing parties"),
-                                   ("dh2", Context(bytes(32), (west, hill), None, three), "needs a connection"),
-                                   ("helper", Context(bytes(32), (NORTH, hill), EAST, three), "needs a connection")):
+    for method, context, words in (
+        ("dh2", Context(bytes(32), three), "exactly two owners, the study has 3"),
+        ("helper", Context(bytes(32), (NORTH, SOUTH)), "needs a third"),
+        ("merge3", Context(bytes(32), three, None, (NORTH, SOUTH)), "three computing parties"),
+        ("dh2", Context(bytes(32), (west, hill), None, three), "needs a connection"),
+        ("helper", Context(bytes(32), (NORTH, hill), EAST, three), "needs a connection"),
+    ):
         with pytest.raises(StudyInvalid, match=words):
             context.check(spec_of(method))
     with pytest.raises(StudyInvalid, match="names 3 sizes for 2 owners"):

@@ -16,7 +16,9 @@ from mpc_protocols.psu.functionality import Alignment, Context, Member
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.owners import Ledger, spec_of
 
-MEMBERS = tuple(Member(name, bytes([i]) * 32, i) for i, name in enumerate(("north", "south", "east", "west", "hill")))
+MEMBERS = tuple(
+    Member(name, bytes([i]) * 32, i) for i, name in enumerate(("north", "south", "east", "west", "hill"))
+)
 NOISY = {"adjacency": "add-remove", "size_epsilon": Fraction(2), "size_delta": Fraction(1, 1000)}
 
 
@@ -46,13 +48,18 @@ def test_equal_tables(owners: tuple[int, ...], rows: int, changes: dict[str, Any
     for number, (result, ledger) in enumerate(zip(results, ledgers, strict=True)):
         np.testing.assert_array_equal(result.rows, np.arange(rows if number in owners else 0))
         assert tuple(ledger.events) == result.events
-        assert [e.detail["recipients"] for e in ledger.events] == ([onlookers] if noisy and number in owners else [])
+        assert [e.detail["recipients"] for e in ledger.events] == (
+            [onlookers] if noisy and number in owners else []
+        )
 
 
 @pytest.mark.parametrize("rows", [{0: 5, 1: 6}, {0: 5, 1: 5, 2: 4}, {3: 5, 4: 6}, {0: 9, 3: 8}])
 @pytest.mark.parametrize("changes", [{}, NOISY], ids=["replace", "add-remove"])
 def test_other_tables_stop_at_every_party(rows: dict[int, int], changes: dict[str, Any]) -> None:
-    spec, context = spec_of("row-order", **changes), Context(bytes(32), tuple(MEMBERS[i] for i in rows), None, MEMBERS[:3])
+    spec, context = (
+        spec_of("row-order", **changes),
+        Context(bytes(32), tuple(MEMBERS[i] for i in rows), None, MEMBERS[:3]),
+    )
     said: list[str] = []
 
     def body(wire: Wire) -> None:
@@ -74,8 +81,10 @@ def test_noise_reaches_owners_only() -> None:
     for _ in range(60):
         results, frames, _ = run({3: 40, 4: 40}, **NOISY)
         totals.add(results[0].n_rows)
-        halves = [next(int.from_bytes(f.payload, "big") for f in frames if (f.sender, f.receiver) == (3, relay))
-                  for relay in (0, 1)]
+        halves = [
+            next(int.from_bytes(f.payload, "big") for f in frames if (f.sender, f.receiver) == (3, relay))
+            for relay in (0, 1)
+        ]
         assert min(halves) > 1 << 32
         assert sum(halves) % (1 << 64) == results[0].n_rows - 40
     assert len(totals) > 1

@@ -10,7 +10,7 @@ import pytest
 from mpc_protocols.psu import helper
 from mpc_protocols.psu.align import align
 from mpc_protocols.psu.functionality import Alignment, ideal_align
-from mpc_protocols.psu.normalise import IdentifierPolicy
+from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.merged import context_of
 from tests.mpc_protocols.psu.owners import CONTEXT, Ledger, assert_ideal, spec_of
@@ -48,7 +48,7 @@ def merging(wire: Wire, owners: list[int], keys: list[list[str]]) -> Any:
 
 def merged_over_sockets(parties: Trio, owners: list[int]) -> None:
     rng = np.random.default_rng(owners)
-    keys = [[f"person {i}" for i in rng.permutation(900)[:500 + 50 * side]] for side in range(len(owners))]
+    keys = [[f"person {i}" for i in rng.permutation(900)[: 500 + 50 * side]] for side in range(len(owners))]
     lists = [POLICY.encode([k], "x").entries for k in keys]
     results = [Alignment(*found) for found in parties.run(merging, owners, keys)]
     assert len({(r.n_rows, r.digest) for r in results}) == 1

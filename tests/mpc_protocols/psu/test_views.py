@@ -18,12 +18,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.psu import dh2, florist
-from mpc_protocols.psu.dh2_matching import Matching
-from mpc_protocols.psu.group import Elements
-from mpc_protocols.psu.hashing import NAME_BYTES
+from mpc_protocols.psu import florist
+from mpc_protocols.psu.dh2 import owner as dh2
+from mpc_protocols.psu.dh2.matching import Matching
+from mpc_protocols.psu.groups.group import Elements
+from mpc_protocols.psu.groups.hashing import NAME_BYTES
+from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.psu.randomness import Entropy, permutation, system
-from mpc_protocols.psu.ristretto import Ristretto255
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.owners import CONTEXT, TRAPS, Run, ids, run, spec_of
 
@@ -52,8 +53,13 @@ def received(done: Run, receiver: int, shape: Sequence[tuple[str, int]]) -> View
     """The named messages that `receiver` got, in rows of the given widths."""
     payloads = [f.payload for f in done.frames if f.receiver == receiver]
     assert len(payloads) == len(shape)
-    return View({name: np.frombuffer(raw, np.uint8).reshape(-1, width)
-                 for (name, width), raw in zip(shape, payloads, strict=True) if width})
+    return View(
+        {
+            name: np.frombuffer(raw, np.uint8).reshape(-1, width)
+            for (name, width), raw in zip(shape, payloads, strict=True)
+            if width
+        }
+    )
 
 
 def elements(group: Ristretto255, count: int) -> Elements:
@@ -69,8 +75,11 @@ def shapes(view: View) -> dict[str, int]:
     """Lengths, distinct entries, and entries shared by two lists as they are."""
     out = {name: len(rows) for name, rows in view.lists.items()}
     out |= {f"distinct {name}": common(rows, rows) for name, rows in view.lists.items()}
-    return out | {f"{a}, {b}": common(x, y) for (a, x), (b, y) in itertools.combinations(view.lists.items(), 2)
-                  if x.shape[1] == y.shape[1]}
+    return out | {
+        f"{a}, {b}": common(x, y)
+        for (a, x), (b, y) in itertools.combinations(view.lists.items(), 2)
+        if x.shape[1] == y.shape[1]
+    }
 
 
 def assert_no_order(ranks: NDArray[np.int64]) -> None:
@@ -99,13 +108,26 @@ def places(entries: Elements, rows: Elements) -> NDArray[np.int64]:
 # FLORIST. Received by the active party: size, 5, 12q, 4, 11a, 9; by the passive: size, 3, 11q, 6, 12a, size of U, 8.
 
 ACTIVE = [("size", 0), ("set", 32), ("questions", 32), ("own set", 32), ("answers", 32), ("union", 32)]
-PASSIVE = [("size", 0), ("set", 32), ("questions", 32), ("own set", 32), ("answers", 32), ("size", 0), ("union", 32)]
+PASSIVE = [
+    ("size", 0),
+    ("set", 32),
+    ("questions", 32),
+    ("own set", 32),
+    ("answers", 32),
+    ("size", 0),
+    ("union", 32),
+]
 
 
 def florist_run() -> Run:
     spec = spec_of("florist")
-    return run(spec, *[lambda wire, e=e, s=s: florist.align(wire, e, spec, CONTEXT, Ristretto255(), seeded(s))  # type: ignore[misc]
-                       for s, e in ((1, X), (2, Y))])
+    return run(
+        spec,
+        *[
+            lambda wire, e=e, s=s: florist.align(wire, e, spec, CONTEXT, Ristretto255(), seeded(s))  # type: ignore[misc]
+            for s, e in ((1, X), (2, Y))
+        ],
+    )
 
 
 def simulated_active(group: Ristretto255, keys: list[int], n: int, m: int, u: int) -> View:
@@ -115,10 +137,16 @@ def simulated_active(group: Ristretto255, keys: list[int], n: int, m: int, u: in
     both = elements(group, u)  # H(x)^{s1 t1} of the union
     records = elements(group, u)
     back = group.inverses([s1, s1 * s3 % q])
-    theirs = np.concatenate([both[:n + m - u], both[n:]])
-    return View({"set": group.power(theirs, back[0])[permutation(m)], "questions": elements(group, m),
-                 "own set": both[:n][permutation(n)], "answers": group.power(records[:n], back[1]),
-                 "union": records[permutation(u)]})
+    theirs = np.concatenate([both[: n + m - u], both[n:]])
+    return View(
+        {
+            "set": group.power(theirs, back[0])[permutation(m)],
+            "questions": elements(group, m),
+            "own set": both[:n][permutation(n)],
+            "answers": group.power(records[:n], back[1]),
+            "union": records[permutation(u)],
+        }
+    )
 
 
 def simulated_passive(group: Ristretto255, keys: list[int], n: int, m: int, u: int) -> View:
@@ -127,32 +155,47 @@ def simulated_passive(group: Ristretto255, keys: list[int], n: int, m: int, u: i
     q = group.order
     both, records = elements(group, u), elements(group, u)  # H(x)^{s1 t1} and records of the union
     back = group.inverses([t2 * t3 % q, t1 * t3 % q, t1])
-    others = np.concatenate([both[:n + m - u], both[m:]])
-    return View({"set": group.power(others, back[2])[permutation(n)], "questions": elements(group, n),
-                 "own set": both[:m][permutation(m)], "answers": group.power(records[:m], back[1]),
-                 "union": group.power(records, back[0])[permutation(u)]})
+    others = np.concatenate([both[: n + m - u], both[m:]])
+    return View(
+        {
+            "set": group.power(others, back[2])[permutation(n)],
+            "questions": elements(group, n),
+            "own set": both[:m][permutation(m)],
+            "answers": group.power(records[:m], back[1]),
+            "union": group.power(records, back[0])[permutation(u)],
+        }
+    )
 
 
 def matches_active(group: Ristretto255, keys: list[int], view: View) -> tuple[int, int]:
     """Common elements of both sets under s1 t1, and own records in the union."""
     s1, _, s3 = keys
     records = group.power(view.lists["answers"], s1 * s3 % group.order)
-    return (common(group.power(view.lists["set"], s1), view.lists["own set"]), common(records, view.lists["union"]))
+    return (
+        common(group.power(view.lists["set"], s1), view.lists["own set"]),
+        common(records, view.lists["union"]),
+    )
 
 
 def matches_passive(group: Ristretto255, keys: list[int], view: View) -> tuple[int, int]:
     """What the passive party can compare: its own set under both keys with the active's; own records with the union."""
     t1, t2, t3 = keys
     q = group.order
-    return (common(group.power(view.lists["set"], t1), view.lists["own set"]),
-            common(group.power(view.lists["answers"], t1 * t3 % q), group.power(view.lists["union"], t2 * t3 % q)))
+    return (
+        common(group.power(view.lists["set"], t1), view.lists["own set"]),
+        common(
+            group.power(view.lists["answers"], t1 * t3 % q), group.power(view.lists["union"], t2 * t3 % q)
+        ),
+    )
 
 
 def test_florist_views() -> None:
     done = florist_run()
     group = Ristretto255()
     for receiver, seed, shape, simulate, matches in (
-            (0, 1, ACTIVE, simulated_active, matches_active), (1, 2, PASSIVE, simulated_passive, matches_passive)):
+        (0, 1, ACTIVE, simulated_active, matches_active),
+        (1, 2, PASSIVE, simulated_passive, matches_passive),
+    ):
         keys = group.random_exponents(3, seeded(seed))
         real = received(done, receiver, shape)
         simulated = simulate(group, keys, N, M, U)
@@ -174,8 +217,11 @@ def test_florist_orders() -> None:
     for side, entries, first, second, other in ((0, X, s1, s2, t1), (1, Y, t1, t2, s1)):
         hashed, sent, back = group.hash_many(entries, sid), views[1 - side], views[side]
         blinded = group.power(hashed, first)
-        orders = (places(blinded, sent.lists["set"]), places(group.power(hashed, second), sent.lists["questions"]),
-                  places(group.power(blinded, other), back.lists["own set"]))
+        orders = (
+            places(blinded, sent.lists["set"]),
+            places(group.power(hashed, second), sent.lists["questions"]),
+            places(group.power(blinded, other), back.lists["own set"]),
+        )
         for order in orders:
             assert_no_order(order)
         for one, two in itertools.combinations(orders, 2):
@@ -185,10 +231,28 @@ def test_florist_orders() -> None:
 # dh2. Received by the answering owner: size, commitment, keys; list; queries; pool and traps; answers for its traps; a bitmap;
 # names; comparison. By the asking owner: tags instead of queries, and answers instead of the bitmap.
 
-ANSWERING = [("keys", 0), ("list", 32), ("queries", 32), ("shown", 0), ("traps", 0), ("bitmap", 0), ("names", 32),
-             ("compared", 0), ("hash", 0)]
-ASKING = [("keys", 0), ("list", 32), ("tags", NAME_BYTES), ("shown", 0), ("traps", 0), ("answers", 32), ("names", 32),
-          ("compared", 0), ("hash", 0)]
+ANSWERING = [
+    ("keys", 0),
+    ("list", 32),
+    ("queries", 32),
+    ("shown", 0),
+    ("traps", 0),
+    ("bitmap", 0),
+    ("names", 32),
+    ("compared", 0),
+    ("hash", 0),
+]
+ASKING = [
+    ("keys", 0),
+    ("list", 32),
+    ("tags", NAME_BYTES),
+    ("shown", 0),
+    ("traps", 0),
+    ("answers", 32),
+    ("names", 32),
+    ("compared", 0),
+    ("hash", 0),
+]
 
 
 class Watched(dh2.Owner):
@@ -232,11 +296,18 @@ def seen(done: Run, own: Watched, side: int) -> Dh2View:
     else:  # own tags among the other's, from the answers
         step: Any = own.step
         asked = np.flatnonzero(~np.isin(step.tests, step.their_traps))
-        raised = own.group.power_each(view.lists["answers"], own.group.inverses(exponents_of(step.blinds[asked])))
+        raised = own.group.power_each(
+            view.lists["answers"], own.group.inverses(exponents_of(step.blinds[asked]))
+        )
         found = step.entries(step.points[step.tests[asked]], raised)
         tests = np.flatnonzero(np.isin(step.their_entries, found))
-    return Dh2View(view.lists, own.step.their_traps, np.frombuffer(answered, np.uint8)[:32 * TRAPS].reshape(-1, 32),
-                   np.flatnonzero(own.common), tests)
+    return Dh2View(
+        view.lists,
+        own.step.their_traps,
+        np.frombuffer(answered, np.uint8)[: 32 * TRAPS].reshape(-1, 32),
+        np.flatnonzero(own.common),
+        tests,
+    )
 
 
 def exponents_of(scalars: NDArray[np.uint8]) -> list[int]:
@@ -250,12 +321,19 @@ def simulated_dh2(group: Ristretto255, side: int, mine: int, theirs: int, u: int
     if side == 0:
         lists["queries"] = elements(group, mine + TRAPS)
     else:
-        lists |= {"tags": np.frombuffer(system(NAME_BYTES * (mine + TRAPS)), np.uint8).reshape(-1, NAME_BYTES),
-                  "answers": elements(group, theirs)}
+        lists |= {
+            "tags": np.frombuffer(system(NAME_BYTES * (mine + TRAPS)), np.uint8).reshape(-1, NAME_BYTES),
+            "answers": elements(group, theirs),
+        }
     lists["names"] = elements(group, mine)
     tests = theirs if side == 0 else mine
-    return Dh2View(lists, permutation(theirs + TRAPS)[:TRAPS], elements(group, TRAPS), np.sort(permutation(theirs)[:k]),
-                   np.sort(permutation(tests)[:k]))
+    return Dh2View(
+        lists,
+        permutation(theirs + TRAPS)[:TRAPS],
+        elements(group, TRAPS),
+        np.sort(permutation(theirs)[:k]),
+        np.sort(permutation(tests)[:k]),
+    )
 
 
 def assert_uniform_subset(at: NDArray[np.int64], count: int) -> None:
@@ -292,19 +370,30 @@ def test_dh2_orders() -> None:
     views = received(done, 0, ANSWERING), received(done, 1, ASKING)
     for side, entries in ((0, X), (1, Y)):
         own, step = owners[side], owners[side].step
-        listed = places(group.power(group.hash_many(entries, sid), own.list_key), views[1 - side].lists["list"])
+        listed = places(
+            group.power(group.hash_many(entries, sid), own.list_key), views[1 - side].lists["list"]
+        )
         assert_no_order(listed)
         # the other's list as tested, position by position, found again in what was sent
         if side == 0:
             tested: Any = step
-            tags = tested.entries(step.points, group.power(step.points, tested.kappa)).view(np.uint8).reshape(-1, NAME_BYTES)
+            tags = (
+                tested.entries(step.points, group.power(step.points, tested.kappa))
+                .view(np.uint8)
+                .reshape(-1, NAME_BYTES)
+            )
             sent = places(tags, views[1].lists["tags"])
         else:
             asked: Any = step
             place = np.argsort(step.tests)
-            sent = places(group.power_each(step.points, exponents_of(asked.blinds[place])), views[0].lists["queries"])
+            sent = places(
+                group.power_each(step.points, exponents_of(asked.blinds[place])), views[0].lists["queries"]
+            )
         assert_no_order(sent)
-        owned = places(group.power(group.hash_many((Y, X)[side], sid), owners[1 - side].list_key), views[side].lists["list"])
+        owned = places(
+            group.power(group.hash_many((Y, X)[side], sid), owners[1 - side].list_key),
+            views[side].lists["list"],
+        )
         assert_no_order(sent[owned])
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mpc_protocols.replicated import blas
+from mpc_protocols.replicated.sharing import blas
 
 RINGS = [np.uint16, np.uint32, np.uint64]
 
@@ -26,14 +26,23 @@ def uniform(shape: tuple[int, int], dtype: type, rng: np.random.Generator) -> ND
     return rng.integers(0, np.iinfo(dtype).max, shape, dtype=dtype, endpoint=True)
 
 
-@given(st.sampled_from(RINGS), st.integers(1, 300), st.integers(1, 5), st.integers(1, 5), st.integers(0, 2**32))
+@given(
+    st.sampled_from(RINGS), st.integers(1, 300), st.integers(1, 5), st.integers(1, 5), st.integers(0, 2**32)
+)
 @settings(max_examples=40, deadline=None)
 def test_limbs_are_exact(dtype: type, rows: int, u: int, v: int, seed: int) -> None:
     """Random elements, and those on either side of the limbs' ranges."""
     rng = np.random.default_rng(seed)
     bits = np.iinfo(dtype).bits
-    edges = np.array([(1 << s) + e & (1 << bits) - 1 for s in (0, 15, 16, 21, 22, 31, 43, 44, 63) if s < bits
-                      for e in (-1, 0, 1)], dtype=dtype)
+    edges = np.array(
+        [
+            (1 << s) + e & (1 << bits) - 1
+            for s in (0, 15, 16, 21, 22, 31, 43, 44, 63)
+            if s < bits
+            for e in (-1, 0, 1)
+        ],
+        dtype=dtype,
+    )
     a, b = uniform((rows, u), dtype, rng), uniform((rows, v), dtype, rng)
     a[rng.random(a.shape) < 0.4] = rng.choice(edges)
     b[rng.random(b.shape) < 0.4] = rng.choice(edges)

@@ -9,28 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols import thirds
+from mpc_protocols.engine import argmax, sampling
+from mpc_protocols.engine.bitslice import words_for
+from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, Supply
 from mpc_protocols.mechanisms import gaussian
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.messages import EndStep, MeasureStep, PrepareStep, TotalStep
-from mpc_protocols.replicated import (
-    absolute,
-    argmax,
-    boolean,
-    contribution,
-    conversion,
-    costs,
-    party,
-    ring,
-    sampling,
-    sign,
-)
-from mpc_protocols.replicated.ahead import GAUSSIAN_ROWS, GUMBEL_ROWS, Supply
-from mpc_protocols.replicated.bitslice import words_for
-from mpc_protocols.replicated.compared import ComparedCells
+from mpc_protocols.public import answers as thirds
+from mpc_protocols.public.state import PublicState, SelectStep
+from mpc_protocols.public.steps import EndStep, MeasureStep, PrepareStep, TotalStep
+from mpc_protocols.replicated import costs, party
+from mpc_protocols.replicated.inputs import contribution
 from mpc_protocols.replicated.oracle import ReplicatedOracle
-from mpc_protocols.replicated.trio import Trio
-from mpc_protocols.steps import PublicState, SelectStep
+from mpc_protocols.replicated.scores import l1_distance as absolute
+from mpc_protocols.replicated.scores.bit_cache import ComparedCells
+from mpc_protocols.replicated.sharing import boolean, conversion, ring, sign
+from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Traffic
 from tests.mpc_protocols.replicated.test_oracle import CONTRIBUTORS, PARTS, serve
 from tests.mpc_protocols.replicated.trio_run import (
@@ -46,6 +39,7 @@ from tests.mpc_protocols.replicated.trio_run import (
 
 def check(body: Callable[[Trio], Any], replay: Callable[[costs.Tally], None], warm: int = 0) -> costs.Tally:
     """Run and replay, after `warm` AND rounds, which move the clocks of the three parties apart."""
+
     def warmed(trio: Trio) -> None:
         for _ in range(warm):
             trio.send(trio.left, np.zeros(1, np.uint64))
@@ -75,7 +69,11 @@ def test_ring_costs(dtype: type, cells: int) -> None:
     shares = deal_ring(values, np.random.default_rng(0))
     check(lambda trio: ring.share_own(trio, values), lambda t: costs.sharing(t, cells, size))
     check(lambda trio: ring.open_ring(trio, shares[trio.me]), lambda t: costs.opening(t, cells, size), 1)
-    check(lambda trio: ring.multiply(trio, shares[trio.me], shares[trio.me]), lambda t: costs.products(t, cells, size), 2)
+    check(
+        lambda trio: ring.multiply(trio, shares[trio.me], shares[trio.me]),
+        lambda t: costs.products(t, cells, size),
+        2,
+    )
     check(lambda trio: ring.dot(trio, shares[trio.me], shares[trio.me]), lambda t: costs.products(t, 1, size))
 
 
@@ -84,8 +82,10 @@ def test_ring_costs(dtype: type, cells: int) -> None:
 def test_sign_costs(adder: sign.Adder, planes: int) -> None:
     for cells in (1, 64, 65, 1000):
         shares = deal_ring(np.arange(cells, dtype=np.uint32) % 2, np.random.default_rng(0))
-        tally = check(lambda trio, shares=shares: sign.signs(trio, shares[trio.me], planes, adder),  # type: ignore[misc]
-                      lambda t, cells=cells: costs.signs(t, cells, planes, adder))  # type: ignore[misc]
+        tally = check(
+            lambda trio, shares=shares: sign.signs(trio, shares[trio.me], planes, adder),  # type: ignore[misc]
+            lambda t, cells=cells: costs.signs(t, cells, planes, adder),
+        )  # type: ignore[misc]
         nominal = planes if adder == "ripple" else 2 + (planes - 2).bit_length()
         assert nominal - 1 <= tally.rounds <= nominal  # a chain through P0's planes may be one shorter
 
@@ -96,15 +96,22 @@ def test_score_costs(adder: sign.Adder, planes: int) -> None:
     for cells in (1, 2, 3, 64, 65, 1000):
         shares = deal_ring(np.arange(cells, dtype=np.uint32) % 2, np.random.default_rng(0))
         lengths, thirds = np.array([cells // 2, cells - cells // 2]), [len(place) for place in dealers(cells)]
-        tally = check(lambda trio, shares=shares, lengths=lengths: thirds_of(trio, shares[trio.me], lengths, planes),  # type: ignore[misc]
-                      lambda t, thirds=thirds: costs.share_bits(t, thirds, planes))  # type: ignore[misc]
+        tally = check(
+            lambda trio, shares=shares, lengths=lengths: thirds_of(trio, shares[trio.me], lengths, planes),  # type: ignore[misc]
+            lambda t, thirds=thirds: costs.share_bits(t, thirds, planes),
+        )  # type: ignore[misc]
+
         def both(t: costs.Tally, thirds: list[int] = thirds) -> None:
             costs.share_bits(t, thirds, planes)
             costs.add_absolute(t, thirds, planes, adder)
             costs.products(t, 2)
 
-        tally = check(lambda trio, shares=shares, lengths=lengths: distances(  # type: ignore[misc]
-            trio, shares[trio.me], lengths, planes, adder), both)
+        tally = check(
+            lambda trio, shares=shares, lengths=lengths: distances(  # type: ignore[misc]
+                trio, shares[trio.me], lengths, planes, adder
+            ),
+            both,
+        )
         carried = -(-(planes - 1) // 2)
         if cells < 256:
             assert tally.rounds <= 2 + (carried if adder == "ripple" else 1 + (carried - 1).bit_length())
@@ -122,8 +129,10 @@ def test_no_party_sends_more_scores_than_another() -> None:
     assert [round(total / 10**6, 1) for total in tally.sent] == [1.4] * 3 and tally.rounds == 1
 
 
-@pytest.mark.parametrize(("cells", "round_bytes", "adder"), [
-    (10**6, 1 << 16, "ripple"), (1000, 1 << 16, "tree"), (10**6, 1 << 24, "tree"), (10**6, 0, "ripple")])
+@pytest.mark.parametrize(
+    ("cells", "round_bytes", "adder"),
+    [(10**6, 1 << 16, "ripple"), (1000, 1 << 16, "tree"), (10**6, 1 << 24, "tree"), (10**6, 0, "ripple")],
+)
 def test_the_adder_follows_size_and_delay(cells: int, round_bytes: int, adder: str) -> None:
     assert absolute.score_adder([cells // 3] * 3, 24, round_bytes) == adder
 
@@ -132,12 +141,18 @@ def test_the_adder_follows_size_and_delay(cells: int, round_bytes: int, adder: s
 def test_conversion_costs(cells: int) -> None:
     bits = deal_bits(np.zeros((5, -(-cells // 64)), np.uint64), np.random.default_rng(0))
     shares = deal_ring(np.arange(cells, dtype=np.uint32), np.random.default_rng(0))
-    check(lambda trio: conversion.weighted_sum(trio, bits[trio.me], range(5), cells, np.uint64),
-          lambda t: costs.weighted_sum(t, 5, cells, 8), 1)
+    check(
+        lambda trio: conversion.weighted_sum(trio, bits[trio.me], range(5), cells, np.uint64),
+        lambda t: costs.weighted_sum(t, 5, cells, 8),
+        1,
+    )
     tally = check(lambda trio: conversion.lift(trio, shares[trio.me]), lambda t: costs.lift(t, cells), 2)
     assert tally.rounds - 2 <= 9
     gates = 5 * (-(-cells // 64))
-    check(lambda trio: boolean.and_bits(trio, bits[trio.me], bits[trio.me]), lambda t: costs.products(t, gates, 8))
+    check(
+        lambda trio: boolean.and_bits(trio, bits[trio.me], bits[trio.me]),
+        lambda t: costs.products(t, gates, 8),
+    )
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 64, 65, 100, 700, 1000])
@@ -145,27 +160,36 @@ def test_argmax_costs(count: int) -> None:
     for dtype in (np.uint32, np.uint64):
         size = np.dtype(dtype).itemsize
         shares = deal_ring(np.arange(count, dtype=dtype), np.random.default_rng(0))
-        tally = check(lambda trio, shares=shares: argmax.argmax(trio, shares[trio.me]),  # type: ignore[misc]
-                      lambda t, size=size: costs.argmax(t, count, size), 1)  # type: ignore[misc]
+        tally = check(
+            lambda trio, shares=shares: argmax.argmax(trio, shares[trio.me]),  # type: ignore[misc]
+            lambda t, size=size: costs.argmax(t, count, size),
+            1,
+        )  # type: ignore[misc]
         # `mechanisms.md` 0: 15 rounds and the opening for 64; here independent of the number of candidates, in either form
         assert tally.rounds <= 1 + (9 if count < 450 else 28)
         if count == 1000:
             assert max(tally.sent) < 600 * size // 4 * count
-    assert argmax.in_groups(1449, 4, 1 << 40) and not argmax.in_groups(1448, 4, 1 << 40)  # one batch of pairs at most
+    assert argmax.in_groups(1449, 4, 1 << 40) and not argmax.in_groups(
+        1448, 4, 1 << 40
+    )  # one batch of pairs at most
     rows = deal_ring(np.arange(40, dtype=np.uint32).reshape(8, 5), np.random.default_rng(0))
     check(lambda trio: argmax.argmax_rows(trio, rows[trio.me]), lambda t: costs.argmax_rows(t, 8, 5))
 
 
 @pytest.mark.parametrize(("count", "a"), [(1, 0), (64, 4), (65, 14), (1000, 1)])
 def test_gumbel_costs(count: int, a: int) -> None:
-    tally = check(lambda trio: sampling.gumbel_noise(trio, sampling.release_bits(trio, b"r"), count, a, np.uint32),
-                  lambda t: costs.gumbel_noise(t, count, a))
+    tally = check(
+        lambda trio: sampling.gumbel_noise(trio, sampling.release_bits(trio, b"r"), count, a, np.uint32),
+        lambda t: costs.gumbel_noise(t, count, a),
+    )
     # `mechanisms.md` 1.5 takes 26 rounds and 9,571 ANDs a candidate; the alias method 15 and 408
     assert tally.rounds <= 15
     assert max(tally.sent) <= 8 * 408 * words_for(count) + 4 * (12 + a + 1) * count
 
 
-@pytest.mark.parametrize("sigma2", [Fraction(1, 64), Fraction(1), Fraction(100), Fraction(10_000), Fraction(10**6)])
+@pytest.mark.parametrize(
+    "sigma2", [Fraction(1, 64), Fraction(1), Fraction(100), Fraction(10_000), Fraction(10**6)]
+)
 @pytest.mark.parametrize("cells", [1, 65, 5000])
 @pytest.mark.parametrize("round_bytes", [1, 1 << 16, 1 << 24])
 def test_gaussian_costs(sigma2: Fraction, cells: int, round_bytes: int) -> None:
@@ -183,7 +207,9 @@ ROUNDS = 4
 """Selections and measurements of a run: the first two make noise, the others find it."""
 
 
-@pytest.mark.parametrize(("contributors", "row_cap"), [(0, 10_000), (2, 10_000), (4, 10_000), (2, 40_000_000)])
+@pytest.mark.parametrize(
+    ("contributors", "row_cap"), [(0, 10_000), (2, 10_000), (4, 10_000), (2, 40_000_000)]
+)
 @pytest.mark.parametrize("group", [thirds.GROUP, 16])
 def test_a_whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int, group: int) -> None:
     with small_groups(min(thirds.SPAN, group // 2), group, 2 * group):
@@ -227,7 +253,12 @@ def whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int) 
     fresh = PublicState(of).to_share(PrepareStep(tuple(cliques)))
     assert fresh == cliques[:3]
     costs.pace(tally)
-    costs.prepare(tally, len(PrepareStep(tuple(cliques)).to_bytes()), len(PrepareStep(tuple(fresh)).to_bytes()), [22, 20])
+    costs.prepare(
+        tally,
+        len(PrepareStep(tuple(cliques)).to_bytes()),
+        len(PrepareStep(tuple(fresh)).to_bytes()),
+        [22, 20],
+    )
     ledger = ComparedCells()
     gumbel, gaussians, sampler = Supply(GUMBEL_ROWS), Supply(GAUSSIAN_ROWS), gaussian.sampler(sigma2)
     payloads = iter(compressed)
@@ -235,10 +266,17 @@ def whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int) 
         assert isinstance(select, SelectStep) and plan.kept == (0, 1, 2, 3)
         assert plan.ring_bits == (64 if row_cap == 40_000_000 and number == 0 else plan.ring_bits)
         made = [gumbel.take((plan.a, plan.ring_bits), 4), gaussians.take("all", 22)]
-        groups = [costs.Group([next(payloads), next(payloads)], *ledger.compare(of, plan.sign_bits)) for of in rounded]
+        groups = [
+            costs.Group([next(payloads), next(payloads)], *ledger.compare(of, plan.sign_bits))
+            for of in rounded
+        ]
         assert np.sum([group.compared for group in groups]) == 20
-        costs.select(tally, len(select.to_bytes()), groups, 4, plan.a, plan.sign_bits, plan.ring_bits, *worth, made[0])
-        costs.measure(tally, len(MeasureStep(2 * number + 1, (0, 1), sigma2).to_bytes()), sampler, 22, *worth, made[1])
+        costs.select(
+            tally, len(select.to_bytes()), groups, 4, plan.a, plan.sign_bits, plan.ring_bits, *worth, made[0]
+        )
+        costs.measure(
+            tally, len(MeasureStep(2 * number + 1, (0, 1), sigma2).to_bytes()), sampler, 22, *worth, made[1]
+        )
     total = TotalStep(2 * ROUNDS, sigma2)
     costs.measure(tally, len(total.to_bytes()), sampler, 1, *worth, gaussians.take("all", 1))
     costs.end(tally, len(EndStep().to_bytes()))
@@ -251,11 +289,18 @@ def test_a_tally_counts_chains_not_sums() -> None:
     tally = costs.Tally.of(4)
     tally.step([(0, 1, 5), (0, 2, 0)])
     tally.step([(1, 2, 5), (3, 0, 1)])
-    assert (tally.clocks, tally.sent, tally.messages, tally.rounds) == ([1, 1, 2, 0], [5, 5, 0, 1], [1, 1, 0, 1], 2)
+    assert (tally.clocks, tally.sent, tally.messages, tally.rounds) == (
+        [1, 1, 2, 0],
+        [5, 5, 0, 1],
+        [1, 1, 0, 1],
+        2,
+    )
 
 
 def test_networks_keep_their_keys_for_a_second_attempt() -> None:
     first, second = MemoryNetwork(3), MemoryNetwork(3)
     second.share_keys(first)
-    assert [first.key(i, j) for i, j in ((0, 1), (1, 2), (0, 2))] == [second.key(i, j) for i, j in ((0, 1), (1, 2), (0, 2))]
+    assert [first.key(i, j) for i, j in ((0, 1), (1, 2), (0, 2))] == [
+        second.key(i, j) for i, j in ((0, 1), (1, 2), (0, 2))
+    ]
     assert first.session_id != second.session_id

@@ -15,15 +15,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from mpc_protocols.engine import argmax, sampling
 from mpc_protocols.functionality import Setting
 from mpc_protocols.mechanisms import gaussian
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.messages import EndStep, PrepareStep
-from mpc_protocols.replicated import argmax, boolean, conversion, ring, sampling, sign
-from mpc_protocols.replicated.boolean import BitShare
+from mpc_protocols.public.steps import EndStep, PrepareStep
 from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
-from mpc_protocols.replicated.ring import RingShare
-from mpc_protocols.replicated.trio import Trio
+from mpc_protocols.replicated.sharing import boolean, conversion, ring, sign
+from mpc_protocols.replicated.sharing.boolean import BitShare
+from mpc_protocols.replicated.sharing.ring import RingShare
+from mpc_protocols.replicated.sharing.trio import Trio
 from tests.mpc_protocols.replicated.test_oracle import Recorder
 from tests.mpc_protocols.replicated.trio_run import deal_ring, distances, run_trio
 
@@ -41,8 +42,12 @@ def assert_uniform(frames: list[Frame], opened: int = 0) -> None:
         assert abs(np.unpackbits(content).mean() - 0.5) < 6.2 / (2 * (8 * len(content)) ** 0.5), link
 
 
-SECRETS = {"zeros": lambda n: np.zeros(n, np.int64), "minus one": lambda n: np.full(n, -1), "one": lambda n: np.full(n, 1),
-           "largest": lambda n: np.full(n, 2**20 - 1)}
+SECRETS = {
+    "zeros": lambda n: np.zeros(n, np.int64),
+    "minus one": lambda n: np.full(n, -1),
+    "one": lambda n: np.full(n, 1),
+    "largest": lambda n: np.full(n, 2**20 - 1),
+}
 
 
 def degenerate(values: np.ndarray[Any, Any], holder: int) -> list[RingShare]:
@@ -59,8 +64,11 @@ PROTOCOLS: dict[str, Callable[[Trio, RingShare], object]] = {
     "signs by tree": lambda trio, x: sign.signs(trio, x, 22, "tree"),
     "absolute sums": lambda trio, x: distances(trio, x, np.ones(len(x), np.int64), 22, "ripple"),
     "absolute sums by tree": lambda trio, x: distances(trio, x, np.ones(len(x), np.int64), 23, "tree"),
-    "bits": lambda trio, x: boolean.and_bits(trio, BitShare(x.own.view(np.uint64), x.next.view(np.uint64)),
-                                             BitShare(x.own.view(np.uint64), x.next.view(np.uint64))),
+    "bits": lambda trio, x: boolean.and_bits(
+        trio,
+        BitShare(x.own.view(np.uint64), x.next.view(np.uint64)),
+        BitShare(x.own.view(np.uint64), x.next.view(np.uint64)),
+    ),
     "lift": lambda trio, x: conversion.lift(trio, x),
 }
 
@@ -79,14 +87,18 @@ def test_messages_are_uniform(protocol: str, secret: str, holder: int) -> None:
 def test_noise_and_arg_max_messages_are_uniform() -> None:
     sampler = gaussian.sampler(Fraction(1))
     frames: list[Frame] = []
-    for noise in (lambda trio, source: sampling.gaussian_noise(trio, source, sampler, 500, np.uint32),
-                  lambda trio, source: sampling.gumbel_noise(trio, source, 500, 3, np.uint32)):
+    for noise in (
+        lambda trio, source: sampling.gaussian_noise(trio, source, sampler, 500, np.uint32),
+        lambda trio, source: sampling.gumbel_noise(trio, source, 500, 3, np.uint32),
+    ):
         run_trio(lambda trio, noise=noise: noise(trio, sampling.release_bits(trio, b"r")), tap=frames.append)
     assert_uniform(frames)
     frames.clear()
     keys = degenerate(np.zeros(128, np.uint32), 0)
     run_trio(lambda trio: argmax.argmax(trio, keys[trio.me]), tap=frames.append)
-    assert_uniform([frame for frame in frames if frame.receiver == (frame.sender - 1) % 3 or frame.clock == 1])
+    assert_uniform(
+        [frame for frame in frames if frame.receiver == (frame.sender - 1) % 3 or frame.clock == 1]
+    )
 
 
 def test_the_uniformity_test_notices_a_plain_count() -> None:
@@ -121,8 +133,19 @@ def test_a_run_shows_no_count_on_any_link() -> None:
 
     MemoryNetwork(6, session_id=setting.session, tap=frames.append).run([party] * 6)
     public = {PrepareStep((("a", "b"),)).to_bytes(), EndStep().to_bytes()}
-    secret = [f for f in frames if f.payload not in public and not f.payload.startswith(b"{") and len(f.payload) != 32]
-    assert {(f.sender, f.receiver) for f in secret if f.sender > 2} == {(3, 0), (3, 1), (4, 1), (4, 2), (5, 2), (5, 0)}
+    secret = [
+        f
+        for f in frames
+        if f.payload not in public and not f.payload.startswith(b"{") and len(f.payload) != 32
+    ]
+    assert {(f.sender, f.receiver) for f in secret if f.sender > 2} == {
+        (3, 0),
+        (3, 1),
+        (4, 1),
+        (4, 2),
+        (5, 2),
+        (5, 0),
+    }
     assert sorted(len(f.payload) for f in secret if f.sender > 2) == [16, 16, 16, 12_000, 12_000, 12_000]
     assert_uniform(secret)
     plain = np.zeros(3000, "<u4")
@@ -141,5 +164,5 @@ def test_two_runs_share_no_message() -> None:
         network.share_keys(first)
         run_trio(lambda trio: distances(trio, shares[trio.me], np.array([640]), 9), network=network)
         content = b"".join(frame.payload for frame in frames)
-        seen.append({content[i:i + 8] for i in range(0, len(content), 4)})
+        seen.append({content[i : i + 8] for i in range(0, len(content), 4)})
     assert not seen[0] & seen[1]

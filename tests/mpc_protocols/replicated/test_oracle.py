@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.latency import LAPS, LONGEST_US, agree_on_delay, round_worth
 from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Event, LocalCounts, MarginalOracle, Setting
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.messages import EndStep, MeasureStep, PrepareStep, SelectStep, TotalStep
-from mpc_protocols.replicated import answers as encoding
+from mpc_protocols.public.answers import Answers, pieces
+from mpc_protocols.public.state import PublicState
+from mpc_protocols.public.steps import EndStep, MeasureStep, PrepareStep, SelectStep, TotalStep
 from mpc_protocols.replicated import oracle as oracle_module
 from mpc_protocols.replicated import party as party_module
 from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
-from mpc_protocols.replicated.pace import LAPS, LONGEST_US, agree_on_delay, round_worth
-from mpc_protocols.replicated.trio import ROUND_BYTES
-from mpc_protocols.steps import PublicState
-from mpc_protocols.thirds import Answers, pieces
+from mpc_protocols.replicated.scores import answer_codec as encoding
+from mpc_protocols.replicated.sharing.trio import ROUND_BYTES
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.replicated.trio_run import answers_of, small_groups
 
@@ -48,7 +48,9 @@ class Recorder:
 def table(rows: int, seed: int) -> NDArray[np.int64]:
     rng = np.random.default_rng(seed)
     first = rng.integers(0, 3, rows)
-    return np.stack([first, (first + rng.integers(0, 2, rows)) % 4, rng.integers(0, 5, rows), first % 2], axis=1)
+    return np.stack(
+        [first, (first + rng.integers(0, 2, rows)) % 4, rng.integers(0, 5, rows), first % 2], axis=1
+    )
 
 
 def counter(records: NDArray[np.int64]) -> LocalCounts:
@@ -69,9 +71,15 @@ def setting(row_cap: int = 100_000, session: bytes = b"s" * 32) -> Setting:
     return Setting(SIZES, "add-remove", 1, row_cap, session)
 
 
-def serve(body: Callable[[ReplicatedOracle], Any], parts: Sequence[NDArray[np.int64] | None], of: Setting | None = None,
-          guards: Sequence[Recorder] | None = None, tap: Callable[[Frame], None] | None = None,
-          network: MemoryNetwork | None = None, observe: Callable[..., None] | None = None) -> tuple[Any, MemoryNetwork]:
+def serve(
+    body: Callable[[ReplicatedOracle], Any],
+    parts: Sequence[NDArray[np.int64] | None],
+    of: Setting | None = None,
+    guards: Sequence[Recorder] | None = None,
+    tap: Callable[[Frame], None] | None = None,
+    network: MemoryNetwork | None = None,
+    observe: Callable[..., None] | None = None,
+) -> tuple[Any, MemoryNetwork]:
     """Run `body` at P1 with everybody else following; parts[i] is party i's table (None: no data)."""
     of = of or setting()
     guards = guards or [Recorder() for _ in range(3)]
@@ -102,7 +110,12 @@ CONTRIBUTORS = [table(77, 4), table(5, 5), table(120, 6), table(9, 7)]
 def work(oracle: MarginalOracle) -> list[Any]:
     """All kinds of questions; at tiny sigma and huge epsilon the answers do not depend on the noise."""
     handles = oracle.prepare(ONE_WAY)
-    seen: list[Any] = [handles, [list(x) for x in oracle.measure(handles, SMALL)], oracle.row_bound, oracle.noisy_total]
+    seen: list[Any] = [
+        handles,
+        [list(x) for x in oracle.measure(handles, SMALL)],
+        oracle.row_bound,
+        oracle.noisy_total,
+    ]
     wide = oracle.prepare([("a", "b", "c"), ("c", "d"), ("b", "a"), ("d", "c"), ("a",)])
     seen += [wide, [list(x) for x in oracle.measure([wide[2], wide[0], wide[3]], SMALL)]]
     cells = [60, 10, 12, 10, 3]
@@ -157,7 +170,11 @@ def test_total_before_anything_is_shared() -> None:
 
     def body(oracle: MarginalOracle) -> list[Any]:
         first = oracle.total(SMALL)
-        return [first, oracle.row_bound, [list(x) for x in oracle.measure(oracle.prepare([("d", "a"), ("d",)]), SMALL)]]
+        return [
+            first,
+            oracle.row_bound,
+            [list(x) for x in oracle.measure(oracle.prepare([("d", "a"), ("d",)]), SMALL)],
+        ]
 
     answers, _ = serve(body, [*PARTS, *CONTRIBUTORS])
     assert answers == body(IdealOracle(setting(), counter(everything), Recorder()))
@@ -181,7 +198,9 @@ def test_large_row_bounds_take_keys_of_64_bits(rows: int) -> None:
     guard = Recorder()
     expected = body(IdealOracle(of, counter(np.concatenate(PARTS)), guard))
     plans: list[int] = []
-    answers, _ = serve(body, PARTS, of, observe=lambda phase, event, **fields: plans.append(fields.get("kept", 0)))
+    answers, _ = serve(
+        body, PARTS, of, observe=lambda phase, event, **fields: plans.append(fields.get("kept", 0))
+    )
     assert answers == expected == [0, 1, 2]
     assert max(plans) > 1
 
@@ -189,13 +208,16 @@ def test_large_row_bounds_take_keys_of_64_bits(rows: int) -> None:
 def test_a_single_surviving_candidate_is_selected_without_a_protocol() -> None:
     def body(oracle: MarginalOracle) -> int:
         handles = oracle.prepare([("a",), ("b",)])
-        return oracle.select(handles, [np.ones(3), np.ones(4)], [Fraction(1)] * 2, [Fraction(0), Fraction(10**7)], Fraction(1))
+        return oracle.select(
+            handles, [np.ones(3), np.ones(4)], [Fraction(1)] * 2, [Fraction(0), Fraction(10**7)], Fraction(1)
+        )
 
     assert serve(body, PARTS)[0] == 0
 
 
 def test_noise_is_fresh_and_of_the_right_size() -> None:
     """Two measurements of one marginal differ, and 600 draws at sigma 10 have a variance of 100 (false alarm below 1e-6)."""
+
     def body(oracle: MarginalOracle) -> list[NDArray[np.int64]]:
         handle = oracle.prepare([("a", "b", "c")])
         return [oracle.measure(handle, Fraction(100))[0] for _ in range(10)]
@@ -206,7 +228,9 @@ def test_noise_is_fresh_and_of_the_right_size() -> None:
     assert abs(float((noise**2).sum()) / 100 - 600) < 173
 
 
-def releases(monkeypatch: pytest.MonkeyPatch, body: Callable[[ReplicatedOracle], Any], of: Setting | None = None) -> list[bytes]:
+def releases(
+    monkeypatch: pytest.MonkeyPatch, body: Callable[[ReplicatedOracle], Any], of: Setting | None = None
+) -> list[bytes]:
     """The names that the noise of a run's releases is bound to, at P1; all parties must agree on them."""
     seen: dict[int, list[bytes]] = {0: [], 1: [], 2: []}
     original = party_module.release_bits
@@ -224,8 +248,17 @@ def releases(monkeypatch: pytest.MonkeyPatch, body: Callable[[ReplicatedOracle],
 
 def test_noise_is_bound_to_every_public_input(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same questions give the same names; one changed public input changes the name of its release and of all later ones."""
-    def body(sigma2: int = 100, epsilon: int = 1, answer: float = 75.0, weight: int = 1, penalty: int = 0, order: int = 1,
-             more: bool = False, first: bool = False) -> Callable[[ReplicatedOracle], None]:
+
+    def body(
+        sigma2: int = 100,
+        epsilon: int = 1,
+        answer: float = 75.0,
+        weight: int = 1,
+        penalty: int = 0,
+        order: int = 1,
+        more: bool = False,
+        first: bool = False,
+    ) -> Callable[[ReplicatedOracle], None]:
         def ask(oracle: ReplicatedOracle) -> None:
             handles = oracle.prepare([("a", "b"), ("c", "d")][::order])
             if first:
@@ -233,7 +266,13 @@ def test_noise_is_bound_to_every_public_input(monkeypatch: pytest.MonkeyPatch) -
             if more:
                 oracle.prepare([("a", "c")])
             guesses = [np.full(oracle.state.cells(h), answer) for h in handles]
-            oracle.select(handles, guesses, [Fraction(weight), Fraction(1)], [Fraction(penalty), Fraction(0)], Fraction(epsilon))
+            oracle.select(
+                handles,
+                guesses,
+                [Fraction(weight), Fraction(1)],
+                [Fraction(penalty), Fraction(0)],
+                Fraction(epsilon),
+            )
             oracle.measure(handles[:1], Fraction(sigma2))
             oracle.measure(handles[:1], Fraction(sigma2))
 
@@ -243,12 +282,20 @@ def test_noise_is_bound_to_every_public_input(monkeypatch: pytest.MonkeyPatch) -
     assert len(base) == len(set(base)) == 3
     selected = releases(monkeypatch, body())
     assert base[0] == selected[0]  # later ones follow the position that was opened, too
-    changes = [{"sigma2": 101}, {"epsilon": 2}, {"answer": 76.0}, {"weight": 2}, {"penalty": 1}, {"order": -1}, {"more": True},
-               {"first": True}]
+    changes = [
+        {"sigma2": 101},
+        {"epsilon": 2},
+        {"answer": 76.0},
+        {"weight": 2},
+        {"penalty": 1},
+        {"order": -1},
+        {"more": True},
+        {"first": True},
+    ]
     names = set(base)
     for change in changes:
         changed = releases(monkeypatch, body(**change))  # type: ignore[arg-type]
-        assert not set(changed[1 if "sigma2" in change else 0:]) & names
+        assert not set(changed[1 if "sigma2" in change else 0 :]) & names
         names |= set(changed)
     other_session = releases(monkeypatch, body(), setting(session=b"t" * 32))
     other_cap = releases(monkeypatch, body(), setting(row_cap=99_999))
@@ -257,19 +304,27 @@ def test_noise_is_bound_to_every_public_input(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_same_release_opens_to_the_same_values() -> None:
     """Same keys, session and inputs: a repeat is free. A changed sigma gives other noise in most of 60 cells."""
+
     def measured(keys: MemoryNetwork, sigma2: Fraction, session: bytes = b"s" * 32) -> NDArray[np.int64]:
         network = MemoryNetwork(3, session_id=session)
         network.share_keys(keys)
-        counts, _ = serve(lambda oracle: oracle.measure(oracle.prepare([("a", "b", "c")]), sigma2), PARTS,
-                          setting(session=session), network=network)
+        counts, _ = serve(
+            lambda oracle: oracle.measure(oracle.prepare([("a", "b", "c")]), sigma2),
+            PARTS,
+            setting(session=session),
+            network=network,
+        )
         noise: NDArray[np.int64] = counts[0] - counter(np.concatenate(PARTS))([("a", "b", "c")])[0]
         return noise
 
     keys = MemoryNetwork(3)
     base = measured(keys, Fraction(10_000))
     np.testing.assert_array_equal(base, measured(keys, Fraction(10_000)))
-    for other in (measured(keys, Fraction(10_001)), measured(keys, Fraction(10_000), b"t" * 32),
-                  measured(MemoryNetwork(3), Fraction(10_000))):
+    for other in (
+        measured(keys, Fraction(10_001)),
+        measured(keys, Fraction(10_000), b"t" * 32),
+        measured(MemoryNetwork(3), Fraction(10_000)),
+    ):
         assert int((base == other).sum()) < 12  # cells agree by chance with probability 1/350 each
 
 
@@ -294,7 +349,9 @@ def test_a_refusing_guard_stops_everybody_before_anything_opens(refuser: int, st
                 oracle.select(handles, answers, [Fraction(1)] * 4, [Fraction(0)] * 4, Fraction(1))
             raise EnoughError
 
-        with pytest.raises(BudgetRefused if any(guard.refuse_from is not None for guard in guards) else EnoughError):
+        with pytest.raises(
+            BudgetRefused if any(guard.refuse_from is not None for guard in guards) else EnoughError
+        ):
             serve(body, PARTS, guards=guards, tap=frames.append)
         return frames
 
@@ -302,7 +359,7 @@ def test_a_refusing_guard_stops_everybody_before_anything_opens(refuser: int, st
     refused = run(step + 1, [Recorder(step if i == refuser else None) for i in range(3)])
     for party in range(3):
         own = [len(frame.payload) for frame in refused if frame.sender == party]
-        added = own[sum(frame.sender == party for frame in before):]
+        added = own[sum(frame.sender == party for frame in before) :]
         # the leader announces the step (and the answers); whoever authorised says so in 32 bytes to both others; nothing else
         announced = 2 * (step + 1) if party == 1 else 0
         assert added[announced:] == ([] if party == refuser else [32, 32])
@@ -324,12 +381,20 @@ def _leader(script: Callable[[Wire, PublicState], None], parts: Sequence[NDArray
     MemoryNetwork(3, session_id=of.session, patience_s=5).run([party] * 3)
 
 
-@pytest.mark.parametrize("message", [
-    b"", b"{}", b"\x80\x04N.", b'{"step": "end"}', EndStep().to_bytes() + b" ", b'{"step":"jump"}',
-    MeasureStep(0, (0,), Fraction(1)).to_bytes(),  # a handle that was never prepared
-    TotalStep(3, Fraction(1)).to_bytes(),  # out of order
-    b"[" * 100_000,
-])
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"",
+        b"{}",
+        b"\x80\x04N.",
+        b'{"step": "end"}',
+        EndStep().to_bytes() + b" ",
+        b'{"step":"jump"}',
+        MeasureStep(0, (0,), Fraction(1)).to_bytes(),  # a handle that was never prepared
+        TotalStep(3, Fraction(1)).to_bytes(),  # out of order
+        b"[" * 100_000,
+    ],
+)
 def test_followers_refuse_messages_that_are_no_step(message: bytes) -> None:
     with pytest.raises(ProtocolAborted):
         _leader(lambda wire, state: [wire.send(peer, message) for peer in (0, 2)])  # type: ignore[func-returns-value]
@@ -349,35 +414,52 @@ def test_a_step_too_long_is_refused() -> None:
         _leader(lambda wire, state: wire.send(0, bytes((1 << 22) + 1)))
 
 
-def _tamper(monkeypatch: pytest.MonkeyPatch, change: Callable[[bytes, int], bytes], words: str | None = None) -> None:
+def _tamper(
+    monkeypatch: pytest.MonkeyPatch, change: Callable[[bytes, int], bytes], words: str | None = None
+) -> None:
     """Let the leader send something else than `encoding.encode` gave, to each receiver."""
     original = encoding.encode
-    monkeypatch.setattr(encoding, "encode", lambda answers, receivers: [
-        change(payload, to) for payload, to in zip(original(answers, receivers), receivers, strict=True)])
+    monkeypatch.setattr(
+        encoding,
+        "encode",
+        lambda answers, receivers: [
+            change(payload, to) for payload, to in zip(original(answers, receivers), receivers, strict=True)
+        ],
+    )
     with pytest.raises(ProtocolAborted, match=words):
         serve(_select_once, PARTS)
 
 
 def _select_once(oracle: MarginalOracle) -> int:
     handles = oracle.prepare([("a", "b"), ("c",)])
-    return oracle.select(handles, [np.full(12, 80.0), np.full(5, 190.0)], [Fraction(1)] * 2, [Fraction(0)] * 2, Fraction(1))
+    return oracle.select(
+        handles, [np.full(12, 80.0), np.full(5, 190.0)], [Fraction(1)] * 2, [Fraction(0)] * 2, Fraction(1)
+    )
 
 
 def test_untampered_selection_passes() -> None:
     assert serve(_select_once, PARTS)[0] in (0, 1)
 
 
-@pytest.mark.parametrize("change", [
-    lambda values: values + 1,  # another content: digest and sums
-    lambda values: np.roll(values, 1) + np.eye(1, len(values), 3, dtype=np.int64)[0],
-    lambda values: np.where(np.arange(len(values)) == 0, 4_000_000_000, values),  # beyond the row bound
-], ids=["other", "moved", "out of range"])
-def test_answers_that_are_not_the_announced_ones(monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any]) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda values: values + 1,  # another content: digest and sums
+        lambda values: np.roll(values, 1) + np.eye(1, len(values), 3, dtype=np.int64)[0],
+        lambda values: np.where(np.arange(len(values)) == 0, 4_000_000_000, values),  # beyond the row bound
+    ],
+    ids=["other", "moved", "out of range"],
+)
+def test_answers_that_are_not_the_announced_ones(
+    monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any]
+) -> None:
     original = encoding.encode
 
     def changed(answers: Answers, receivers: Sequence[int]) -> list[bytes]:
         cells = [part.astype(np.int64) for part in answers.cut.of_spans(answers.cells)]
-        return original(Answers.of(answers.cut, np.split(change(np.concatenate(cells)), [len(cells[0])])), receivers)
+        return original(
+            Answers.of(answers.cut, np.split(change(np.concatenate(cells)), [len(cells[0])])), receivers
+        )
 
     monkeypatch.setattr(encoding, "encode", changed)
     with pytest.raises(ProtocolAborted):
@@ -388,23 +470,51 @@ VALUES_AT = 3 + 32 + 2 * 8
 """Where the values of `_select_once`'s 17 cells begin: after the bitmap and the hash and sums of the receiver's own cells."""
 
 
-@pytest.mark.parametrize("change", [
-    lambda raw: b"", lambda raw: raw[:-3], lambda raw: raw + b"x", lambda raw: raw[:2], lambda raw: raw[:20],
-    lambda raw: raw[:2] + bytes([raw[2] | 1]) + raw[3:], lambda raw: raw[:VALUES_AT] + b"\xff" + raw[VALUES_AT + 1:],
-    lambda raw: bytes(3) + raw[3:], lambda raw: bytes(10_000), lambda raw: raw[:3] + bytes([raw[3] ^ 1]) + raw[4:],
-    lambda raw: raw[:35] + bytes([raw[35] ^ 1]) + raw[36:], lambda raw: raw[:42] + b"\x80" + raw[43:],
-], ids=["empty", "cut", "trailing", "bitmap cut", "part cut", "padding", "escape", "all zero", "too long", "own hash", "own sum",
-        "own sum negative"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda raw: b"",
+        lambda raw: raw[:-3],
+        lambda raw: raw + b"x",
+        lambda raw: raw[:2],
+        lambda raw: raw[:20],
+        lambda raw: raw[:2] + bytes([raw[2] | 1]) + raw[3:],
+        lambda raw: raw[:VALUES_AT] + b"\xff" + raw[VALUES_AT + 1 :],
+        lambda raw: bytes(3) + raw[3:],
+        lambda raw: bytes(10_000),
+        lambda raw: raw[:3] + bytes([raw[3] ^ 1]) + raw[4:],
+        lambda raw: raw[:35] + bytes([raw[35] ^ 1]) + raw[36:],
+        lambda raw: raw[:42] + b"\x80" + raw[43:],
+    ],
+    ids=[
+        "empty",
+        "cut",
+        "trailing",
+        "bitmap cut",
+        "part cut",
+        "padding",
+        "escape",
+        "all zero",
+        "too long",
+        "own hash",
+        "own sum",
+        "own sum negative",
+    ],
+)
 @pytest.mark.parametrize("receivers", [(0, 2), (0,), (2,)])
-def test_answers_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, receivers: tuple[int, ...],
-                                     change: Callable[[bytes], bytes]) -> None:
+def test_answers_that_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch, receivers: tuple[int, ...], change: Callable[[bytes], bytes]
+) -> None:
     _tamper(monkeypatch, lambda payload, to: change(payload) if to in receivers else payload)
 
 
 def test_zeros_of_the_own_cells_that_others_see_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     """A dealer does not know its own cells, but the hash that was announced covers where they are 0."""
-    _tamper(monkeypatch, lambda payload, to: bytes([payload[0] ^ 0x80]) + payload[1:] if to == 0 else payload,
-            "not those that were announced")
+    _tamper(
+        monkeypatch,
+        lambda payload, to: bytes([payload[0] ^ 0x80]) + payload[1:] if to == 0 else payload,
+        "not those that were announced",
+    )
 
 
 @pytest.mark.parametrize("receiver", [0, 1, 2])
@@ -430,8 +540,12 @@ def test_answers_as_each_party_gets_them(receiver: int) -> None:
 
 def test_a_contributor_shares_only_what_is_to_be_shared() -> None:
     of = setting()
-    for message in (SelectStep(0, (0,), (Fraction(1),), (Fraction(0),), Fraction(1), (5,), (bytes(32),)),
-                    PrepareStep((("a",), ("a", "b"))), PrepareStep((("nobody",),))):
+    for message in (
+        SelectStep(0, (0,), (Fraction(1),), (Fraction(0),), Fraction(1), (5,), (bytes(32),)),
+        PrepareStep((("a",), ("a", "b"))),
+        PrepareStep((("nobody",),)),
+    ):
+
         def party(wire: Wire, encoded: bytes = message.to_bytes()) -> None:
             if wire.me == 1:
                 wire.send(3, encoded)
@@ -469,9 +583,17 @@ def test_only_the_second_computing_party_leads_and_a_closed_oracle_answers_nothi
 
 def test_observers_get_public_sizes_only() -> None:
     seen: list[tuple[str, str, dict[str, Any]]] = []
-    serve(work, [*PARTS, CONTRIBUTORS[0]], observe=lambda phase, event, **fields: seen.append((phase, event, fields)))
+    serve(
+        work,
+        [*PARTS, CONTRIBUTORS[0]],
+        observe=lambda phase, event, **fields: seen.append((phase, event, fields)),
+    )
     assert {(phase, event) for phase, event, _ in seen} == {
-        ("agree", "paced"), ("input", "shared"), ("measure", "opened"), ("select", "selected")}
+        ("agree", "paced"),
+        ("input", "shared"),
+        ("measure", "opened"),
+        ("select", "selected"),
+    }
     forms = ("tree", "ripple", "ahead")
     assert all(isinstance(value, int) or value in forms for _, _, fields in seen for value in fields.values())
 
@@ -538,8 +660,13 @@ def test_the_form_follows_the_delay_and_is_told(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(party_module, "round_worth", lambda delay: 1 + 64 * delay)
     told: list[tuple[str, str, dict[str, Any]]] = []
     expected = work(IdealOracle(setting(), counter(np.concatenate(PARTS)), Recorder()))
-    assert serve(work, PARTS, observe=lambda phase, event, **fields: told.append((phase, event, fields)))[0] == expected
+    assert (
+        serve(work, PARTS, observe=lambda phase, event, **fields: told.append((phase, event, fields)))[0]
+        == expected
+    )
     form = "tree" if delay_us else "ripple"
     assert {fields["delay_us"] for _, event, fields in told if event == "paced"} == {delay_us}
     assert {fields["scores"] for _, event, fields in told if event == "selected"} == {form}
-    assert {fields["noise"] for _, event, fields in told if event in ("selected", "opened")} - {"ahead"} == {form}
+    assert {fields["noise"] for _, event, fields in told if event in ("selected", "opened")} - {"ahead"} == {
+        form
+    }

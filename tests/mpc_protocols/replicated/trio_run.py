@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols import thirds
+from mpc_protocols.engine.bitslice import from_bits, to_bits
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.replicated import compared
-from mpc_protocols.replicated.absolute import Third, add_absolute, known_of
-from mpc_protocols.replicated.bitslice import from_bits, to_bits
-from mpc_protocols.replicated.boolean import BitShare
-from mpc_protocols.replicated.dealt_sign import share_bits
-from mpc_protocols.replicated.ring import RingShare, reshare
-from mpc_protocols.replicated.sign import Adder
-from mpc_protocols.replicated.trio import Trio
-from mpc_protocols.thirds import THIRDS, Answers, Cut, Span
+from mpc_protocols.public import answers as thirds
+from mpc_protocols.public.answers import THIRDS, Answers, Cut, Span
+from mpc_protocols.replicated.scores import bit_cache as compared
+from mpc_protocols.replicated.scores.l1_distance import Third, add_absolute, known_of
+from mpc_protocols.replicated.scores.masked_sign import share_bits
+from mpc_protocols.replicated.sharing.boolean import BitShare
+from mpc_protocols.replicated.sharing.ring import RingShare, reshare
+from mpc_protocols.replicated.sharing.sign import Adder
+from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Traffic, Wire
 
 T = TypeVar("T")
@@ -56,8 +56,11 @@ def to_values(planes: NDArray[np.uint64], cells: int) -> NDArray[np.uint64]:
     return values
 
 
-def run_trio(body: Callable[[Trio], T], tap: Callable[[Frame], None] | None = None,
-             network: MemoryNetwork | None = None) -> tuple[list[T], list[Traffic]]:
+def run_trio(
+    body: Callable[[Trio], T],
+    tap: Callable[[Frame], None] | None = None,
+    network: MemoryNetwork | None = None,
+) -> tuple[list[T], list[Traffic]]:
     """Run `body` at the three parties; their results and traffic."""
     network = network or MemoryNetwork(3, tap=tap)
 
@@ -111,8 +114,9 @@ def absolute_sums(trio: Trio, thirds: Sequence[Third], planes: int, adder: Adder
     return reshare(trio, parts)
 
 
-def distances(trio: Trio, x: RingShare, lengths: NDArray[np.int64], planes: int,
-              adder: Adder | None = None) -> RingShare:
+def distances(
+    trio: Trio, x: RingShare, lengths: NDArray[np.int64], planes: int, adder: Adder | None = None
+) -> RingShare:
     """Sums of |x| over consecutive segments, from nothing but the shares."""
     return absolute_sums(trio, thirds_of(trio, x, lengths, planes), planes, adder)
 
@@ -133,5 +137,8 @@ def small_groups(span: int, group: int, keep: int) -> Iterator[None]:
 
 def answers_of(handles: Sequence[int], answers: Sequence[NDArray[Any]]) -> Answers:
     """Integer answers of candidates that are one group, whatever their sizes."""
-    spans = [(q, Span(handle, 0, len(cells))) for q, (handle, cells) in enumerate(zip(handles, answers, strict=True))]
+    spans = [
+        (q, Span(handle, 0, len(cells)))
+        for q, (handle, cells) in enumerate(zip(handles, answers, strict=True))
+    ]
     return Answers.of(Cut(spans), answers)

@@ -1,0 +1,249 @@
+"""Secret draws from a public table by the alias method (Walker 1977): one lookup and ONE comparison per draw.
+
+A table of n - 1 sorted thresholds over L uniform bits gives value k to m_k = t_k - t_{k-1} of the 2^L uniform numbers
+(`mechanisms.gumbel`, `mechanisms.gaussian`). Finding k = #{j : U >= t_j} on shares costs a comparison of L bits per digit. The
+same masses, rearranged: 2^t columns of capacity C = 2^(L-t), each filled by at most two values, itself and one alias,
+
+    i = U >> (L - t),  y = U mod C:      k = i if y < threshold_i else alias_i           sum of what k gets: exactly m_k
+
+Statement. The law of k is that of the table, integer for integer; nothing is rounded and no uniform bit is added. Proof:
+`AliasTable.table_order` is a bijection of the 2^L uniform numbers that maps a draw to the table's number for the same k, so a
+draw from U equals the mechanisms' integer references on `table_order(U)`, bit for bit.
+
+On shares: the t index bits become two one-hot vectors of 2^(t/2) entries; each bit of (threshold_i, i ^ alias_i) is
+a bilinear form of both with public coefficients, a GF(2) dot product that costs one bit on the wire whatever the table's size.
+The local work, 2^t (L + bits) / 8 words of XOR per 64 cells, is by the method of the Four Russians.
+
+    ANDs per cell    2 (2^(t/2) - t/2 - 1) + L + (L - t) [ripple, L - t rounds; tree: about 3 (L - t), 1 + ceil(log2(L - t))] + t
+    rounds           ceil(log2(t/2)) + 1 + comparison + 1
+
+Everything secret stays shared; sizes, rounds and messages depend on the table and the number of cells. Threat model: `trio`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.engine.bitslice import Words
+from mpc_protocols.replicated.sharing.boolean import BitShare, and_bits, and_pairs, complement, stack
+from mpc_protocols.replicated.sharing.sign import Adder, merge_planes, merge_schedule
+from mpc_protocols.replicated.sharing.trio import Trio
+
+_GROUP = 8  # one-hot planes whose 2^8 sums are tabulated together
+_PIECE = 128  # words of the planes tabulated at a time
+_PICKED = 1 << 16  # words picked at a time: with the sums they stay in the second-level cache
+
+
+@dataclass(frozen=True)
+class AliasTable:
+    """Columns of a draw: `index_bits` of U name one, the `rest_bits` below them are compared with its threshold.
+
+    thresholds: below 2^rest_bits. aliases: the value from the threshold on; its own number where it fills a whole column.
+    """
+
+    index_bits: int
+    rest_bits: int
+    thresholds: tuple[int, ...]
+    aliases: tuple[int, ...]
+
+    @property
+    def low_bits(self) -> int:
+        """Index bits of the inner one-hot vector; the others belong to the outer one."""
+        return self.index_bits - self.index_bits // 2
+
+    @property
+    def outputs(self) -> int:
+        """Bits that are looked up: a threshold, and the difference of index and alias."""
+        return self.rest_bits + self.index_bits
+
+    def table_order(self, uniform: int) -> int:
+        """The bijection of the statement: the number that the table of sorted thresholds takes to the same value."""
+        column, rest = divmod(uniform, 1 << self.rest_bits)
+        own, other = self._starts[column]
+        threshold = self.thresholds[column]
+        return own + rest if rest < threshold else other + rest - threshold
+
+    @cached_property
+    def _starts(self) -> list[tuple[int, int]]:
+        """Where, among the numbers sorted by value and then by column, the two parts of each column begin."""
+        sizes = [[0] * len(self.thresholds) for _ in range(2)]
+        for column, (threshold, alias) in enumerate(zip(self.thresholds, self.aliases, strict=True)):
+            sizes[0][column] += threshold
+            sizes[1][alias] += (1 << self.rest_bits) - threshold
+        ends = [0]
+        for own, other in zip(*sizes, strict=True):
+            ends.append(ends[-1] + own + other)
+        starts = []
+        for column, (threshold, alias) in enumerate(zip(self.thresholds, self.aliases, strict=True)):
+            own, ends[column] = ends[column], ends[column] + threshold
+            other, ends[alias] = ends[alias], ends[alias] + (1 << self.rest_bits) - threshold
+            starts.append((own, other))
+        return starts
+
+    @cached_property
+    def selectors(self) -> NDArray[np.intp]:
+        """Which tabulated sum of each group of inner planes gives an output bit: (groups, outputs * outer entries)."""
+        width = self.rest_bits // 8 + 1
+        raw = b"".join(threshold.to_bytes(width, "little") for threshold in self.thresholds)
+        bits = np.unpackbits(
+            np.frombuffer(raw, np.uint8).reshape(-1, width), axis=1, count=self.rest_bits, bitorder="little"
+        )
+        change = np.arange(len(self.aliases)) ^ np.array(self.aliases)
+        flags = np.concatenate((bits, (change[:, np.newaxis] >> np.arange(self.index_bits)) & 1), axis=1)
+        inner = 1 << self.low_bits
+        group = min(_GROUP, inner)
+        # column = outer * inner + entry: (outer, groups, group, outputs) -> numbers of sums (groups, outputs, outer)
+        chosen = np.einsum(
+            "hgbr,b->grh", flags.reshape(-1, inner // group, group, self.outputs), 1 << np.arange(group)
+        )
+        numbers = chosen + (np.arange(inner // group) << group)[:, np.newaxis, np.newaxis]
+        return np.ascontiguousarray(numbers.reshape(inner // group, -1), np.intp)
+
+
+@lru_cache(maxsize=64)
+def alias_table(thresholds: tuple[int, ...], bits: int) -> AliasTable:
+    """The columns of a table of non-decreasing thresholds below 2^bits; the same integers at every party."""
+    index_bits = max(2, len(thresholds).bit_length())
+    capacity = 1 << bits - index_bits
+    masses = [high - low for low, high in zip((0, *thresholds), (*thresholds, 1 << bits), strict=True)]
+    masses += [0] * ((1 << index_bits) - len(masses))
+    cuts, aliases = [0] * len(masses), list(range(len(masses)))
+    small = [k for k, mass in enumerate(masses) if mass < capacity]
+    large = [k for k, mass in enumerate(masses) if mass >= capacity]
+    while small:  # what is missing in one column is taken from a value that has more than a column
+        column, giver = small.pop(), large.pop()
+        cuts[column], aliases[column] = masses[column], giver
+        masses[giver] -= capacity - masses[column]
+        (small if masses[giver] < capacity else large).append(giver)
+    return AliasTable(index_bits, bits - index_bits, tuple(cuts), tuple(aliases))
+
+
+def one_hot_schedule(widths: Sequence[int]) -> list[int]:
+    """AND planes of each round of `one_hots`."""
+    rounds = []
+    groups = [[1] * width for width in widths]
+    while any(len(group) > 1 for group in groups):
+        gates = 0
+        for number, group in enumerate(groups):
+            pairs = list(zip(group[::2], group[1::2], strict=False))
+            gates += sum(((1 << low) - 1) * ((1 << high) - 1) for low, high in pairs)
+            groups[number] = [low + high for low, high in pairs] + group[2 * len(pairs) :]
+        rounds.append(gates)
+    return rounds
+
+
+def schedule(table: AliasTable, adder: Adder) -> list[int]:
+    """AND planes of each round of `draw`, in order."""
+    rest = table.rest_bits
+    comparison = [1] * rest if adder == "ripple" else [rest, *merge_schedule(rest)]
+    halves = (table.low_bits, table.index_bits - table.low_bits)
+    return [*one_hot_schedule(halves), table.outputs, *comparison, table.index_bits]
+
+
+def draw(trio: Trio, uniform: BitShare, table: AliasTable, adder: Adder) -> BitShare:
+    """Bits of one value per cell, lowest first: shape (index_bits, words).
+
+    uniform: planes of U, lowest first, shape (rest_bits + index_bits, words). Rounds and AND planes: `schedule`.
+    """
+    if len(uniform) != table.outputs:
+        raise ValueError(f"a draw takes {table.outputs} uniform bits, got {len(uniform)}")
+    rest, index = uniform[: table.rest_bits], uniform[table.rest_bits :]
+    inner, outer = one_hots(trio, [index[: table.low_bits], index[table.low_bits :]])
+    found = _lookup(trio, inner, outer, table)
+    change = found[table.rest_bits :]
+    own_value = _less(trio, rest, found[: table.rest_bits], adder)
+    return index ^ change ^ and_bits(trio, own_value[np.newaxis], change)
+
+
+def one_hots(trio: Trio, numbers: Sequence[BitShare]) -> list[BitShare]:
+    """One-hot vectors of several shared numbers, planes lowest first: (bits, words) to (2^bits, words), in the same rounds."""
+    vectors = [
+        [stack([complement(trio, bit), bit]) for bit in (number[j] for j in range(len(number)))]
+        for number in numbers
+    ]
+    while any(len(vector) > 1 for vector in vectors):
+        pairs = [pair for vector in vectors for pair in zip(vector[::2], vector[1::2], strict=False)]
+        gates = []
+        for low, high in pairs:
+            rows, columns = np.divmod(np.arange((len(high) - 1) * (len(low) - 1)), len(low) - 1)
+            gates.append((high[1:][rows], low[1:][columns]))
+        merged = iter(
+            [
+                _outer(low, high, product)
+                for (low, high), product in zip(pairs, and_pairs(trio, gates), strict=True)
+            ]
+        )
+        vectors = [
+            [*(next(merged) for _ in range(len(vector) // 2)), *vector[len(vector) // 2 * 2 :]]
+            for vector in vectors
+        ]
+    return [vector[0] for vector in vectors]
+
+
+def _outer(low: BitShare, high: BitShare, products: BitShare) -> BitShare:
+    """All products of two one-hot vectors from those of their entries but the first: rows and columns sum to the factors."""
+
+    def component(low: Words, high: Words, products: Words) -> Words:
+        grid = np.empty((len(high), len(low), low.shape[1]), np.uint64)
+        grid[1:, 1:] = products.reshape(len(high) - 1, len(low) - 1, -1)
+        grid[1:, 0] = high[1:] ^ np.bitwise_xor.reduce(grid[1:, 1:], axis=1)
+        grid[0] = low ^ np.bitwise_xor.reduce(grid[1:], axis=0)
+        return grid.reshape(-1, low.shape[1])
+
+    return BitShare(component(low.own, high.own, products.own), component(low.next, high.next, products.next))
+
+
+def _lookup(trio: Trio, inner: BitShare, outer: BitShare, table: AliasTable) -> BitShare:
+    """XOR_{h, l} outer_h & inner_l & table bit (h, l), for every output bit: (outputs, words). 1 round."""
+    words = inner.shape[1]
+    part = trio.zero_bits((table.outputs, words))
+    entries = len(outer)
+    for start in range(0, words, _PIECE):
+        piece = slice(start, min(start + _PIECE, words))
+        own, mixed = _sums(inner.own[:, piece]), _sums(inner.own[:, piece] ^ inner.next[:, piece])
+        outer_own, outer_next = outer.own[:, piece], outer.next[:, piece]
+        step = max(1, _PICKED // (entries * own.shape[1]))
+        for first in range(0, table.outputs, step):
+            chosen = table.selectors[:, first * entries : (first + step) * entries]
+            gates = _picked(mixed, chosen).reshape(-1, entries, own.shape[1])
+            gates &= outer_own
+            others = _picked(own, chosen).reshape(gates.shape)
+            others &= outer_next
+            gates ^= others
+            part[first : first + step, piece] ^= np.bitwise_xor.reduce(gates, axis=1)
+    return BitShare(part, trio.pass_left(part))
+
+
+def _sums(planes: Words) -> Words:
+    """All 2^g XORs of each group of g planes: (groups * 2^g, words)."""
+    group = min(_GROUP, len(planes))
+    sums = np.zeros((len(planes) // group, 1 << group, planes.shape[1]), np.uint64)
+    grouped = planes.reshape(len(planes) // group, group, -1)
+    for b in range(group):
+        np.bitwise_xor(sums[:, : 1 << b], grouped[:, b : b + 1], out=sums[:, 1 << b : 2 << b])
+    return sums.reshape(-1, planes.shape[1])
+
+
+def _picked(sums: Words, chosen: NDArray[np.intp]) -> Words:
+    """XOR over the groups of the sums chosen: (rows, words)."""
+    picked: Words = sums.take(chosen[0], axis=0)
+    for row in chosen[1:]:
+        picked ^= sums.take(row, axis=0)
+    return picked
+
+
+def _less(trio: Trio, rest: BitShare, thresholds: BitShare, adder: Adder) -> BitShare:
+    """[rest < threshold], planes lowest first: (bits, words) to (words,)."""
+    inverted = complement(trio, rest)
+    differs = inverted ^ thresholds
+    if adder == "tree":
+        return merge_planes(trio, and_bits(trio, inverted, thresholds), differs)
+    less = and_bits(trio, inverted[0], thresholds[0])
+    for j in range(1, len(rest)):
+        less = thresholds[j] ^ and_bits(trio, differs[j], thresholds[j] ^ less)
+    return less

@@ -1,0 +1,108 @@
+"""Two protocols in the same rounds: what one waits for, the other overlaps (`engine.md` 2: noise while scores are computed).
+
+The noise of a selection does not depend on data, so its rounds can be those of the scores. Two protocols run as two threads of
+which only ONE runs at a time; the other goes on when the running one has sent its messages of a step and would wait:
+
+    first sends 1 | second sends 1 | first receives 1, sends 2 | second receives 1, sends 2 | ...
+
+All three parties switch at the same points (`Trio.turn`, called by every party between the sends and the receives of every
+step), so the order of all events is one sequence that all follow: no race, no deadlock that a sequential program would not
+have, and rounds and bytes stay functions of public sizes (`costs.beside`). The rounds of both together are the longer of the
+two. A second processor core is not used on purpose: kernels of three parties fill the machine in a simulation, and on a
+machine of one's own the time of a round is the network's.
+
+Each protocol has its own `Trio`, over its own fork of the wire, with masks of its own (`prg`). Threat model: `trio`; what is
+sent is what either would send alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from mpc_protocols.replicated.sharing.trio import Trio, alone
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+class _StoppedError(Exception):
+    """The other protocol failed: this one ends where it stands."""
+
+
+class _Beside(Generic[B]):
+    """The second protocol's thread and the baton."""
+
+    def __init__(self, run: Callable[[], B]) -> None:
+        self._run = run
+        self._to_first, self._to_second = (
+            threading.Lock(),
+            threading.Lock(),
+        )  # as semaphores of one: a third of their cost
+        self._to_first.acquire()
+        self._to_second.acquire()
+        self._finished = self._stopped = self._alone = False
+        self._error: BaseException | None = None
+        self._result: list[B] = []
+        self._thread = threading.Thread(
+            target=self._body, name=f"{threading.current_thread().name}-beside", daemon=True
+        )
+        self._thread.start()
+
+    def _body(self) -> None:
+        self._to_second.acquire()
+        try:
+            if not self._stopped:
+                self._result.append(self._run())
+        except _StoppedError:
+            pass
+        except BaseException as error:  # raised again in the first protocol's thread
+            self._error = error
+        finally:
+            self._finished = True
+            self._to_first.release()
+
+    def turn_of_first(self) -> None:
+        """In the first protocol: let the second run to its next turn or its end."""
+        if not self._finished:
+            self._to_second.release()
+            self._to_first.acquire()
+        if self._error is not None:
+            raise self._error
+
+    def turn_of_second(self) -> None:
+        """In the second protocol: give way until the first has come to its next turn or its end."""
+        if self._alone:
+            return
+        self._to_first.release()
+        self._to_second.acquire()
+        if self._stopped:
+            raise _StoppedError
+
+    def end(self) -> B:
+        """After the first protocol: run the second to its end; its result."""
+        self._alone = True
+        self.turn_of_first()
+        self._thread.join()
+        return self._result[0]
+
+    def stop(self) -> None:
+        """The first protocol failed."""
+        self._stopped = True
+        self._to_second.release()
+        self._thread.join()
+
+
+def beside(first: Trio, run_first: Callable[[], A], second: Trio, run_second: Callable[[], B]) -> tuple[A, B]:
+    """Results of two protocols that take turns; each uses its own trio only. Raises what either raises, first come."""
+    other = _Beside(run_second)
+    first.turn, second.turn = other.turn_of_first, other.turn_of_second
+    try:
+        result = run_first()
+        return result, other.end()
+    except BaseException:
+        other.stop()
+        raise
+    finally:
+        first.turn = second.turn = alone

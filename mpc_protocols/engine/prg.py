@@ -1,0 +1,101 @@
+"""Keyed random streams: what makes random and zero sharings free (`engine.md` 2, `mechanisms.md` 4).
+
+The pairwise key k_i of parties i-1 and i never encrypts anything itself. A keyed BLAKE2b derives one AES-128 key per
+purpose, session and context from it, and the stream of an operation is AES-CTR of that key from the counter block
+`operation (12 bytes) || block (4 bytes)`. Two classes of streams, never mixed:
+
+MASK    zero shares, resharings, input masks. Context: the session id, fresh in each attempt, and the wire's stream. One
+        operation number per protocol operation, counted in step by all three parties, never used twice: a second attempt
+        with other messages under the same masks would be a two-time pad.
+NOISE   the random bits of a release. Context: a hash of the session's key id, the release's step number, the mechanism,
+        the hash of every public input of the step and the id of the input sharing. The same release repeats its noise
+        (a repeat is free); any changed public byte changes all of it (equal noise on two inputs would reveal their difference).
+        Rows made ahead go into later releases of the same session, each into one (`ahead`).
+
+Assumption: AES-128 is a pseudo-random permutation, used for far less than 2^64 blocks under one key; keyed BLAKE2b is a PRF.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+from numpy.typing import NDArray
+
+MASK = b"mask"
+NOISE = b"noise"
+CONTRIBUTION = b"contribution"
+
+_ZEROS = memoryview(bytes(1 << 18))
+_LONGEST = 1 << 36  # bytes of one operation: 2^32 blocks of 16
+
+
+def derive(key: bytes, purpose: bytes, *context: bytes) -> bytes:
+    """16-byte key for one purpose and context; parts are length-prefixed, so no two contexts collide. `key`: 16..64 bytes."""
+    if not 16 <= len(key) <= 64:
+        raise ValueError(f"a stream's root key has 16 to 64 bytes, got {len(key)}")
+    state = hashlib.blake2b(key=key, digest_size=16, person=b"cosynth-streams")
+    for part in (purpose, *context):
+        state.update(len(part).to_bytes(8, "big"))
+        state.update(part)
+    return state.digest()
+
+
+def binding(*context: bytes) -> bytes:
+    """32-byte hash of length-prefixed parts: the name of a release, of an input sharing, of what is agreed on."""
+    state = hashlib.blake2b(digest_size=32, person=b"cosynth-binding")
+    for part in context:
+        state.update(len(part).to_bytes(8, "big"))
+        state.update(part)
+    return state.digest()
+
+
+class KeyStream:
+    """The streams of one derived key, one per operation number. One thread at a time."""
+
+    def __init__(self, key: bytes) -> None:
+        if len(key) != 16:
+            raise ValueError(f"a stream key has 16 bytes, got {len(key)}")
+        self._cipher = algorithms.AES(key)
+        self._whole: Any = Cipher(self._cipher, modes.CTR(bytes(16))).encryptor()
+
+    def reader(self, operation: int) -> Reader:
+        """The operation's stream from its beginning."""
+        return Reader(Cipher(self._cipher, modes.CTR(_counter(operation))).encryptor())
+
+    def draw(
+        self, shape: int | tuple[int, ...], dtype: type[np.unsignedinteger[Any]], operation: int
+    ) -> NDArray[Any]:
+        """A fresh array of uniform elements of `dtype`, the first of the operation's stream."""
+        out = np.empty(shape, dtype)
+        if out.size:
+            self._whole.reset_nonce(_counter(operation))  # a tenth of the cost of a cipher of its own
+            Reader(self._whole).fill(out)
+        return out
+
+
+def _counter(operation: int) -> bytes:
+    """The counter block at which an operation's stream begins."""
+    return operation.to_bytes(12, "big") + bytes(4)
+
+
+class Reader:
+    """One operation's stream, read piece by piece."""
+
+    def __init__(self, encryptor: CipherContext) -> None:
+        self._encryptor = encryptor
+        self._left = _LONGEST
+
+    def fill(self, out: NDArray[Any]) -> None:
+        """Overwrite the C-contiguous array `out` with the next bytes of the stream, in place."""
+        if not out.flags.c_contiguous:
+            raise ValueError("a stream is written into contiguous memory only")
+        self._left -= out.nbytes
+        if self._left < 0:
+            raise ValueError("an operation's stream ends after 2^36 bytes")
+        target = out.reshape(-1).view(np.uint8).data
+        for start in range(0, len(target), len(_ZEROS)):
+            stop = min(start + len(_ZEROS), len(target))
+            self._encryptor.update_into(_ZEROS[: stop - start], target[start:stop])

@@ -1,0 +1,231 @@
+"""dh2: private set union of two owners, symmetric, each building the union itself, with deviations that are noticed.
+
+The two-party default (issue 4), in place of `psu.md` 1.2, where the name of x is a power of H(x): an owner that entered H(y)^c
+could take c out again and find y in the union, unnoticed. Here owner A (side 0) holds X and secret exponents a1, alpha, kappa,
+owner B (side 1) holds Y and b1, beta, all fresh. H and Hg are independent hashes to the group, N is a hash. The tag of a record
+is H(x)^{a1 b1}, its point T = Hg(tag), the name of a common record N(T^{alpha beta}).
+
+    0  sizes, commitments to the lists, g^{a1}, g^alpha, g^kappa; g^{b1}, g^beta
+    1  P = H(X)^{a1}, shuffled; Q = H(Y)^{b1}, shuffled; each with t traps in it (`dh2_traps`)
+    2  matching (`dh2_matching`): A knows T_j and whether it is common for every position j of Q, B the same for P. Traps and,
+       with add-remove, full pools (`dummies`) are shown before anything is learnt
+    3  A -> B, in Q's order: W_j = T_j^alpha where common, else g^{r_j}, fresh r_j; B -> A, in P's order: V_i = T_i^beta, g^{r_i}.
+       Names at A: of its records N(V_i^alpha), of B's others N((g^beta)^{r_j}). At B: N(W_j^beta), and N((g^alpha)^{r_i})
+    4  both must hold the same table after the same conversation: a private equality test (`equality`)
+
+Who learns what: both owners the sizes and u; B the number k of common records one message before A. Nothing else if both follow
+the protocol, under DDH with the hashes random oracles: the lists and W, V are random elements, which of the other's positions
+are common is a uniform subset of size k, and O, queries and answers are an OPRF's. Positions are one-time random labels.
+
+Owners that DEVIATE. The claim: for no identifier y, be it among its own records or not, does a deviating owner learn more about
+whether the other holds y than sizes and u say of the list it chose to enter, without being noticed, except with probability
+1 / (t + 1) < 1 / 1000 per run, or by one right guess of which of its records are common (3). An argument, not a published proof:
+ 1 A name depends on its tag through a random oracle. So an input H(y)^c, or any element but H(y)^{a1}, is one more record that
+   nothing relates to y unless its own tag is tested for; elements of any form have one tag each.
+ 2 A tag is tested by an entry of O or a query only, one per position (`dh2_matching`). To test for y under another exponent takes
+   tests that other positions then lack, and traps among these are missed first (`dh2_traps`: 1 / (t + 1) in all, for all y).
+ 3 W and V tell nothing (DDH), so whoever lies in the bitmap, in W or in V does not know which of its own records it concerns. But
+   it must hold the other's table in flight 4: it has one guess, fixed before, and a wrong one is noticed. To pass off a common
+   record as no common one, it must say which of its records that is: 1 / k at best for any one, or all of them for all. To pass
+   off another as common (B alone, in the bitmap): 1 / (n - k) of its n. So a guess is good where few are common, or all but a
+   few; with add-remove fakes are among the k, about `dummies`' c of them.
+   Lies that need no guess (B: none is common, all are) tell nothing either; they garble the liar's own columns.
+ 4 Answers under another exponent spoil matches at random (`dh2_matching`); security = "proofs" turns them into an abort.
+ 5 Nothing else that an honest owner does depends on which of its records are common: all names are made before one is sent, so
+   that no block comes later for what is in it, and a table in which a name repeats fails in flight 4 like any other. (Keys of
+   names are unproven: with g^beta = (g^alpha)^c, V = W^c names a record of A like that of B to which W belongs, unless common.)
+NOT covered: choosing what to enter (the sizes then tell; noise on sizes, min_size and quotas are for that), wrong or misplaced
+data of an owner that deviates, leaving early: having learnt k, or warned by the other's traps or by its hash in flight 4 that it
+will be caught. The other then sees a lost connection. So every attempt has its own 1 / (t + 1) and its own guess: hence quotas,
+and connections lost again and again during an alignment are a reason to ask.
+Exponents are dropped at the end (Python cannot wipe them).
+
+Cost, exactly: `dh2_cost`. With n records each, half common: 6 n exponentiations, n / 2 of the generator and 2 n hashes to the
+group at each owner, 208 n bytes in all; 10 rounds while blocks fit the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.psu.dh2.equality import equal
+from mpc_protocols.psu.dh2.matching import Answering, Asking, Matching
+from mpc_protocols.psu.dh2.traps import SEED_BYTES, TRAPS, Lists, trap_identifiers
+from mpc_protocols.psu.dummies import full_pool
+from mpc_protocols.psu.exchange import Exchange, blocks
+from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
+from mpc_protocols.psu.groups.group import Elements, Group, concatenated
+from mpc_protocols.psu.groups.hashing import NAME_BYTES, Names, digest, row_names
+from mpc_protocols.psu.randomness import Entropy, permutation, system
+from mpc_protocols.wire import Wire
+
+COMMITMENT_BYTES = 32
+RECORD = b"psu dh2 record"
+KEYS = (3, 2)
+"""Public keys of each side: of the list, of names, and A's of the matching."""
+
+
+class Owner:
+    """One owner's run; the methods are the flights, in order."""
+
+    answering: type[Answering] = Answering
+    asking: type[Asking] = Asking
+
+    def __init__(
+        self,
+        wire: Wire,
+        entries: Sequence[bytes],
+        spec: AlignmentSpec,
+        context: Context,
+        group: Group,
+        entropy: Entropy = system,
+        traps: int = TRAPS,
+    ) -> None:
+        """entries: distinct canonical identifiers, with add-remove the own full pool among them. traps: 1 to 65536."""
+        self.exchange = Exchange(wire, context, spec)
+        self.group, self.entropy, self.traps, self.size = group, entropy, traps, len(entries)
+        self.proven = spec.security == "proofs"
+        self.exponents = group.random_exponents(KEYS[self.exchange.side], entropy)
+        self.list_key, self.name_key = self.exponents[:2]
+        self.public = [key.tobytes() for key in group.generate(self.exponents)]
+        self.seed = entropy(SEED_BYTES)
+        listed = [*entries, *trap_identifiers(self.seed, traps)]
+        self.order = permutation(len(listed), entropy)
+        self.own_list = group.power(group.hash_many(listed, self.exchange.sid)[self.order], self.list_key)
+        self.shown = self._positions(entries)
+
+    def run(self) -> Alignment:
+        """The whole protocol."""
+        self.exchange_lists()
+        self.points, self.common = self.matching().run()
+        self.exchange_names()
+        return self.finish()
+
+    def exchange_lists(self) -> None:
+        """Flights 0 and 1: sizes, commitments and public keys; then P and Q, committed before either was seen."""
+        group, exchange = self.group, self.exchange
+        extra = self._commitment(concatenated(self.own_list)) + b"".join(self.public)
+        self.their_size, theirs = exchange.announce(
+            self.size, extra, COMMITMENT_BYTES + KEYS[1 - exchange.side] * group.element_bytes
+        )
+        keys = group.parse(theirs[COMMITMENT_BYTES:])
+        with exchange.judging("public keys"):
+            group.check(keys)
+        self.their_public = [key.tobytes() for key in keys]
+        self.their_list = exchange.lists(self.own_list, self.their_size + self.traps, group.element_bytes)
+        if self._commitment(concatenated(self.their_list), 1 - exchange.side) != theirs[:COMMITMENT_BYTES]:
+            exchange.abort("sent a list other than it had committed to")
+        exchange.distinct(self.their_list, "a list")
+
+    def matching(self) -> Matching:
+        """Flight 2, to be run."""
+        lists = Lists(
+            self.own_list,
+            self.their_list,
+            self.list_key,
+            self.public[0],
+            self.their_public[0],
+            self.seed,
+            self.shown,
+            self.traps,
+        )
+        if self.exchange.side == 0:
+            return self.answering(
+                self.exchange, self.group, lists, self.public[2], self.proven, self.entropy, self.exponents[2]
+            )
+        return self.asking(self.exchange, self.group, lists, self.their_public[2], self.proven, self.entropy)
+
+    def exchange_names(self) -> None:
+        """Flight 3: names of own records, in the own list's order, and of the other's that are not common."""
+        group, exchange = self.group, self.exchange
+        self.own_names: Names = np.empty(self.size, f"S{NAME_BYTES}")
+        given = self.given_names()
+
+        def consume(part: slice, payload: memoryview) -> None:
+            with exchange.judging("names"):
+                named = group.power(group.parse(payload), self.name_key)
+            self.own_names[part] = row_names(exchange.sid, RECORD, named)
+
+        exchange.stream(
+            self.their_size, self.size, lambda part: given[part].tobytes(), consume, group.element_bytes
+        )
+        exchange.distinct(self.own_names.view(np.uint8).reshape(-1, NAME_BYTES), "names")
+
+    def given_names(self) -> Elements:
+        """W or V, in the order of the other's list, and the names of its records that are not common.
+
+        All before any is sent, common ones first: the other knows its order, and if it had to wait longer for a block with fewer
+        common records, it would learn how many of a group of its choice there are.
+        """
+        given = self.group.rows(self.their_size)
+        base = self.group.parse(self.their_public[1])
+        self.other_names: list[Names] = []
+        common, others = np.flatnonzero(self.common), np.flatnonzero(~self.common)
+        for part in blocks(len(common)):
+            given[common[part]] = self.group.power(self.points[common[part]], self.name_key)
+        for part in blocks(len(others)):
+            fresh = self.group.random_exponents(part.stop - part.start, self.entropy)
+            given[others[part]] = self.group.generate(fresh)
+            named = self.group.power_each(
+                np.broadcast_to(base, (len(fresh), self.group.element_bytes)), fresh
+            )
+            self.other_names.append(row_names(self.exchange.sid, RECORD, named))
+        return given
+
+    def finish(self) -> Alignment:
+        """The table, sorted by name; flight 4."""
+        exchange, own = self.exchange, self.own_names
+        records = np.concatenate([own, *self.other_names])
+        order = np.argsort(records, kind="stable")
+        table = records[order]
+        rank = np.empty(len(records), np.int64)
+        rank[order] = np.arange(len(records))
+        rows = np.empty(self.size, np.int64)
+        rows[self.order[self.order < self.size]] = rank[: self.size]
+        union = digest(b"psu union", exchange.sid, concatenated(np.ascontiguousarray(table).view(np.uint8)))
+        value = digest(b"psu dh2 table", exchange.transcript, union)
+        if (
+            table[1:] == table[:-1]
+        ).any():  # the other deviated: to end here would tell it that a record is not common
+            value = self.entropy(len(value))
+        if not equal(exchange, self.group, value, self.entropy):
+            exchange.abort("did not arrive at the same union; one of the two did not follow the protocol")
+        return Alignment(len(table), rows, union, self.group.operations)
+
+    def _positions(self, entries: Sequence[bytes]) -> NDArray[np.int64]:
+        """Where in the own list stand the full pool and the traps."""
+        spec, exchange = self.exchange.spec, self.exchange
+        pool = full_pool(spec, exchange.sid, exchange.side)
+        wanted = set(pool)
+        number = {entry: i for i, entry in enumerate(entries) if entry in wanted}
+        if len(number) < len(pool):
+            raise ValueError(
+                "the own list lacks entries of the pool that it must hold: `dummies.assemble` makes it"
+            )
+        place = np.empty(len(self.order), np.int64)
+        place[self.order] = np.arange(len(self.order))
+        return place[[*(number[entry] for entry in pool), *range(self.size, self.size + self.traps)]]
+
+    def _commitment(self, message: memoryview, side: int | None = None) -> bytes:
+        """Hash commitment of one side. No nonce: a list under a secret exponent cannot be guessed."""
+        role = self.exchange.side if side is None else side
+        return digest(b"psu commitment", self.exchange.sid, bytes([role]), message)
+
+
+def align(
+    wire: Wire,
+    entries: Sequence[bytes],
+    spec: AlignmentSpec,
+    context: Context,
+    group: Group,
+    entropy: Entropy = system,
+    traps: int = TRAPS,
+) -> Alignment:
+    """One owner's part. entries: its distinct canonical identifiers, with its fakes (`dummies.assemble`).
+
+    Raises `ProtocolAborted` when the other owner sends something the protocol does not allow, or deviated.
+    """
+    return Owner(wire, entries, spec, context, group, entropy, traps).run()

@@ -1,0 +1,284 @@
+"""The public steps of a run as messages: canonical bytes, strictly read.
+
+Problem: the computing party that runs the synthesizer decides what is asked next; the others must learn exactly the same public
+inputs, derive the same plan from them and hash them into the transcript (DESIGN 3). So every step has one encoding: JSON with
+sorted keys, no whitespace, ASCII; a rational is [numerator, denominator] in lowest terms; bytes are lower-case hexadecimal.
+
+`parse` accepts what `to_bytes` writes and nothing else: after validation the step is encoded again and must give the same bytes,
+which excludes duplicate keys, other spellings of a number, unknown keys and trailing bytes. Sizes are limited before anything
+is allocated. A peer's message is data: nothing in it is evaluated.
+
+All of it is public: cliques, weights, penalties, epsilon, sigma^2, hashes of the rounded answers. No count is in a step.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Final
+
+from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.functionality import Clique, Handle
+
+MAX_BYTES: Final = 1 << 22
+"""Length of an encoded step."""
+MAX_ITEMS: Final = 1 << 16
+"""Cliques or handles in one step, and handles in a run."""
+MAX_COLUMNS: Final = 64
+"""Columns of a clique."""
+MAX_NAME: Final = 1024
+"""Characters of a column's name."""
+MAX_RATIONAL_BITS: Final = 2048
+"""Bits of a numerator or denominator; holds every float64 below 2^1023 as a rational."""
+_BEYOND_FLOATS: Final = 1 << 1023
+"""Sentences and events show rationals as floats; half the largest float, so that none overflows by rounding."""
+MAX_STEPS: Final = 1 << 32
+MAX_SUM: Final = 1 << 62
+
+
+def _require(condition: bool, what: str) -> None:
+    if not condition:
+        raise ValueError(what)
+
+
+def _check_rational(x: object, what: str, *, positive: bool) -> None:
+    _require(isinstance(x, Fraction), f"{what} must be a rational")
+    assert isinstance(x, Fraction)
+    top, bottom = (
+        x.numerator,
+        x.denominator,
+    )  # integers: a step has hundreds of rationals, and comparing those takes its time
+    if top.bit_length() > MAX_RATIONAL_BITS or bottom.bit_length() > MAX_RATIONAL_BITS:
+        raise ValueError(f"{what} has too long a numerator or denominator")
+    if top < 0 or (top == 0 and positive):
+        raise ValueError(f"{what} must {'be positive' if positive else 'not be negative'}")
+    if top >= _BEYOND_FLOATS and top >= _BEYOND_FLOATS * bottom:
+        raise ValueError(f"{what} is too large a number")
+
+
+def _check_integer(x: object, what: str, limit: int) -> None:
+    _require(type(x) is int and 0 <= x < limit, f"{what} must be an integer of at least 0 and below {limit}")
+
+
+def _check_handles(handles: object) -> None:
+    _require(
+        isinstance(handles, tuple) and 0 < len(handles) <= MAX_ITEMS, f"a step needs 1 to {MAX_ITEMS} handles"
+    )
+    assert isinstance(handles, tuple)
+    for handle in handles:
+        _check_integer(handle, "a handle", MAX_ITEMS)
+    _require(len(set(handles)) == len(handles), "a step must not name a handle twice")
+
+
+@dataclass(frozen=True)
+class _Message:
+    """A step: its `kind` on the wire and one encoding for all kinds. Fields are validated where a step is built."""
+
+    kind: ClassVar[str]
+
+    def to_bytes(self) -> bytes:
+        """The canonical encoding."""
+        return self._bytes
+
+    @cached_property
+    def _bytes(self) -> bytes:
+        """Encoded once, however often it is sent, compared and hashed."""
+        body = {f.name: _encode(getattr(self, f.name)) for f in fields(self)}
+        return json.dumps(
+            {"step": self.kind, **body}, sort_keys=True, separators=(",", ":"), ensure_ascii=True
+        ).encode("ascii")
+
+
+@dataclass(frozen=True)
+class PrepareStep(_Message):
+    """Make marginals available. Releases nothing, so it has no number."""
+
+    kind: ClassVar[str] = "prepare"
+    cliques: tuple[Clique, ...]
+
+    def __post_init__(self) -> None:
+        _require(
+            isinstance(self.cliques, tuple) and 0 < len(self.cliques) <= MAX_ITEMS,
+            f"needs 1 to {MAX_ITEMS} cliques",
+        )
+        for clique in self.cliques:
+            _require(
+                isinstance(clique, tuple) and 0 < len(clique) <= MAX_COLUMNS,
+                f"a clique needs 1 to {MAX_COLUMNS} columns",
+            )
+            for column in clique:
+                _require(
+                    isinstance(column, str) and 0 < len(column) <= MAX_NAME,
+                    "a column's name is empty, too long or no text",
+                )
+
+
+@dataclass(frozen=True)
+class SelectStep(_Message):
+    """Choose one of `handles`.
+
+    weights: positive. penalties: in counts, not negative. answer_sums: integers that the sums of the rounded answers do not
+    exceed. answers_digests: for each group of the candidates that are kept, the hash of their rounded answers (`thirds`).
+    """
+
+    kind: ClassVar[str] = "select"
+    number: int
+    handles: tuple[Handle, ...]
+    weights: tuple[Fraction, ...]
+    penalties: tuple[Fraction, ...]
+    epsilon: Fraction
+    answer_sums: tuple[int, ...]
+    answers_digests: tuple[bytes, ...]
+
+    def __post_init__(self) -> None:
+        _check_integer(self.number, "a step's number", MAX_STEPS)
+        _check_handles(self.handles)
+        for values in (self.weights, self.penalties, self.answer_sums):
+            _require(
+                isinstance(values, tuple) and len(values) == len(self.handles),
+                "weights, penalties and sums of answers must be as many as handles",
+            )
+        for weight in self.weights:
+            _check_rational(weight, "a weight", positive=True)
+        for penalty in self.penalties:
+            _check_rational(penalty, "a penalty", positive=False)
+        _check_rational(self.epsilon, "epsilon", positive=True)
+        for total in self.answer_sums:
+            _check_integer(total, "a sum of answers", MAX_SUM)
+        _require(
+            isinstance(self.answers_digests, tuple) and 0 < len(self.answers_digests) <= MAX_ITEMS,
+            "answers need a hash",
+        )
+        for digest in self.answers_digests:
+            _require(isinstance(digest, bytes) and len(digest) == 32, "a hash of answers has 32 bytes")
+
+
+@dataclass(frozen=True)
+class MeasureStep(_Message):
+    """Release the marginals of `handles`, each cell with discrete Gaussian noise of parameter sigma2."""
+
+    kind: ClassVar[str] = "measure"
+    number: int
+    handles: tuple[Handle, ...]
+    sigma2: Fraction
+
+    def __post_init__(self) -> None:
+        _check_integer(self.number, "a step's number", MAX_STEPS)
+        _check_handles(self.handles)
+        _check_rational(self.sigma2, "sigma2", positive=True)
+
+
+@dataclass(frozen=True)
+class TotalStep(_Message):
+    """Release the number of rows with discrete Gaussian noise of parameter sigma2."""
+
+    kind: ClassVar[str] = "total"
+    number: int
+    sigma2: Fraction
+
+    def __post_init__(self) -> None:
+        _check_integer(self.number, "a step's number", MAX_STEPS)
+        _check_rational(self.sigma2, "sigma2", positive=True)
+
+
+@dataclass(frozen=True)
+class EndStep(_Message):
+    """The synthesizer asks nothing more."""
+
+    kind: ClassVar[str] = "end"
+
+
+Step = PrepareStep | SelectStep | MeasureStep | TotalStep | EndStep
+
+
+def _encode(value: object) -> object:
+    if type(value) is int or type(value) is str:
+        return value
+    if isinstance(value, Fraction):
+        return [value.numerator, value.denominator]
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, tuple):
+        return [_encode(item) for item in value]
+    raise TypeError(f"a step holds integers, texts, bytes, rationals and tuples, not {type(value).__name__}")
+
+
+def _list(value: object, item: Callable[[object], object] = lambda x: x) -> tuple[object, ...]:
+    _require(isinstance(value, list), "expected a list")
+    assert isinstance(value, list)
+    _require(len(value) <= MAX_ITEMS, "a list is too long")
+    return tuple(item(x) for x in value)
+
+
+def _rational(value: object) -> Fraction:
+    _require(isinstance(value, list) and len(value) == 2, "a rational is [numerator, denominator]")
+    assert isinstance(value, list)
+    numerator, denominator = value
+    for part in value:
+        _require(
+            type(part) is int and part.bit_length() <= MAX_RATIONAL_BITS,
+            "a rational has a part that is no short integer",
+        )
+    _require(denominator > 0, "a denominator must be positive")
+    return Fraction(numerator, denominator)
+
+
+def _rationals(value: object) -> tuple[object, ...]:
+    return _list(value, _rational)
+
+
+def _bytes(value: object) -> bytes:
+    _require(isinstance(value, str) and len(value) <= 64, "a hash is 64 hexadecimal digits")
+    assert isinstance(value, str)
+    return bytes.fromhex(value)
+
+
+def _as_is(value: object) -> object:
+    return value
+
+
+_DECODERS: Final[Mapping[type[Step], Mapping[str, Callable[[object], object]]]] = {
+    PrepareStep: {"cliques": lambda value: _list(value, _list)},
+    SelectStep: {
+        "number": _as_is,
+        "handles": _list,
+        "weights": _rationals,
+        "penalties": _rationals,
+        "epsilon": _rational,
+        "answer_sums": _list,
+        "answers_digests": lambda value: _list(value, _bytes),
+    },
+    MeasureStep: {"number": _as_is, "handles": _list, "sigma2": _rational},
+    TotalStep: {"number": _as_is, "sigma2": _rational},
+    EndStep: {},
+}
+_KINDS: Final[Mapping[str, type[Step]]] = {cls.kind: cls for cls in _DECODERS}
+
+
+def parse(raw: bytes | memoryview) -> Step:
+    """The step that a peer sent. Raises `ProtocolAborted` on anything but the canonical encoding of a valid step."""
+    if len(raw) > MAX_BYTES:
+        raise ProtocolAborted(
+            f"the leading party sent a step of {len(raw)} bytes, at most {MAX_BYTES} are allowed; stop the run"
+        )
+    try:
+        raw = bytes(raw)
+        body = json.loads(raw.decode("ascii"))
+        _require(isinstance(body, dict), "not an object")
+        kind = body.pop("step", None)
+        cls = _KINDS.get(kind) if isinstance(kind, str) else None
+        _require(cls is not None, "unknown kind of step")
+        assert cls is not None
+        decoders = _DECODERS[cls]
+        _require(body.keys() == decoders.keys(), "missing or unknown fields")
+        step = cls(**{name: decode(body[name]) for name, decode in decoders.items()})  # type: ignore[arg-type]
+        _require(step.to_bytes() == raw, "not the canonical encoding")
+    except (ValueError, RecursionError) as error:
+        reason = str(error) if type(error) is ValueError else "not JSON in ASCII"
+        raise ProtocolAborted(
+            f"the leading party sent a step that is not valid ({reason}); check that all parties run the same version"
+        ) from None
+    return step

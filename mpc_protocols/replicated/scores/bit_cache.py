@@ -1,0 +1,262 @@
+"""Shared bits of the cells that were compared before: they travel once per sharing and cell (`malicious.md` 4).
+
+The public answer c of the model is subtracted from the component that the dealer of a cell lacks, so the dealer's part of the
+cell does not change from one selection to the next, and the evaluators' shares of its bits (`dealt_sign.share_bits`) are used
+again. They are shares, not masks: what is opened between evaluators contains fresh masks each time. Which cells are compared is
+public (c is not 0 there), so each cell's bits are shared when it is first compared, and kept cell by cell, since the next
+selection compares other cells. A span that is not large and almost empty (`dense`) shares the bits of all its cells at once: the
+others' turn would come, and cost every selection a round.
+
+What is kept is bounded by KEEP cells: a group that does not fit beside the others drops all of them, and so does another width k
+of the integers. What was dropped is shared anew.
+
+Where c is 0, |x - c| = x: the dealer's part of the cell and the first evaluator's are two numbers that add up to x, so each adds
+its own to what it reshares anyway (`absolute.add_absolute`).
+
+Memory at a party: 5 bytes for each cell kept, and 4 ceil((1.5 (k-1)) / 32) if it evaluates it, as for two thirds of them. Threat
+model: `dealing`; nothing is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.engine.bitslice import Elements
+from mpc_protocols.public.answers import GROUP, THIRDS, Answers, Cut, Flags, Span, pieces
+from mpc_protocols.replicated.scores.l1_distance import Third, known_of
+from mpc_protocols.replicated.scores.masked_sign import Packed, packed_words, share_bits
+from mpc_protocols.replicated.sharing.ring import RingShare
+from mpc_protocols.replicated.sharing.trio import Trio
+
+FEW = 1 << 13
+"""Cells of a span whose bits are shared whether they are compared or not: some 25 kB of all parties together."""
+SPARSE = 16
+KEEP = GROUP
+"""Most cells that are kept: those of one group, so that memory is flat beyond it."""
+
+
+def dense(compared: int, cells: int) -> bool:
+    """Whether a span of so many cells, so many of them compared, shares the bits of all of them."""
+    return cells <= FEW or SPARSE * compared >= cells
+
+
+def _fits(cut: Cut, kept: Collection[Span]) -> bool:
+    """Whether a group can be kept beside what is kept already."""
+    return (
+        sum(span.cells for span in kept) + sum(span.cells for span in cut.spans if span not in kept) <= KEEP
+    )
+
+
+class ComparedCells:
+    """Which cells' bits are shared: public, for predictions (`costs`)."""
+
+    def __init__(self) -> None:
+        self._planes = 0
+        self._shared: dict[Span, Flags] = {}
+
+    def compare(self, answers: Answers, planes: int) -> tuple[list[int], list[int]]:
+        """A group is compared with integers of `planes` bits: of each third, the cells compared, and those shared for it."""
+        cut = answers.cut
+        if planes != self._planes or not _fits(cut, self._shared):
+            self._shared.clear()
+        self._planes = planes
+        found = [[0] * THIRDS for _ in range(2)]
+        for span, compared in zip(cut.spans, cut.of_spans(answers.nonzero), strict=True):
+            for counts, flags in zip(found, (compared, self._fresh(span, compared)), strict=True):
+                for third, piece in pieces(span.handle, span.cells):
+                    counts[third] += int(np.count_nonzero(flags[piece]))
+        return found[0], found[1]
+
+    def _fresh(self, span: Span, compared: Flags) -> Flags:
+        """The cells whose bits are shared now that these are compared; from now on they are."""
+        before = self._shared.get(span)
+        if before is None:
+            found = (
+                np.ones_like(compared)
+                if dense(int(np.count_nonzero(compared)), len(compared))
+                else compared.copy()
+            )
+            self._shared[span] = found
+            return found.copy()
+        found = compared & ~before
+        before |= compared
+        return found
+
+
+class _Store:
+    """What a party keeps of one third of the spans, a column per cell; whether all their bits are shared (`complete`)."""
+
+    def __init__(self, planes: int, evaluates: bool) -> None:
+        self.evaluates = evaluates
+        self.complete = True
+        self.columns: dict[Span, slice] = {}
+        self.known = np.empty(0, np.uint32)
+        self.shared = np.empty(0, np.bool_)
+        self.bits: Packed = np.empty((packed_words(planes), 0), np.uint32)
+
+    def add(self, parts: Sequence[tuple[Span, Elements]]) -> None:
+        """The cells of spans that are new."""
+        count = len(self.known)
+        for span, part in parts:
+            self.columns[span] = slice(count, count + len(part))
+            count += len(part)
+        count -= len(self.known)
+        if count:
+            self.complete = False
+            self.known = np.concatenate([self.known, *(part for _, part in parts)])
+            self.shared = np.concatenate((self.shared, np.zeros(count, np.bool_)))
+            if self.evaluates:
+                self.bits = np.concatenate((self.bits, np.zeros((len(self.bits), count), np.uint32)), axis=1)
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The cells of a group in a `_Store`: `columns` of consecutive ones, in dealt order."""
+
+    columns: Sequence[slice]
+
+    @classmethod
+    def of(cls, columns: Sequence[slice]) -> _Choice:
+        """Neighbours become one."""
+        joined: list[slice] = []
+        for each in columns:
+            if joined and joined[-1].stop == each.start:
+                joined[-1] = slice(joined[-1].start, each.stop)
+            else:
+                joined.append(each)
+        return cls(joined)
+
+    def take(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """These columns of an array of shape (..., columns): a view if they lie together."""
+        if len(self.columns) == 1:
+            return rows[..., self.columns[0]]
+        return np.concatenate([rows[..., :0], *(rows[..., each] for each in self.columns)], axis=-1)
+
+    def flagged(self, rows: NDArray[Any], flags: Flags) -> Iterator[tuple[NDArray[Any], Flags | slice]]:
+        """The columns of an array, neighbours together, with what picks the flagged ones among them."""
+        start = 0
+        for each in self.columns:
+            part = flags[start : start + each.stop - each.start]
+            start += len(part)
+            yield rows[..., each], slice(None) if part.all() else part
+
+
+class SharedBits:
+    """One party's shares of the bits of compared cells."""
+
+    def __init__(self, trio: Trio) -> None:
+        self._trio = trio
+        self._planes = 0
+        self._stores: list[_Store] = []
+        self._kept: set[Span] = set()
+        self._cut: Cut | None = None
+        self._choices: list[_Choice] = []
+
+    def thirds(
+        self, share: Callable[[Span], RingShare], answers: Answers, planes: int
+    ) -> tuple[list[Third], Elements]:
+        """What `add_absolute` needs to add up |x - c| over a group: the cells whose c is not 0, a segment for each candidate,
+        and this party's part of the others' sums.
+
+        share: this party's share of a span, the same in each selection; asked for where it is not kept. One round if cells are
+        shared, because they are compared for the first time or were dropped, `bit_rows(planes)` bits each; else none.
+        """
+        cut = answers.cut
+        new = self._find(share, cut, planes)
+        if not all(store.complete for store in self._stores):
+            self._share(self._with_dense(answers, new))
+        parts = np.zeros(cut.counts.shape[1], np.uint32)
+        return [self._third(third, answers, parts) for third in range(THIRDS)], parts
+
+    def _third(self, third: int, answers: Answers, parts: Elements) -> Third:
+        """One third of the compared cells; what the others of it are to this party is added to the candidates' `parts`."""
+        store, choice, place = self._stores[third], self._choices[third], answers.cut.places[third]
+        known: Elements = choice.take(store.known)
+        bits: Packed = choice.take(store.bits) if store.evaluates else store.bits
+        nonzero, lengths = answers.nonzero[place], answers.cut.counts[third]
+        if not nonzero.all():
+            if self._trio.right != third:  # of the two evaluators, the first adds what both know
+                parts += answers.cut.sums(third, known * ~nonzero, np.uint32)
+            where = np.flatnonzero(nonzero)
+            lengths = np.diff(np.searchsorted(where, np.append(0, np.cumsum(lengths))))
+            known, bits = known.take(where), bits.take(where, axis=1) if store.evaluates else bits
+            if store.evaluates:
+                known -= answers.cells[place].take(where)
+        elif store.evaluates:
+            known = known - answers.cells[place]
+        return Third(known, bits, lengths)
+
+    def _find(self, share: Callable[[Span], RingShare], cut: Cut, planes: int) -> set[Span]:
+        """Where the group's cells are; what is new is stored. Returns which spans are new."""
+        if planes == self._planes and self._cut is cut:
+            return set()
+        if planes != self._planes or not _fits(cut, self._kept):
+            self._stores = [_Store(planes, third != self._trio.me) for third in range(THIRDS)]
+            self._kept.clear()
+        self._planes = planes
+        new = set(cut.spans) - self._kept
+        self._kept |= new
+        self._cut, self._choices = cut, []
+        for third, (store, owned) in enumerate(zip(self._stores, cut.pieces, strict=True)):
+            fresh = [(n, piece) for n, piece in owned if cut.spans[n] in new]
+            store.add(
+                [
+                    (cut.spans[n], known_of(self._trio, share(cut.spans[n])[piece], third))
+                    for n, piece in fresh
+                ]
+            )
+            self._choices.append(_Choice.of([store.columns[cut.spans[n]] for n, _ in owned]))
+        return new
+
+    def _with_dense(self, answers: Answers, new: set[Span]) -> list[Flags]:
+        """Of each third, the compared cells, and all cells of new spans that are dense."""
+        cut, flags = answers.cut, [answers.nonzero[place] for place in answers.cut.places]
+        if not new:
+            return flags
+        compared = np.zeros(len(cut.spans), np.int64)
+        numbers = [np.array([number for number, _ in owned], np.intp) for owned in cut.pieces]
+        for third, (part, of) in enumerate(zip(flags, numbers, strict=True)):
+            np.add.at(compared, of, cut.piece_sums(third, part, np.int64))
+        whole = np.array(
+            [
+                span in new and dense(count, span.cells)
+                for span, count in zip(cut.spans, compared.tolist(), strict=True)
+            ]
+        )
+        return [
+            part | np.repeat(whole[of], counts)
+            for part, of, counts in zip(flags, numbers, cut.piece_cells, strict=True)
+        ]
+
+    def _share(self, flags: Sequence[Flags]) -> None:
+        """Share the bits of those of these cells whose bits are not shared yet."""
+        stores, choices = self._stores, self._choices
+        fresh = [
+            part & ~choice.take(store.shared)
+            for part, choice, store in zip(flags, choices, stores, strict=True)
+        ]
+        if not any(part.any() for part in fresh):
+            return
+        known = [
+            np.concatenate(
+                [store.known[:0], *(columns[new] for columns, new in choice.flagged(store.known, part))]
+            )
+            for store, choice, part in zip(stores, choices, fresh, strict=True)
+        ]
+        for store, choice, part, bits in zip(
+            stores, choices, fresh, share_bits(self._trio, known, self._planes), strict=True
+        ):
+            for columns, new in choice.flagged(store.shared, part):
+                columns[new] = True
+            store.complete = bool(store.shared.all())
+            if store.evaluates:
+                start = 0
+                for columns, new in choice.flagged(store.bits, part):
+                    count = columns[0, new].size
+                    columns[:, new] = bits[:, start : start + count]
+                    start += count

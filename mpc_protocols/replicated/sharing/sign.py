@@ -1,0 +1,163 @@
+"""Signs and carries of shared integers with one AND per bit (`engine.md` 2).
+
+A replicated sharing x = x_0 + x_1 + x_2 is a sum of TWO integers from the parties' point of view: P0 knows a = x_0 + x_1,
+P1 and P2 know b = x_2. So no carry-save layer is needed: P0 XOR-inputs the bit planes of a (k bits a cell, P0 to P1 only;
+P2 derives the other component), b is a free sharing (0, 0, b), and one adder gives the carry into any plane:
+
+    carry' = a ^ ((a ^ b) & (a ^ carry))            sign = a ^ b ^ carry in plane k-1
+
+`ripple`: k-1 ANDs per cell and k-1 rounds, for throughput. `tree`: generate/propagate pairs, about three times the ANDs and
+1 + ceil(log2(k-1)) rounds, for latency. Shares modulo 2^K reduce to shares modulo 2^k by dropping planes, so k needs to be
+only bitlength(max |x|) + 1; the caller asserts that bound from public numbers, a value beyond it gets a wrong sign silently.
+
+Threat model, masking and assumption: `trio`. Nothing is opened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from mpc_protocols.engine.bitslice import Elements, Words, to_planes, words_for
+from mpc_protocols.replicated.sharing.boolean import BitShare, and_bits, and_pairs, concatenate
+from mpc_protocols.replicated.sharing.ring import RingShare
+from mpc_protocols.replicated.sharing.trio import Trio
+
+Adder = Literal["ripple", "tree"]
+
+
+def merge_schedule(planes: int) -> list[int]:
+    """AND planes of each round of `merge_planes`."""
+    rounds = []
+    while planes > 1:
+        rounds.append(2 * (planes // 2) - 1)
+        planes -= planes // 2
+    return rounds
+
+
+def adder_for(planes: int, words: int, round_bytes: int, batches: int = 1) -> Adder:
+    """For one AND per plane or a tree over them: the least rounds * round_bytes + bytes, from public sizes, alike at all parties.
+
+    words: of a plane, over all batches; a tree begins with one AND per plane, too.
+    """
+    tree = [planes, *merge_schedule(planes)]
+    saved = (planes - len(tree)) * batches * round_bytes
+    return "tree" if saved > (sum(tree) - planes) * 8 * words else "ripple"
+
+
+@dataclass(frozen=True)
+class Operands:
+    """Bit planes of a and b, shape (k, words): `mixed` shares a ^ b, `first` shares a (None: a component that is zero)."""
+
+    mixed: BitShare
+    first_own: Words | None
+    first_next: Words | None
+
+
+def operand(trio: Trio, x: RingShare) -> Elements:
+    """What this party knows of x = a + b: a at P0, b at P1 and P2."""
+    if trio.me == 0:
+        return x.own + x.next
+    return x.next if trio.me == 1 else x.own
+
+
+def share_operands(trio: Trio, known: Elements, planes: int) -> Operands:
+    """Bit planes of a (`known` at P0) and b (`known` at P1 and P2). 1 round: `planes` bits a cell from P0 to P1."""
+    operation = trio.operation()
+    mine = to_planes(known, planes)
+    shape = (planes, words_for(len(known)))
+    if trio.me == 0:
+        mask = trio.own_mask(shape, np.uint64, operation)
+        mine ^= mask
+        trio.send(1, mine)
+        trio.turn()
+        return Operands(BitShare(mask, mine), mask, mine)
+    trio.turn()
+    if trio.me == 1:
+        received = trio.receive(0, shape, np.uint64)
+        return Operands(BitShare(received, mine), received, None)
+    mask = trio.next_mask(shape, np.uint64, operation)
+    return Operands(BitShare(mine, mask), None, mask)
+
+
+def carry(trio: Trio, operands: Operands, planes: int, adder: Adder) -> BitShare:
+    """The carry of a + b out of the low `planes` >= 1 planes, shape (words,)."""
+    return _ripple(trio, operands, planes) if adder == "ripple" else _tree(trio, operands, planes)
+
+
+def signs(trio: Trio, x: RingShare, planes: int, adder: Adder) -> BitShare:
+    """1 where x, read modulo 2^planes as a signed integer, is negative: a plane of shape (words,).
+
+    1 round for the planes of a, then `planes` - 1 (ripple) or 1 + ceil(log2(planes - 1)) (tree).
+    """
+    return sign_of(trio, share_operands(trio, operand(trio, x), planes), planes, adder)
+
+
+def sign_of(trio: Trio, operands: Operands, planes: int, adder: Adder) -> BitShare:
+    """The top plane of a + b; needs `planes` >= 2."""
+    return operands.mixed[planes - 1] ^ carry(trio, operands, planes - 1, adder)
+
+
+def _ripple(trio: Trio, operands: Operands, planes: int) -> BitShare:
+    """carry' = a ^ ((a ^ b) & (a ^ carry)), plane by plane; the masks of all rounds are one operation's streams."""
+    mixed, first_own, first_next = operands.mixed, operands.first_own, operands.first_next
+    operation = trio.operation()
+    own_masks, next_masks = trio.own_reader(operation), trio.next_reader(operation)
+    own = np.zeros(mixed.shape[1], np.uint64)
+    following = own
+    scratch = np.empty_like(own)
+    for j in range(planes):
+        other_own = own if first_own is None else own ^ first_own[j]  # a ^ carry
+        other_next = following if first_next is None else following ^ first_next[j]
+        part = np.empty_like(own)  # one AND per cell, written over its mask
+        own_masks.fill(part)
+        next_masks.fill(scratch)
+        part ^= scratch
+        np.bitwise_xor(other_own, other_next, out=scratch)
+        scratch &= mixed.own[j]
+        part ^= scratch
+        np.bitwise_and(mixed.next[j], other_own, out=scratch)
+        part ^= scratch
+        received = trio.pass_left(part)
+        own = part if first_own is None else part ^ first_own[j]
+        following = received if first_next is None else received ^ first_next[j]
+    return BitShare(own, following)
+
+
+def _tree(trio: Trio, operands: Operands, planes: int) -> BitShare:
+    """Generate g = a & b and propagate p = a ^ b of every plane, merged pairwise: (g, p) = (g_hi ^ p_hi g_lo, p_hi p_lo)."""
+    shape = operands.mixed.own[:planes].shape
+    nothing = np.zeros(shape, np.uint64)
+    first = BitShare(
+        nothing if operands.first_own is None else operands.first_own[:planes],
+        nothing if operands.first_next is None else operands.first_next[:planes],
+    )
+    propagate = operands.mixed[:planes]
+    generate = and_bits(trio, first, propagate ^ first)
+    return merge_planes(trio, generate, propagate)
+
+
+def merge_planes(trio: Trio, generate: BitShare, propagate: BitShare) -> BitShare:
+    """Fold planes (axis 0, lowest first) of g and p to the g of all: ceil(log2(planes)) rounds.
+
+    Pairs are merged lowest first and an odd plane at the top waits; the lowest pair needs no p. A comparison folds the same
+    way with g = "less here", p = "equal here".
+    """
+    while len(generate) > 1:
+        count = len(generate)
+        pairs = count // 2
+        high, low = slice(1, 2 * pairs, 2), slice(0, 2 * pairs, 2)
+        upper = propagate[high]
+        carried, both = and_pairs(trio, [(upper, generate[low]), (upper[1:], propagate[low][1:])])
+        generate_merged = [generate[high] ^ carried]
+        propagate_merged = [
+            upper[:1],
+            both,
+        ]  # p of the lowest plane is never used: any plane keeps the positions
+        if count % 2:
+            generate_merged.append(generate[count - 1 :])
+            propagate_merged.append(propagate[count - 1 :])
+        generate, propagate = concatenate(generate_merged), concatenate(propagate_merged)
+    return generate[0]

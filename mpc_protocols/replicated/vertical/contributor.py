@@ -1,0 +1,111 @@
+"""An owner that does not compute: its part in every plan (`source`).
+
+It follows the same schedule and plans as the computing parties, from the same public request, and sends
+
+    its own histograms (union)      seed and masked counts                 (`replicated.contribution`)
+    one-hot columns, each wave      masked rows to two parties             (`matrices`)
+    orders of the rows              places to each of the three, in return masked prefix sums (`segments`)
+    after each section of rows      its part of the ordered sums           (`matrices`, as a block of one column)
+
+What it receives is masked by streams it does not know; it learns which tables are computed. Threat model: `source`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mpc_protocols.engine.bitslice import Elements
+from mpc_protocols.errors import DataRefused
+from mpc_protocols.functionality import Clique, Setting
+from mpc_protocols.partition import VerticalData
+from mpc_protocols.replicated.inputs.contribution import send_contribution
+from mpc_protocols.replicated.vertical import orders
+from mpc_protocols.replicated.vertical.group_by import Arranged, Shuffling, begin_shuffling, strands
+from mpc_protocols.replicated.vertical.matrices import begin_dealing, deal_block, ring_of
+from mpc_protocols.replicated.vertical.plan import Group, Plan
+from mpc_protocols.replicated.vertical.schedule import Schedule, own_histograms, own_rows
+from mpc_protocols.wire import Wire
+
+
+class VerticalContributor:
+    """Answers the leader's requests for marginals of vertical data."""
+
+    def __init__(self, wire: Wire, setting: Setting, data: VerticalData) -> None:
+        """Raises `DataRefused`, `StudyInvalid`."""
+        rows = own_rows(data, setting, wire.me)
+        if rows is None:
+            raise DataRefused(
+                f"Party {wire.me} neither computes nor owns columns; leave it out of the study."
+            )
+        self._wire = wire
+        self._setting = setting
+        self._rows = rows
+        self._schedule = Schedule(data.partition, setting, wire.computing)
+        self._counts = own_histograms(rows, data.partition, setting, wire.me)
+
+    def send(self, cliques: Sequence[Clique]) -> None:
+        """Its part in the input of these cliques. Blocks while the computing parties are behind."""
+        work = self._schedule.next(cliques)
+        if work.histograms:
+            send_contribution(self._wire, self._setting, self._counts, work.histograms)
+        if work.plan is not None and self._wire.me in work.plan.contributing():
+            self._follow(work.plan)
+
+    def _follow(self, plan: Plan) -> None:
+        me, dtype = self._wire.me, ring_of(plan.element)
+        joints = plan.joints(me)
+        dealing = begin_dealing(self._wire)
+        shuffling = begin_shuffling(self._wire) if me in plan.ordering() else None
+        for section in plan.sections():
+            parts: dict[Group, Elements] = {
+                group: np.zeros(plan.shape(group), dtype)
+                for group in plan.groups(ordered=True)
+                if group.lefts[0].owner == me
+            }
+            for start, stop in section:
+                if joints:
+                    deal_block(self._wire, dealing, self._rows.one_hot(start, stop, joints, dtype))
+                if shuffling is not None:
+                    for batch in orders.batches(plan, stop - start):
+                        self._order(
+                            plan,
+                            [piece for piece in batch if piece.group in parts],
+                            parts,
+                            shuffling,
+                            start,
+                            stop,
+                        )
+            if parts:
+                deal_block(
+                    self._wire, dealing, np.concatenate([part.reshape(-1, 1) for part in parts.values()])
+                )
+
+    def _order(
+        self,
+        plan: Plan,
+        batch: Sequence[orders.Piece],
+        parts: dict[Group, Elements],
+        shuffling: Shuffling,
+        start: int,
+        stop: int,
+    ) -> None:
+        """One batch of orders: its side of every shuffle, added to its parts."""
+        dtype = ring_of(plan.element)
+        under_way = []
+        for piece in batch:
+            cells = self._rows.cells(start, stop, piece.left.columns)
+            readers = shuffling.readers()
+            for strand in strands(self._wire.me, plan.computing, piece.helper):
+                arranged = Arranged(cells, piece.layout, readers[strand.helper], dtype)
+                self._wire.send(strand.worker, arranged.places.view(np.uint8).data)
+                under_way.append((piece, strand, arranged))
+        for piece, strand, arranged in under_way:
+            shape = (piece.layout.blocks, piece.layout.columns)
+            prefixes = np.frombuffer(
+                self._wire.receive(strand.worker, shape[0] * shape[1] * plan.element), dtype
+            ).reshape(shape)
+            parts[piece.group][:, piece.first : piece.first + piece.layout.columns] += arranged.finish(
+                prefixes
+            )

@@ -1,0 +1,110 @@
+"""Rounds and bytes of the vertical protocols, as functions of public sizes (`replicated.costs` has the oracle's other steps).
+
+Each function replays the messages of its protocol on a tally; the tests hold them against the wire's counters, exactly. A run's
+schedule says what each request still takes, so one `Schedule` goes with one tally:
+
+    schedule = Schedule(partition, setting, computing=3)
+    prepare(tally, step=120, request=120, setting=setting, work=schedule.next(fresh))
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from mpc_protocols.functionality import Setting
+from mpc_protocols.replicated import costs
+from mpc_protocols.replicated.costs import Tally
+from mpc_protocols.replicated.inputs.contribution import SEED_BYTES, blocks
+from mpc_protocols.replicated.vertical import orders
+from mpc_protocols.replicated.vertical.group_by import strands
+from mpc_protocols.replicated.vertical.plan import Plan
+from mpc_protocols.replicated.vertical.schedule import Work
+
+
+def prepare(tally: Tally, step: int, request: int, setting: Setting, work: Work) -> None:
+    """`ReplicatedOracle.prepare` over vertical data of marginals that are not shared yet; `request`: bytes to a contributor."""
+    costs.announce(tally, step, [(1, q, request) for q in range(3, len(tally.clocks))])
+    costs.agreement(tally)
+    share(tally, setting, work)
+
+
+def share(tally: Tally, setting: Setting, work: Work) -> None:
+    """`source.VerticalMarginals.share`."""
+    if work.histograms:
+        costs.counts(
+            tally,
+            [sum(map(setting.cells, work.histograms[block])) for block in blocks(setting, work.histograms)],
+        )
+    if work.plan is not None:
+        run(tally, work.plan)
+
+
+def run(tally: Tally, plan: Plan) -> None:
+    """`waves.Run`: seeds, every wave, the end of every section."""
+    for owner in plan.contributing():
+        tally.step(
+            [(owner, _party(owner, place), SEED_BYTES * (2 if place == 0 else 1)) for place in range(3)]
+        )
+    for owner in plan.ordering():
+        tally.step([(owner, party, SEED_BYTES) for party in range(3)])
+    total = plan.cells() + plan.counts_somebody
+    for section in plan.sections():
+        for start, stop in section:
+            wave(tally, plan, stop - start)
+        for owner in plan.ordering():
+            cells = sum(
+                prod(plan.shape(group))
+                for group in plan.groups(ordered=True)
+                if group.lefts[0].owner == owner
+            )
+            _deal(tally, owner, cells * plan.element)
+        costs.products(tally, total, plan.element)
+        if plan.element == 2:
+            costs.lift(tally, total, 2, 4)
+
+
+def wave(tally: Tally, plan: Plan, rows: int) -> None:
+    """`waves.Run.wave`."""
+    widths = {owner: rows * plan.input_width(owner) * plan.element for owner in plan.inputs()}
+    tally.step([(owner, (owner + 1) % 3, size) for owner, size in widths.items() if owner < plan.computing])
+    for owner in plan.contributing():
+        _deal(tally, owner, widths.get(owner, 0))
+    members = len(plan.partition.owners) if plan.everyone else 1
+    while members > 1:
+        costs.products(tally, members // 2 * rows, plan.element)
+        members -= members // 2
+    for level in plan.levels():
+        costs.products(tally, rows * sum(map(plan.breadth, level)), plan.element)
+    for batch in orders.batches(plan, rows):
+        order(tally, plan, batch)
+
+
+def order(tally: Tally, plan: Plan, batch: list[orders.Piece]) -> None:
+    """`segments.sums_by_cell`: Q answers each shuffle as soon as it has its two messages."""
+    tasks = [
+        (piece, strand)
+        for piece in batch
+        for strand in strands(piece.left.owner, plan.computing, piece.helper)
+    ]
+    travelling = []
+    for piece, strand in tasks:
+        places, masked, _ = piece.layout.transfers()
+        travelling.append(
+            tally.leave([(piece.left.owner, strand.worker, places), (strand.helper, strand.worker, masked)])
+        )
+    answers = []
+    for (piece, strand), arriving in zip(tasks, travelling, strict=True):
+        tally.arrive(arriving)
+        answers.append(tally.leave([(strand.worker, piece.left.owner, piece.layout.transfers()[2])]))
+    for answer in answers:
+        tally.arrive(answer)
+
+
+def _deal(tally: Tally, owner: int, size: int) -> None:
+    """`matrices.deal_block`."""
+    tally.step([(owner, _party(owner, place), size) for place in (1, 2)])
+
+
+def _party(owner: int, place: int) -> int:
+    """k + place of a contributor, whose index among the contributors is its number less 3."""
+    return (owner + place) % 3

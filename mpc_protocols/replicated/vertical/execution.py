@@ -1,0 +1,195 @@
+"""One plan under way at one computing party, wave by wave of the common table's rows (`plan`, `source`).
+
+Every step is a protocol of `matrices` or `segments`; this file says in which order they run and adds up this party's part of
+every cell, which is reshared ONCE for each section of rows (`Plan.sections`; a plan in the wide ring has one). Threat model and
+who learns what: `source`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mpc_protocols.engine.bitslice import Elements
+from mpc_protocols.functionality import Clique
+from mpc_protocols.replicated.sharing.conversion import lift
+from mpc_protocols.replicated.sharing.ring import RingShare, reshare
+from mpc_protocols.replicated.sharing.trio import Trio, UInt
+from mpc_protocols.replicated.vertical import orders
+from mpc_protocols.replicated.vertical.group_by import Job, expect_shuffling, sums_by_cell
+from mpc_protocols.replicated.vertical.matrices import (
+    Matrix,
+    dealt_block,
+    expect_dealing,
+    input_rows,
+    multiply,
+    product,
+    ring_of,
+    side_by_side,
+)
+from mpc_protocols.replicated.vertical.plan import Factor, Part, Plan
+from mpc_protocols.replicated.vertical.records import CodedRows
+
+MEMBERSHIP: Clique = ()
+
+
+class Run:
+    """This party's part of every cell of a section so far."""
+
+    def __init__(self, trio: Trio, plan: Plan, rows: CodedRows | None) -> None:
+        """rows: this party's own, if it owns columns. Receives the contributors' seeds. Blocks."""
+        self._trio = trio
+        self._plan = plan
+        self._rows = rows
+        self._dtype: UInt = ring_of(plan.element)
+        self._dealings = {owner: expect_dealing(trio.wire, owner) for owner in plan.contributing()}
+        self._shufflings = {owner: expect_shuffling(trio.wire, owner) for owner in plan.ordering()}
+        self._plain, self._ordered = plan.groups(ordered=False), plan.groups(ordered=True)
+        self._parts = {
+            group: np.zeros(plan.shape(group), self._dtype) for group in [*self._plain, *self._ordered]
+        }
+        self._somebody: Elements = np.zeros(1, self._dtype)
+
+    def section(self, waves: Sequence[tuple[int, int]]) -> RingShare:
+        """The cells of all products over these waves, in the plan's order, modulo 2^32; before them R, if the union needs it.
+
+        After the waves 1 round, or 9 from the narrow ring.
+        """
+        for parts in (self._somebody, *self._parts.values()):
+            parts.fill(0)
+        for start, stop in waves:
+            self._wave(start, stop)
+        self._take_dealt_parts()
+        shared = reshare(self._trio, np.concatenate(self._cells()))
+        return lift(self._trio, shared, np.uint32) if self._dtype is np.uint16 else shared
+
+    def _wave(self, start: int, stop: int) -> None:
+        """Add the rows start .. stop - 1."""
+        joints = self._inputs(start, stop)
+        factors = self._factors(joints, self._everyone(joints))
+        for group in self._plain:
+            left = side_by_side([joints[part] for part in group.lefts], self._dtype)
+            rights = side_by_side([factors[factor] for factor in group.rights], self._dtype)
+            self._parts[group] += product(left, rights, self._dtype)
+        for batch in orders.batches(self._plan, stop - start):
+            jobs = [self._job(piece, factors, start, stop) for piece in batch]
+            for piece, part in zip(batch, sums_by_cell(self._trio, jobs, self._dtype), strict=True):
+                columns = slice(piece.first, piece.first + piece.layout.columns)
+                self._parts[piece.group][:, columns] += part
+
+    def _take_dealt_parts(self) -> None:
+        """What contributors have of the sums over their own orders."""
+        for owner, dealing in self._dealings.items():
+            if owner in self._shufflings:
+                groups = [group for group in self._ordered if group.lefts[0].owner == owner]
+                cells = sum(self._parts[group].size for group in groups)
+                dealt = dealt_block(self._trio, dealing, owner, (cells, 1), self._dtype).own
+                assert dealt is not None
+                start = 0
+                for group in groups:
+                    size = self._parts[group].size
+                    self._parts[group] += dealt[start : start + size].reshape(self._parts[group].shape)
+                    start += size
+
+    def _cells(self) -> list[Elements]:
+        """This party's parts in the order of the products."""
+        plan, where = self._plan, {}
+        for group, parts in self._parts.items():
+            top = 0
+            for left in group.lefts:
+                bottom, first = top + plan.width(left), 0
+                for right in group.rights:
+                    end = first + plan.breadth(right)
+                    where[left, right] = parts[top:bottom, first:end]
+                    first = end
+                top = bottom
+        cells = [where[product.left, product.right].reshape(-1) for product in plan.products]
+        return [self._somebody, *cells] if plan.counts_somebody else cells
+
+    def _inputs(self, start: int, stop: int) -> dict[Part, Matrix]:
+        """Everybody's one-hot columns of these rows. 1 round."""
+        plan, trio = self._plan, self._trio
+        shapes = {owner: (stop - start, plan.input_width(owner)) for owner in plan.inputs()}
+        blocks = []
+        for owner in plan.inputs():
+            if owner < plan.computing:
+                block = None
+                if owner == trio.me:
+                    assert self._rows is not None
+                    block = self._rows.one_hot(start, stop, plan.joints(owner), self._dtype)
+                blocks.append((owner, shapes[owner], block))
+        matrices = dict(
+            zip([owner for owner, _, _ in blocks], input_rows(trio, blocks, self._dtype), strict=True)
+        )
+        for owner, dealing in self._dealings.items():
+            if owner in shapes:
+                matrices[owner] = dealt_block(trio, dealing, owner, shapes[owner], self._dtype)
+        joints = {}
+        for owner, matrix in matrices.items():
+            first = 0
+            for joint in plan.joints(owner):
+                part = Part(owner, joint)
+                joints[part] = matrix.columns(first, plan.width(part))
+                first += plan.width(part)
+        return joints
+
+    def _everyone(self, joints: dict[Part, Matrix]) -> Matrix | None:
+        """The product of all memberships; the union counts the rows that nobody holds: the product of their complements."""
+        plan = self._plan
+        if not plan.everyone:
+            return None
+        members = [joints[Part(owner, MEMBERSHIP)] for owner in plan.partition.owners]
+        if plan.counts_somebody:
+            members = [_complement(self._trio, member, self._dtype) for member in members]
+        while len(members) > 1:
+            pairs = list(zip(members[::2], members[1::2], strict=False))
+            rest = members[2 * len(pairs) :]
+            members = [*multiply(self._trio, pairs, self._dtype), *rest]
+        if plan.counts_somebody:
+            assert members[0].own is not None
+            self._somebody -= members[0].own.sum(dtype=self._dtype)
+            if self._trio.me == 0:
+                self._somebody += self._dtype(members[0].shape[0])
+        return members[0]
+
+    def _factors(self, joints: dict[Part, Matrix], everyone: Matrix | None) -> dict[Factor, Matrix]:
+        """Every factor of the plan. 1 round a level."""
+        factors = {Factor((part,), False): matrix for part, matrix in joints.items()}
+        if everyone is not None:
+            factors[Factor((), True)] = everyone
+        for level in self._plan.levels():
+            pairs = [
+                (factors[Factor(step.parts[:-1], step.restricted)], joints[step.parts[-1]]) for step in level
+            ]
+            factors |= dict(zip(level, multiply(self._trio, pairs, self._dtype), strict=True))
+        return factors
+
+    def _job(self, piece: orders.Piece, factors: dict[Factor, Matrix], start: int, stop: int) -> Job:
+        owner = piece.left.owner
+        weights = side_by_side([factors[factor] for factor in piece.group.rights], self._dtype)
+        cells = None
+        if owner == self._trio.me:
+            assert self._rows is not None
+            cells = self._rows.cells(start, stop, piece.left.columns)
+        reader = self._shufflings[owner].readers()[self._trio.me] if owner in self._shufflings else None
+        return Job(
+            owner,
+            piece.helper,
+            piece.layout,
+            weights.columns(piece.first, piece.layout.columns),
+            cells,
+            reader,
+        )
+
+
+def _complement(trio: Trio, matrix: Matrix, dtype: UInt) -> Matrix:
+    """1 - x; the 1 goes into component 0, which P0 and P2 hold."""
+    zero = np.zeros(matrix.shape, dtype)
+    own = zero if matrix.own is None else -matrix.own
+    following = zero if matrix.next is None else -matrix.next
+    if trio.me == 0:
+        own = own + dtype(1)
+    elif trio.me == 2:
+        following = following + dtype(1)
+    return Matrix(matrix.shape, own, following)

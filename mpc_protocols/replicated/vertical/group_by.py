@@ -1,0 +1,285 @@
+"""Sums over the cells of one owner's joint, without a column per cell: C^T w by an oblivious permutation (DESIGN 6, wide parts).
+
+One computing party O knows, for each row, which of `cells` cells it is in (or none); w, of shape (n, v), is shared. Wanted: the
+sums of w over the rows of each cell, shared. A one-hot matrix C would cost n * cells elements; here about n (v + 1) travel.
+
+O knows two components of w and sums those itself. What remains is rho, the third, which BOTH others know: Q and H. Let B be a
+block length, M = cells + ceil(n / B) blocks, L = B M places; rows n .. L - 1 are zeros. O orders the places so that every cell
+has blocks of its own, at least one, cells one after another: a cell of k rows needs max(1, ceil(k / B)) <= 1 + k / B, so M are
+enough. What they lack of rows is filled up with zeros, of which there are at least B cells; rows in no cell come last. pi[p]
+is the row at place p, J[c] the last block of cell c.
+
+    keys O-H    a uniform permutation sigma of L, masks s (L, v); sigma' of M, masks s' (M, v)
+    keys Q-H    r, uniform (M, v)
+    O -> Q      delta = sigma^-1 pi          and delta' = sigma'^-1 J               L + cells indices
+    H -> Q      rho[sigma] - s               and r[sigma'] - s'                     (L + M) v elements
+    Q           t = (rho[sigma] - s)[delta] = rho[pi] - s[delta]; sums t over each block; P = prefix sums over the blocks
+    Q -> O      D = P - r                                                           M v elements
+    Q           t' = (r[sigma'] - s')[delta'] = r[J] - s'[delta'];   its part: t'[c] - t'[c-1]
+    O           its part: what it summed itself + sum of s[delta] over the cell's places
+                          + (D[J] + s'[delta'])[c] - (D[J] + s'[delta'])[c-1]
+
+The parts of cell c add up to P[J[c]] - P[J[c-1]] + sum s[delta] = sum of rho over the cell. 2 rounds. B is chosen from public
+sizes so that M is small beside L: the first of the two shuffles carries the rows, the second next to nothing.
+
+An owner that does not compute (contributor) knows no component: each of the three is shuffled in this way, with a permutation of
+its own, by the two parties that hold it; seeds stand for the keys O-H, and O deals its part, of shape (cells, v), once at the
+end. A party is Q for one component and H for another, and the permutations of the two are independent.
+
+What each receives is uniform, whatever the data (semi-honest, one of three corrupted; assumption `prg`):
+    Q       lacks the key O-H: sigma is a uniform permutation to it and pi fixed, so delta is uniform; J has no element twice, so
+            delta' is a uniform injection; the arrays are masked by s and s', used once, independent of sigma and sigma'
+    O       lacks the key Q-H: D is masked by r, and nothing else that it receives depends on r
+    H       receives nothing
+A contributor O together with one corrupted party learns no more: with Q it can take s off rho[sigma], with H it can take r off
+D, but rho and all else in them is what Q and H hold; with the third party D stays masked by r.
+Permutations are exactly uniform (`replicated.shuffle`).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.engine.bitslice import Elements
+from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, Reader, derive
+from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.permutation import uniform_permutation
+from mpc_protocols.replicated.inputs.contribution import SEED_BYTES
+from mpc_protocols.replicated.sharing.trio import Trio, UInt
+from mpc_protocols.replicated.vertical.layout import Layout
+from mpc_protocols.replicated.vertical.matrices import Matrix
+from mpc_protocols.replicated.vertical.records import ABSENT
+from mpc_protocols.wire import Wire
+
+
+@dataclass(frozen=True)
+class Strand:
+    """One shuffle of one component of w, which helper (H) and worker (Q) hold."""
+
+    component: int
+    helper: int
+    worker: int
+
+
+def strands(owner: int, computing: int, helper: int) -> list[Strand]:
+    """The shuffles that an owner's sums take: of the one component it lacks, or of all three if it does not compute."""
+    if owner < computing:
+        return [Strand((owner + 2) % 3, helper, 3 - owner - helper)]
+    return [Strand(component, component, (component + 2) % 3) for component in range(3)]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One sum over cells. helper: H of a computing owner. cells: at a computing O the cell of each row (ABSENT: none).
+
+    reader: at the parties' side of a contributor's job, the stream that this party as H shares with it; None for a computing O.
+    """
+
+    owner: int
+    helper: int
+    layout: Layout
+    weights: Matrix
+    cells: NDArray[np.int64] | None = None
+    reader: Reader | None = None
+
+    def __post_init__(self) -> None:
+        if self.helper not in (0, 1, 2) or self.owner == self.helper:
+            raise ValueError(
+                f"O and H are two different parties, and H computes, got {self.owner} and {self.helper}"
+            )
+        if self.weights.shape != (self.layout.rows, self.layout.columns):
+            raise ValueError(f"weights of shape {self.weights.shape} do not fit {self.layout}")
+
+
+def sums_by_cell(trio: Trio, jobs: Sequence[Job], dtype: UInt) -> list[Elements]:
+    """This party's part of each job's sums, shape (cells, v) (`ring.reshare` makes a sharing of it). 2 rounds for all together.
+
+    A contributor's own part is not among them: `contributed_sums`. Raises `ProtocolAborted` for places that do not exist.
+    """
+    tasks = [
+        (job, strand, trio.operation(), trio.operation())
+        for job in jobs
+        for strand in strands(job.owner, trio.wire.computing, job.helper)
+    ]
+    owned: dict[int, Arranged] = {}
+    for number, (job, strand, first, second) in enumerate(tasks):
+        if trio.me == job.owner:
+            arranged = Arranged(job.cells, job.layout, _between(trio, strand.helper, first), dtype)
+            arranged.add_known(job.weights.both(dtype))
+            trio.send(strand.worker, arranged.places)
+            owned[number] = arranged
+        elif trio.me == strand.helper:
+            with_owner = _between(trio, job.owner, first) if job.reader is None else job.reader
+            trio.send(
+                strand.worker,
+                _helped(
+                    job.layout,
+                    _component(trio, job, strand, dtype),
+                    with_owner,
+                    _between(trio, strand.worker, second),
+                    dtype,
+                ),
+            )
+    trio.turn()
+    parts = {id(job): np.zeros((job.layout.cells, job.layout.columns), dtype) for job in jobs}
+    for job, strand, _, second in tasks:
+        if trio.me == strand.worker:
+            parts[id(job)] += _work(trio, job, strand, _between(trio, strand.helper, second), dtype)
+    trio.turn()
+    for number, arranged in owned.items():
+        job, strand, _, _ = tasks[number]
+        parts[id(job)] += arranged.finish(
+            trio.receive(strand.worker, (job.layout.blocks, job.layout.columns), dtype)
+        )
+    return [parts[id(job)] for job in jobs]
+
+
+class Arranged:
+    """O's side of one shuffle between its two rounds."""
+
+    def __init__(self, cells: NDArray[np.int64] | None, layout: Layout, stream: Reader, dtype: UInt) -> None:
+        """stream: shared with H. Then `places` is for Q."""
+        if cells is None or cells.shape != (layout.rows,):
+            raise ValueError("the owner must bring the cell of every row")
+        self._layout = layout
+        self._dtype = dtype
+        self._arrangement, self._starts, self._last = arrange(cells, layout)
+        shuffled, masks, shuffled_blocks, block_masks = _draw(stream, layout, dtype)
+        delta = _inverse(shuffled)[self._arrangement]
+        chosen = _inverse(shuffled_blocks)[self._last]
+        self.places: NDArray[Any] = np.concatenate([delta, chosen]).astype(index_type(layout))
+        self._rows: Elements = masks[delta]
+        self._masks: Elements = block_masks[chosen]
+
+    def add_known(self, weights: Elements) -> None:
+        """What O knows of w, shape (rows, v): it sums that itself."""
+        held = np.flatnonzero(self._arrangement < self._layout.rows)
+        self._rows[held] += weights[self._arrangement[held]]
+
+    def finish(self, prefixes: Elements) -> Elements:
+        """O's part, from D."""
+        used = (int(self._last[-1]) + 1) * self._layout.block
+        part: Elements = np.add.reduceat(self._rows[:used], self._starts, axis=0, dtype=self._dtype)
+        ends = prefixes[self._last] + self._masks
+        part += ends
+        part[1:] -= ends[:-1]
+        return part
+
+
+def arrange(
+    cells: NDArray[np.int64], layout: Layout
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """pi of shape (L,); the first place of every cell; its last block J, strictly increasing. Local to O."""
+    held = np.flatnonzero(cells != ABSENT)
+    of = cells[held]
+    order = np.argsort(of.astype(np.uint16) if layout.cells <= 1 << 16 else of, kind="stable")
+    sizes = np.bincount(of, minlength=layout.cells)
+    blocks = np.maximum(1, -(-sizes // layout.block))
+    ends = np.cumsum(blocks)
+    starts = (ends - blocks) * layout.block
+    places = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(len(of))
+    arrangement = np.full(layout.places, ABSENT, np.int64)
+    arrangement[places] = held[order]
+    absent = np.flatnonzero(cells == ABSENT)
+    arrangement[arrangement == ABSENT] = np.concatenate([np.arange(layout.rows, layout.places), absent])
+    return arrangement, starts, ends - 1
+
+
+def _helped(
+    layout: Layout, component: Elements, with_owner: Reader, with_worker: Reader, dtype: UInt
+) -> Elements:
+    """What H sends to Q."""
+    shuffled, masks, shuffled_blocks, block_masks = _draw(with_owner, layout, dtype)
+    rows = np.zeros((layout.places, layout.columns), dtype)
+    rows[: layout.rows] = component
+    random = np.empty((layout.blocks, layout.columns), dtype)
+    with_worker.fill(random)
+    return np.concatenate([rows[shuffled] - masks, random[shuffled_blocks] - block_masks])
+
+
+def _work(trio: Trio, job: Job, strand: Strand, with_helper: Reader, dtype: UInt) -> Elements:
+    """Q's round: sends D to O; its own part."""
+    layout = job.layout
+    places = trio.receive(job.owner, layout.places + layout.cells, index_type(layout)).astype(np.int64)
+    masked = trio.receive(strand.helper, (layout.places + layout.blocks, layout.columns), dtype)
+    delta, chosen = places[: layout.places], places[layout.places :]
+    if int(delta.max()) >= layout.places or int(chosen.max()) >= layout.blocks:
+        raise ProtocolAborted(f"Party {job.owner} named a place beyond those of a shuffle; stop the run.")
+    rows = masked[: layout.places][delta].reshape(layout.blocks, layout.block, layout.columns)
+    prefixes = np.cumsum(rows.sum(axis=1, dtype=dtype), axis=0, dtype=dtype)
+    random = np.empty((layout.blocks, layout.columns), dtype)
+    with_helper.fill(random)
+    trio.send(job.owner, prefixes - random)
+    part: Elements = masked[layout.places :][chosen]
+    part[1:] -= part[:-1].copy()
+    return part
+
+
+def _draw(
+    stream: Reader, layout: Layout, dtype: UInt
+) -> tuple[NDArray[np.int64], Elements, NDArray[np.int64], Elements]:
+    """sigma, s, sigma', s' from the stream of O and H."""
+    drawn: list[Any] = []
+    for length in (layout.places, layout.blocks):
+        masks = np.empty((length, layout.columns), dtype)
+        drawn.append(uniform_permutation(length, stream.fill))
+        stream.fill(masks)
+        drawn.append(masks)
+    return drawn[0], drawn[1], drawn[2], drawn[3]
+
+
+def index_type(layout: Layout) -> UInt:
+    """The type in which places travel."""
+    return np.uint16 if layout.index_bytes == 2 else np.uint32
+
+
+class Shuffling:
+    """The streams that a contributor shares with each party as H of its orders; `seeds` has those that are known here."""
+
+    def __init__(self, wire: Wire, seeds: Mapping[int, bytes]) -> None:
+        self._streams = {
+            party: KeyStream(derive(seed, CONTRIBUTION, wire.session_id, b"orders"))
+            for party, seed in seeds.items()
+        }
+        self._number = 0
+
+    def readers(self) -> dict[int, Reader]:
+        """The streams of the contributor's next order."""
+        self._number += 1
+        return {party: stream.reader(self._number) for party, stream in self._streams.items()}
+
+
+def begin_shuffling(wire: Wire) -> Shuffling:
+    """At a contributor: choose and send the seeds."""
+    seeds = {party: secrets.token_bytes(SEED_BYTES) for party in range(3)}
+    for party, seed in seeds.items():
+        wire.send(party, seed)
+    return Shuffling(wire, seeds)
+
+
+def expect_shuffling(wire: Wire, contributor: int) -> Shuffling:
+    """At a computing party: its own seed of a contributor. Blocks."""
+    return Shuffling(wire, {wire.me: bytes(wire.receive(contributor, SEED_BYTES))})
+
+
+def _inverse(order: NDArray[np.int64]) -> NDArray[np.int64]:
+    inverse = np.empty_like(order)
+    inverse[order] = np.arange(len(order))
+    return inverse
+
+
+def _component(trio: Trio, job: Job, strand: Strand, dtype: UInt) -> Elements:
+    """At H or Q: the component of w that the strand shuffles."""
+    component = job.weights.own if trio.me == strand.component else job.weights.next
+    return np.zeros(job.weights.shape, dtype) if component is None else component
+
+
+def _between(trio: Trio, peer: int, operation: int) -> Reader:
+    """The operation's stream that this party shares with `peer`."""
+    return trio.own_reader(operation) if peer == trio.left else trio.next_reader(operation)

@@ -1,0 +1,122 @@
+"""What is computed for each request, and what an owner brings to it: alike at computing parties and contributors (`source`).
+
+The intersection takes one table for each clique; the union takes the owners' own histograms and a table for every two or more
+owners of a clique (`union`), of which those that an earlier request left, or that are sums of another's cells, are not computed
+again. Everything but `own_rows` and `own_histograms` is public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.errors import DataRefused, StudyInvalid
+from mpc_protocols.functionality import Clique, LocalCounts, Setting
+from mpc_protocols.partition import Partition, VerticalData
+from mpc_protocols.replicated.vertical import union
+from mpc_protocols.replicated.vertical.plan import Plan
+from mpc_protocols.replicated.vertical.planner import make_plan
+from mpc_protocols.replicated.vertical.records import CodedRows
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one request takes: owners' own histograms, tables over several owners' rows, and how these are computed."""
+
+    histograms: tuple[Clique, ...]
+    tables: tuple[Clique, ...]
+    plan: Plan | None
+
+
+class Schedule:
+    """What is still to be computed for the cliques asked for; every party and contributor of a run follows it alike."""
+
+    def __init__(self, partition: Partition, setting: Setting, computing: int) -> None:
+        self._partition = partition
+        self._setting = setting
+        self._computing = computing
+        self._histograms: list[Clique] = []
+        self._tables: list[Clique] = []
+        self._somebody = False
+
+    def next(self, cliques: Sequence[Clique]) -> Work:
+        """What the cliques that the oracle shares now take; they count as shared from then on."""
+        if self._partition.population == "intersection":
+            return Work((), tuple(cliques), self._plan(cliques, everyone=False))
+        wanted = sorted(
+            {table for clique in cliques for table in union.needed(self._partition, clique)},
+            key=lambda table: (-len(table), table),
+        )
+        histograms = self._fresh(
+            [t for t in wanted if len(union.owners_of(self._partition, t)) == 1], self._histograms
+        )
+        tables = self._fresh(
+            [t for t in wanted if len(union.owners_of(self._partition, t)) > 1], self._tables
+        )
+        everyone, self._somebody = not self._somebody, True
+        return Work(
+            tuple(histograms), tuple(tables), self._plan(tables, everyone) if tables or everyone else None
+        )
+
+    def _plan(self, tables: Sequence[Clique], everyone: bool) -> Plan:
+        return make_plan(self._partition, self._setting.sizes, self._computing, tables, everyone)
+
+    def _fresh(self, wanted: Sequence[Clique], known: list[Clique]) -> list[Clique]:
+        """Those (largest first) that no known table of the same owners covers; they are known from now on."""
+        fresh = []
+        for table in wanted:
+            if covering(self._partition, table, known) is None:
+                fresh.append(table)
+                known.append(table)
+        return fresh
+
+
+def covering(partition: Partition, table: Clique, known: Sequence[Clique]) -> Clique | None:
+    """The first known table over the same owners that has all columns of this one."""
+    owners = union.owners_of(partition, table)
+    return next(
+        (
+            other
+            for other in known
+            if set(table) <= set(other) and union.owners_of(partition, other) == owners
+        ),
+        None,
+    )
+
+
+def own_rows(data: VerticalData, setting: Setting, me: int) -> CodedRows | None:
+    """This party's records, checked: None if it owns no column. Raises `DataRefused`, `StudyInvalid`."""
+    partition = data.partition
+    if set(partition.columns) != set(setting.sizes):
+        raise StudyInvalid("The owners' columns are not those of the study's domain")
+    if (data.own is None) == (me in partition.owners):
+        raise DataRefused(f"Party {me} must bring its rows exactly if it owns columns of the study.")
+    if partition.population == "union" and partition.rows > setting.row_cap:
+        raise DataRefused(
+            "The common table has more rows than the study's max_rows; raise max_rows in the study."
+        )
+    if data.own is None:
+        return None
+    data.own.check(partition, me, setting.sizes)
+    if len(data.own.rows) > setting.row_cap:
+        raise DataRefused(
+            "This party has more records than the study's max_rows; raise max_rows in the study."
+        )
+    return CodedRows(data.own, setting.sizes)
+
+
+def own_histograms(rows: CodedRows | None, partition: Partition, setting: Setting, me: int) -> LocalCounts:
+    """An owner's own histograms as horizontal counts: zeros for what another owner has."""
+
+    def counts(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+        return [
+            rows.counts(clique)
+            if rows is not None and union.owners_of(partition, clique) == (me,)
+            else np.zeros(setting.cells(clique), np.int64)
+            for clique in cliques
+        ]
+
+    return counts

@@ -1,0 +1,102 @@
+"""The marginals of vertically split data as the oracle's shares, in place of everybody's counts (DESIGN 6).
+
+Each batch of marginals becomes tables over the owners' joint rows (`plan`; the union takes one for every two or more owners of
+a clique, `union`), and each wave of the common table's rows runs
+
+    input        owners' one-hot columns and memberships                        1 round         (`matrices`)
+    everyone     the product of all memberships, pairwise                       lg m rounds
+    factors      secure products row by row                                     a round for each further owner of a clique
+    orders       sums by cell of joints that are too wide for one-hot columns   2 rounds a batch  (`segments`)
+    products     A^T B on shares                                                no message      (`matrices.product`)
+
+after the last wave ONE resharing of all cells; where rows are summed modulo 2^16, one after fewer than 2^16 rows, with a lift to
+2^32. The union's one-owner tables are the owners' own histograms, input as horizontal counts are (`replicated.marginals`).
+
+Threat model: semi-honest, at most one of the three computing parties corrupted, with any number of owners that do not compute;
+assumption `prg`. Every message is uniform to its receiver (argued in `matrices`, `segments`, `trio`). Each party learns which
+tables are computed, and u, the rows of the common table; nobody learns which rows another owner holds, how many are in common,
+or a count. Counts are at most u < 2^31, and below 2^16 over the rows that are summed modulo 2^16: no ring overflows. Memory: one
+wave (`planner.WAVE` bytes of shares and what its products take), the cells, and each owner's own codes; it does not grow with u
+beyond those.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from mpc_protocols.engine.prg import binding
+from mpc_protocols.functionality import Clique, Setting
+from mpc_protocols.partition import VerticalData
+from mpc_protocols.replicated.inputs.marginals import MarginalSource, SharedMarginals
+from mpc_protocols.replicated.sharing.ring import RingShare
+from mpc_protocols.replicated.sharing.trio import Trio
+from mpc_protocols.replicated.vertical import union
+from mpc_protocols.replicated.vertical.execution import Run
+from mpc_protocols.replicated.vertical.plan import Plan
+from mpc_protocols.replicated.vertical.schedule import Schedule, covering, own_histograms, own_rows
+
+
+class VerticalMarginals(MarginalSource):
+    """One computing party's shares of the population's marginals."""
+
+    def __init__(self, trio: Trio, setting: Setting, data: VerticalData) -> None:
+        """data: this party's own rows, if it owns columns. Raises `DataRefused`, `StudyInvalid`."""
+        partition = data.partition
+        public = [
+            partition.owners,
+            list(partition.columns.items()),
+            partition.population,
+            sorted(partition.missing.items()),
+            partition.rows,
+        ]
+        super().__init__(trio, binding(b"vertical", json.dumps(public).encode()))
+        self._setting = setting
+        self._partition = partition
+        self._rows = own_rows(data, setting, trio.me)
+        self._schedule = Schedule(partition, setting, trio.wire.computing)
+        self._own = SharedMarginals(trio, setting, own_histograms(self._rows, partition, setting, trio.me))
+        self._tables: dict[Clique, RingShare] = {}
+        self._somebody: RingShare | None = None
+
+    def _input(self, cliques: Sequence[Clique], inputs: bytes) -> dict[Clique, RingShare]:
+        work = self._schedule.next(cliques)
+        if work.histograms:
+            self._own.share(work.histograms, inputs)
+            self._tables |= {table: self._own.shared(table) for table in work.histograms}
+        if work.plan is not None:
+            self._compute(work.plan, work.tables)
+        if self._partition.population == "intersection":
+            return {clique: self._tables.pop(clique) for clique in cliques}
+        return {clique: self._of_union(clique) for clique in cliques}
+
+    def _of_union(self, clique: Clique) -> RingShare:
+        assert self._somebody is not None
+        sizes, components = self._setting.sizes, []
+        for which in ("own", "next"):
+            joint = {}
+            for table in union.needed(self._partition, clique):
+                source = covering(self._partition, table, list(self._tables))
+                assert source is not None
+                joint[table] = union.summed(getattr(self._tables[source], which), source, table, sizes)
+            components.append(
+                union.assemble(self._partition, clique, sizes, joint, getattr(self._somebody, which))
+            )
+        return RingShare(*components)
+
+    def _compute(self, plan: Plan, tables: Sequence[Clique]) -> None:
+        """All tables of a plan, and R where the union needs it for the first time."""
+        run = Run(self._trio, plan, self._rows)
+        cells, *rest = (run.section(section) for section in plan.sections())
+        for more in rest:
+            cells = cells + more
+        if plan.counts_somebody:
+            self._somebody, cells = cells[:1], cells[1:]
+        start = 0
+        for table, of in zip(tables, plan.products, strict=True):
+            stop = start + self._setting.cells(table)
+            share = cells[start:stop]
+            self._tables[table] = RingShare(
+                *(union.summed(part, of.columns, table, plan.sizes) for part in (share.own, share.next))
+            )
+            start = stop

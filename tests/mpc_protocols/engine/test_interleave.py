@@ -1,0 +1,115 @@
+"""Two protocols in the same rounds: results, rounds and bytes as predicted, errors of either, always the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from mpc_protocols.engine import interleave as lockstep
+from mpc_protocols.engine import sampling
+from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.memory_wire import Frame
+from mpc_protocols.replicated import costs
+from mpc_protocols.replicated.sharing import sign
+from mpc_protocols.replicated.sharing.ring import RingShare, multiply, reshare
+from mpc_protocols.replicated.sharing.trio import Trio
+from tests.mpc_protocols.replicated.test_costs import compare
+from tests.mpc_protocols.replicated.trio_run import deal_ring, distances, run_trio, total
+
+VALUES = np.random.default_rng(0).integers(-1000, 1000, 300)
+
+
+def products(count: int) -> Callable[[Trio, RingShare], RingShare]:
+    def run(trio: Trio, x: RingShare) -> RingShare:
+        for _ in range(count):
+            x = multiply(trio, x, x)
+        return x
+
+    return run
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 0), (0, 3), (3, 0), (1, 1), (2, 5), (5, 2)])
+def test_rounds_are_those_of_the_longer(first: int, second: int) -> None:
+    x = np.arange(5, dtype=np.uint32)
+    shares = deal_ring(x, np.random.default_rng(1))
+
+    def body(trio: Trio) -> tuple[RingShare, RingShare]:
+        other = trio.fork("beside")
+        mine = shares[trio.me]
+        return lockstep.beside(
+            trio, lambda: products(first)(trio, mine), other, lambda: products(second)(other, mine)
+        )
+
+    results, traffic = run_trio(body)
+    for position, count in enumerate((first, second)):
+        np.testing.assert_array_equal(total([result[position] for result in results]), x ** (1 << count))
+    assert {t.rounds for t in traffic} == {max(first, second)}
+
+
+@pytest.mark.parametrize("adder", ["ripple", "tree"])
+def test_noise_beside_scores(adder: sign.Adder) -> None:
+    """Uneven steps: some parties only send, only receive, or do neither; the counters are predicted exactly, ten times."""
+    shares = deal_ring(VALUES.astype(np.uint32), np.random.default_rng(1))
+
+    def body(trio: Trio) -> tuple[RingShare, RingShare]:
+        other = trio.fork("beside")
+        return lockstep.beside(
+            trio,
+            lambda: distances(trio, shares[trio.me], np.array([100, 200]), 12, adder),
+            other,
+            lambda: sampling.gumbel_noise(other, sampling.release_bits(other, b"r"), 20, 3, np.uint32),
+        )
+
+    tally = costs.Tally.of()
+
+    def scores(script: costs.Tally) -> None:
+        costs.share_bits(script, [100] * 3, 12)
+        costs.add_absolute(script, [100] * 3, 12, adder)
+        costs.products(script, 2)
+
+    costs.beside(tally, scores, lambda t: costs.gumbel_noise(t, 20, 3))
+    for _ in range(10):
+        results, traffic = run_trio(body)
+        np.testing.assert_array_equal(
+            total([result[0] for result in results]), [np.abs(VALUES[:100]).sum(), np.abs(VALUES[100:]).sum()]
+        )
+        compare(tally, traffic)
+    assert tally.rounds <= 15
+
+
+@pytest.mark.parametrize("failing", ["first", "second"])
+@pytest.mark.parametrize("after", [0, 1, 4])
+def test_a_failure_of_either_ends_both(failing: str, after: int) -> None:
+    """The other never waits for a turn that does not come, whether it is behind, ahead or done."""
+    shares = deal_ring(np.ones(3, np.uint32), np.random.default_rng(1))
+
+    def fail(trio: Trio, x: RingShare) -> RingShare:
+        products(after)(trio, x)
+        raise ProtocolAborted("this protocol fails")
+
+    def body(trio: Trio) -> None:
+        other = trio.fork("beside")
+        runs = [fail, products(2)] if failing == "first" else [products(2), fail]
+        with pytest.raises(ProtocolAborted, match="this protocol fails"):
+            lockstep.beside(
+                trio, lambda: runs[0](trio, shares[trio.me]), other, lambda: runs[1](other, shares[other.me])
+            )
+        assert trio.turn is other.turn  # both are alone again
+        multiply(trio, shares[trio.me], shares[trio.me])
+
+    run_trio(body)
+
+
+def test_streams_do_not_share_masks() -> None:
+    """The same parts reshared in both protocols travel under different masks."""
+    frames: list[Frame] = []
+
+    def body(trio: Trio) -> None:
+        other = trio.fork("beside")
+        parts = np.zeros(8, np.uint64)
+        lockstep.beside(trio, lambda: reshare(trio, parts), other, lambda: reshare(other, parts))
+
+    run_trio(body, tap=frames.append)
+    assert len({frame.payload for frame in frames}) == len(frames) == 6

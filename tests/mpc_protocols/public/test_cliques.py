@@ -1,0 +1,120 @@
+"""Which marginals are shared, and that the others are exactly their sums."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.functionality import Clique, Setting
+from mpc_protocols.public.cliques import MAX_CELLS, CliqueRegister
+
+SIZES = {"a": 2, "b": 3, "c": 4, "d": 1, "e": 5}
+RNG = np.random.default_rng(0)
+TABLE = {c: RNG.integers(0, s, 200) for c, s in SIZES.items()}
+
+clique_lists = st.lists(
+    st.lists(st.sampled_from(sorted(SIZES)), min_size=1, max_size=4, unique=True).map(tuple),
+    min_size=1,
+    max_size=8,
+)
+
+
+def register(**sizes: int) -> CliqueRegister:
+    return CliqueRegister(Setting(sizes or SIZES, "add-remove", 1, 1000, b""))
+
+
+def counted(clique: Clique) -> np.ndarray:
+    """The marginal by numpy's histogram, which shares nothing with the code under test."""
+    sample = np.stack([TABLE[c] for c in clique], axis=1)
+    cells, _ = np.histogramdd(sample, bins=[np.arange(SIZES[c] + 1) - 0.5 for c in clique])
+    return cells.reshape(-1).astype(np.int64)
+
+
+@given(st.lists(clique_lists, min_size=1, max_size=3))
+def test_every_handle_is_a_sum_of_shared_cells(batches: list[list[Clique]]) -> None:
+    known = register()
+    handles: dict[Clique, int] = {}
+    for batch in batches:
+        announced = known.to_share(batch)
+        before = list(known.shared)
+        for clique, handle in zip(batch, known.register(batch), strict=True):
+            assert handles.setdefault(clique, handle) == handle
+        assert known.shared == before + announced
+        assert not known.to_share(batch)  # all of it is there now
+    assert sorted(handles.values()) == list(range(len(handles)))
+    shared = {clique: counted(clique) for clique in known.shared}
+    for clique, handle in handles.items():
+        assert known.cliques[handle] == clique
+        derivation = known.derivation(handle)
+        got = derivation.apply(shared[derivation.source])
+        np.testing.assert_array_equal(got, counted(clique))
+        assert got.dtype == np.int64
+    # nothing is shared without need: no two shared cliques of one batch contain one another
+    for x, y in permutations(known.shared, 2):
+        if set(x) <= set(y):
+            assert known.shared.index(x) < known.shared.index(y)
+
+
+def test_maximal_cliques_only_and_in_order() -> None:
+    known = register()
+    batch: list[Clique] = [("a",), ("c", "b"), ("a", "b", "c"), ("e",), ("b", "c")]
+    assert known.to_share(batch) == [("a", "b", "c"), ("e",)]
+    assert known.register(batch) == [0, 1, 2, 3, 4]
+    assert known.to_share([("a", "c"), ("e", "a")]) == [("e", "a")]
+
+
+def test_same_columns_in_another_order_are_another_handle_of_the_same_shares() -> None:
+    known = register()
+    first, second = known.register([("b", "c"), ("c", "b")])
+    assert known.shared == [("b", "c")] and first != second
+    derivation = known.derivation(second)
+    assert derivation.axes == (1, 0) and not derivation.is_identity
+    np.testing.assert_array_equal(derivation.apply(counted(("b", "c"))), counted(("c", "b")))
+
+
+def test_the_smallest_source_is_taken_and_kept() -> None:
+    known = register()
+    known.register([("b", "e", "c"), ("a", "b")])
+    (b,) = known.register([("b",)])
+    assert known.derivation(b).source == ("a", "b")
+
+
+def test_sums_wrap_in_the_ring_of_the_shares() -> None:
+    known = register()
+    _, a = known.register([("a", "b"), ("a",)])
+    shares = np.full(6, 2**31 + 1, dtype=np.uint32)
+    got = known.derivation(a).apply(shares)
+    assert got.dtype == np.uint32 and got.tolist() == [3 * (2**31 + 1) % 2**32] * 2
+
+
+def test_refusals() -> None:
+    known = register(a=2, wide=MAX_CELLS, wider=MAX_CELLS + 1)
+    assert known.to_share([("wide",)]) == [("wide",)]
+    refused: list[tuple[Clique, str]] = [
+        (("x",), "'x'"), (("a", "a"), "none twice"), (("wide", "a"), str(2 * MAX_CELLS)), (("wider",), "16777217 cells")
+    ]  # fmt: skip
+    for clique, words in refused:
+        with pytest.raises(StudyInvalid, match=words):
+            known.to_share([clique])
+    assert known.register([("a",)]) == [0]  # a refusal leaves nothing behind
+
+
+def test_all_shared_cells_together_are_limited() -> None:
+    known = register(**{f"c{i}": MAX_CELLS for i in range(17)})
+    known.register([(f"c{i}",) for i in range(16)])
+    with pytest.raises(StudyInvalid, match="were to be shared"):
+        known.to_share([("c16",)])
+
+
+def test_number_of_handles_is_limited() -> None:
+    columns = {f"c{i}": 1 for i in range(420)}
+    known = register(**columns)
+    pairs = list(permutations(columns, 2))[: 2**16]
+    known.register([tuple(columns)[:64]])
+    with pytest.raises(StudyInvalid, match="at most 65536 marginals"):
+        known.to_share(pairs)

@@ -1,0 +1,101 @@
+"""Helpers of the vertical tests: random owners, and the shares of their marginals put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.functionality import Clique, Setting
+from mpc_protocols.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.partition import OwnRows, Partition, VerticalData
+from mpc_protocols.replicated.sharing.ring import RingShare
+from mpc_protocols.replicated.sharing.trio import Trio
+from mpc_protocols.replicated.vertical.contributor import VerticalContributor
+from mpc_protocols.replicated.vertical.source import VerticalMarginals
+from mpc_protocols.wire import Wire
+from tests.mpc_protocols.replicated.trio_run import total
+
+Population = Literal["intersection", "union"]
+
+
+def setting(sizes: Mapping[str, int], row_cap: int = 1 << 22) -> Setting:
+    return Setting(sizes, "replace", 1, row_cap, b"v" * 32)
+
+
+def partition(
+    sizes: Mapping[str, int], columns: Mapping[str, int], population: Population, rows: int
+) -> Partition:
+    """Owners in the order in which they first own a column; the last code of each column stands for a missing value."""
+    return Partition(
+        tuple(dict.fromkeys(columns.values())),
+        columns,
+        population,
+        {name: sizes[name] - 1 for name in sizes} if population == "union" else {},
+        rows,
+    )
+
+
+def random_owners(
+    sizes: Mapping[str, int], of: Partition, held: Sequence[float | Sequence[int]], rng: np.random.Generator
+) -> dict[int, OwnRows]:
+    """Each owner's rows: a random share of the common table's, or these rows, in random order; uniform codes."""
+    tables = {}
+    for owner, share in zip(of.owners, held, strict=True):
+        rows = (
+            np.flatnonzero(rng.random(of.rows) < share)
+            if isinstance(share, float)
+            else np.array(share, np.int64)
+        )
+        rows = rng.permutation(rows).astype(np.int64)
+        dtypes = (np.uint8, np.uint16, np.uint32)
+        tables[owner] = OwnRows(
+            rows,
+            {
+                name: rng.integers(0, sizes[name], len(rows)).astype(
+                    next(d for d in dtypes if sizes[name] <= np.iinfo(d).max + 1)
+                )
+                for name in of.of(owner)
+            },
+        )
+    return tables
+
+
+def shared_marginals(
+    sizes: Mapping[str, int],
+    of: Partition,
+    tables: Mapping[int, OwnRows],
+    batches: Sequence[Sequence[Clique]],
+    tap: Callable[[Frame], None] | None = None,
+) -> tuple[list[NDArray[Any]], list[int], MemoryNetwork]:
+    """Share the batches one after the other: every marginal in order, the number of rows after each batch, the network."""
+    parties = max(3, max(of.owners) + 1)
+    network = MemoryNetwork(parties, 3, tap=tap, patience_s=30)
+
+    def party(wire: Wire) -> list[RingShare]:
+        data = VerticalData(of, tables.get(wire.me))
+        if wire.me >= 3:
+            contributor = VerticalContributor(wire, setting(sizes), data)
+            for batch in batches:
+                contributor.send(batch)
+            return []
+        source = VerticalMarginals(Trio(wire), setting(sizes), data)
+        shares = []
+        for number, batch in enumerate(batches):
+            source.share(batch, bytes([number]))
+            shares += [source.shared(clique) for clique in batch]
+            rows = source.rows()
+            assert rows is not None
+            shares.append(rows)
+        return shares
+
+    results = network.run([party] * parties)[:3]
+    opened = [total(list(shares)) for shares in zip(*results, strict=True)]
+    marginals, rows = [], []
+    for batch in batches:
+        marginals += opened[: len(batch)]
+        rows.append(int(opened[len(batch)][0]))
+        opened = opened[len(batch) + 1 :]
+    return marginals, rows, network

@@ -1,0 +1,112 @@
+"""Which form a table takes: from public sizes, the cheaper of those there are, nothing wide as columns."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+
+from mpc_protocols.functionality import Clique
+from mpc_protocols.partition import Partition
+from mpc_protocols.replicated.costs import Tally
+from mpc_protocols.replicated.vertical import costs
+from mpc_protocols.replicated.vertical.plan import Factor, Part, Plan
+from mpc_protocols.replicated.vertical.planner import make_plan
+from tests.mpc_protocols.replicated.vertical.owners import Population, partition
+
+ROWS = 45_000
+SIZES = {"a": 100, "b": 90, "c": 80, "d": 2, "e": 3, "f": 4}
+
+
+def plan_of(
+    tables: list[Clique],
+    columns: dict[str, int],
+    population: Population = "intersection",
+    rows: int = ROWS,
+    sizes: dict[str, int] = SIZES,
+) -> Plan:
+    return make_plan(partition(sizes, columns, population, rows), sizes, 3, tables, population == "union")
+
+
+def sent(plan: Plan, parties: int = 6) -> int:
+    tally = Tally.of(parties)
+    costs.run(tally, plan)
+    return sum(tally.sent)
+
+
+@pytest.mark.parametrize("owner", [0, 3])
+def test_joints_of_one_owner_never_travel_as_columns(owner: int) -> None:
+    """9,000 cells of one owner with 80 of another: a few elements a row and column of the narrower, not 9,000."""
+    columns = {"a": owner, "b": owner, "c": 1, "d": 1, "e": owner, "f": 1}
+    plan = plan_of([("a", "c", "b"), ("c", "d")], columns)
+    assert {product.left for product in plan.products if product.ordered} == {
+        Part(owner, ("a", "b")),
+        Part(1, ("c", "d")),
+    }
+    shuffles = 1 if owner == 0 else 3
+    cells = plan.cells() * 3 * 14  # resharing and lifting
+    assert sent(plan) - cells < ROWS * (80 * 2 + shuffles * (80 * 2 + 4) * 4)
+
+
+def test_three_owners_multiply_the_narrow_columns() -> None:
+    plan = plan_of([("a", "c", "d")], {"a": 0, "b": 0, "c": 1, "d": 2, "e": 2, "f": 1})
+    (product,) = plan.products
+    assert product.left == Part(0, ("a",)) and product.right == Factor(
+        (Part(2, ("d",)), Part(1, ("c",))), False
+    )
+    assert product.columns == ("a", "d", "c")
+
+
+def test_all_pairs_of_narrow_columns_are_one_product() -> None:
+    sizes = {name: 5 for name in "abcdef"}
+    columns = {name: place // 3 for place, name in enumerate(sizes)}
+    pairs = [pair for pair in combinations(sizes, 2) if columns[pair[0]] != columns[pair[1]]]
+    plan = plan_of(pairs, columns, sizes=sizes)
+    (group,) = plan.groups(ordered=False)
+    assert plan.shape(group) == (15, 15) and not plan.everyone and not plan.groups(ordered=True)
+    assert sent(plan) < ROWS * 30 * 2 + plan.cells() * 60  # each owner's columns once, two bytes an element
+
+
+def test_the_intersection_restricts_and_the_union_does_not() -> None:
+    columns = {"a": 0, "b": 0, "c": 1, "d": 1, "e": 2, "f": 2}
+    tables: list[Clique] = [("d", "e"), ("f",)]
+    restricted = plan_of(tables, columns)
+    assert restricted.everyone and all(product.right.restricted for product in restricted.products)
+    union = plan_of(tables[:1], columns, "union")
+    assert (
+        union.everyone
+        and union.counts_somebody
+        and not any(product.right.restricted for product in union.products)
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "element", "sections"), [(65_535, 2, 1), (65_536, 2, 2), (1_000_000, 2, 16), (300, 4, 1)]
+)
+def test_narrow_rings_where_it_pays(rows: int, element: int, sections: int) -> None:
+    """Modulo 2^16 over fewer than 2^16 rows; few rows, or narrow columns, do not pay for the lifts."""
+    columns = {"a": 0, "b": 0, "c": 1, "d": 0, "e": 1, "f": 1}
+    plan = plan_of([("a", "c")], columns, rows=rows)
+    assert (plan.element, len(plan.sections())) == (element, sections)
+    assert plan_of([("d", "e")], columns, rows=40_000).element == 4
+
+
+def test_waves_cover_the_rows_and_stay_small() -> None:
+    of = {"a": 0, "b": 0, "c": 1, "d": 1, "e": 0, "f": 1}
+    for rows in (0, 1, 255, ROWS, 3_000_000):
+        plan = plan_of([("a", "d"), ("c", "e"), ("a", "b")], of, rows=rows)
+        sections = plan.sections()
+        waves = [wave for section in sections for wave in section]
+        if plan.element == 2:
+            assert all(section[-1][1] - section[0][0] < 1 << 16 for section in sections if section)
+        assert [start for start, _ in waves[1:]] == [stop for _, stop in waves[:-1]]
+        assert sum(stop - start for start, stop in waves) == rows
+        width = 2 * plan.element * sum(map(plan.input_width, plan.inputs()))
+        assert plan.wave * width <= 4 << 24
+
+
+def test_the_plan_is_the_same_wherever_it_is_made() -> None:
+    columns = {"a": 3, "b": 0, "c": 1, "d": 4, "e": 0, "f": 2}
+    tables: list[Clique] = [*combinations(SIZES, 2), ("a", "b", "f")]
+    assert plan_of(tables, columns) == plan_of(tables, columns)
+    assert isinstance(plan_of(tables, columns).partition, Partition)
