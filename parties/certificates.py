@@ -125,9 +125,12 @@ def facts(certificate: x509.Certificate) -> Facts:
     except x509.ExtensionNotFound:
         authority = False
     return Facts(
-        names=tuple(map(shown, names_of(certificate))), issuer=shown(certificate.issuer.rfc4514_string()),
-        not_before=certificate.not_valid_before_utc, not_after=certificate.not_valid_after_utc,
-        fingerprint=hashlib.sha256(certificate.public_bytes(Encoding.DER)).hexdigest(), authority=authority,
+        names=tuple(map(shown, names_of(certificate))),
+        issuer=shown(certificate.issuer.rfc4514_string()),
+        not_before=certificate.not_valid_before_utc,
+        not_after=certificate.not_valid_after_utc,
+        fingerprint=hashlib.sha256(certificate.public_bytes(Encoding.DER)).hexdigest(),
+        authority=authority,
     )
 
 
@@ -146,7 +149,9 @@ def names_of(certificate: x509.Certificate) -> list[str]:
         names: list[str] = []
     else:
         names = extension.value.get_values_for_type(x509.DNSName)
-    return names or [str(a.value) for a in certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
+    return names or [
+        str(a.value) for a in certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    ]
 
 
 def fingerprint(path: Path) -> str:
@@ -179,8 +184,13 @@ def write_file(path: Path, content: bytes, mode: int) -> None:
         raise
 
 
-def make_all(directory: Path, names: list[str], days: int = THROW_AWAY_DAYS, ca_name: str = "cosynth",
-             keep_ca_key: bool = False) -> Path:
+def make_all(
+    directory: Path,
+    names: list[str],
+    days: int = THROW_AWAY_DAYS,
+    ca_name: str = "cosynth",
+    keep_ca_key: bool = False,
+) -> Path:
     """A new CA and a certificate for every name, written as ca.crt, NAME.crt, NAME.key; the path of ca.crt.
 
     The CA's key is thrown away unless `keep_ca_key` (then ca.key): nobody can add a party later.
@@ -204,13 +214,21 @@ def _subject(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, public: EllipticCurvePublicKey, days: int,
-             authority: EllipticCurvePublicKey) -> x509.CertificateBuilder:
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    public: EllipticCurvePublicKey,
+    days: int,
+    authority: EllipticCurvePublicKey,
+) -> x509.CertificateBuilder:
     from cryptography import x509
 
     now = datetime.now(UTC)
     return (
-        x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(public)
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))  # clocks differ
         .not_valid_after(now + timedelta(days=days))
@@ -222,10 +240,20 @@ def _builder(subject: x509.Name, issuer: x509.Name, public: EllipticCurvePublicK
 def _with_usage(builder: x509.CertificateBuilder, authority: bool) -> x509.CertificateBuilder:
     from cryptography import x509
 
-    return builder.add_extension(x509.KeyUsage(
-        digital_signature=not authority, key_cert_sign=authority, crl_sign=authority, content_commitment=False,
-        key_encipherment=False, data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
-    ), critical=True)
+    return builder.add_extension(
+        x509.KeyUsage(
+            digital_signature=not authority,
+            key_cert_sign=authority,
+            crl_sign=authority,
+            content_commitment=False,
+            key_encipherment=False,
+            data_encipherment=False,
+            key_agreement=False,
+            encipher_only=False,
+            decipher_only=False,
+        ),
+        critical=True,
+    )
 
 
 def _certify(ca: Credential, name: str, public: EllipticCurvePublicKey, days: int) -> bytes:
@@ -238,13 +266,17 @@ def _certify(ca: Credential, name: str, public: EllipticCurvePublicKey, days: in
         issuer = x509.load_pem_x509_certificate(ca.certificate)
         key = load_pem_private_key(ca.key, password=None)
     except (ValueError, TypeError):
-        raise PeerIdentity("The CA's certificate or key cannot be read: unencrypted PEM is expected.") from None
+        raise PeerIdentity(
+            "The CA's certificate or key cannot be read: unencrypted PEM is expected."
+        ) from None
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != issuer.public_key():
         raise PeerIdentity("The CA's key does not belong to its certificate.")
     builder = _builder(_subject(name), issuer.subject, public, days, key.public_key())
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
     builder = builder.add_extension(
-        x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+        x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
+        critical=False,
+    )
     if name.isascii():  # a DNS name is ASCII; other names stand in the common name alone
         builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
     return _pem(_signed(_with_usage(builder, authority=False), key))

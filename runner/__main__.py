@@ -23,8 +23,8 @@ def program() -> NoReturn:
     """
     gc.set_threshold(50_000)
     code = main()
-    if "parties.source" in sys.modules:
-        from parties.source import remove_spills
+    if "parties.data.source" in sys.modules:
+        from parties.data.source import remove_spills
 
         remove_spills()
     for stream in (sys.stdout, sys.stderr):

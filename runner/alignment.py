@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mpc_protocols.psu.functionality import AlignmentSpec, Context
     from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
     from mpc_protocols.wire import Wire
-    from parties.records import Records
+    from parties.data.records import Records
 
 STARTED, ABORTED = "alignment.started", "alignment.aborted"
 """What an alignment puts on record beside its releases (`psu.md` 3)."""
@@ -52,8 +52,8 @@ def identifier_policy(study: Study) -> IdentifierPolicy | None:
 
 def own_columns(study: Study, party: str, data: DataLocation) -> tuple[str, ...]:
     """The columns that a party with data owns: those the study declares, else the domain's in its data. Raises `DataRefused`."""
-    from parties.scan import unknown
-    from parties.source import open_source
+    from parties.data.scan import unknown
+    from parties.data.source import open_source
 
     names, declared = study.domain.names, study.party(party).columns
     if declared is not None:

@@ -50,7 +50,7 @@ def run_study(study: str | os.PathLike[str], data: Mapping[str, pd.DataFrame] | 
     data: tables of the parties named, instead of what the study names for them. out: new, empty, or of an earlier run. quiet:
     no progress on standard output. Raises the `CosynthError` of the first cause; its `exit_code` is the command line's.
     """
-    from parties.scratch import Scratch
+    from parties.data.scratch import Scratch
     from runner.launch import launch
 
     with Scratch() as private, open(os.devnull, "w") as nowhere:

@@ -130,9 +130,9 @@ def _table(study: Study, party: str, data: DataLocation, allow_empty: bool) -> G
     """Returns the number of rows of a vertical study's table, if it could be read."""
     if study.alignment is not None:
         return (yield from vertical.records(study, party, data, allow_empty))
-    from parties.counting import validate
-    from parties.scan import inspect
-    from parties.source import open_source
+    from parties.data.local_marginals import validate
+    from parties.data.scan import inspect
+    from parties.data.source import open_source
 
     unit = study.privacy.unit
     own_unit = None if unit.id is None else (unit.id, unit.max_rows)
@@ -213,8 +213,8 @@ def _budget(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Find
         data = private_file.location(study, party, own)
         if data is None:
             return
-        from parties.account import epsilon_by_rho
-        from parties.ledger import Ledger
+        from parties.budget.ledger import Ledger
+        from parties.budget.spending import epsilon_by_rho
 
         ledger = Ledger(own.ledger.file)
         if study.alignment is not None:
@@ -259,7 +259,7 @@ def _port(party: Party, own: Private) -> Generator[Finding, None, bool]:
 
 def _peers(study: Study, party: str, own: Private) -> Iterator[Finding]:
     """The others, as each comes: who types the same command there within the time that a run would wait."""
-    from parties.session.meeting import Met, meet
+    from parties.session.admission.preflight import Met, meet
 
     try:
         files = private_file.certificates(study, party, own)

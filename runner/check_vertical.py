@@ -16,7 +16,7 @@ from runner.study.owners import MOST_OWNERS, Ownership, clashing, lacking, via_o
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
-    from parties.ledger import Ledger
+    from parties.budget.ledger import Ledger
 
 WAYS = {
     "merge3": "inside the three-party computation (merge3)", "helper": "through a computing party without data (helper)",
@@ -50,7 +50,7 @@ def ownership(study: Study) -> Iterator[Finding]:
 
     A party whose data stands in its private file may yet bring what is lacking: then that is only worth knowing.
     """
-    from parties.source import open_source
+    from parties.data.source import open_source
 
     announced: dict[str, tuple[str, ...]] = {}
     for party in study.parties:
@@ -75,8 +75,8 @@ def ownership(study: Study) -> Iterator[Finding]:
 
 def records(study: Study, party: str, data: DataLocation, allow_empty: bool) -> Generator[Finding, None, int | None]:
     """An owner's table: every row is read, every identifier normalised, as a run would. Returns its rows if it could be read."""
-    from parties.records import read, validate
-    from parties.source import open_source
+    from parties.data.records import read, validate
+    from parties.data.source import open_source
     from runner.alignment import check_size, identifier_policy, own_columns
 
     own = study.alignment
@@ -112,7 +112,7 @@ def quota(study: Study, party: str, own: Private, ledger: Ledger, dataset: str) 
     if allowed is None:
         yield note("[ledger] max_alignments is not set in the private file: alignments with one counterparty are not limited")
         return
-    from parties.account import used_up
+    from parties.budget.spending import used_up
 
     try:
         done = {other.name: ledger.alignments(dataset, other.name) for other in study.parties if other.name != party}

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mpc_protocols.functionality import Clique
-    from parties.counting import LocalTable
-    from parties.ledger import OpenRun
-    from parties.records import Records
+    from parties.budget.ledger import OpenRun
+    from parties.data.local_marginals import LocalTable
+    from parties.data.records import Records
     from synth.plan import Plan
 
 PRIVATE = "cosynth.custodian"
@@ -74,8 +74,8 @@ class Custodian:
             self._read(self._data)
 
     def _read(self, data: DataLocation) -> None:
-        from parties.records import read
-        from parties.source import open_source
+        from parties.data.records import read
+        from parties.data.source import open_source
 
         with open_source(data.locate()) as source:
             records = read(source, self._study.domain.subset(self.columns), identifier_policy(self._study),
@@ -86,8 +86,8 @@ class Custodian:
         self._records = records
 
     def _count(self, data: DataLocation, cliques: Sequence[Clique]) -> None:
-        from parties.counting import count
-        from parties.source import open_source
+        from parties.data.local_marginals import count
+        from parties.data.source import open_source
 
         unit = self._study.privacy.unit
         with open_source(data.locate()) as source:
@@ -113,8 +113,8 @@ class Custodian:
         """
         if self._data is None:
             return
-        from parties.account import Cap, Reservation
-        from parties.ledger import Ledger
+        from parties.budget.ledger import Ledger
+        from parties.budget.spending import Cap, Reservation
 
         own, privacy = self._private.ledger, self._study.privacy
         self._run = Ledger(own.file).reserve(

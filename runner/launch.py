@@ -3,7 +3,8 @@
 The launcher starts one process per party, makes throw-away certificates while these load (TLS is on even here), shows their
 progress, and puts the leader's results into DIR when all have succeeded; each party's own files lie in DIR/parties/NAME. If
 anything fails, the first cause decides the exit code and the sentence, an earlier run's results in DIR stay as they were, and
-no process is left; what a launcher that is killed leaves behind (throw-away keys) the next one removes (`parties.scratch`). A
+no process is left; what a launcher that is killed leaves behind (throw-away keys) the next one removes
+(`parties.data.scratch`). A
 run on one machine protects nobody from that machine: run.json says `deployment = "one-machine"`.
 Standard library only, and `cryptography` for the certificates: the processes load what they need themselves.
 """
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from mpc_protocols.errors import Interrupted, StudyInvalid
-from parties.scratch import Scratch
+from parties.data.scratch import Scratch
 from runner import private
 from runner.causes import as_error, first_cause
 from runner.children import PROGRAM, Child, Command, supervise

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from mpc_protocols.functionality import Event, LocalCounts, Setting
     from mpc_protocols.partition import VerticalData
-    from parties.journal import Journal
+    from parties.budget.journal import Journal
     from parties.session import SessionConfig, SessionWire
     from runner.release import Release
     from synth.plan import Plan
@@ -164,7 +164,7 @@ class _Party:
             stream.send(number, b"")
 
     def _open_journal(self, wire: SessionWire) -> Journal:
-        from parties.journal import Header, Journal
+        from parties.budget.journal import Header, Journal
 
         return Journal(self._options.out / f"journal-{wire.session_id.hex()[:16]}.jsonl",
                        Header(self._digest, wire.session_id, self._name, VERSION))

@@ -93,7 +93,8 @@ def own_view(study: Study, plan: Plan, sizes: Sequence[Event]) -> tuple[float, f
     """(epsilon, delta) of everything that a party has seen: the study's, and these events of noisy sizes.
 
     A size's noise is pure epsilon-DP but for truncated tails of probability delta: it adds epsilon^2 / 2 to rho, and its delta
-    beside it (`parties.ledger`). The plain sum of epsilons holds too; the less of both is told. The samplers' distance is taken
+    beside it (`parties.budget.ledger`). The plain sum of epsilons holds too; the less of both is told. The samplers' distance is
+    taken
     off at the larger epsilon.
     """
     from synth.accounting import epsilon_of

@@ -38,7 +38,8 @@ from typing import Any
 
 from mpc_protocols.errors import CosynthError
 from parties import certificates
-from parties.session import Peer, SessionConfig, SessionWire, codec, leave, run_session
+from parties.session import Peer, SessionConfig, SessionWire, leave, run_session
+from parties.session.transport import codec
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("north", "south", "east", "west", "hill", "lake")

@@ -1,6 +1,6 @@
 """The session: how a party's process meets the others, agrees with them, and gets a wire (DESIGN 3)."""
 
-from parties.session.config import Peer, SessionConfig
+from parties.session.admission.config import Peer, SessionConfig
 from parties.session.party import SessionWire
 from parties.session.session import leave, run_session
 

@@ -21,22 +21,32 @@ from mpc_protocols.errors import (
     ProtocolAborted,
     StudiesDiffer,
 )
-from parties.session.config import SessionConfig
-from parties.session.frames import BadFrame
-from parties.session.identity import refused
-from parties.session.link import Link
+from parties.session.admission.config import SessionConfig
+from parties.session.admission.identity import refused
+from parties.session.transport.frames import BadFrame
+from parties.session.transport.link import Link
 
 REASONS = {
-    1: "internal error", 2: "wrong usage", 10: "the study is invalid", 20: "a party is unreachable",
-    21: "a party's identity is in doubt", 22: "the studies differ", 30: "its data does not fit the study",
-    40: "the protocol was aborted", 41: "a party was lost", 50: "budget refused", 130: "it was interrupted",
+    1: "internal error",
+    2: "wrong usage",
+    10: "the study is invalid",
+    20: "a party is unreachable",
+    21: "a party's identity is in doubt",
+    22: "the studies differ",
+    30: "its data does not fit the study",
+    40: "the protocol was aborted",
+    41: "a party was lost",
+    50: "budget refused",
+    130: "it was interrupted",
 }
 """What an exit code in an ABORT frame means, in words."""
 
 _SEEN: dict[int, tuple[type[CosynthError], str]] = {
-    20: (PeerUnreachable, "it waited in vain for"), 21: (PeerIdentity, "it does not accept the identity of"),
+    20: (PeerUnreachable, "it waited in vain for"),
+    21: (PeerIdentity, "it does not accept the identity of"),
     22: (StudiesDiffer, "its study, software or role differs from that of"),
-    40: (ProtocolAborted, "it could not accept what came from"), 41: (PeerLost, "it lost"),
+    40: (ProtocolAborted, "it could not accept what came from"),
+    41: (PeerLost, "it lost"),
 }
 """Reasons one party sees in another: a third party ends with the same code and names the same culprit."""
 
@@ -48,8 +58,11 @@ def told(config: SessionConfig, source: Link, code: int, culprit: int) -> Cosynt
         raise BadFrame("an ABORT frame with numbers out of range")
     name, about = source.name, names[culprit]
     if code == PeerIdentity.exit_code and culprit in (config.number, source.number):
-        return refused(config, name) if culprit != source.number else PeerIdentity(
-            f"Party {name} stopped: another party refused its certificate.")
+        return (
+            refused(config, name)
+            if culprit != source.number
+            else PeerIdentity(f"Party {name} stopped: another party refused its certificate.")
+        )
     if culprit == source.number or code not in _SEEN:
         return ProtocolAborted(f"Party {about} stopped: {REASONS[code]} (exit {code}).")
     kind, what = _SEEN[code]
@@ -59,14 +72,18 @@ def told(config: SessionConfig, source: Link, code: int, culprit: int) -> Cosynt
 class Signals:
     """SIGINT and SIGTERM become the session's failure while it runs."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, me: str, stop: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, me: str, stop: Callable[[BaseException], None]
+    ) -> None:
         self._loop, self._me, self._stop = loop, me, stop
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> None:
         for number, what in ((signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")):
             self._before[number] = signal.getsignal(number)
-            self._loop.add_signal_handler(number, self._stop, Interrupted(f"Party {self._me} was interrupted ({what})."))
+            self._loop.add_signal_handler(
+                number, self._stop, Interrupted(f"Party {self._me} was interrupted ({what}).")
+            )
 
     def __exit__(self, *exception: object) -> None:
         for number, handler in self._before.items():

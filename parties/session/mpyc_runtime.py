@@ -22,7 +22,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import CosynthError, ProtocolAborted
-from parties.session import codec
+from parties.session.transport import codec
 
 if TYPE_CHECKING:
     from parties.session.party import Party, SessionWire
@@ -171,16 +171,20 @@ class _Exchanger:
 
     def _deliver(self, message: bytes) -> None:
         if len(message) < _LABEL.size:
-            self._fail(ProtocolAborted(f"Party {self._party.names[self._peer]} sent a message without MPyC's label."))
+            self._fail(
+                ProtocolAborted(f"Party {self._party.names[self._peer]} sent a message without MPyC's label.")
+            )
             return
-        label, payload = _LABEL.unpack_from(message)[0], message[_LABEL.size:]
+        label, payload = _LABEL.unpack_from(message)[0], message[_LABEL.size :]
         waiting = self._messages.pop(label, None)
         if isinstance(waiting, asyncio.Future):
             waiting.set_result(payload)
             return
         self._unexpected += len(payload) + _OVERHEAD
         if waiting is not None or self._unexpected > _MAX_UNEXPECTED:
-            self._fail(ProtocolAborted(f"Party {self._party.names[self._peer]} sent what MPyC did not ask for."))
+            self._fail(
+                ProtocolAborted(f"Party {self._party.names[self._peer]} sent what MPyC did not ask for.")
+            )
             return
         self._messages[label] = payload
 

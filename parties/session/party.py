@@ -17,10 +17,10 @@ from typing import Any, NoReturn
 
 from mpc_protocols.errors import CosynthError, ProtocolAborted
 from mpc_protocols.wire import Traffic
-from parties.session.frames import MAX_MESSAGE, UNOPENED, BadFrame
-from parties.session.inbox import Inbox, Message
-from parties.session.link import Link
-from parties.session.reading import Reading
+from parties.session.transport.frames import MAX_MESSAGE, UNOPENED, BadFrame
+from parties.session.transport.inbox import Inbox, Message
+from parties.session.transport.link import Link
+from parties.session.transport.reading import Reading
 
 Tap = Callable[[str, int, str, int, bytes], None]
 """(direction 'sent' or 'received', peer, stream name, message number, payload): called in the thread that sends or receives."""
@@ -31,7 +31,9 @@ _COPIED = 1 << 16
 class Party:
     """What the network thread and the protocols' threads share."""
 
-    def __init__(self, me: int, names: Sequence[str], computing: int, reading: Reading, tap: Tap | None = None) -> None:
+    def __init__(
+        self, me: int, names: Sequence[str], computing: int, reading: Reading, tap: Tap | None = None
+    ) -> None:
         self.me, self.names, self.computing, self.reading = me, tuple(names), computing, reading
         self.links: dict[int, Link] = {}
         self.session_id = b""
@@ -73,7 +75,9 @@ class Party:
             if inbox is None:
                 if not opening:
                     if self._unopened[peer] >= UNOPENED:
-                        raise BadFrame(f"messages on more than {UNOPENED} streams that this party does not know")
+                        raise BadFrame(
+                            f"messages on more than {UNOPENED} streams that this party does not know"
+                        )
                     self._unopened[peer] += 1
                 inbox = self._inboxes[peer, stream] = Inbox()
                 if self.failure is not None:
@@ -166,7 +170,9 @@ class SessionWire:
         """32 secret bytes shared with one computing party (HKDF-SHA256 of the pair's PRSS key and the session id)."""
         secret = self._party.secrets.get(peer)
         if secret is None:
-            raise ValueError(f"party {self.me} shares no key with party {peer}: only two computing parties do")
+            raise ValueError(
+                f"party {self.me} shares no key with party {peer}: only two computing parties do"
+            )
         return hkdf(secret, salt=self.session_id, info=b"cosynth wire key")
 
     def send(self, peer: int, payload: bytes | bytearray | memoryview) -> None:
@@ -212,7 +218,9 @@ class SessionWire:
         if name in self._forked:
             raise ValueError(f"stream name {name!r} is in use already")
         self._forked.add(name)
-        digest = hashlib.sha256(b"cosynth stream" + self._stream.to_bytes(8, "little") + name.encode()).digest()
+        digest = hashlib.sha256(
+            b"cosynth stream" + self._stream.to_bytes(8, "little") + name.encode()
+        ).digest()
         return SessionWire(self._party, f"{self._name}/{name}", int.from_bytes(digest[:8], "little"))
 
     def traffic(self) -> Traffic:
@@ -263,7 +271,9 @@ class SessionWire:
         return message.payload
 
     def _odd(self, peer: int, what: str) -> NoReturn:
-        error = ProtocolAborted(f"Party {self._party.names[peer]} sent a message of {what}; the run was stopped.")
+        error = ProtocolAborted(
+            f"Party {self._party.names[peer]} sent a message of {what}; the run was stopped."
+        )
         self._link(peer).refuse(error)
         raise error
 

@@ -21,19 +21,20 @@ from contextlib import suppress
 from typing import Any, Generic, NoReturn, TypeVar, cast
 
 from mpc_protocols.errors import CosynthError, Interrupted, PeerLost, PeerUnreachable, ProtocolAborted
-from parties.session import frames, link, shim
-from parties.session.agreement import Agreement
-from parties.session.channel import Channel
-from parties.session.config import SessionConfig
-from parties.session.connect import Connector
+from parties.session import shim
+from parties.session.admission.agreement import Agreement
+from parties.session.admission.config import SessionConfig
+from parties.session.admission.connect import Connector
+from parties.session.admission.identity import own_identity, refused
 from parties.session.ending import Signals, told
-from parties.session.frames import BadFrame, Kind
-from parties.session.identity import own_identity, refused
-from parties.session.inbox import Inbox
-from parties.session.link import Link
 from parties.session.party import Party, SessionWire, Tap
-from parties.session.reading import Reading
-from parties.session.sockets import in_thread
+from parties.session.transport import frames, link
+from parties.session.transport.channel import Channel
+from parties.session.transport.frames import BadFrame, Kind
+from parties.session.transport.inbox import Inbox
+from parties.session.transport.link import Link
+from parties.session.transport.reading import Reading
+from parties.session.transport.sockets import in_thread
 
 log = logging.getLogger("cosynth.session")
 
@@ -48,8 +49,13 @@ _LINGER_S = 3.0
 _SWITCH_S = 0.001
 
 
-def run_session(config: SessionConfig, body: Callable[[SessionWire], T], observe: Observe, tap: Tap | None = None,
-                beside: Callable[[], None] | None = None) -> T:
+def run_session(
+    config: SessionConfig,
+    body: Callable[[SessionWire], T],
+    observe: Observe,
+    tap: Tap | None = None,
+    beside: Callable[[], None] | None = None,
+) -> T:
     """Connect, agree, run `body(wire)` in a worker thread, say goodbye; what `body` returned.
 
     beside: local work that starts at once in a thread of its own, while the parties connect (reading this party's table);
@@ -91,14 +97,23 @@ def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
 class _Session(Generic[T]):
     """One run. All methods belong to the loop's thread, except those of the `Party` it holds."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, config: SessionConfig, body: Callable[[SessionWire], T],
-                 observe: Observe, tap: Tap | None, beside: Callable[[], None] | None) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        config: SessionConfig,
+        body: Callable[[SessionWire], T],
+        observe: Observe,
+        tap: Tap | None,
+        beside: Callable[[], None] | None,
+    ) -> None:
         self._loop, self._config, self._body, self._observe = loop, config, body, observe
         self._beside = beside
         self._names = [peer.name for peer in config.numbered]
         self._reading = Reading(loop)
         self._party = Party(config.number, self._names, len(config.computing), self._reading, tap)
-        self._agreement = Agreement(config, lambda peer, kind, payload: self._party.links[peer].control(kind, payload))
+        self._agreement = Agreement(
+            config, lambda peer, kind, payload: self._party.links[peer].control(kind, payload)
+        )
         self._over = asyncio.Event()
         self._byes: set[int] = set()
         self._bye_changed = asyncio.Event()
@@ -108,14 +123,18 @@ class _Session(Generic[T]):
         self._connector: Connector | None = None
         self._loading: asyncio.Task[Any] | None = None
         self._outcome: asyncio.Future[T] | None = None
-        loop.set_exception_handler(lambda _, context: log.debug("%s", type(context.get("exception")).__name__))
+        loop.set_exception_handler(
+            lambda _, context: log.debug("%s", type(context.get("exception")).__name__)
+        )
 
     async def run(self) -> T:
         with Signals(self._loop, self._config.me, self._stop):
             beat = asyncio.ensure_future(self._beat())
             beside = self._loop.create_future()
             if self._beside is not None:
-                threading.Thread(target=self._run_beside, args=(self._beside, beside), name="cosynth-beside", daemon=True).start()
+                threading.Thread(
+                    target=self._run_beside, args=(self._beside, beside), name="cosynth-beside", daemon=True
+                ).start()
             else:
                 beside.set_result(None)
             try:
@@ -145,7 +164,10 @@ class _Session(Generic[T]):
 
     async def _connect(self) -> None:
         self._connector = connector = Connector(
-            own_identity(self._config), self._linked, lambda error, culprit: self._stop(error, culprit=culprit))
+            own_identity(self._config),
+            self._linked,
+            lambda error, culprit: self._stop(error, culprit=culprit),
+        )
         watch = asyncio.ensure_future(self._report_waiting())
         try:
             async with asyncio.timeout(self._config.connect_s):
@@ -175,8 +197,10 @@ class _Session(Generic[T]):
         if missing:
             also = f", nor did {', '.join(self._names[p] for p in missing[1:])}" if missing[1:] else ""
             why = self._connector.reasons.get(culprit, "") if self._connector else ""
-            error = PeerUnreachable(f"Party {name} at {self._config.numbered[culprit].address} did not come within "
-                                    f"{seconds:.0f} s{also}{f' ({why})' if why else ''}; start it, or check its address.")
+            error = PeerUnreachable(
+                f"Party {name} at {self._config.numbered[culprit].address} did not come within "
+                f"{seconds:.0f} s{also}{f' ({why})' if why else ''}; start it, or check its address."
+            )
         else:
             error = PeerUnreachable(f"Party {name} came, but did not meet all others within {seconds:.0f} s.")
         self._stop(error, culprit=culprit)
@@ -261,9 +285,14 @@ class _Session(Generic[T]):
                 while not all(each.idle or each.ended for each in self._party.links.values()):
                     await asyncio.sleep(0.01)
         except TimeoutError:
-            late = ", ".join(self._names[p] for p in self._config.peers
-                             if p not in self._byes or not self._party.links[p].idle)
-            raise PeerLost(f"Party {late} did not finish within {self._config.closing_s:.0f} s of this one.") from None
+            late = ", ".join(
+                self._names[p]
+                for p in self._config.peers
+                if p not in self._byes or not self._party.links[p].idle
+            )
+            raise PeerLost(
+                f"Party {late} did not finish within {self._config.closing_s:.0f} s of this one."
+            ) from None
 
     async def _unless_over(self, work: Any) -> Any:
         """The work's result, or the recorded failure as soon as there is one."""
@@ -289,7 +318,9 @@ class _Session(Generic[T]):
                 self._connector.progress.set()
         if self._party.fail(error):
             own = error.exit_code if isinstance(error, CosynthError) else 1
-            self._last_words = frames.abort(own if code is None else code, self._config.number if culprit is None else culprit)
+            self._last_words = frames.abort(
+                own if code is None else code, self._config.number if culprit is None else culprit
+            )
             self._over.set()
         self._end_links(self._last_words)
 
@@ -344,7 +375,9 @@ class _Session(Generic[T]):
             if "ALERT" in (error.reason or ""):
                 self._stop(refused(self._config, source.name))
                 return
-            error = ProtocolAborted(f"Party {source.name} broke the TLS connection ({error.reason or 'no reason given'}).")
+            error = ProtocolAborted(
+                f"Party {source.name} broke the TLS connection ({error.reason or 'no reason given'})."
+            )
         if error is None and not self._agreement.ready(source.number):
             # it left while the parties were meeting, perhaps because of a third one, who can say why
             self._end_link(source, None)

@@ -72,7 +72,9 @@ def selector() -> selectors.BaseSelector | None:
     return None if _way_in is None else _Punctual()
 
 
-def hold_back(sock: socket.socket, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> HeldBack | None:
+def hold_back(
+    sock: socket.socket, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]
+) -> HeldBack | None:
     """What stands between the socket of a link and its reader while a network is emulated; else None."""
     return None if _way_in is None else HeldBack(_way_in, sock, loop, wake)
 
@@ -91,7 +93,9 @@ class _Punctual(selectors.DefaultSelector):
 class HeldBack:
     """Bytes of one link on their way in. Used in the event loop's thread only."""
 
-    def __init__(self, way: _WayIn, sock: socket.socket, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, way: _WayIn, sock: socket.socket, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]
+    ) -> None:
         self._way, self._sock, self._loop, self._wake = way, sock, loop, wake
         self._pieces: deque[tuple[float, memoryview]] = deque()
         self._over = False
@@ -108,7 +112,7 @@ class HeldBack:
                 self._pieces.appendleft((due, piece))
                 break
             count = min(len(piece), len(target) - filled)
-            target[filled: filled + count] = piece[:count]
+            target[filled : filled + count] = piece[:count]
             filled += count
             if count < len(piece):
                 self._pieces.appendleft((due, piece[count:]))
@@ -135,7 +139,7 @@ class HeldBack:
                 taken = memoryview(b"")
             arrival = self._loop.time()
             for start in range(0, len(taken), self._way.piece):
-                piece = taken[start: start + self._way.piece]
+                piece = taken[start : start + self._way.piece]
                 self._pieces.append((self._way.due(arrival, len(piece)), piece))
             if not len(taken):
                 self._over = True

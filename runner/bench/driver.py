@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpc_protocols.errors import CosynthError, UsageError
-from parties.scratch import Scratch
+from parties.data.scratch import Scratch
 from runner.bench.netns import Namespaces
 from runner.bench.network import Net
 from runner.bench.parameters import TLS, Params, Value, spelled

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpc_protocols.errors import PeerLost
-from parties.scratch import Scratch
+from parties.data.scratch import Scratch
 from runner.bench.netns import Namespaces
 from runner.bench.network import Net
 from runner.causes import Report, as_error, first_cause

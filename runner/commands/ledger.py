@@ -17,7 +17,7 @@ from runner import private as private_file
 from runner.commands import command
 
 if TYPE_CHECKING:
-    from parties.account import Entry
+    from parties.budget.spending import Entry
     from runner.commands import Commands
 
 DESCRIPTION = """\
@@ -55,8 +55,8 @@ def run(arguments: argparse.Namespace) -> None:
     settings = private_file.load(arguments.private).ledger
     if arguments.delta is not None and not 0 < arguments.delta < 1:
         raise UsageError(f"--delta must lie between 0 and 1, got {arguments.delta:g}.")
-    from parties.account import epsilon_by_rho, spent_epsilon
-    from parties.ledger import Ledger
+    from parties.budget.ledger import Ledger
+    from parties.budget.spending import epsilon_by_rho, spent_epsilon
 
     ledger = Ledger(arguments.ledger or settings.file)
     dataset = arguments.dataset or settings.dataset
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _facts(entry: Entry) -> dict[str, Any]:
-    from parties.account import spent_epsilon
+    from parties.budget.spending import spent_epsilon
     from runner.alignment import ABORTED, STARTED
 
     asked, delta = entry.reservation, Fraction(entry.reservation.delta) + entry.spent_size_delta

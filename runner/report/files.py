@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpc_protocols.errors import CosynthError, UsageError
-from parties.arrow import entries, present
+from parties.data.arrow import entries, present
 from synth.domain import Categorical, Column, Domain, Numeric
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mpc_protocols.functionality import Adjacency
 
 if TYPE_CHECKING:
-    from parties.source import Location
+    from parties.data.source import Location
     from synth.domain import Domain
     from synth.workload import Workload
 
@@ -42,8 +42,8 @@ class DataLocation:
     table: str | None = None
 
     def locate(self) -> Location:
-        """The place, as `parties.source` knows it. Raises `StudyInvalid` or `DataRefused`."""
-        from parties.source import locate
+        """The place, as `parties.data.source` knows it. Raises `StudyInvalid` or `DataRefused`."""
+        from parties.data.source import locate
 
         return locate(self.path if self.path is not None else {"url": self.url, "table": self.table})
 

@@ -15,7 +15,9 @@ from parties import certificates
 from parties.certificates import Credential
 
 
-def handshake(ca: Path, server: tuple[Path, Path], client: tuple[Path, Path]) -> tuple[dict[str, object], dict[str, object]]:
+def handshake(
+    ca: Path, server: tuple[Path, Path], client: tuple[Path, Path]
+) -> tuple[dict[str, object], dict[str, object]]:
     """TLS 1.3 with both certificates checked against one CA, in memory; what each side learned about the other."""
     ends = []
     bios = [ssl.MemoryBIO() for _ in range(2)]
@@ -41,7 +43,8 @@ def handshake(ca: Path, server: tuple[Path, Path], client: tuple[Path, Path]) ->
 def test_issued_certificates_serve_both_sides_under_strict_rules(tmp_path: Path) -> None:
     ca = certificates.make_all(tmp_path, ["north", "south"])
     seen_by_server, seen_by_client = handshake(
-        ca, (tmp_path / "north.crt", tmp_path / "north.key"), (tmp_path / "south.crt", tmp_path / "south.key"))
+        ca, (tmp_path / "north.crt", tmp_path / "north.key"), (tmp_path / "south.crt", tmp_path / "south.key")
+    )
     assert seen_by_server["subjectAltName"] == (("DNS", "south"),)
     assert seen_by_client["subjectAltName"] == (("DNS", "north"),)
 
@@ -80,7 +83,11 @@ def test_facts(tmp_path: Path) -> None:
     assert timedelta(days=29) < facts.not_after - datetime.now(UTC) <= timedelta(days=30)
     assert facts.not_before < datetime.now(UTC)
     shown = ssl.PEM_cert_to_DER_cert((tmp_path / "north.crt").read_text())
-    assert facts.fingerprint == certificates.fingerprint(tmp_path / "north.crt") == hashlib.sha256(shown).hexdigest()
+    assert (
+        facts.fingerprint
+        == certificates.fingerprint(tmp_path / "north.crt")
+        == hashlib.sha256(shown).hexdigest()
+    )
     with pytest.raises(PeerIdentity, match="There is no certificate"):
         certificates.read(tmp_path / "absent.crt")
     with pytest.raises(PeerIdentity, match="is not a PEM certificate"):
@@ -108,7 +115,11 @@ def test_keys_are_private_and_files_whole(tmp_path: Path) -> None:
 def test_a_strangers_certificate_commands_no_terminal(tmp_path: Path) -> None:
     """`certs show` and sentences print names out of files that somebody sent."""
     name = "north\x1b[2J\x07\u202e"
-    certificate, _ = certificates.write(tmp_path, "stranger", certificates.issue(certificates.make_ca(name), name))
+    certificate, _ = certificates.write(
+        tmp_path, "stranger", certificates.issue(certificates.make_ca(name), name)
+    )
     found = certificates.read(certificate)
-    assert all(text.isprintable() and text.startswith(("north", "CN=north")) for text in (*found.names, found.issuer))
+    assert all(
+        text.isprintable() and text.startswith(("north", "CN=north")) for text in (*found.names, found.issuer)
+    )
     assert certificates.shown("nördlich 1") == "nördlich 1"

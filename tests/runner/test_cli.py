@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 
 from mpc_protocols.functionality import Event
-from parties.account import Reservation
-from parties.ledger import Ledger
+from parties.budget.ledger import Ledger
+from parties.budget.spending import Reservation
 from runner.__main__ import main
 from runner.study import load
 from runner.study.vertical import KEYS

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from parties import certificates
-from parties.ledger import Ledger
+from parties.budget.ledger import Ledger
 from tests.runner import small
 from tests.runner.folders import Folder, Folders
 from tests.runner.processes import CONTRACT_FILES, End, Program, eventually, happened, parties, results, run

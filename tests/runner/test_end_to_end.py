@@ -308,7 +308,7 @@ def test_progress_and_launcher_output(base: Finished) -> None:
 
 
 def test_the_ledger_holds_the_events(base: Finished) -> None:
-    from parties.ledger import Ledger
+    from parties.budget.ledger import Ledger
 
     entries = Ledger(base.out.parent / "ledger.db").entries()
     assert len(entries) == 3 and all(entry.state == "settled" for entry in entries)
@@ -319,7 +319,7 @@ def test_the_ledger_holds_the_events(base: Finished) -> None:
 
 
 def test_contributors_are_charged_the_events_too(generous: Finished) -> None:
-    from parties.ledger import Ledger
+    from parties.budget.ledger import Ledger
 
     entries = Ledger(generous.out.parent / "ledger.db").entries()
     assert len(entries) == 5 and all(entry.state == "settled" for entry in entries)  # north has no data and no account

@@ -23,8 +23,8 @@ from signal import SIGCONT, SIGINT, SIGKILL, SIGSTOP, Signals
 import pytest
 
 from mpc_protocols.errors import UsageError
-from parties.account import Entry
-from parties.ledger import Ledger
+from parties.budget.ledger import Ledger
+from parties.budget.spending import Entry
 from runner.outdir import claim
 from tests.runner import small
 from tests.runner.folders import Folders

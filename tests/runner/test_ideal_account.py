@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mpc_protocols.errors import DataRefused
-from parties.ledger import Ledger
+from parties.budget.ledger import Ledger
 from runner import synthesis
 from runner.launch import launch
 from tests.runner import small

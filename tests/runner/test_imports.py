@@ -14,7 +14,8 @@ OURS = {"runner", "synth", "mpc_protocols", "parties"}
 PARTY = {"numpy", "mpyc", "gmpy2", "duckdb", "pyarrow", "jinja2", "markupsafe"}
 """A custodian of a CSV or Parquet file: pandas, scipy, networkx, ibis and drivers of databases are not among them."""
 ELSEWHERE = ("mpc_protocols.replicated.vertical.source", "mpc_protocols.psu.align", "mpc_protocols.psu.merge3",
-             "mpc_protocols.psu.dh2", "parties.records", "runner.bench", "runner.demo", "runner.check", "runner.forecast", "runner.ideal", "synth.metrics")
+             "mpc_protocols.psu.dh2", "parties.data.records", "runner.bench", "runner.demo", "runner.check", "runner.forecast",
+             "runner.ideal", "synth.metrics")
 """Parts of the project that a horizontal run does without."""
 
 RECORD = """\

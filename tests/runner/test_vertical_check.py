@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from parties.account import epsilon_by_rho
-from parties.ledger import Ledger, Reservation
+from parties.budget.ledger import Ledger, Reservation
+from parties.budget.spending import epsilon_by_rho
 from runner.__main__ import main
 from runner.alignment import own_events
 from runner.study import digest, load

@@ -14,8 +14,8 @@ import pytest
 from mpc_protocols.errors import PeerLost
 from mpc_protocols.functionality import Event
 from mpc_protocols.memory_wire import run_parties
-from parties.journal import read
-from parties.ledger import Ledger
+from parties.budget.journal import read
+from parties.budget.ledger import Ledger
 from runner.alignment import Account, join
 from runner.study import load
 from runner.study.owners import ownership
@@ -173,8 +173,8 @@ def test_an_abort_is_on_record_and_keeps_its_cause(tmp_path: Path) -> None:
 
 
 def records_of(study, trial: split.Trial, name: str):  # type: ignore[no-untyped-def]
-    from parties.records import read as read_records
-    from parties.source import locate, open_source
+    from parties.data.records import read as read_records
+    from parties.data.source import locate, open_source
     from runner.alignment import identifier_policy
 
     with open_source(locate(trial.path.parent / f"{name}.csv")) as source:

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from parties.journal import read
-from parties.ledger import Ledger
+from parties.budget.journal import read
+from parties.budget.ledger import Ledger
 from tests.runner import split
 from tests.runner.processes import CONTRACT_FILES, End, events, parties, run
 from tests.runner.test_end_to_end import check_shape

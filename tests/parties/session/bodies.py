@@ -6,13 +6,15 @@ import time
 
 from mpc_protocols.errors import BudgetRefused
 from parties.session import SessionWire
-from parties.session.frames import CHUNK, FRAME_COST, WINDOW, Header, Kind
+from parties.session.transport.frames import CHUNK, FRAME_COST, WINDOW, Header, Kind
 from tests.trio import report
 
 
 def meet(wire: SessionWire) -> str:
     """One exchange with everybody linked."""
-    peers = [p for p in range(len(wire.names)) if p != wire.me and (p < wire.computing or wire.me < wire.computing)]
+    peers = [
+        p for p in range(len(wire.names)) if p != wire.me and (p < wire.computing or wire.me < wire.computing)
+    ]
     for peer in peers:
         wire.send(peer, b"hello")
     for peer in peers:

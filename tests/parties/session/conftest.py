@@ -27,7 +27,9 @@ def started() -> Iterator[Start]:
     """`tests.trio.start`, with the children ended after the test."""
     children: list[Child] = []
 
-    def begin(settings: Sequence[dict[str, Any]], body: Callable[..., object] | str, *arguments: object) -> list[Child]:
+    def begin(
+        settings: Sequence[dict[str, Any]], body: Callable[..., object] | str, *arguments: object
+    ) -> list[Child]:
         made = start(settings, body, *arguments)
         children.extend(made)
         return made

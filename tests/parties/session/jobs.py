@@ -11,13 +11,25 @@ from parties.session import SessionWire
 
 def greet(wire: SessionWire) -> dict[str, Any]:
     """Everybody to everybody they may talk to; what a party knows of the session."""
-    peers = [p for p in range(len(wire.names)) if p != wire.me and (p < wire.computing or wire.me < wire.computing)]
+    peers = [
+        p for p in range(len(wire.names)) if p != wire.me and (p < wire.computing or wire.me < wire.computing)
+    ]
     for peer in peers:
         wire.send(peer, f"{wire.me} to {peer}".encode())
     heard = {str(peer): bytes(wire.receive_up_to(peer, 100)).decode() for peer in peers}
-    keys = {str(p): wire.key(p) for p in range(wire.computing) if p != wire.me} if wire.me < wire.computing else {}
-    return {"heard": heard, "session": wire.session_id, "keys": keys, "announcements": dict(wire.announcements),
-            "contributors": list(wire.contributors), "computing": wire.computing}
+    keys = (
+        {str(p): wire.key(p) for p in range(wire.computing) if p != wire.me}
+        if wire.me < wire.computing
+        else {}
+    )
+    return {
+        "heard": heard,
+        "session": wire.session_id,
+        "keys": keys,
+        "announcements": dict(wire.announcements),
+        "contributors": list(wire.contributors),
+        "computing": wire.computing,
+    }
 
 
 def latency(wire: SessionWire, rounds: int, size: int) -> float:
@@ -99,8 +111,12 @@ def chain(wire: SessionWire, length: int) -> dict[str, int]:
             wire.receive(wire.me - 1, 100)
             wire.send((wire.me + 1) % 3, bytes(100))
     after = wire.traffic()
-    return {"sent": after.bytes_sent - before.bytes_sent, "received": after.bytes_received - before.bytes_received,
-            "messages": after.messages_sent - before.messages_sent, "rounds": after.rounds - before.rounds}
+    return {
+        "sent": after.bytes_sent - before.bytes_sent,
+        "received": after.bytes_received - before.bytes_received,
+        "messages": after.messages_sent - before.messages_sent,
+        "rounds": after.rounds - before.rounds,
+    }
 
 
 def beside(wire: SessionWire, count: int) -> bool:
@@ -115,7 +131,10 @@ def beside(wire: SessionWire, count: int) -> bool:
             found[name].append(int.from_bytes(stream.receive((wire.me + 2) % 3, 4), "little"))
 
     first, second = wire.fork("a"), wire.fork("b")
-    threads = [Thread(target=exchange, args=(first, "a", 0)), Thread(target=exchange, args=(second, "b", 10_000))]
+    threads = [
+        Thread(target=exchange, args=(first, "a", 0)),
+        Thread(target=exchange, args=(second, "b", 10_000)),
+    ]
     if wire.me == 1:
         threads.reverse()
     for thread in threads:
@@ -132,7 +151,14 @@ def buffers(wire: SessionWire) -> list[bytes]:
 
     small = np.arange(8, dtype=np.uint32)
     view = memoryview(bytearray(b"view"))
-    for payload in (b"", b"bytes", bytearray(b"array"), view, small.data, np.arange(300_000, dtype=np.uint8).data):
+    for payload in (
+        b"",
+        b"bytes",
+        bytearray(b"array"),
+        view,
+        small.data,
+        np.arange(300_000, dtype=np.uint8).data,
+    ):
         wire.send((wire.me + 1) % 3, payload)
     small[:] = 0
     view[:] = b"...."
@@ -146,8 +172,13 @@ def misuse(wire: SessionWire) -> list[str]:
     """Mistakes of the caller are told to the caller."""
     told = []
     fork = wire.fork("once")
-    for mistake in (lambda: wire.fork("once"), lambda: wire.send(wire.me, b""), lambda: wire.key(wire.me),
-                    lambda: wire.send(17, b""), lambda: fork.receive(wire.me, 1)):
+    for mistake in (
+        lambda: wire.fork("once"),
+        lambda: wire.send(wire.me, b""),
+        lambda: wire.key(wire.me),
+        lambda: wire.send(17, b""),
+        lambda: fork.receive(wire.me, 1),
+    ):
         try:
             mistake()
         except ValueError as error:
@@ -191,12 +222,23 @@ def secure_arithmetic(wire: SessionWire) -> dict[str, Any]:
         squares = mpc.run(mpc.output(array * array))
         absolute = mpc.run(mpc.output(mpc.np_absolute(array)))
         bits = mpc.run(mpc.output(mpc.random_bits(secint, 8)))
-        transferred = mpc.run(mpc.transfer({"me": wire.me, "list": [1, -2**70, None, True, 0.5, b"raw", (1, "two")]}))
+        transferred = mpc.run(
+            mpc.transfer({"me": wire.me, "list": [1, -(2**70), None, True, 0.5, b"raw", (1, "two")]})
+        )
         wire.send((wire.me + 1) % 3, b"beside")
-        return {"product": product, "less": less, "squares": [int(x) for x in squares], "absolute": [int(x) for x in absolute],
-                "bits": bits, "transferred": transferred, "beside": bytes(wire.receive((wire.me + 2) % 3, 6)),
-                "sent": wire.traffic().bytes_sent - traffic.bytes_sent, "argv": sys.argv[1:], "same": wire.mpyc() is mpc,
-                "open": builtins.open is open}
+        return {
+            "product": product,
+            "less": less,
+            "squares": [int(x) for x in squares],
+            "absolute": [int(x) for x in absolute],
+            "bits": bits,
+            "transferred": transferred,
+            "beside": bytes(wire.receive((wire.me + 2) % 3, 6)),
+            "sent": wire.traffic().bytes_sent - traffic.bytes_sent,
+            "argv": sys.argv[1:],
+            "same": wire.mpyc() is mpc,
+            "open": builtins.open is open,
+        }
     finally:
         pickle.loads, pickle.dumps = before
 
@@ -208,9 +250,13 @@ def after_import() -> dict[str, Any]:
 
     import mpyc.runtime
 
-    return {"argv": sys.argv[1:], "handlers": len(logging.getLogger().handlers),
-            "parties": len(mpyc.runtime.mpc.parties), "pid": mpyc.runtime.mpc.pid,
-            "codec": type(mpyc.runtime.pickle).__name__}
+    return {
+        "argv": sys.argv[1:],
+        "handlers": len(logging.getLogger().handlers),
+        "parties": len(mpyc.runtime.mpc.parties),
+        "pid": mpyc.runtime.mpc.pid,
+        "codec": type(mpyc.runtime.pickle).__name__,
+    }
 
 
 def mpyc_state(wire: SessionWire) -> dict[str, Any]:
@@ -220,6 +266,9 @@ def mpyc_state(wire: SessionWire) -> dict[str, Any]:
     from parties.session.party import hkdf
 
     keys = mpyc.runtime.mpc._prss_keys
-    derived = all(wire.key(p) == hkdf(keys[tuple(sorted((wire.me, p)))], wire.session_id, b"cosynth wire key")
-                  for p in range(3) if p != wire.me)
+    derived = all(
+        wire.key(p) == hkdf(keys[tuple(sorted((wire.me, p)))], wire.session_id, b"cosynth wire key")
+        for p in range(3)
+        if p != wire.me
+    )
     return {**after_import(), "derived": derived, "keys": len(keys)}

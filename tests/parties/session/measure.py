@@ -27,8 +27,10 @@ def main() -> None:
                 walls = sorted(max(r[0] for r in run) for run in runs)
                 cpu = statistics.median(max(r[1] for r in run) for run in runs)
                 moved = size * (3 if ring else 1)
-                print(f"{label}: {size} MiB {'round the ring' if ring else 'one way'}: {walls[2]:.3f} s (best {walls[0]:.3f}), "
-                      f"{moved / walls[0]:.0f} MiB/s best in all, CPU of the busiest party {cpu:.3f} s")
+                print(
+                    f"{label}: {size} MiB {'round the ring' if ring else 'one way'}: {walls[2]:.3f} s (best {walls[0]:.3f}), "
+                    f"{moved / walls[0]:.0f} MiB/s best in all, CPU of the busiest party {cpu:.3f} s"
+                )
             trio.close()
 
 

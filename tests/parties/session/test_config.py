@@ -11,8 +11,13 @@ import pytest
 from mpc_protocols.errors import StudyInvalid
 from parties.session import Peer, SessionConfig
 
-PARTIES = (Peer("north", "127.0.0.1", 7101), Peer("hill", "127.0.0.1", 7104, "contribute"), Peer("south", "127.0.0.1", 7102),
-           Peer("lake", "127.0.0.1", 7105, "contribute"), Peer("east", "127.0.0.1", 7103))
+PARTIES = (
+    Peer("north", "127.0.0.1", 7101),
+    Peer("hill", "127.0.0.1", 7104, "contribute"),
+    Peer("south", "127.0.0.1", 7102),
+    Peer("lake", "127.0.0.1", 7105, "contribute"),
+    Peer("east", "127.0.0.1", 7103),
+)
 CONFIG = SessionConfig("south", PARTIES, bytes(32), "0.1", cert=Path("c"), key=Path("k"), ca=Path("a"))
 
 
@@ -28,26 +33,47 @@ def test_numbers_and_directions() -> None:
     assert not any(links[a, b] for a, b in links if b >= 3)
 
 
-@pytest.mark.parametrize("change, words", [
-    ({"me": "west"}, "Party west is not in the study"), ({"parties": (*PARTIES, PARTIES[0])}, "must differ"),
-    ({"parties": (*PARTIES, Peer("x", "127.0.0.1", 7101))}, "the same address 127.0.0.1:7101"),
-    ({"parties": PARTIES[:2], "me": "north"}, "At least two"), ({"study_digest": b"short"}, "5 bytes instead of 32"),
-    ({"listen": ("0.0.0.0", 7102)}, "all interfaces"), ({"listen": ("::", 7102)}, "all interfaces"),
-    ({"listen": ("", 7102)}, "all interfaces"), ({"listen": ("127.0.0.1", 0)}, "port 0"), ({"cert": None}, "certificate"),
-    ({"ca": None}, "party north has no fingerprint"), ({"connect_s": 0}, "connect_s"), ({"silence_s": float("nan")}, "silence_s"),
-    ({"facts": {"x": object()}}, "plain JSON"), ({"facts": {"x": "y" * 20_000}}, "at most 16384"),
-    ({"insecure_loopback": True, "listen": ("192.0.2.1", 7102)}, "192.0.2.1 is not a loopback"),
-    ({"insecure_loopback": True, "parties": (*PARTIES, Peer("x", "example.org", 1))}, "example.org is not a loopback"),
-])
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"me": "west"}, "Party west is not in the study"),
+        ({"parties": (*PARTIES, PARTIES[0])}, "must differ"),
+        ({"parties": (*PARTIES, Peer("x", "127.0.0.1", 7101))}, "the same address 127.0.0.1:7101"),
+        ({"parties": PARTIES[:2], "me": "north"}, "At least two"),
+        ({"study_digest": b"short"}, "5 bytes instead of 32"),
+        ({"listen": ("0.0.0.0", 7102)}, "all interfaces"),
+        ({"listen": ("::", 7102)}, "all interfaces"),
+        ({"listen": ("", 7102)}, "all interfaces"),
+        ({"listen": ("127.0.0.1", 0)}, "port 0"),
+        ({"cert": None}, "certificate"),
+        ({"ca": None}, "party north has no fingerprint"),
+        ({"connect_s": 0}, "connect_s"),
+        ({"silence_s": float("nan")}, "silence_s"),
+        ({"facts": {"x": object()}}, "plain JSON"),
+        ({"facts": {"x": "y" * 20_000}}, "at most 16384"),
+        ({"insecure_loopback": True, "listen": ("192.0.2.1", 7102)}, "192.0.2.1 is not a loopback"),
+        (
+            {"insecure_loopback": True, "parties": (*PARTIES, Peer("x", "example.org", 1))},
+            "example.org is not a loopback",
+        ),
+    ],
+)
 def test_what_cannot_work(change: dict[str, Any], words: str) -> None:
     with pytest.raises(StudyInvalid, match=words):
         replace(CONFIG, **change)
 
 
-@pytest.mark.parametrize("fields, words", [
-    (("", "h", 1), "Party name"), (("a\nb", "h", 1), "Party name"), (("x" * 65, "h", 1), "Party name"),
-    (("a", "h", 70000), "port"), (("a", "h", 1, "watch"), "role"), (("a", "h", 1, "compute", "12:34"), "fingerprint"),
-])
+@pytest.mark.parametrize(
+    "fields, words",
+    [
+        (("", "h", 1), "Party name"),
+        (("a\nb", "h", 1), "Party name"),
+        (("x" * 65, "h", 1), "Party name"),
+        (("a", "h", 70000), "port"),
+        (("a", "h", 1, "watch"), "role"),
+        (("a", "h", 1, "compute", "12:34"), "fingerprint"),
+    ],
+)
 def test_what_is_no_party(fields: tuple[Any, ...], words: str) -> None:
     with pytest.raises(StudyInvalid, match=words):
         Peer(*fields)

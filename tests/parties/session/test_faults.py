@@ -24,10 +24,17 @@ def ready(children: list[Child]) -> None:
         child.until("ready")
 
 
-@pytest.mark.parametrize("body, arguments", [
-    (bodies.wait_for, (1,)), (bodies.stream_for_ever, (20 << 20,)), (bodies.mpyc_waits, (1,)),
-])
-def test_a_killed_party_is_noticed_at_once(started: Start, credentials: Path, body: object, arguments: tuple[int]) -> None:
+@pytest.mark.parametrize(
+    "body, arguments",
+    [
+        (bodies.wait_for, (1,)),
+        (bodies.stream_for_ever, (20 << 20,)),
+        (bodies.mpyc_waits, (1,)),
+    ],
+)
+def test_a_killed_party_is_noticed_at_once(
+    started: Start, credentials: Path, body: object, arguments: tuple[int]
+) -> None:
     children = started(configs(credentials), body, *arguments)
     ready(children)
     children[1].kill(signal.SIGKILL)
@@ -71,11 +78,18 @@ def test_a_short_pause_is_forgiven(started: Start, credentials: Path) -> None:
     assert [child.wait(20) for child in children] == [0, 0]
 
 
-@pytest.mark.parametrize("body, arguments, who", [
-    (bodies.wait_for, (0,), 1), (bodies.stream_for_ever, (20 << 20,), 2), (bodies.compute, (0, 30.0, False), 0),
-    (bodies.compute, (0, 30.0, True), 0),
-])
-def test_ctrl_c_at_work(started: Start, credentials: Path, body: object, arguments: tuple[int], who: int) -> None:
+@pytest.mark.parametrize(
+    "body, arguments, who",
+    [
+        (bodies.wait_for, (0,), 1),
+        (bodies.stream_for_ever, (20 << 20,), 2),
+        (bodies.compute, (0, 30.0, False), 0),
+        (bodies.compute, (0, 30.0, True), 0),
+    ],
+)
+def test_ctrl_c_at_work(
+    started: Start, credentials: Path, body: object, arguments: tuple[int], who: int
+) -> None:
     children = started(configs(credentials), body, *arguments)
     children[who].until("ready")
     children[who].kill(signal.SIGINT)
@@ -101,7 +115,7 @@ def test_sigterm_while_connecting(started: Start, credentials: Path) -> None:
 
 
 def test_ctrl_c_before_anybody_came(started: Start, credentials: Path) -> None:
-    child, = started(configs(credentials)[2:], bodies.meet)
+    (child,) = started(configs(credentials)[2:], bodies.meet)
     assert child.until("waiting")["for"] == ["north", "south"]
     child.kill(signal.SIGINT)
     assert child.wait(5) == 130
@@ -128,7 +142,7 @@ def test_a_party_that_never_comes(started: Start, credentials: Path) -> None:
 
 def test_a_first_party_that_never_comes_is_named_with_its_reason(started: Start, credentials: Path) -> None:
     settings = configs(credentials, computing=2, connect_s=1.0)
-    child, = started(settings[1:], bodies.meet)
+    (child,) = started(settings[1:], bodies.meet)
     assert child.wait(10) == 20
     assert "Party north at 127.0.0.1:" in said(child) and "connection refused" in said(child)
 
@@ -138,7 +152,7 @@ def test_a_port_in_use(started: Start, credentials: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", settings[2]["parties"][2]["port"]))
         taken.listen()
-        child, = started(settings[2:], bodies.meet)
+        (child,) = started(settings[2:], bodies.meet)
         assert child.wait(10) == 20
         assert "party east" in said(child).lower() and "in use" in said(child)
         assert f":{settings[2]['parties'][2]['port']}" in said(child)
@@ -149,7 +163,10 @@ def test_a_refused_budget_is_told_without_its_text(started: Start, credentials: 
     assert [child.wait(15) for child in children] == [40, 50, 40, 40]
     assert "4711" in said(children[1])
     for child in (children[0], children[2], children[3]):
-        assert "Party south stopped: budget refused (exit 50)" in said(child) and "4711" not in said(child) + child.errors()
+        assert (
+            "Party south stopped: budget refused (exit 50)" in said(child)
+            and "4711" not in said(child) + child.errors()
+        )
 
 
 def test_a_bug_at_one_party_stops_all(started: Start, credentials: Path) -> None:
@@ -157,7 +174,9 @@ def test_a_bug_at_one_party_stops_all(started: Start, credentials: Path) -> None
     assert [child.wait(15) for child in children] == [40, 40, 1]
     assert "ValueError" in said(children[2])
     for child in children[:2]:
-        assert "Party east stopped: internal error" in said(child) and "4711" not in said(child) + child.errors()
+        assert (
+            "Party east stopped: internal error" in said(child) and "4711" not in said(child) + child.errors()
+        )
 
 
 @pytest.mark.slow
@@ -186,8 +205,18 @@ def test_who_never_gets_done_is_named(started: Start, credentials: Path) -> None
     children[1].wait(20)
 
 
-@pytest.mark.parametrize("kind", ["garbage", "wrong size", "streams", "hello again", "abort", "data after goodbye",
-                                  pytest.param("flood", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "garbage",
+        "wrong size",
+        "streams",
+        "hello again",
+        "abort",
+        "data after goodbye",
+        pytest.param("flood", marks=pytest.mark.slow),
+    ],
+)
 def test_a_peer_that_breaks_the_rules(started: Start, credentials: Path, kind: str) -> None:
     children = started(configs(credentials, computing=2), bodies.attack, kind)
     assert children[0].wait(20) == 40, children[0].outcome

@@ -13,18 +13,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import CosynthError, ProtocolAborted
-from parties.session import frames
-from parties.session.channel import PlainChannel
-from parties.session.frames import CHUNK, FRAME_COST, HEADER, MAX_MESSAGE, MOST, BadFrame, Header, Kind
-from parties.session.inbox import Inbox
-from parties.session.link import Link
-from parties.session.reading import Reading
+from parties.session.transport import frames
+from parties.session.transport.channel import PlainChannel
+from parties.session.transport.frames import (
+    CHUNK,
+    FRAME_COST,
+    HEADER,
+    MAX_MESSAGE,
+    MOST,
+    BadFrame,
+    Header,
+    Kind,
+)
+from parties.session.transport.inbox import Inbox
+from parties.session.transport.link import Link
+from parties.session.transport.reading import Reading
 
 
-@given(st.sampled_from(sorted(Kind)), st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1),
-       st.integers(0, 2**20), st.integers(0, 2**31))
-def test_a_header_says_what_was_packed_or_is_refused(kind: Kind, sequence: int, stream: int, depth: int, length: int,
-                                                      total: int) -> None:
+@given(
+    st.sampled_from(sorted(Kind)),
+    st.integers(0, 2**32 - 1),
+    st.integers(0, 2**64 - 1),
+    st.integers(0, 2**64 - 1),
+    st.integers(0, 2**20),
+    st.integers(0, 2**31),
+)
+def test_a_header_says_what_was_packed_or_is_refused(
+    kind: Kind, sequence: int, stream: int, depth: int, length: int, total: int
+) -> None:
     header = Header(length, kind, sequence, stream, depth, total)
     fits = length <= MOST[kind]
     if kind is Kind.DATA:
@@ -68,7 +84,9 @@ class Recorder:
         return self.idle
 
 
-def feed(raw: bytes, then: Callable[[Link, socket.socket], None] | None = None, close: bool = True) -> Recorder:
+def feed(
+    raw: bytes, then: Callable[[Link, socket.socket], None] | None = None, close: bool = True
+) -> Recorder:
     """A link that reads these bytes from its peer."""
     hub = Recorder()
 
@@ -112,33 +130,52 @@ def test_random_bytes_end_the_link_and_nothing_else(raw: bytes) -> None:
 
 
 def data(stream: int, sequence: int, payload: bytes, total: int | None = None) -> bytes:
-    return Header(len(payload), Kind.DATA, sequence, stream, 1, len(payload) if total is None else total).pack() + payload
+    return (
+        Header(len(payload), Kind.DATA, sequence, stream, 1, len(payload) if total is None else total).pack()
+        + payload
+    )
 
 
 def test_messages_arrive_whole_and_in_order() -> None:
     first, second = bytes(range(256)) * 5000, b"two"
-    parts = [data(7, 0, first[at: at + CHUNK], len(first)) for at in range(0, len(first), CHUNK)]
+    parts = [data(7, 0, first[at : at + CHUNK], len(first)) for at in range(0, len(first), CHUNK)]
     hub = feed(parts[0] + data(8, 0, second) + b"".join(parts[1:]) + data(7, 1, b""))
     assert hub.ends == [None]
-    messages = [hub.boxes[7].ready.get_nowait(), hub.boxes[7].ready.get_nowait(), hub.boxes[8].ready.get_nowait()]
+    messages = [
+        hub.boxes[7].ready.get_nowait(),
+        hub.boxes[7].ready.get_nowait(),
+        hub.boxes[8].ready.get_nowait(),
+    ]
     assert [bytes(m.payload) for m in messages if m] == [first, b"", second]
     assert [m.sequence for m in messages if m] == [0, 1, 0]
 
 
-@pytest.mark.parametrize("raw, words", [
-    (b"\xff" * 36, "unknown kind"), (Header(CHUNK + 1, Kind.DATA, 0, 1, 1, CHUNK + 1).pack(), "at most 1048576"),
-    (Header(1, Kind.DATA, 0, 1, 1, MAX_MESSAGE + 1).pack(), "at most 1073741824"),
-    (Header(0, Kind.DATA, 0, 1, 1, 5).pack(), "does not fit"), (Header(6, Kind.DATA, 0, 1, 1, 5).pack(), "does not fit"),
-    (data(1, 1, b"x"), "message 1 where message 0 was due"), (data(1, 0, b"x") + data(1, 0, b"x"), "message 0 where message 1"),
-    (data(1, 0, b"x", 2) + data(1, 0, b"xx", 2), "more bytes than"),
-    (data(1, 0, b"x", 2) + data(1, 1, b"x", 2), "another message"),
-    (Header(8, Kind.PING).pack(), "at most 0"), (Header(3, Kind.CREDIT).pack() + b"abc", "wrong size"),
-    (Header(0, Kind.PING, 1).pack(), "fields of a message"),
-], ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    "raw, words",
+    [
+        (b"\xff" * 36, "unknown kind"),
+        (Header(CHUNK + 1, Kind.DATA, 0, 1, 1, CHUNK + 1).pack(), "at most 1048576"),
+        (Header(1, Kind.DATA, 0, 1, 1, MAX_MESSAGE + 1).pack(), "at most 1073741824"),
+        (Header(0, Kind.DATA, 0, 1, 1, 5).pack(), "does not fit"),
+        (Header(6, Kind.DATA, 0, 1, 1, 5).pack(), "does not fit"),
+        (data(1, 1, b"x"), "message 1 where message 0 was due"),
+        (data(1, 0, b"x") + data(1, 0, b"x"), "message 0 where message 1"),
+        (data(1, 0, b"x", 2) + data(1, 0, b"xx", 2), "more bytes than"),
+        (data(1, 0, b"x", 2) + data(1, 1, b"x", 2), "another message"),
+        (Header(8, Kind.PING).pack(), "at most 0"),
+        (Header(3, Kind.CREDIT).pack() + b"abc", "wrong size"),
+        (Header(0, Kind.PING, 1).pack(), "fields of a message"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
 def test_a_violation_names_the_peer_and_the_rule(raw: bytes, words: str) -> None:
     hub = feed(raw, close=True)
-    error, = hub.ends
-    assert isinstance(error, ProtocolAborted) and error.sentence.startswith("Party south sent ") and words in error.sentence
+    (error,) = hub.ends
+    assert (
+        isinstance(error, ProtocolAborted)
+        and error.sentence.startswith("Party south sent ")
+        and words in error.sentence
+    )
 
 
 @pytest.fixture
@@ -154,8 +191,10 @@ def test_more_than_the_window_ends_the_link(narrow: int, size: int) -> None:
     """Nobody here reads: once that much is unread nothing is granted, and what comes all the same is a violation. Empty
     messages count too."""
     allowed = 2 * narrow // (size + FRAME_COST)
-    hub = feed(b"".join(data(1, n, bytes(size)) for n in range(allowed + 2 + narrow // 4 // (size + FRAME_COST))))
-    error, = hub.ends
+    hub = feed(
+        b"".join(data(1, n, bytes(size)) for n in range(allowed + 2 + narrow // 4 // (size + FRAME_COST)))
+    )
+    (error,) = hub.ends
     assert isinstance(error, ProtocolAborted) and "under way" in error.sentence
     held = hub.boxes[1].ready.qsize()
     assert held * (size + FRAME_COST) <= 2 * narrow and held >= allowed // 3

@@ -13,7 +13,9 @@ def test_everybody_meets_everybody_but_contributors_one_another(trio_and_two: Tr
         linked = [p for p in range(5) if p != me and (p < 3 or me < 3)]
         assert result["heard"] == {str(p): f"{p} to {me}" for p in linked}
         assert result["contributors"] == [3, 4] and result["computing"] == 3
-        assert result["announcements"] == {name: {"data": True} for name in ("north", "south", "east", "west", "hill")}
+        assert result["announcements"] == {
+            name: {"data": True} for name in ("north", "south", "east", "west", "hill")
+        }
     for a in range(3):
         for b in range(3):
             if a != b:

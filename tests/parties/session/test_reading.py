@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from parties.session.inbox import Inbox, Message
-from parties.session.reading import PAUSE_S, Reading
+from parties.session.transport.inbox import Inbox, Message
+from parties.session.transport.reading import PAUSE_S, Reading
 
 
 class Line:
@@ -89,8 +89,10 @@ def test_two_threads_may_wait_whatever_comes_first(by_loop: bool) -> None:
             reading.leave_to_loop()
         for order in (b"\0\1", b"\1\0") * 5:
             got: list[Message | None] = []
-            threads = [threading.Thread(target=lambda box, to: to.append(reading.wait(box)), args=(box, got))
-                       for box in line.boxes]
+            threads = [
+                threading.Thread(target=lambda box, to: to.append(reading.wait(box)), args=(box, got))
+                for box in line.boxes
+            ]
             for thread in threads:
                 thread.start()
             for number in order:
@@ -105,6 +107,7 @@ def test_two_threads_may_wait_whatever_comes_first(by_loop: bool) -> None:
 @pytest.mark.parametrize("waiting", [True, False])
 def test_the_bell_wakes_who_waits_and_keeps_nobody_busy(waiting: bool) -> None:
     with running() as (reading, line, _):
+
         def end() -> None:
             line.boxes[0].ready.put(None)
             reading.ring()
@@ -123,7 +126,9 @@ def test_a_gate_that_is_closed_as_it_opens_is_watched_once(monkeypatch: pytest.M
     """A thread takes the role right after the loop has opened the gate and given it back: one watch goes on, not two."""
     with running() as (reading, line, loop):
         errors: list[object] = []
-        reading._loop.call_soon_threadsafe(reading._loop.set_exception_handler, lambda _, context: errors.append(context))
+        reading._loop.call_soon_threadsafe(
+            reading._loop.set_exception_handler, lambda _, context: errors.append(context)
+        )
         role, chances = reading._role, [0]
         watches: list[float] = []
 

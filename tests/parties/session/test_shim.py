@@ -74,7 +74,9 @@ def test_delay_and_rate_are_lower_bounds() -> None:
     for network in (Network(0.05), Network(0.0, 1e6), Network(0.05, 1e6)):
         came, seconds = pass_through(network, [payload], take=1 << 17)
         assert came == payload
-        assert seconds >= network.delay_s + (len(payload) / network.bytes_per_s if math.isfinite(network.bytes_per_s) else 0)
+        assert seconds >= network.delay_s + (
+            len(payload) / network.bytes_per_s if math.isfinite(network.bytes_per_s) else 0
+        )
 
 
 @settings(max_examples=30, deadline=None)
@@ -127,7 +129,9 @@ def test_off_unless_asked_for() -> None:
     there.close()
 
 
-@pytest.mark.parametrize("wrong", [(-1.0, math.inf), (11.0, math.inf), (math.nan, math.inf), (0.0, 10.0), (0.0, math.nan)])
+@pytest.mark.parametrize(
+    "wrong", [(-1.0, math.inf), (11.0, math.inf), (math.nan, math.inf), (0.0, 10.0), (0.0, math.nan)]
+)
 def test_impossible_networks_are_refused(wrong: tuple[float, float]) -> None:
     with pytest.raises(ValueError, match=r"delay|rate"):
         Network(*wrong)
@@ -135,6 +139,10 @@ def test_impossible_networks_are_refused(wrong: tuple[float, float]) -> None:
 
 def test_only_benchmarks_emulate_a_network() -> None:
     """No study, private file, option of `run` or message of a peer can slow a session down: nothing else calls it."""
-    callers = {path.relative_to(ROOT).as_posix() for package in ("mpc_protocols", "synth", "parties", "runner")
-               for path in (ROOT / package).rglob("*.py") if re.search(r"\bemulate\(", path.read_text(encoding="utf-8"))}
+    callers = {
+        path.relative_to(ROOT).as_posix()
+        for package in ("mpc_protocols", "synth", "parties", "runner")
+        for path in (ROOT / package).rglob("*.py")
+        if re.search(r"\bemulate\(", path.read_text(encoding="utf-8"))
+    }
     assert callers == {"parties/session/shim.py", "runner/bench/party.py", "runner/bench/within.py"}

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from parties import certificates
-from parties.session import frames
-from parties.session.identity import GREETING, Greeting
+from parties.session.admission.identity import GREETING, Greeting
+from parties.session.transport import frames
 from tests.parties.session import bodies
 from tests.parties.session.conftest import Start
 from tests.parties.session.test_faults import said
@@ -22,7 +22,9 @@ from tests.trio import configs
 
 
 def read_ca(credentials: Path) -> certificates.Credential:
-    return certificates.Credential((credentials / "ca.crt").read_bytes(), (credentials / "ca.key").read_bytes())
+    return certificates.Credential(
+        (credentials / "ca.crt").read_bytes(), (credentials / "ca.key").read_bytes()
+    )
 
 
 def der(cert: Path) -> bytes:
@@ -36,7 +38,9 @@ def reach(settings: dict[str, Any]) -> socket.socket:
     return sock
 
 
-def claim(settings: dict[str, Any], name: str, shown: bytes, cert: Path | None, key: Path | None) -> tuple[ssl.SSLSocket, bytes]:
+def claim(
+    settings: dict[str, Any], name: str, shown: bytes, cert: Path | None, key: Path | None
+) -> tuple[ssl.SSLSocket, bytes]:
     """Greet as `name` and do the TLS handshake with this certificate (or none): what an impostor's program would do."""
     sock = reach(settings)
     sock.sendall(Greeting(frames.PROTOCOL, True, 0, name, shown).pack())
@@ -57,7 +61,7 @@ def claim(settings: dict[str, Any], name: str, shown: bytes, cert: Path | None, 
 
 
 def waiting_north(started: Start, settings: list[dict[str, Any]]) -> Any:
-    child, = started(settings[:1], bodies.meet)
+    (child,) = started(settings[:1], bodies.meet)
     child.until("waiting")
     return child
 
@@ -68,9 +72,11 @@ def test_garbage_and_silence_at_the_port_do_not_disturb(started: Start, credenti
     strangers = [reach(settings[0]) for _ in range(5)]
     strangers[0].sendall(b"GET / HTTP/1.1\r\nHost: north\r\n\r\n" * 10)
     strangers[1].sendall(bytes(100_000))
-    strangers[2].sendall(struct.pack("<8sHBBBH", b"cosynth\n", 1, 1, 0, 64, 16384))  # a greeting that never ends
+    strangers[2].sendall(
+        struct.pack("<8sHBBBH", b"cosynth\n", 1, 1, 0, 64, 16384)
+    )  # a greeting that never ends
     strangers[3].sendall(struct.pack("<8sHBBBH", b"cosynth\n", 1, 1, 0, 255, 65535))
-    south, = started(settings[1:], bodies.meet)
+    (south,) = started(settings[1:], bodies.meet)
     assert (north.wait(20), south.wait(20)) == (0, 0)
     for stranger in strangers:
         stranger.close()
@@ -94,14 +100,20 @@ def test_another_partys_certificate(started: Start, credentials: Path) -> None:
     assert north.wait(15) == 21
     assert "presented for party south belongs to 'east'" in said(north)
     assert frames.parse(answer[: frames.HEADER.size]).kind is frames.Kind.ABORT
-    assert frames.parse_abort(answer[frames.HEADER.size:]) == (21, 1)
+    assert frames.parse_abort(answer[frames.HEADER.size :]) == (21, 1)
     sock.close()
 
 
 def test_a_certificate_other_than_the_one_shown(started: Start, credentials: Path) -> None:
     settings = configs(credentials)
     north = waiting_north(started, settings)
-    sock, _ = claim(settings[0], "south", der(credentials / "south.crt"), credentials / "east.crt", credentials / "east.key")
+    sock, _ = claim(
+        settings[0],
+        "south",
+        der(credentials / "south.crt"),
+        credentials / "east.crt",
+        credentials / "east.key",
+    )
     assert north.wait(15) == 21 and "Party south proved another certificate" in said(north)
     sock.close()
 
@@ -117,8 +129,14 @@ def expired(credentials: Path, name: str) -> tuple[Path, Path]:
     end = min(datetime(2026, 1, 2, tzinfo=UTC), datetime.now(UTC) - timedelta(days=1))
     old = x509.load_pem_x509_certificate(made.certificate)
     builder = x509.CertificateBuilder(
-        issuer_name=old.issuer, subject_name=old.subject, public_key=old.public_key(), serial_number=old.serial_number,
-        not_valid_before=end - timedelta(days=30), not_valid_after=end, extensions=list(old.extensions))
+        issuer_name=old.issuer,
+        subject_name=old.subject,
+        public_key=old.public_key(),
+        serial_number=old.serial_number,
+        not_valid_before=end - timedelta(days=30),
+        not_valid_after=end,
+        extensions=list(old.extensions),
+    )
     certificate = builder.sign(load_pem_private_key(ca.key, None), SHA256())  # type: ignore[arg-type]
     credential = certificates.Credential(certificate.public_bytes(Encoding.PEM), made.key)
     return certificates.write(credentials / "expired", name, credential)
@@ -134,11 +152,13 @@ def test_an_expired_certificate(started: Start, credentials: Path) -> None:
     assert said(north) == f"The certificate of party south expired on {day}; issue a new one."
     assert b"CERTIFICATE_EXPIRED" in answer
     sock.close()
-    south, = started([{**settings[1], "cert": str(cert), "key": str(key)}], bodies.meet)
+    (south,) = started([{**settings[1], "cert": str(cert), "key": str(key)}], bodies.meet)
     assert south.wait(15) == 21 and f"({cert}) expired on {day}" in said(south)
 
 
-def test_a_foreign_certificate_is_refused_at_both_sides(started: Start, credentials: Path, tmp_path: Path) -> None:
+def test_a_foreign_certificate_is_refused_at_both_sides(
+    started: Start, credentials: Path, tmp_path: Path
+) -> None:
     certificates.make_all(tmp_path, ["south"])
     settings = configs(credentials, computing=2)
     for field, file in (("cert", "south.crt"), ("key", "south.key"), ("ca", "ca.crt")):
@@ -150,7 +170,9 @@ def test_a_foreign_certificate_is_refused_at_both_sides(started: Start, credenti
     assert "Party south refused the certificate" in said(children[0])
 
 
-def test_a_foreign_certificate_of_the_dialling_side(started: Start, credentials: Path, tmp_path: Path) -> None:
+def test_a_foreign_certificate_of_the_dialling_side(
+    started: Start, credentials: Path, tmp_path: Path
+) -> None:
     certificates.make_all(tmp_path, ["south"])
     both = tmp_path / "both.crt"
     both.write_bytes((credentials / "ca.crt").read_bytes() + (tmp_path / "ca.crt").read_bytes())
@@ -173,25 +195,34 @@ def test_the_third_party_hears_about_an_impostor(started: Start, credentials: Pa
     first = started([settings[0], settings[2]], bodies.meet)
     for child in first:
         child.until("connected")
-    impostor, = started([settings[1]], bodies.meet)
+    (impostor,) = started([settings[1]], bodies.meet)
     assert [child.wait(15) for child in (*first, impostor)] == [21, 21, 21]
     sentences = [said(child) for child in (*first, impostor)]
     assert all("party south" in sentence.lower() for sentence in sentences), sentences
 
 
-@pytest.mark.parametrize("change, words", [
-    ({"cert": "east.crt", "key": "east.key"}, "belongs to 'east', not to party south"),
-    ({"key": "east.key"}, "does not belong to the certificate"),
-    ({"cert": "absent.crt"}, "is missing"), ({"key": "absent.key"}, "is missing"), ({"ca": "absent.crt"}, "is missing"),
-    ({"ca": "east.key"}, "holds no PEM certificate"), ({"cert": "south.key"}, "holds no PEM certificate"),
-    ({"ca": "east.crt"}, "is not signed by the CA"),
-])
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"cert": "east.crt", "key": "east.key"}, "belongs to 'east', not to party south"),
+        ({"key": "east.key"}, "does not belong to the certificate"),
+        ({"cert": "absent.crt"}, "is missing"),
+        ({"key": "absent.key"}, "is missing"),
+        ({"ca": "absent.crt"}, "is missing"),
+        ({"ca": "east.key"}, "holds no PEM certificate"),
+        ({"cert": "south.key"}, "holds no PEM certificate"),
+        ({"ca": "east.crt"}, "is not signed by the CA"),
+    ],
+)
 def test_ones_own_files_are_checked_first(credentials: Path, change: dict[str, str], words: str) -> None:
     from mpc_protocols.errors import PeerIdentity
-    from parties.session.identity import own_identity
+    from parties.session.admission.identity import own_identity
     from tests.trio import session_config
 
-    settings = {**configs(credentials)[1], **{field: str(credentials / file) for field, file in change.items()}}
+    settings = {
+        **configs(credentials)[1],
+        **{field: str(credentials / file) for field, file in change.items()},
+    }
     with pytest.raises(PeerIdentity, match=words) as caught:
         own_identity(session_config(settings))
     assert str(credentials / next(iter(change.values()))) in caught.value.sentence
@@ -213,7 +244,9 @@ def test_pinned_fingerprints_need_no_ca(started: Start, credentials: Path) -> No
 
 
 @pytest.mark.parametrize("with_ca", [False, True])
-def test_a_wrong_fingerprint_is_refused_at_both_sides(started: Start, credentials: Path, with_ca: bool) -> None:
+def test_a_wrong_fingerprint_is_refused_at_both_sides(
+    started: Start, credentials: Path, with_ca: bool
+) -> None:
     settings = pinned(credentials)
     for each in settings:
         each["ca"] = str(credentials / "ca.crt") if with_ca else None
@@ -224,9 +257,13 @@ def test_a_wrong_fingerprint_is_refused_at_both_sides(started: Start, credential
     assert "Party north refused the certificate" in said(children[1])
 
 
-@pytest.mark.parametrize("change, words", [
-    ({"study_digest": "ff" * 32}, "study"), ({"version": "9.9"}, "software version"),
-])
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"study_digest": "ff" * 32}, "study"),
+        ({"version": "9.9"}, "software version"),
+    ],
+)
 def test_studies_that_differ(started: Start, credentials: Path, change: dict[str, str], words: str) -> None:
     settings = configs(credentials, computing=2)
     settings[1].update(change)
@@ -242,15 +279,19 @@ def test_the_third_party_hears_who_differs(started: Start, credentials: Path) ->
     first = started([settings[0], settings[2]], bodies.meet)
     for child in first:
         child.until("connected")
-    other, = started([settings[1]], bodies.meet)
+    (other,) = started([settings[1]], bodies.meet)
     assert [child.wait(15) for child in (*first, other)] == [22, 22, 22]
-    assert all("party south" in said(child).lower() for child in (*first, other)), [said(child) for child in (*first, other)]
+    assert all("party south" in said(child).lower() for child in (*first, other)), [
+        said(child) for child in (*first, other)
+    ]
 
 
 def test_roles_and_parties_that_differ(started: Start, credentials: Path) -> None:
     settings = configs(credentials, computing=2)
-    settings[1]["parties"] = [{**peer, "name": "lake" if peer["name"] == "south" else peer["name"]}
-                              for peer in settings[1]["parties"]]
+    settings[1]["parties"] = [
+        {**peer, "name": "lake" if peer["name"] == "south" else peer["name"]}
+        for peer in settings[1]["parties"]
+    ]
     settings[1].update(me="lake", cert=str(credentials / "lake.crt"), key=str(credentials / "lake.key"))
     children = started(settings, bodies.meet)
     assert [child.wait(15) for child in children] == [22, 22]
@@ -271,7 +312,9 @@ def test_it_listens_on_its_own_address_only(started: Start, credentials: Path) -
     port = settings[0]["parties"][0]["port"]
     wanted = f":{port:04X}"
     with open("/proc/net/tcp") as table:
-        listening = [line.split()[1] for line in table if wanted in line.split()[1] and line.split()[3] == "0A"]
+        listening = [
+            line.split()[1] for line in table if wanted in line.split()[1] and line.split()[3] == "0A"
+        ]
     assert listening == [f"0100007F:{port:04X}"]
     with open("/proc/net/tcp6") as table:
         assert not [line for line in table if wanted in line.split()[1]]

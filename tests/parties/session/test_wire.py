@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from mpc_protocols.memory_wire import run_parties
-from parties.session.frames import QUEUED, UNREAD_SOFT, WINDOW
+from parties.session.transport.frames import QUEUED, UNREAD_SOFT, WINDOW
 from tests.parties.session import jobs
 from tests.trio import Trio
 
@@ -22,7 +22,9 @@ def test_sending_before_receiving_never_locks(trio: Trio) -> None:
 
 def test_a_sender_that_runs_ahead_is_held_back(trio: Trio) -> None:
     ahead, _, _ = trio.run(jobs.run_ahead, 4 << 20, 60)
-    bound = WINDOW + UNREAD_SOFT + QUEUED + (8 << 20)  # under way, at the receiver, at the sender, a message each
+    bound = (
+        WINDOW + UNREAD_SOFT + QUEUED + (8 << 20)
+    )  # under way, at the receiver, at the sender, a message each
     assert 8 << 20 <= ahead <= bound < 240 << 20
 
 
@@ -63,8 +65,10 @@ def test_the_tap_sees_every_message_at_both_ends(tmp_path: Path) -> None:
         following, previous = (me + 1) % 3, (me + 2) % 3
         stream = "/job 0/counts"
         assert seen[me] == [
-            ("sent", following, stream, 0, bytes([me, 0])), ("received", previous, stream, 0, bytes([previous, 0])),
-            ("sent", following, stream, 1, bytes([me, 1])), ("received", previous, stream, 1, bytes([previous, 1])),
+            ("sent", following, stream, 0, bytes([me, 0])),
+            ("received", previous, stream, 0, bytes([previous, 0])),
+            ("sent", following, stream, 1, bytes([me, 1])),
+            ("received", previous, stream, 1, bytes([previous, 1])),
         ]
 
 

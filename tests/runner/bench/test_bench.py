@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import CosynthError
-from parties.scratch import PREFIX, Scratch
+from parties.data.scratch import PREFIX, Scratch
 from runner.__main__ import main
 from runner.bench import netns
 from runner.bench.inputs import expect

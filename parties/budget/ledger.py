@@ -1,0 +1,360 @@
+"""A custodian's privacy ledger: what its data has spent, over all runs, in a local SQLite file.
+
+What it adds up to, and what a cap allows: `account.py`.
+
+What a run costs (DESIGN 5, `mechanisms.md` 4):
+
+    open      the study's whole rho, from `reserve`, which is durable before the first share leaves
+    settled   the sum of the events begun. `begin` is durable before the first opening message of its release leaves any
+              party (all parties compare transcripts between begin and opening), so the events begun cover what was opened.
+              While the run is open they stand in a file of its own beside the ledger (`tally.py`), which takes them over
+    dead      a run whose process ended without settling: while it lives its reservation stands; once it is known to be dead,
+              a computing party's run is settled to the events it had begun. A contributor does not see releases happen and
+              cannot know how far the others got: its reservation stands for good unless the run ended normally, when the
+              computing parties have told it the events (`begin` each, then `settle`)
+
+A run is known to be dead when the lock that its process holds on its tally is free. No tally, or one that was altered: not
+known, so the reservation stands. A run that is resumed reserves again under its id, which keeps the events it had begun.
+
+Threat model: guards the custodian against its own mistakes and against counterparties that ask too often; who can write the
+file can lie to it. Nothing private is in it: events are public facts of the release. File 0600, folder of tallies 0700.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from mpc_protocols.errors import BudgetRefused
+from mpc_protocols.functionality import Event
+from parties.budget import open_run as tally
+from parties.budget.open_run import Begun, Tally
+from parties.budget.spending import SIZE, Cap, Entry, Reservation, aligned, check_cap, sizes_of
+
+_VERSION = 2
+_PATIENCE_S = 30.0  # how long to wait for another run's transaction, which takes milliseconds
+
+_FIELDS = (
+    "dataset, run, study, digest, time, epsilon, delta, adjacency, unit, rho, beta, counterparties, computes, aligns, "
+    "state, size_rho, size_delta"
+)
+_SCHEMA = """
+CREATE TABLE runs (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, dataset TEXT NOT NULL, run TEXT NOT NULL, study TEXT NOT NULL,
+    digest TEXT NOT NULL, time REAL NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, adjacency TEXT NOT NULL,
+    unit TEXT NOT NULL, rho TEXT NOT NULL, beta TEXT NOT NULL, counterparties TEXT NOT NULL, computes INTEGER NOT NULL,
+    aligns INTEGER NOT NULL, state TEXT NOT NULL CHECK (state IN ('open', 'settled')), size_rho TEXT NOT NULL DEFAULT '0',
+    size_delta TEXT NOT NULL DEFAULT '0', UNIQUE (dataset, run)
+);
+CREATE TABLE events (
+    id TEXT PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs (number), what TEXT NOT NULL, rho TEXT NOT NULL, beta TEXT NOT NULL,
+    detail TEXT NOT NULL, time REAL NOT NULL
+);
+"""
+_MIGRATIONS = {  # from each older version to the next
+    1: """
+ALTER TABLE runs ADD COLUMN size_rho TEXT NOT NULL DEFAULT '0';
+ALTER TABLE runs ADD COLUMN size_delta TEXT NOT NULL DEFAULT '0';
+"""
+}
+
+
+def default_path() -> Path:
+    """`COSYNTH_LEDGER`, else cosynth/ledger.db under the user's data directory (`XDG_DATA_HOME`, ~/.local/share)."""
+    if named := os.environ.get("COSYNTH_LEDGER"):
+        return Path(named)
+    home = os.environ.get("XDG_DATA_HOME", "")
+    return (Path(home) if os.path.isabs(home) else Path.home() / ".local" / "share") / "cosynth" / "ledger.db"
+
+
+class Ledger:
+    """The ledger in one file, created when first used. Safe with concurrent runs; every change is durable on return.
+
+    Raises `BudgetRefused` also when the file cannot be read or written: a charge that cannot be recorded is not made.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        self.path = Path(path) if path is not None else default_path()
+
+    def reserve(self, reservation: Reservation, cap: Cap | None = None) -> OpenRun:
+        """Charge the run's whole rho, sizes included, before its first share leaves.
+
+        A run that is resumed aligns again: what its sizes revealed before stays charged beside what they will reveal now.
+        Raises `BudgetRefused` if the dataset's cap or its quota of alignments forbids it.
+        """
+        cap = cap or Cap()
+        with self._transaction() as database:
+            self._sweep(database)
+            # without a cap, years of other runs need not be read
+            entries = self._entries(database, reservation.dataset, None if cap != Cap() else reservation.run)
+            others = [entry for entry in entries if entry.reservation.run != reservation.run]
+            events = [
+                begun
+                for entry in entries
+                if entry.reservation.run == reservation.run
+                for begun in entry.events
+            ]
+            earlier = sizes_of(events)
+            left = reservation.rho - sum(
+                (begun.event.rho for begun in events if begun.event.what != SIZE), Fraction(0)
+            )
+            sizes_left = (reservation.size_rho, reservation.size_delta)
+            reservation = replace(
+                reservation,
+                aligns=reservation.aligns or any(earlier),
+                size_rho=reservation.size_rho + earlier[0],
+                size_delta=reservation.size_delta + earlier[1],
+            )
+            check_cap(self.path, reservation, cap, others)
+            number = self._insert(database, reservation)
+            held = Tally.take(self._tally_path(number))
+            if held is None:
+                raise BudgetRefused(
+                    f"The run {reservation.run} is already under way on dataset {reservation.dataset}; "
+                    "wait for it to end."
+                )
+        return OpenRun(self, number, held, left, sizes_left)
+
+    def entries(self, dataset: str | None = None) -> list[Entry]:
+        """All runs of the dataset (of all datasets), oldest first; runs that died are settled first. No file: no runs."""
+        if not self.path.exists():
+            return []
+        with self._transaction() as database:
+            self._sweep(database)
+            return self._entries(database, dataset)
+
+    def alignments(self, dataset: str, counterparty: str) -> int:
+        """How many alignments the dataset has computed with this counterparty."""
+        return aligned(self.entries(dataset), counterparty)
+
+    def _insert(self, database: sqlite3.Connection, reservation: Reservation) -> int:
+        database.execute(
+            f"INSERT INTO runs ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?) "
+            "ON CONFLICT (dataset, run) DO UPDATE SET rho = excluded.rho, beta = excluded.beta, aligns = excluded.aligns, "
+            "size_rho = excluded.size_rho, size_delta = excluded.size_delta, state = 'open'",
+            (
+                reservation.dataset,
+                reservation.run,
+                reservation.study,
+                reservation.digest,
+                time.time(),
+                reservation.epsilon,
+                reservation.delta,
+                reservation.adjacency,
+                reservation.unit,
+                str(reservation.rho),
+                str(reservation.beta),
+                json.dumps(reservation.counterparties),
+                reservation.computes,
+                reservation.aligns,
+                str(reservation.size_rho),
+                str(reservation.size_delta),
+            ),
+        )
+        (number,) = database.execute(
+            "SELECT number FROM runs WHERE dataset = ? AND run = ?", (reservation.dataset, reservation.run)
+        ).fetchone()
+        return int(number)
+
+    def _sweep(self, database: sqlite3.Connection) -> None:
+        """Take over all tallies, and settle the computing parties' runs that are known to be dead."""
+        for number, computes in database.execute(
+            "SELECT number, computes FROM runs WHERE state = 'open'"
+        ).fetchall():
+            path = self._tally_path(number)
+            dead = tally.abandoned(path)  # before reading: a process that lives may still append
+            try:
+                self._take_over(database, number, tally.read(path))
+            except ValueError:  # altered: nobody knows what it had begun, so the reservation stands
+                continue
+            if dead and computes:
+                database.execute("UPDATE runs SET state = 'settled' WHERE number = ?", (number,))
+                path.unlink()
+
+    def _entries(
+        self, database: sqlite3.Connection, dataset: str | None, run: str | None = None
+    ) -> list[Entry]:
+        """The runs as they are on record, oldest first: of all datasets or of one, all of them or one."""
+        wanted = "(:dataset IS NULL OR dataset = :dataset) AND (:run IS NULL OR run = :run)"
+        names = {"dataset": dataset, "run": run}
+        events: dict[int, list[Begun]] = {}
+        for number, name, what, rho, beta, detail, when in database.execute(
+            "SELECT run, id, what, rho, beta, detail, time FROM events "
+            f"WHERE run IN (SELECT number FROM runs WHERE {wanted}) ORDER BY rowid",
+            names,
+        ):
+            event = Event(what, Fraction(rho), Fraction(beta), json.loads(detail))
+            events.setdefault(number, []).append(Begun(event, name, when))
+        found = database.execute(f"SELECT number, {_FIELDS} FROM runs WHERE {wanted} ORDER BY number", names)
+        return [_entry(fields, tuple(events.get(number, ()))) for number, *fields in found]
+
+    def _take_over(self, database: sqlite3.Connection, number: int, begun: Sequence[Begun]) -> None:
+        """Copy a tally's events, those that are not here yet."""
+        database.executemany(
+            "INSERT OR IGNORE INTO events (id, run, what, rho, beta, detail, time) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [
+                (
+                    each.id,
+                    number,
+                    each.event.what,
+                    str(each.event.rho),
+                    str(each.event.beta),
+                    json.dumps(each.event.detail),
+                    each.time,
+                )
+                for each in begun
+            ],
+        )
+
+    def _settle(self, number: int, begun: Sequence[Begun]) -> None:
+        with self._transaction() as database:
+            self._take_over(database, number, begun)
+            database.execute("UPDATE runs SET state = 'settled' WHERE number = ?", (number,))
+        with suppress(OSError):  # a tally that stays is taken over again without effect
+            self._tally_path(number).unlink()
+
+    def _tally_path(self, number: int) -> Path:
+        return self.path.with_name(self.path.name + ".open") / str(number)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """One immediate transaction on a connection of its own: no state is shared between threads or survives a failure."""
+        try:
+            _create(self.path)
+            database = sqlite3.connect(self.path, timeout=_PATIENCE_S, isolation_level=None)
+            try:
+                database.execute(
+                    "PRAGMA synchronous = EXTRA"
+                )  # durable on return, the journal's removal included
+                database.execute("BEGIN IMMEDIATE")
+                _migrate(self.path, database)
+                yield database
+                database.execute("COMMIT")
+            finally:
+                database.close()  # without COMMIT: rolled back
+        except (sqlite3.Error, OSError, ValueError) as error:
+            reason = type(error).__name__
+        else:
+            return
+        raise BudgetRefused(
+            f"The ledger {self.path} cannot be used ({reason}), so nothing can be charged to it; check that "
+            "it is a Cosynth ledger, that this user may write it and that the disk is not full."
+        )
+
+
+class OpenRun:
+    """A run under way: holds its reservation, and the lock that shows it alive. One thread at a time."""
+
+    def __init__(
+        self, ledger: Ledger, number: int, tally: Tally, left: Fraction, sizes_left: tuple[Fraction, Fraction]
+    ) -> None:
+        self._ledger, self._number, self._tally, self._left, self._sizes_left = (
+            ledger,
+            number,
+            tally,
+            left,
+            sizes_left,
+        )
+
+    def begin(self, event: Event) -> None:
+        """Record an event, before the first opening message of its release leaves. Durable on return.
+
+        event: of the study's budget, or of kind `SIZE`, which what was reserved for sizes must cover; its detail is JSON-able.
+        Raises `BudgetRefused` if the events would exceed the reservation, or cannot be recorded.
+        """
+        size, (rho, delta) = event.what == SIZE, self._sizes_left
+        if (event.rho > rho or event.beta > delta) if size else event.rho > self._left:
+            raise BudgetRefused(
+                f"The release {event.what} would exceed what this run reserved in the ledger "
+                f"{self._ledger.path}; nothing of it is opened."
+            )
+        self._tally.append(event)
+        if size:
+            self._sizes_left = (rho - event.rho, delta - event.beta)
+        else:
+            self._left -= event.rho
+
+    def settle(self) -> None:
+        """The run is over: from now on it is charged the events begun. A contributor calls it only after a normal end."""
+        try:
+            begun = self._tally.events()
+        except (OSError, ValueError):
+            raise BudgetRefused(
+                f"The run's record beside the ledger {self._ledger.path} was altered, so its reservation stands "
+                "in full."
+            ) from None
+        self._ledger._settle(self._number, begun)
+        self.close()
+
+    def close(self) -> None:
+        """Let go without settling: what the death of the process does."""
+        self._tally.close()
+
+
+def _entry(fields: Sequence[Any], events: tuple[Begun, ...]) -> Entry:
+    """A row of `_FIELDS`."""
+    (
+        dataset,
+        run,
+        study,
+        digest,
+        when,
+        epsilon,
+        delta,
+        adjacency,
+        unit,
+        rho,
+        beta,
+        counterparties,
+        computes,
+        aligns,
+        state,
+        size_rho,
+        size_delta,
+    ) = fields
+    reservation = Reservation(
+        dataset,
+        run,
+        study,
+        digest,
+        epsilon,
+        delta,
+        adjacency,
+        unit,
+        Fraction(rho),
+        Fraction(beta),
+        tuple(json.loads(counterparties)),
+        bool(computes),
+        bool(aligns),
+        Fraction(size_rho),
+        Fraction(size_delta),
+    )
+    return Entry(reservation, when, state, events)
+
+
+def _create(path: Path) -> None:
+    """An empty file that only its owner can read, before SQLite opens it (its journal inherits the mode)."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
+def _migrate(path: Path, database: sqlite3.Connection) -> None:
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    if version > _VERSION:
+        raise BudgetRefused(f"The ledger {path} was written by a newer version of Cosynth; update this one.")
+    if version == 0 and database.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
+        raise BudgetRefused(f"{path} is a database of another program; name another file for the ledger.")
+    statements = _SCHEMA if version == 0 else "".join(_MIGRATIONS[old] for old in range(version, _VERSION))
+    for statement in statements.split(";")[:-1]:
+        database.execute(statement)
+    if version != _VERSION:
+        database.execute(f"PRAGMA user_version = {_VERSION}")

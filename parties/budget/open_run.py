@@ -1,0 +1,142 @@
+"""The ledger's record of one run while it is under way: a file that is locked as long as its process lives.
+
+Two jobs that a database transaction does badly. The lock (`flock`) says whether the process is alive: the kernel gives it up
+however the process ends, and keeps it while the process is merely stopped. And an event must be on disk before its release is
+opened, at every step of a run: one appended line and one fsync cost a fifth of a SQLite commit, and no run waits for another.
+
+The ledger takes the lines over (`ledger.py`), each once, by its id. A line without its newline never returned from fsync:
+nothing was opened on its strength, and it is dropped.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from mpc_protocols.errors import BudgetRefused
+from mpc_protocols.functionality import Event
+
+
+@dataclass(frozen=True)
+class Begun:
+    """An event on record. id: unique; time: seconds since 1970."""
+
+    event: Event
+    id: str
+    time: float
+
+
+class Tally:
+    """A run's file, locked by this process. `take` it; one thread at a time."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path, self._descriptor = path, descriptor
+        self._torn = False
+
+    @classmethod
+    def take(cls, path: Path) -> Tally | None:
+        """Create or reopen the file and lock it; None while another process holds it. Raises OSError."""
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.stat(path).st_ino != os.fstat(descriptor).st_ino:  # its last holder removed it meanwhile
+                raise BlockingIOError
+            content = _content(descriptor)
+            os.ftruncate(descriptor, content.rfind(b"\n") + 1)  # nothing may follow a torn line
+            os.fsync(descriptor)
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        except BaseException as error:
+            os.close(descriptor)
+            if isinstance(error, BlockingIOError | FileNotFoundError):
+                return None
+            raise
+        return cls(path, descriptor)
+
+    def append(self, event: Event) -> None:
+        """Put an event on disk. event.detail: JSON-able. Raises `BudgetRefused` if it cannot be written; then no other can."""
+        line = (
+            json.dumps(
+                {
+                    "id": secrets.token_hex(16),
+                    "what": event.what,
+                    "rho": str(event.rho),
+                    "beta": str(event.beta),
+                    "detail": dict(event.detail),
+                    "t": time.time(),
+                },
+                allow_nan=False,
+            ).encode()
+            + b"\n"
+        )
+        if not self._torn:
+            self._torn = True
+            with suppress(OSError):
+                written = os.write(self._descriptor, line)
+                os.fsync(self._descriptor)
+                self._torn = written != len(line)
+        if self._torn:
+            raise BudgetRefused(
+                f"The release {event.what} cannot be recorded in {self._path}, so nothing of it is opened; check "
+                "that the disk is not full."
+            )
+
+    def events(self) -> list[Begun]:
+        """All events on record, oldest first; also when somebody removed the file. Raises OSError or ValueError."""
+        return _parse(_content(self._descriptor))
+
+    def close(self) -> None:
+        """Give up the lock: what the death of the process does."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def read(path: Path) -> list[Begun]:
+    """The events of a run that may be under way; none if it has no file. Raises OSError, or ValueError if it was altered."""
+    try:
+        return _parse(path.read_bytes())
+    except FileNotFoundError:
+        return []
+
+
+def abandoned(path: Path) -> bool:
+    """Whether the run's process is known to be dead: there is a file, and nobody holds its lock."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _content(descriptor: int) -> bytes:
+    return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+
+
+def _parse(content: bytes) -> list[Begun]:
+    found = []
+    for line in content[: content.rfind(b"\n") + 1].splitlines():
+        try:
+            record = json.loads(line)
+            event = Event(record["what"], Fraction(record["rho"]), Fraction(record["beta"]), record["detail"])
+            found.append(Begun(event, record["id"], record["t"]))
+        except (KeyError, TypeError, ZeroDivisionError):
+            raise ValueError("not a line of a tally") from None
+    return found

@@ -1,0 +1,284 @@
+"""From a table's values to the domain's integer codes, block by block, for one column.
+
+The rules are the study's (`synth/domain.py`, DESIGN 7), so that all custodians code alike whatever the format of their table:
+the same value gives the same code from CSV text, from Parquet and from a database.
+
+    codes        integers 0..size-1; also as text, or as floats without a fraction (what pandas makes of integers with gaps)
+    numeric      the bin of the number, after clamping to low..high; an integral column holds integers only
+    categorical  the value's text equals a declared value's exactly: spaces and capitals count, nothing is trimmed. A declared
+                 number also matches every plain decimal writing of itself (1, 1.0, 01), true and false their usual spellings
+    missing      an absent value, an empty text or a NaN: the last code where the study declares it, a misfit elsewhere
+
+Everything works on whole arrays; Python itself sees each distinct text of a block once.
+
+Privacy: a misfit says where and why, never what. How many numbers were clamped and values were missing are functions of the
+private data: they are counted here for the custodian's own log only (DESIGN 5).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from parties.data.arrow import entries, present, truths
+from synth.domain import Categorical, Codes, Column, Numeric, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    Faults = list[tuple[NDArray[np.bool_], str]]
+
+_CODE = re.compile(r"-?[0-9]{1,18}(\.0*)?")
+_DECIMAL = re.compile(
+    r"-?[0-9]{1,40}(\.[0-9]{0,40})?"
+)  # bounded: a Fraction of "1e999999999" would fill the memory
+_NUMBER = r"\A[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\z"  # no "nan", no "inf", no blanks
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """A value that the domain does not hold. row: its place in the block, from 0; None: the whole column."""
+
+    row: int | None
+    reason: str
+
+
+class Coder:
+    """Codes one column. clamped, absent: how many numbers lay outside low..high and how many values were missing so far."""
+
+    def __init__(self, column: Column) -> None:
+        self.column = column
+        self.clamped = 0
+        self.absent = 0
+
+    def code(self, values: pa.Array) -> tuple[NDArray[np.int64], list[Misfit]]:
+        """The codes of a block, int64 in 0..size-1, and the first row of each kind of misfit (these rows get code 0)."""
+        import numpy as np
+
+        values = _plain(values)
+        if unfit := _unfit(values.type, self.column):
+            return np.zeros(len(values), np.int64), [Misfit(None, unfit)]
+        distinct = _Distinct(values) if _text(values.type) or isinstance(self.column, Categorical) else None
+        absent = _absent(values, distinct)
+        codes, faults = self._present(values, distinct)
+        if absent.any():
+            self.absent += int(np.count_nonzero(absent))
+            codes[absent] = self.column.size - 1 if self.column.missing else 0
+            faults = [(bad & ~absent, reason) for bad, reason in faults]
+            if not self.column.missing:
+                faults.append(
+                    (
+                        absent,
+                        "the value is missing, and the study does not declare missing = true for this column",
+                    )
+                )
+        misfits = []
+        for bad, reason in faults:
+            if bad.any():
+                codes[bad] = 0
+                misfits.append(Misfit(int(bad.argmax()), reason))
+        return codes, misfits
+
+    def _present(self, values: pa.Array, distinct: _Distinct | None) -> tuple[NDArray[np.int64], Faults]:
+        """Codes and faults of the values that are there; anything where one is missing."""
+        if isinstance(self.column, Codes):
+            return _codes(values, distinct, self.column.size)
+        if isinstance(self.column, Numeric):
+            return self._bins(_numbers(values, distinct), self.column)
+        assert distinct is not None
+        codes = distinct.each([self._code_of(_written(value)) for value in distinct.values.to_pylist()], -1)
+        return codes, [
+            (
+                codes < 0,
+                "the value is not one of those declared for this column (a text must equal one of them "
+                "exactly, spaces and capitals included)",
+            )
+        ]
+
+    def _bins(self, numbers: NDArray[np.float64], column: Numeric) -> tuple[NDArray[np.int64], Faults]:
+        import numpy as np
+
+        self.clamped += int(np.count_nonzero((numbers < column.low) | (numbers > column.high)))
+        faults = [(~np.isfinite(numbers), "the value is not a finite number in plain digits")]
+        if column.integral:
+            with np.errstate(invalid="ignore"):
+                broken = np.isfinite(numbers) & (numbers != np.floor(numbers))
+            faults.append(
+                (
+                    broken,
+                    "the number is not an integer, and the study declares integral = true for this column",
+                )
+            )
+        return np.searchsorted(self._interior, numbers, side="right").astype(np.int64, copy=False), faults
+
+    @cached_property
+    def _interior(self) -> NDArray[np.float64]:
+        import numpy as np
+
+        assert isinstance(self.column, Numeric)
+        return np.asarray(self.column.edges()[1:-1], dtype=np.float64)
+
+    def _code_of(self, text: str) -> int:
+        code = self._texts.get(text)
+        if code is None and self._decimals and _DECIMAL.fullmatch(text):
+            code = self._decimals.get(Fraction(text))
+        return -1 if code is None else code
+
+    @cached_property
+    def _texts(self) -> dict[str, int]:
+        assert isinstance(self.column, Categorical)
+        texts = {str(value): code for code, value in enumerate(self.column.values)}
+        for code, value in enumerate(self.column.values):
+            if isinstance(value, bool):  # "True" is Python's, "true" everybody else's
+                for spelling in (str(value).lower(), str(value).upper()):
+                    texts.setdefault(spelling, code)
+        return texts
+
+    @cached_property
+    def _decimals(self) -> dict[Fraction, int]:
+        assert isinstance(self.column, Categorical)
+        numbers: dict[Fraction, int] = {}
+        for code, value in enumerate(self.column.values):
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                numbers.setdefault(
+                    Fraction(repr(value)), code
+                )  # the decimal that was written, not the double next to it
+        return numbers
+
+
+class _Distinct:
+    """A block's values as Arrow's dictionary has them: each once, and every row's place among them."""
+
+    def __init__(self, array: pa.Array) -> None:
+        import numpy as np
+        import pyarrow.compute as pc
+
+        if len(array) == array.null_count:  # an array of type null cannot be encoded
+            self.values, self._places = array.slice(0, 0), np.zeros(len(array), np.int32)
+            return
+        encoded = pc.dictionary_encode(array)
+        self.values = encoded.dictionary
+        # one past the end stands for a value that is not there
+        self._places = np.where(
+            present(encoded.indices), entries(encoded.indices, np.int32), len(self.values)
+        )
+
+    def each(self, table: Sequence[Any] | NDArray[Any], otherwise: Any) -> NDArray[Any]:
+        """What the table has for each row's value, `otherwise` where there is none."""
+        import numpy as np
+
+        return np.append(np.asarray(table, dtype=np.asarray(otherwise).dtype), otherwise)[self._places]
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """Without a dictionary; dates and the like as text."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    kind = values.type
+    if (
+        pa.types.is_string_view(kind)
+        or pa.types.is_date(kind)
+        or pa.types.is_time(kind)
+        or pa.types.is_timestamp(kind)
+    ):
+        values = pc.cast(values, pa.string())
+    return values
+
+
+def _absent(values: pa.Array, distinct: _Distinct | None) -> NDArray[np.bool_]:
+    """Where a value is null, an empty text or a NaN."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if _text(values.type):
+        assert distinct is not None
+        lengths = pc.binary_length(distinct.values)
+        return distinct.each(entries(lengths, str(lengths.type)) == 0, True)
+    absent = ~present(values)
+    if pa.types.is_floating(values.type):
+        absent |= np.isnan(entries(pc.cast(values, pa.float64()), np.float64))
+    return absent
+
+
+def _text(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _unfit(kind: pa.DataType, column: Column) -> str | None:
+    """Why a column of this type can never be coded so, or None."""
+    import pyarrow as pa
+
+    countable = (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_null(kind)
+    )
+    if countable or _text(kind):
+        return None
+    if pa.types.is_boolean(kind):
+        return (
+            None
+            if isinstance(column, Categorical)
+            else "the data hold true and false; declare them as categorical values"
+        )
+    return f"data of type {kind} cannot be coded; convert them to text or numbers"
+
+
+def _codes(values: pa.Array, distinct: _Distinct | None, size: int) -> tuple[NDArray[np.int64], Faults]:
+    import numpy as np
+    import pyarrow as pa
+
+    if distinct is not None:
+        texts = distinct.values.to_pylist()
+        given = distinct.each(
+            [int(text.partition(".")[0]) if _CODE.fullmatch(text) else -1 for text in texts], -1
+        )
+    elif pa.types.is_integer(values.type):
+        given = entries(values, str(values.type))
+    else:
+        given = _numbers(values, None)
+    bad = (given < 0) | (given >= size)
+    if given.dtype.kind == "f":
+        bad |= ~(given == np.floor(given))
+        given = np.where(bad, 0, given)
+    return given.astype(np.int64), [(bad, f"the value is not an integer from 0 to {size - 1}")]
+
+
+def _numbers(values: pa.Array, distinct: _Distinct | None) -> NDArray[np.float64]:
+    """float64, NaN where a value is missing or is no number."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if distinct is None:
+        numbers = pc.cast(
+            values, pa.float64(), safe=False
+        )  # an integer beyond 2^53 rounds: far outside, or in a wide bin
+        return np.where(present(numbers), entries(numbers, np.float64), np.nan)
+    plain = pc.match_substring_regex(distinct.values, _NUMBER)
+    parsed = np.full(len(plain), np.nan)
+    parsed[truths(plain)] = entries(pc.cast(pc.filter(distinct.values, plain), pa.float64()), np.float64)
+    return distinct.each(parsed, np.nan)
+
+
+def _written(value: Value) -> str:
+    """The text of a value as a table without types would show it: no point behind a number without a fraction."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    return str(value)

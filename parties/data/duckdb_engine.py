@@ -1,0 +1,132 @@
+"""What runs the queries on a custodian's table: DuckDB inside this process, or a database server (`postgres.py`).
+
+Either way a table is opened for reading only, its rows are streamed in Arrow record batches, all statements of one opening see
+the same rows, and nothing is fetched from the network but that table. A DuckDB database is locked by who has it open: nobody
+writes it while a reader holds it, and a reader within one transaction sees one snapshot in any case.
+
+Errors are the libraries' own, which quote records and addresses: `source.py` is the only caller and forwards none of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from parties.data.table_names import parts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# DuckDB must not fetch code from the network, and must leave room for the counts in 2 GiB
+_LIMITS: Mapping[str, Any] = {
+    "memory_limit": "1GB",
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
+_SETTINGS = (
+    "SET enable_progress_bar = false",  # stdout belongs to the runner
+    "SET TimeZone = 'UTC'",
+)  # a moment in time is the same text at every custodian
+
+
+class Engine(Protocol):
+    """An open table. fields: its columns' names as the engine knows them, in order. ordered: whether its rows have an order that
+    a second reading finds again."""
+
+    fields: tuple[str, ...]
+    ordered: bool
+
+    def stream(self, fields: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """These columns of all rows, in the table's order, in batches of at most `rows` rows."""
+
+    def units(self, field: str, bound: int) -> tuple[bool, bool]:
+        """Whether some value of the column ("" and NULL are none) has more than `bound` rows, and whether a row has none."""
+
+    def close(self) -> None:
+        """Release the connection."""
+
+
+class DuckDB:
+    """A CSV or Parquet file, or a table of a DuckDB database. spill: a folder for what a query cannot keep in memory."""
+
+    ordered = True  # DuckDB keeps a table's order of insertion
+
+    def __init__(self, database: Path | None, table: str, spill: str) -> None:
+        import duckdb
+
+        self._connection = duckdb.connect(
+            ":memory:" if database is None else str(database),
+            read_only=database is not None,
+            config={**_LIMITS, "temp_directory": spill},
+        )
+        try:
+            for statement in _SETTINGS:
+                self._connection.execute(statement)
+            self._connection.begin()
+            self._table = table
+            relation = self._connection.sql(f"SELECT * FROM {table}")
+            self.fields: tuple[str, ...] = tuple(relation.columns)
+            self._kinds = [str(kind) for kind in relation.types]
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def csv(cls, path: Path, columns: int, spill: str) -> DuckDB:
+        """All fields as text, named c0, c1, ... by their place; RFC 4180 with a comma and a header line, nothing guessed."""
+        texts = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(columns))
+        return cls(
+            None,
+            f"read_csv({_this_file(path)}, columns = {{{texts}}}, auto_detect = false, header = true, delim = ',', "
+            """quote = '"', escape = '"', nullstr = '', hive_partitioning = false)""",
+            spill,
+        )
+
+    @classmethod
+    def parquet(cls, path: Path, spill: str) -> DuckDB:
+        """A Parquet file, in the types it states."""
+        return cls(None, f"read_parquet({_this_file(path)}, hive_partitioning = false)", spill)
+
+    @classmethod
+    def database(cls, path: Path, table: str, spill: str) -> DuckDB:
+        """A table or view (`people`, or `schema.people`) of a database, opened read-only."""
+        return cls(path, ".".join(map(_quoted, parts(table))), spill)
+
+    def stream(self, fields: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """See `Engine`."""
+        reader: Iterator[pa.RecordBatch] = self._connection.sql(
+            f"SELECT {', '.join(map(_quoted, fields))} FROM {self._table}"
+        ).to_arrow_reader(rows)
+        return reader
+
+    def units(self, field: str, bound: int) -> tuple[bool, bool]:
+        """See `Engine`. The GROUP BY may spill."""
+        unit = _quoted(field)
+        if self._kinds[self.fields.index(field)].startswith(("VARCHAR", "ENUM")):
+            unit = f"nullif({unit}, '')"
+        ((above, absent),) = self._connection.sql(
+            f"SELECT bool_or(unit IS NOT NULL AND size > {bound:d}), bool_or(unit IS NULL) FROM "
+            f"(SELECT {unit} AS unit, count(*) AS size FROM {self._table} GROUP BY ALL)"
+        ).fetchall()
+        return bool(above), bool(absent)  # NULL over no rows
+
+    def close(self) -> None:
+        """See `Engine`."""
+        with suppress(Exception):  # nothing was written: there is nothing to lose
+            self._connection.close()
+
+
+def _this_file(path: Path) -> str:
+    """A literal for this very file, though DuckDB reads patterns in a path."""
+    return _literal(re.sub(r"([*?\[])", r"[\1]", str(path)))
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

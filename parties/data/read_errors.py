@@ -1,0 +1,93 @@
+"""Why a table could not be opened or read to its end, in words of our own.
+
+Libraries' errors quote the offending record, the connection string or both. Of their text only what is recognised here is
+kept, and the number of a line; what leaves is a sentence that names the place (without user and password), the column where it
+is the study's, and what to do.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from parties.data.postgres import UnknownType
+
+if TYPE_CHECKING:
+    from parties.data.source import Location
+
+_CSV_FAULTS = {
+    "Expected Number of Columns": "does not have as many fields as the header line",
+    "unterminated quote": "has a quotation mark that is not closed, or text beside a quoted field",
+    "not utf-8": "is not UTF-8 text",
+    "invalid unicode": "is not UTF-8 text",
+    "Maximum line size": "is longer than 2 MB",
+}
+_NO_TABLE = ("42P01", "3F000")  # SQLSTATE: undefined table, undefined schema
+_NO_RIGHT = "42501"
+
+
+def unopened(location: Location, error: Exception) -> str:
+    """Why a table could not be opened."""
+    if isinstance(error, ImportError):
+        return f"{location.label} cannot be read without its driver; install it with python -m pip install 'psycopg[binary]'."
+    state = getattr(error, "sqlstate", None)
+    if type(error).__name__ == "CatalogException" or state in _NO_TABLE:
+        return (
+            f"{location.label} does not exist in this database (capitals count, and a table of another schema is written "
+            "schema.table)."
+        )
+    if state == _NO_RIGHT:
+        return f"{location.label} may not be read by this user; the database's owner can grant it SELECT on the table."
+    if location.kind == "postgres":
+        return _unreached(location.label, str(error))
+    if location.kind == "duckdb":
+        return f"{location.label} cannot be opened: not a DuckDB database, or another process has it open for writing."
+    return unread(location, error)
+
+
+def unread(location: Location, error: Exception) -> str:
+    """What went wrong while reading, in our own words: of the library's text only the line's number is kept."""
+    if type(error).__name__ == "OutOfMemoryException":
+        return f"{location.label} cannot be read in the memory and the space for temporary files that this machine has."
+    if location.kind == "parquet":
+        return f"{location.label} is not a whole Parquet file, or it is encrypted or damaged."
+    if isinstance(error, UnknownType):
+        return (
+            f'{location.label}, column "{error.column}": data of type {error.kind} cannot be read; a view can convert them '
+            "to text or numbers."
+        )
+    if getattr(error, "sqlstate", None) == _NO_RIGHT:
+        return f"{location.label} may not be read by this user; the database's owner can grant it SELECT on the table's columns."
+    if location.kind == "postgres" and type(error).__name__ == "ArrowInvalid":
+        return f"{location.label} holds a date or a moment that is infinite or before the year 1; a view can leave it out."
+    if location.kind == "postgres" and type(error).__name__ in (
+        "OperationalError",
+        "AdminShutdown",
+        "CrashShutdown",
+    ):
+        return f"{location.label}: the connection to the server ended before the last row was read; run again when it is back."
+    if location.kind != "csv":
+        return f"{location.label} could not be read to its end; check the database and this user's right to read."
+    text = str(error)
+    fault = next(
+        (ours for theirs, ours in _CSV_FAULTS.items() if theirs.lower() in text.lower()),
+        "is not well-formed CSV",
+    )
+    line = re.search(r"CSV Error on Line: (\d+)", text)
+    where = f"line {line.group(1)}" if line else "a line"
+    return (
+        f"{location.label}: {where} {fault}; expected are UTF-8, commas, and quotation marks as in RFC 4180."
+    )
+
+
+def _unreached(label: str, text: str) -> str:
+    """Why no connection came about; of the driver's text only what it recognises is kept."""
+    if "pg_hba.conf" in text:
+        return f"{label} cannot be opened: the server does not admit this user from this machine (pg_hba.conf says whom)."
+    if "password" in text or "authentication" in text:
+        return f"{label} cannot be opened: the server does not admit this user with this password; check data.url."
+    if "SSL" in text or "certificate" in text:
+        return f"{label} cannot be opened: no encrypted connection to the server came about; check sslmode in data.url."
+    if "does not exist" in text:
+        return f"{label} cannot be opened: the server has no such database or user; check data.url."
+    return f"{label} cannot be opened; check the address, the user and its right to read, and that the server runs."

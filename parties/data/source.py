@@ -1,0 +1,296 @@
+"""A custodian's table where it lives, opened read-only and streamed in blocks.
+
+A file and a database look alike: CSV and Parquet files and DuckDB databases are read by DuckDB inside this process
+(`engine.py`), PostgreSQL by its own protocol (`postgres.py`), so that no custodian ever exports its records. Whatever is asked
+of a source is answered about the same rows: a file that changes meanwhile is refused, a database is read in one snapshot. A
+source is streamed in bounded Arrow record batches; nothing
+holds more than a few blocks, whatever the number of rows (a GROUP BY on the unit's identifier may spill to a private
+temporary folder, which `close` removes; a process that ends while a thread still reads calls `remove_spills`).
+
+Types are never guessed. A CSV file is read as text, by RFC 4180 with a comma, a header line and UTF-8, whatever its first
+thousand lines look like: "007", "1.0" and "true" mean what the study's domain says (`coding.py`), not what a sniffer
+thinks. An empty field is a missing value.
+
+Threat model: the custodian trusts its own machine, and nobody else may learn a record from it, not even through an error
+message. Libraries quote the offending record (DuckDB), the connection string (database drivers) or both. Their errors are
+therefore never forwarded nor chained (`reasons.py`): what leaves this file is a `DataRefused` that names the file, the line and
+the column (DESIGN 5), raised outside the handler so that no `__context__` holds the original. URLs are shown without user,
+password and query. A header is read as names only after at least one of the study's columns was recognised in it (`scan.py`): a
+file without a header line would otherwise show its first record.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from mpc_protocols.errors import DataRefused, StudyInvalid
+from parties.data import read_errors as reasons
+from parties.data.duckdb_engine import DuckDB, Engine
+from parties.data.postgres import Server
+from parties.data.scratch import Scratch
+from parties.data.table_names import parts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BLOCK_ROWS = 1 << 16
+"""Rows of a record batch by default: a column of int64 codes is then 512 KiB and stays in a second-level cache."""
+
+_LONGEST_LINE = 1 << 20  # characters read of a header before it is refused
+
+T = TypeVar("T")
+
+_spills: set[Scratch] = set()  # temporary folders of the open sources
+
+
+def remove_spills() -> None:
+    """Remove the temporary folders of sources that are still open: for a process that is about to end without closing them."""
+    for spill in tuple(_spills):
+        spill.close()
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where a table is. `label` may be shown; `url` may hold a password and is not even in the `repr`.
+
+    dataset: the ledger's name for the data when the custodian gives none: the file's absolute path without symbolic links,
+    or the database's address and table. It names a place: a copy under another name starts a new account, so a custodian
+    who sets a cap should also set `[ledger] dataset` to the name of the population.
+    """
+
+    kind: Literal["csv", "parquet", "duckdb", "postgres"]
+    label: str
+    dataset: str
+    path: Path | None = None
+    url: str = field(default="", repr=False)
+    table: str = ""
+
+
+def locate(data: str | os.PathLike[str] | Mapping[str, object], base: Path | None = None) -> Location:
+    """The place that a `data` key names: a path, relative to `base`, or `{url = ..., table = ...}`. Opens nothing.
+
+    Raises `StudyInvalid` for a value of another form, `DataRefused` for a kind of file or database that cannot be read.
+    """
+    base = Path.cwd() if base is None else base
+    if not isinstance(data, Mapping):
+        if not isinstance(data, str | os.PathLike) or not os.fspath(data):
+            raise StudyInvalid(
+                'data must be the path of a .csv or .parquet file, or a table { url = "...", table = "..." }.'
+            )
+        path = base / data
+        kind = path.suffix.lower()
+        if kind not in (".csv", ".parquet"):
+            raise DataRefused(
+                f"{data} is not a file that can be read: its name must end in .csv or .parquet."
+            )
+        return Location("csv" if kind == ".csv" else "parquet", str(data), os.path.realpath(path), path)
+    if foreign := sorted(str(key) for key in data.keys() - {"url", "table"}):
+        raise StudyInvalid(f"data has an unknown key {foreign[0]}; it knows url and table.")
+    url, table = data.get("url"), data.get("table")
+    if not isinstance(url, str) or not isinstance(table, str) or not url or not table:
+        raise StudyInvalid("data needs both url and table, and both must be text.")
+    try:
+        parts(table)
+    except ValueError:
+        raise StudyInvalid(
+            "data.table must be a table's name: people, schema.people, or with quotation marks around a part that "
+            "holds a dot or a quotation mark (doubled)."
+        ) from None
+    scheme = url.partition("://")[0]
+    if scheme == "duckdb":
+        path = base / unquote(url.removeprefix("duckdb://").partition("?")[0])
+        return Location(
+            "duckdb", f"{path} table {table}", f"{os.path.realpath(path)}#{table}", path, url, table
+        )
+    if scheme in ("postgres", "postgresql"):
+        server = _shown(url)
+        return Location("postgres", f"{server} table {table}", f"{server}#{table}", None, url, table)
+    raise StudyInvalid(
+        "data.url must start with postgres:// or duckdb://; other tables can be exported to a .parquet file."
+    )
+
+
+def _shown(url: str) -> str:
+    """A server's address without user, password and query."""
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        return f"postgres://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
+    raise StudyInvalid(
+        "data.url is not a valid address; it must look like postgres://user@host:5432/database."
+    )
+
+
+def open_source(location: Location) -> Source:
+    """Open a table read-only and learn its column names; reads no row. Raises `DataRefused`."""
+    path = location.path
+    if path is not None:
+        if not path.exists():
+            raise DataRefused(
+                f"{path} does not exist; correct `data` (a relative path starts where the file that names it is)."
+            )
+        if not path.is_file() or not os.access(path, os.R_OK):
+            raise DataRefused(f"{path} is not a file that this user may read.")
+    return Source(location)
+
+
+def _attempt(call: Callable[[], T], explain: Callable[[Exception], str]) -> T:
+    """The call's result; a failure becomes a `DataRefused` that holds no trace of the library's error."""
+    try:
+        return call()
+    except Exception as error:  # every library has its own, and all may quote records
+        sentence = explain(error)
+    raise DataRefused(sentence)  # outside the handler: no __context__
+
+
+class Source:
+    """An open table: its column names, and its rows in blocks. Use as a context manager, or `close` it.
+
+    columns: the names as the data has them, in order. One query runs at a time.
+    """
+
+    def __init__(self, location: Location) -> None:
+        self.location = location
+        self.label = location.label
+        self._stamp = self._stat()
+        self._changed = f"{self.label} changed while it was read; run again when nobody writes to it."
+        self._scratch = Scratch()
+        self._spill = str(self._scratch.path)
+        _spills.add(self._scratch)
+        self._engine: Engine | None = None
+        try:
+            header = _header(location) if location.kind == "csv" else ()
+            self._engine = _attempt(lambda: self._connect(len(header)), self._unopened)
+        except BaseException:
+            self.close()
+            raise
+        # a CSV's fields go by position: DuckDB's names ignore case, and a header may repeat a name
+        self.columns: tuple[str, ...] = header or self._engine.fields
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the connection and whatever a query has spilled."""
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+        self._scratch.close()
+        _spills.discard(self._scratch)
+
+    def _connect(self, columns: int) -> Engine:
+        location = self.location
+        if location.path is None:
+            return Server(location.url, location.table)
+        if location.kind == "csv":
+            return DuckDB.csv(location.path, columns, self._spill)
+        if location.kind == "parquet":
+            return DuckDB.parquet(location.path, self._spill)
+        return DuckDB.database(location.path, location.table, self._spill)
+
+    def _open(self) -> Engine:
+        if self._engine is None:
+            raise ValueError(f"{self.label} is closed")
+        return self._engine
+
+    def _unopened(self, error: Exception) -> str:
+        return self._changed if self._stat() != self._stamp else reasons.unopened(self.location, error)
+
+    def _unread(self, error: Exception) -> str:
+        return self._changed if self._stat() != self._stamp else reasons.unread(self.location, error)
+
+    def _stat(self) -> tuple[int, ...] | None:
+        if self.location.path is None:
+            return None
+        try:
+            stat = self.location.path.stat()
+        except OSError:  # it is gone
+            return ()
+        return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+    def batches(self, names: Sequence[str], rows: int = BLOCK_ROWS) -> Iterator[pa.RecordBatch]:
+        """The named columns of all rows, in the table's order and in batches of at most `rows` rows.
+
+        names: columns that exist, each once; batches have them in this order, a CSV's as text. Raises `DataRefused` when a
+        row cannot be read, or the file changed meanwhile.
+        """
+        import pyarrow as pa
+
+        schema: pa.Schema | None = None
+        engine, fields = self._open(), [self._field(name) for name in names]
+        reader = _attempt(lambda: engine.stream(fields, rows), self._unread)
+        while (batch := _attempt(lambda: next(reader, None), self._unread)) is not None:
+            schema = schema or pa.schema(
+                [(name, kind) for name, kind in zip(names, batch.schema.types, strict=True)]
+            )
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+        if self._stat() != self._stamp:
+            raise DataRefused(self._changed)
+
+    def _field(self, name: str) -> str:
+        return self._open().fields[self.columns.index(name)]
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the rows have an order, which another owner's rows could follow: those of a server's table have none."""
+        return self._open().ordered
+
+    def units(self, name: str, bound: int) -> tuple[bool, bool]:
+        """Whether some value of the column has more than `bound` rows, and whether some row has none. One pass, pushed down."""
+        engine, field = self._open(), self._field(name)
+        return _attempt(lambda: engine.units(field, bound), self._unread)
+
+    def places(self, rows: Collection[int]) -> dict[int, str]:
+        """Where a person finds these rows (numbered from 0): "line 17" of a CSV, "row 16" of anything else."""
+        if self.location.kind != "csv" or self.location.path is None or not rows:
+            return {row: f"row {row + 1}" for row in rows}
+        with _text(self.location.path) as file:
+            places = _lines(csv.reader(file), set(rows), len(self.columns) == 1)
+        return {row: places.get(row, f"record {row + 1}") for row in rows}
+
+
+def _text(path: Path) -> Any:
+    return path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
+
+
+def _header(location: Location) -> tuple[str, ...]:
+    """The names in a CSV's first line. Raises `DataRefused`."""
+    assert location.path is not None
+    sentence = (
+        f"{location.label}: line 1 must be a header line of column names in UTF-8, separated by commas."
+    )
+    with _text(location.path) as file:
+        lines = iter(lambda: file.readline(_LONGEST_LINE), "")
+        names: list[str] = _attempt(lambda: next(csv.reader(lines, strict=True), []), lambda _: sentence)
+    if not names or any(
+        "\ud800" <= letter <= "\udfff" or letter == "\0" for name in names for letter in name
+    ):
+        raise DataRefused(sentence)
+    return tuple(names)
+
+
+def _lines(reader: Any, wanted: set[int], single: bool) -> dict[int, str]:
+    """The first physical line of each wanted record. Blank lines are no records, except in a table of one column."""
+    found: dict[int, str] = {}
+    record, start = -1, 1  # record -1 is the header
+    try:
+        for fields in reader:
+            if fields or single:
+                if record in wanted:
+                    found[record] = f"line {start}"
+                    if len(found) == len(wanted):
+                        break
+                record += 1
+            start = reader.line_num + 1
+    except csv.Error:  # Python and DuckDB disagree about the file: the record's number must do
+        pass
+    return found

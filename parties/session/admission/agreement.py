@@ -1,0 +1,224 @@
+"""Agreement over fresh links, before any data moves: same study, same software, same roles, one session id (DESIGN 3).
+
+Each side says HELLO (study digest, version, name, role, announcement, and a nonce if it computes); each compares the
+other's with its own. When all have spoken, each computing party derives the session id from all nonces, roles and
+announcements and CONFIRMs it, with every announcement, to everybody it is linked with; contributors, who do not meet one
+another, compare what the computing parties tell them. Then, between two computing parties, the earlier sends the KEYS it
+drew for MPyC's pseudorandom secret sharing (and, where those are not pairwise, a key of the pair).
+
+Who learns what: all learn all announcements. PRSS keys travel inside TLS to the parties of their subset only. A party that
+tells others different nonces is caught by the CONFIRM of a third (exit 40).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import secrets
+from collections.abc import Callable, Container, Mapping
+from itertools import combinations
+from typing import Any
+
+from mpc_protocols.errors import ProtocolAborted, StudiesDiffer
+from parties.session.admission.config import MAX_FACTS, SessionConfig
+from parties.session.transport.frames import BadFrame, Kind
+
+NONCE = 32
+KEY = 16
+"""Bytes of one of MPyC's PRSS keys."""
+
+Send = Callable[[int, Kind, bytes], None]
+
+
+class Agreement:
+    """The state of one party's agreement; the links feed it, `run` drives it."""
+
+    def __init__(self, config: SessionConfig, send: Send) -> None:
+        self._config, self._send = config, send
+        self._nonce = secrets.token_bytes(NONCE)
+        self._hellos: dict[int, dict[str, Any]] = {config.number: self._own_hello()}
+        self._confirmed: dict[int, bytes] = {}
+        self._expected: bytes | None = None
+        self._keys: dict[int, bytes] = {}
+        self._progress = asyncio.Event()
+        self.session_id = b""
+        self.announcements: Mapping[str, Mapping[str, object]] = {}
+
+    def greet(self, peer: int) -> None:
+        """A link is up: say hello."""
+        self._send(peer, Kind.HELLO, _pack(self._hellos[self._config.number]))
+
+    def missing(self) -> list[int]:
+        """Parties that have not said hello yet."""
+        return [peer for peer in self._config.peers if peer not in self._hellos]
+
+    def undecided(self) -> list[int]:
+        """Parties that have not confirmed yet."""
+        return [peer for peer in self._config.peers if peer not in self._confirmed]
+
+    def ready(self, peer: int) -> bool:
+        """Whether this peer has confirmed (data may follow)."""
+        return peer in self._confirmed
+
+    def heard(self, peer: int, kind: Kind, payload: bytes) -> None:
+        """A frame of the agreement came. Raises `StudiesDiffer`, `ProtocolAborted` or `BadFrame`."""
+        seen: dict[Kind, Container[int]] = {
+            Kind.HELLO: self._hellos,
+            Kind.CONFIRM: self._confirmed,
+            Kind.KEYS: self._keys,
+        }
+        if peer in seen[kind] or (kind is not Kind.HELLO and peer not in self._hellos):
+            raise BadFrame(f"a {kind.name} frame out of turn")
+        if kind is Kind.HELLO:
+            self._hear_hello(peer, _unpack(payload))
+        elif kind is Kind.CONFIRM:
+            if peer >= len(self._config.computing) and len(payload):
+                raise BadFrame("a CONFIRM frame with content from a contributor")
+            self._confirmed[peer] = payload
+            self._check_confirmed()
+        else:
+            if not (self._config.own.role == "compute" and peer < self._config.number):
+                raise BadFrame("a KEYS frame out of turn")
+            if len(payload) != self._keys_size(peer, self._config.number):
+                raise BadFrame("a KEYS frame of the wrong size")
+            self._keys[peer] = payload
+        self._progress.set()
+
+    async def run(self, loading: asyncio.Task[Any] | None) -> tuple[dict[int, bytes], Any]:
+        """Wait until everything is agreed; the pairwise secrets and the MPyC runtime (contributors have neither).
+
+        `loading` brings the runtime, which draws the PRSS keys; None for a contributor.
+        """
+        config = self._config
+        await self._until(lambda: not self.missing())
+        m = len(config.computing)
+        if config.own.role == "compute":
+            self._expected = self._confirmation()
+            for peer in config.peers:
+                self._send(peer, Kind.CONFIRM, self._expected)
+            self._check_confirmed()
+        else:
+            for peer in config.peers:
+                self._send(peer, Kind.CONFIRM, b"")
+        await self._until(lambda: all(peer in self._confirmed for peer in config.peers))
+        self._adopt(self._expected or self._confirmed[0])
+        if loading is None:
+            return {}, None
+        runtime = await loading
+        keys: dict[int, bytes] = {}
+        for peer in range(config.number + 1, m):
+            own = secrets.token_bytes(2 * KEY) if m > 3 else b""
+            payload = runtime.prss_keys_to(peer) + own
+            keys[peer] = own or payload
+            self._send(peer, Kind.KEYS, payload)
+        await self._until(lambda: len(self._keys) == config.number)
+        for peer, payload in self._keys.items():
+            shared = payload[: len(payload) - 2 * KEY] if m > 3 else payload
+            keys[peer] = payload[len(payload) - 2 * KEY :] if m > 3 else payload
+            runtime.prss_keys_from(peer, shared)
+        return keys, runtime
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            self._progress.clear()
+            await self._progress.wait()
+
+    def _own_hello(self) -> dict[str, Any]:
+        config = self._config
+        hello = {
+            "study": config.study_digest.hex(),
+            "version": config.version,
+            "name": config.me,
+            "role": config.own.role,
+            "facts": dict(config.facts),
+        }
+        if config.own.role == "compute":
+            hello["nonce"] = self._nonce.hex()
+        return hello
+
+    def _hear_hello(self, peer: int, hello: dict[str, Any]) -> None:
+        """Compare with our own; the sentence names who differs in what."""
+        own, expected = self._hellos[self._config.number], self._config.numbered[peer]
+        compute = expected.role == "compute"
+        if set(hello) != {"study", "version", "name", "role", "facts"} | (
+            {"nonce"} if hello.get("role") == "compute" else set()
+        ):
+            raise BadFrame("a HELLO frame with other fields than expected")
+        if not isinstance(hello["facts"], dict) or len(json.dumps(hello["facts"])) > MAX_FACTS:
+            raise BadFrame("a HELLO frame with an announcement that is too large")
+        for what, label in (("version", "software version"), ("study", "study")):
+            if hello[what] != own[what]:
+                raise StudiesDiffer(
+                    f"Party {expected.name} has {label} {_short(hello[what])}, party {self._config.me} has "
+                    f"{_short(own[what])}; give all parties the same {label}."
+                )
+        if hello["name"] != expected.name or hello["role"] != expected.role:
+            raise StudiesDiffer(
+                f"Party {expected.name} says it is {_short(hello['name'])} ({_short(hello['role'])}), party "
+                f"{self._config.me} expects it to {expected.role}."
+            )
+        if compute and not (isinstance(hello["nonce"], str) and len(_hex(hello["nonce"])) == NONCE):
+            raise BadFrame("a HELLO frame with a wrong nonce")
+        self._hellos[peer] = hello
+
+    def _confirmation(self) -> bytes:
+        """What every computing party must say alike: all hellos, by name; the session id is its hash."""
+        numbered = self._config.numbered
+        return _pack({numbered[number].name: hello for number, hello in self._hellos.items()})
+
+    def _check_confirmed(self) -> None:
+        m = len(self._config.computing)
+        told = {peer: payload for peer, payload in self._confirmed.items() if peer < m}
+        expected = self._expected if self._config.own.role == "compute" else next(iter(told.values()), None)
+        for peer, payload in told.items():
+            if expected is not None and payload != expected:
+                raise ProtocolAborted(
+                    f"Party {self._config.numbered[peer].name} confirms another session than the others do."
+                )
+
+    def _adopt(self, confirmation: bytes) -> None:
+        hellos = _unpack(confirmation)
+        for number, hello in self._hellos.items():
+            if hellos.get(self._config.numbered[number].name) != hello:
+                raise ProtocolAborted(
+                    "The computing parties confirm other announcements than those made to this party."
+                )
+        if set(hellos) != {peer.name for peer in self._config.parties}:
+            raise ProtocolAborted(
+                "The computing parties confirm a session of other parties than the study's."
+            )
+        self.session_id = hashlib.sha256(b"cosynth session" + confirmation).digest()
+        self.announcements = {name: hello.get("facts", {}) for name, hello in sorted(hellos.items())}
+
+    def _keys_size(self, low: int, high: int) -> int:
+        m = len(self._config.computing)
+        subsets = sum(1 for s in combinations(range(m), m - (m - 1) // 2) if s[0] == low and high in s)
+        return KEY * subsets + (2 * KEY if m > 3 else 0)
+
+
+def _pack(value: object) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _unpack(payload: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(payload)
+    except (ValueError, RecursionError):
+        raise BadFrame("a frame that is not JSON") from None
+    if not isinstance(value, dict):
+        raise BadFrame("a frame that is not a JSON object")
+    return value
+
+
+def _hex(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return b""
+
+
+def _short(text: object) -> str:
+    """A peer's text for a sentence: printable, short."""
+    plain = "".join(c for c in str(text) if c.isprintable())
+    return f"{plain[:12]}..." if len(plain) > 16 else plain

@@ -1,0 +1,265 @@
+"""Who is at the other end: certificates, the TLS contexts that accept only them, and sentences for what is wrong (DESIGN 3).
+
+Two ways to be known: a certificate signed by the session's own CA (no system CA is ever trusted), or one whose SHA-256
+fingerprint the study pins (with or without a CA). Either way the certificate must carry the party's name (SAN DNS name, or
+the common name where there is none), and the name is bound to the wire number: whoever holds another party's certificate
+is refused. Before TLS each side shows its name and certificate in the clear, in a greeting. Nothing there is believed: it
+lets a pinned certificate be the only trust anchor of its own handshake, and lets a refusal say which party's certificate
+expired when. The TLS handshake then proves possession of the key, and the certificate proved must be the one greeted with.
+
+Threat model: a stranger on the network. He learns party names and certificates (public in the study), can prevent the
+session from starting, and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import ssl
+import stat
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from mpc_protocols.errors import PeerIdentity
+from parties import certificates
+from parties.session.admission.config import Peer, SessionConfig
+from parties.session.transport.frames import PROTOCOL
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+log = logging.getLogger("cosynth.session")
+
+RUN, REHEARSAL = b"cosynth\n", b"cosynth?"
+"""How greetings begin: a run's, and those of `meeting`."""
+GREETING = struct.Struct(
+    "<8sHBBBH"
+)  # magic, protocol, protected, verdict, length of name, length of certificate
+MAX_CERTIFICATE = 1 << 14
+
+GO_ON, NOT_IN_STUDY = 0, 1
+
+
+@dataclass(frozen=True)
+class Greeting:
+    """What a side says before TLS: its protocol version, its name, its certificate (DER; empty without TLS), and, in the
+    answer, whether it will go on."""
+
+    protocol: int
+    protected: bool
+    verdict: int
+    name: str
+    certificate: bytes
+    magic: bytes = RUN
+
+    @property
+    def called(self) -> str:
+        """The name for a sentence; what is no party's name in any study stands in quotation marks."""
+        return self.name if re.fullmatch(r"[\w.-]+", self.name, re.ASCII) else f"'{self.name}'"
+
+    def pack(self) -> bytes:
+        """The bytes on the wire."""
+        name = self.name.encode()
+        return (
+            GREETING.pack(
+                self.magic, self.protocol, self.protected, self.verdict, len(name), len(self.certificate)
+            )
+            + name
+            + self.certificate
+        )
+
+
+@dataclass(frozen=True)
+class Identity:
+    """This party's own certificate, checked. magic: how the greetings begin that it sends and answers."""
+
+    config: SessionConfig
+    certificate: bytes
+    magic: bytes = RUN
+
+    def greeting(self, verdict: int = GO_ON) -> Greeting:
+        """This party's greeting."""
+        return Greeting(
+            PROTOCOL, not self.config.insecure_loopback, verdict, self.config.me, self.certificate, self.magic
+        )
+
+    def context(self, peer: Peer, shown: bytes, server: bool) -> ssl.SSLContext:
+        """A context for one handshake with one peer that showed this certificate: TLS 1.3, both sides authenticated."""
+        config = self.config
+        assert config.cert is not None and config.key is not None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_3
+        context.check_hostname = False  # names are checked by `verify`: parties are not host names
+        context.verify_mode = ssl.CERT_REQUIRED
+        if server:
+            context.num_tickets = 0
+        context.load_cert_chain(config.cert, config.key)
+        try:
+            if not self.pinned(peer, shown):
+                pass  # no anchor at all: the handshake fails, and its alert tells the peer
+            elif config.ca is not None:
+                context.load_verify_locations(cafile=config.ca)
+            else:
+                context.load_verify_locations(cadata=shown)
+                context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        except (ssl.SSLError, ValueError):
+            raise PeerIdentity(f"The certificate shown by party {peer.name} cannot be read.") from None
+        return context
+
+    def pinned(self, peer: Peer, shown: bytes) -> bool:
+        """Whether the certificate shown is the one the study pins, if it pins one."""
+        return peer.fingerprint is None or hashlib.sha256(shown).hexdigest() == peer.fingerprint
+
+    def verify(self, peer: Peer, shown: bytes, tls: ssl.SSLObject) -> None:
+        """After the handshake: the certificate proved is the one shown, pinned if the study pins, and names this party."""
+        proved = tls.getpeercert(binary_form=True)
+        if proved is None or proved != shown or not self.pinned(peer, proved):
+            raise PeerIdentity(f"Party {peer.name} proved another certificate than the one expected of it.")
+        names = names_in(tls.getpeercert() or {})
+        if peer.name not in names:
+            raise PeerIdentity(
+                f"The certificate presented for party {peer.name} belongs to {quoted(names)}: "
+                f"party {peer.name} must use a certificate in its own name."
+            )
+
+
+def names_in(certificate: Mapping[str, Any]) -> list[str]:
+    """The names a verified certificate (as `ssl` decodes it) speaks for: SAN DNS names, else the common name."""
+    alternative = certificate.get("subjectAltName", ())
+    names = [value for kind, value in alternative if kind == "DNS"]
+    if names:
+        return names
+    subject = certificate.get("subject", ())
+    return [value for part in subject for kind, value in part if kind == "commonName"]
+
+
+def quoted(names: list[str]) -> str:
+    """Names for a sentence."""
+    return " and ".join(f"'{certificates.shown(name)}'" for name in names[:3]) or "nobody"
+
+
+def own_identity(config: SessionConfig) -> Identity:
+    """Read and check this party's own certificate, key and CA. Raises `PeerIdentity` with the file and what is wrong."""
+    if config.insecure_loopback:
+        return Identity(config, b"")
+    assert config.cert is not None and config.key is not None
+    chain = _certificates(config.cert, "certificate", config.me)
+    certificate = chain[0]
+    check_dates(certificate, f"The certificate of party {config.me} ({config.cert})")
+    names = certificates.names_of(certificate)
+    if config.me not in names:
+        raise PeerIdentity(
+            f"The certificate {config.cert} belongs to {quoted(names)}, not to party {config.me}."
+        )
+    _check_key(config.cert, config.key, config.me)
+    der = _der(certificate)
+    if config.own.fingerprint not in (None, hashlib.sha256(der).hexdigest()):
+        raise PeerIdentity(
+            f"The certificate {config.cert} is not the one whose fingerprint the study gives for party "
+            f"{config.me}."
+        )
+    if config.ca is not None:
+        _check_ca(config.ca, config.cert, chain, config.me)
+    return Identity(config, der)
+
+
+def _check_key(cert: Path, key: Path, me: str) -> None:
+    _read(key, "key", me)
+    if key.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        log.warning("the key file %s can be read by others; make it yours alone (chmod 600)", key)
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=lambda: "")
+    except ssl.SSLError as error:
+        if "MISMATCH" in (error.reason or ""):
+            raise PeerIdentity(
+                f"The key {key} does not belong to the certificate {cert} of party {me}."
+            ) from None
+        raise PeerIdentity(
+            f"The key {key} of party {me} cannot be read: an unencrypted PEM file is expected."
+        ) from None
+
+
+def _check_ca(ca: Path, cert: Path, chain: list[x509.Certificate], me: str) -> None:
+    authorities = _certificates(ca, "CA file", me)
+    if len(chain) == 1 and not any(_issued(chain[0], authority) for authority in authorities):
+        raise PeerIdentity(f"The certificate {cert} of party {me} is not signed by the CA in {ca}.")
+
+
+def _issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except Exception:  # the library raises a handful of types for "no"
+        return False
+    return True
+
+
+def _read(path: Path, what: str, me: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        raise PeerIdentity(f"The {what} of party {me} is missing: {path} does not exist.") from None
+    except OSError as error:
+        raise PeerIdentity(f"The {what} of party {me}, {path}, cannot be read: {error.strerror}.") from None
+
+
+def _certificates(path: Path, what: str, me: str) -> list[x509.Certificate]:
+    from cryptography import x509
+
+    try:
+        return x509.load_pem_x509_certificates(_read(path, what, me))
+    except ValueError:
+        raise PeerIdentity(f"The {what} of party {me}, {path}, holds no PEM certificate.") from None
+
+
+def _der(certificate: x509.Certificate) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return certificate.public_bytes(Encoding.DER)
+
+
+def check_dates(certificate: x509.Certificate, what: str) -> None:
+    """Raise `PeerIdentity` if the certificate is not valid now."""
+    now = datetime.now(UTC)
+    if certificate.not_valid_after_utc < now:
+        raise PeerIdentity(f"{what} expired on {certificate.not_valid_after_utc:%Y-%m-%d}; issue a new one.")
+    if certificate.not_valid_before_utc > now:
+        raise PeerIdentity(
+            f"{what} is valid from {certificate.not_valid_before_utc:%Y-%m-%d} only; check the clocks."
+        )
+
+
+def explain(config: SessionConfig, peer: Peer, shown: bytes, error: ssl.SSLError) -> NoReturn:
+    """Turn a failed handshake into a sentence that names the party and the reason."""
+    from cryptography import x509
+
+    reason = error.reason or ""
+    if "ALERT" in reason or "CERTIFICATE_REQUIRED" in reason:
+        raise refused(config, peer.name) from None
+    if "DID_NOT_RETURN" in reason:
+        raise PeerIdentity(f"Party {peer.name} presented no certificate.") from None
+    if isinstance(error, ssl.SSLCertVerificationError):
+        try:
+            certificate = x509.load_der_x509_certificate(shown)
+            check_dates(certificate, f"The certificate of party {peer.name}")
+        except ValueError:
+            raise PeerIdentity(f"The certificate of party {peer.name} cannot be read.") from None
+        trust = f"the CA in {config.ca}" if config.ca else "anybody this party knows"
+        raise PeerIdentity(
+            f"The certificate of party {peer.name} is not signed by {trust} ({error.verify_message})."
+        ) from None
+    raise PeerIdentity(
+        f"The TLS handshake with party {peer.name} failed ({reason or 'no reason given'})."
+    ) from None
+
+
+def refused(config: SessionConfig, name: str) -> PeerIdentity:
+    """The peer does not accept this party's certificate."""
+    return PeerIdentity(
+        f"Party {name} refused the certificate {config.cert} of party {config.me}: "
+        f"wrong CA, expired, or not in this party's name; compare both with `python -m runner certs show`."
+    )

@@ -1,0 +1,561 @@
+"""The ledger: what a dataset has spent is right after any end of a run, with any number of runs at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mpc_protocols.errors import BudgetRefused, StudyInvalid
+from mpc_protocols.functionality import Event
+from mpc_protocols.psu.dummies import centre, delta_of, size_events
+from mpc_protocols.psu.functionality import AlignmentSpec
+from parties.budget.ledger import Ledger, default_path
+from parties.budget.spending import Cap, Reservation, epsilon_by_rho, spent_epsilon
+from synth.accounting import epsilon_of, rho_of
+
+RHO = rho_of(1.0, 1e-9)
+RUN = Reservation(
+    "patients",
+    "run-1",
+    "adult-joint",
+    "ab" * 32,
+    1.0,
+    1e-9,
+    "add-remove",
+    "row",
+    RHO,
+    Fraction(1, 10**15),
+    ("south", "west"),
+)
+EVENT = Event("measure", RHO / 4, Fraction(1, 10**16), {"clique": ["age", "sex"], "sigma2": "81"})
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(tmp_path / "data" / "ledger.db")
+
+
+def spent(ledger: Ledger, dataset: str = "patients") -> Fraction:
+    return sum((entry.spent_rho for entry in ledger.entries(dataset)), Fraction(0))
+
+
+def another(number: int, **changes: object) -> Reservation:
+    return replace(RUN, run=f"run-{number}", **changes)  # type: ignore[arg-type]
+
+
+def test_a_run_is_charged_in_full_until_it_is_settled_to_its_events(ledger: Ledger) -> None:
+    assert ledger.entries() == [] and not ledger.path.exists()
+    run = ledger.reserve(RUN)
+    assert spent(ledger) == RHO
+    run.begin(EVENT)
+    run.begin(replace(EVENT, rho=RHO / 2))
+    assert spent(ledger) == RHO
+    run.settle()
+    (entry,) = Ledger(ledger.path).entries("patients")
+    assert (entry.reservation, entry.state, entry.spent_rho) == (RUN, "settled", RHO * 3 / 4)
+    assert entry.spent_beta == 2 * EVENT.beta
+    assert [begun.event for begun in entry.events] == [EVENT, replace(EVENT, rho=RHO / 2)]
+    assert ledger.entries("others") == [] and len(ledger.entries()) == 1
+
+
+def test_files_are_private(ledger: Ledger) -> None:
+    old = os.umask(0)
+    try:
+        run = ledger.reserve(RUN)
+    finally:
+        os.umask(old)
+    folder = ledger.path.parent
+    modes = {path.relative_to(folder).as_posix(): path.stat().st_mode & 0o777 for path in folder.rglob("*")}
+    assert modes == {"ledger.db": 0o600, "ledger.db.open": 0o700, "ledger.db.open/1": 0o600}
+    assert ledger.path.parent.stat().st_mode & 0o777 == 0o700
+    run.settle()
+    assert not list(ledger.path.parent.glob("*.open/*"))
+
+
+def test_a_cap_admits_what_fits_exactly_and_nothing_more(ledger: Ledger) -> None:
+    cap = Cap(1.0, 1e-9)
+    run = ledger.reserve(RUN, cap)  # a study of epsilon 1 under a cap of epsilon 1
+    with pytest.raises(BudgetRefused) as caught:
+        ledger.reserve(another(2, rho=Fraction(1, 10**9)), cap)
+    assert "raise cap_epsilon" in caught.value.sentence
+    with pytest.raises(BudgetRefused) as caught:
+        ledger.reserve(another(2), cap)
+    asked = f"{epsilon_of(2 * RHO, 1e-9):.6g}"
+    for part in (
+        "patients",
+        "spent epsilon 1,",
+        f"would make it {asked},",
+        "the cap is 1 ",
+        "1e-09",
+        str(ledger.path),
+    ):
+        assert part in caught.value.sentence
+    assert caught.value.exit_code == 50 and len(ledger.entries()) == 1
+    run.begin(EVENT)
+    run.settle()
+    with pytest.raises(BudgetRefused):
+        ledger.reserve(another(3), cap)
+    ledger.reserve(another(4, rho=RHO * 3 / 4), cap).settle()
+    ledger.reserve(another(5, dataset="others"), cap).settle()  # another population
+    ledger.reserve(another(6, rho=100 * RHO)).settle()  # no cap: it only counts
+
+
+def test_open_reservations_count_against_the_cap(ledger: Ledger) -> None:
+    cap = Cap(epsilon_of(2 * RHO, 1e-9), 1e-9)
+    runs = [ledger.reserve(another(i), cap) for i in (1, 2)]
+    with pytest.raises(BudgetRefused):
+        ledger.reserve(another(3), cap)
+    runs[0].settle()  # failed before its first event
+    ledger.reserve(another(3), cap)
+
+
+def test_the_samplers_distance_may_take_a_hundredth_of_the_caps_delta(ledger: Ledger) -> None:
+    ledger.reserve(another(1, rho=Fraction(0), beta=Fraction(6, 10**12)), Cap(1.0, 1e-9))
+    with pytest.raises(BudgetRefused, match="raise cap_delta"):
+        ledger.reserve(another(2, rho=Fraction(0), beta=Fraction(6, 10**12)), Cap(1.0, 1e-9))
+
+
+def test_events_never_exceed_the_reservation(ledger: Ledger) -> None:
+    run = ledger.reserve(RUN)
+    run.begin(replace(EVENT, rho=RHO))
+    with pytest.raises(BudgetRefused, match="exceed what this run reserved"):
+        run.begin(replace(EVENT, rho=Fraction(1, 10**30)))
+    run.begin(replace(EVENT, rho=Fraction(0)))
+    run.settle()
+    assert spent(ledger) == RHO
+
+
+def test_epsilon_of_all_runs(ledger: Ledger) -> None:
+    for i in range(3):
+        run = ledger.reserve(another(i))
+        run.begin(EVENT)
+        run.settle()
+    assert spent_epsilon(ledger.entries(), 1e-6) == epsilon_of(3 * EVENT.rho, 1e-6)
+
+
+def test_alignments_with_one_counterparty_are_limited(ledger: Ledger) -> None:
+    cap = Cap(max_alignments=2)
+    ledger.reserve(another(0), cap).settle()  # a run without an alignment does not count
+    for i in (1, 2):
+        ledger.reserve(another(i, aligns=True), cap).settle()
+    assert (ledger.alignments("patients", "south"), ledger.alignments("patients", "east")) == (2, 0)
+    with pytest.raises(BudgetRefused, match="aligned 2 times with west"):
+        ledger.reserve(another(3, aligns=True, counterparties=("east", "west")), cap)
+    ledger.reserve(another(4, aligns=True, counterparties=("east",)), cap).settle()
+    ledger.reserve(another(5), cap).settle()
+
+
+SPEC = AlignmentSpec(
+    "dh2", adjacency="add-remove", size_epsilon=Fraction(1, 2), size_delta=Fraction(1, 10**9)
+)
+SIZES = size_events(SPEC, ["south"])
+ALIGNS = replace(
+    RUN,
+    aligns=True,
+    size_rho=sum((event.rho for event in SIZES), Fraction(0)),
+    size_delta=sum((event.beta for event in SIZES), Fraction(0)),
+)
+
+
+def test_sizes_are_reserved_on_top_and_settled_to_what_was_announced(ledger: Ledger) -> None:
+    assert (
+        len(SIZES) == 2 and ALIGNS.size_rho == Fraction(1, 4) and 0 < ALIGNS.size_delta <= Fraction(2, 10**9)
+    )
+    run = ledger.reserve(ALIGNS)
+    (entry,) = ledger.entries()
+    assert (
+        entry.reservation == ALIGNS
+        and entry.spent_rho == RHO + Fraction(1, 4)
+        and entry.spent_size_rho == Fraction(1, 4)
+    )
+    assert (entry.spent_size_delta, entry.spent_beta) == (ALIGNS.size_delta, RUN.beta)
+    assert spent_epsilon([entry], 1e-6) == epsilon_of(
+        RHO + Fraction(1, 4), Fraction(1e-6) - ALIGNS.size_delta
+    )
+    assert spent_epsilon([entry], float(ALIGNS.size_delta) / 2) == float("inf")
+    run.begin(SIZES[0])
+    run.begin(replace(EVENT, rho=RHO))  # sizes take nothing of the study's budget
+    run.settle()
+    (entry,) = ledger.entries()
+    assert (entry.spent_rho, entry.spent_size_rho) == (RHO + SIZES[0].rho, SIZES[0].rho)
+    assert (entry.spent_size_delta, entry.spent_beta) == (SIZES[0].beta, EVENT.beta)
+    assert entry.events[0].event == SIZES[0]
+
+
+def test_sizes_never_exceed_what_was_reserved_for_them(ledger: Ledger) -> None:
+    run = ledger.reserve(RUN)
+    with pytest.raises(BudgetRefused, match=r"alignment\.size would exceed"):
+        run.begin(SIZES[0])
+    run.close()
+    run = ledger.reserve(replace(ALIGNS, run="run-2"))
+    for event in SIZES:
+        run.begin(event)
+    for event in (SIZES[0], replace(SIZES[0], rho=Fraction(0)), replace(SIZES[0], beta=Fraction(0))):
+        with pytest.raises(BudgetRefused, match=r"alignment\.size would exceed"):
+            run.begin(event)
+    run.begin(replace(EVENT, rho=RHO))
+    with pytest.raises(StudyInvalid, match="must say that its run aligns"):
+        replace(RUN, size_delta=Fraction(1, 10**9))
+
+
+def test_sizes_survive_an_abort_and_a_resumed_run_adds_its_own(ledger: Ledger) -> None:
+    run = ledger.reserve(ALIGNS)
+    for event in SIZES:
+        run.begin(event)
+    run.begin(EVENT)
+    run.close()  # as dead as its process
+    (entry,) = ledger.entries()
+    assert (entry.state, entry.spent_rho, entry.spent_size_delta) == (
+        "settled",
+        EVENT.rho + Fraction(1, 4),
+        ALIGNS.size_delta,
+    )
+    assert ledger.alignments("patients", "south") == 1
+    run = ledger.reserve(ALIGNS)  # fresh keys, fresh noise: sizes are announced once more
+    (entry,) = ledger.entries()
+    assert (entry.spent_rho, entry.spent_size_delta) == (RHO + Fraction(1, 2), 2 * ALIGNS.size_delta)
+    for event in SIZES:
+        run.begin(event)
+    with pytest.raises(BudgetRefused):
+        run.begin(SIZES[0])
+    with pytest.raises(BudgetRefused):
+        run.begin(replace(EVENT, rho=RHO))  # a quarter of the study's budget was spent before
+    run.begin(replace(EVENT, rho=RHO * 3 / 4))
+    run.settle()
+    (entry,) = ledger.entries()
+    assert (entry.spent_rho, entry.spent_size_delta) == (RHO + Fraction(1, 2), 2 * ALIGNS.size_delta)
+    assert ledger.alignments("patients", "south") == 1  # one run
+
+
+def test_sizes_count_against_the_cap_with_their_delta(ledger: Ledger) -> None:
+    delta = 1e-8
+    exact = epsilon_of(RHO + ALIGNS.size_rho, Fraction(delta) - ALIGNS.size_delta)
+    with pytest.raises(BudgetRefused) as caught:
+        ledger.reserve(ALIGNS, Cap(exact * (1 - 1e-12), delta))
+    assert f"would make it {exact:.6g}" in caught.value.sentence
+    assert epsilon_of(RHO + ALIGNS.size_rho, delta) < exact * (
+        1 - 1e-3
+    )  # delta matters: without it the cap would have held
+    ledger.reserve(ALIGNS, Cap(exact, delta)).settle()
+    with pytest.raises(BudgetRefused, match="raise cap_delta, or ask for a smaller size_delta"):
+        ledger.reserve(replace(ALIGNS, run="run-2"), Cap(100.0, float(ALIGNS.size_delta) / 2))
+
+
+def test_sizes_alone_are_shown_as_their_epsilons_and_capped_by_rho(ledger: Ledger) -> None:
+    """An alignment that aborts after it has announced its sizes: two of 1/2."""
+    run = ledger.reserve(ALIGNS)
+    for event in SIZES:
+        run.begin(event)
+    assert spent_epsilon(ledger.entries(), 1e-6) == epsilon_by_rho(
+        ledger.entries(), 1e-6
+    )  # open: the reservation, by rho
+    run.close()
+    (entry,) = entries = ledger.entries()
+    assert entry.spent_rho == Fraction(1, 4) and 1.0 <= spent_epsilon(entries, 1e-6) <= 1.0 + 1e-12
+    left = Fraction(1e-6) - ALIGNS.size_delta
+    assert epsilon_by_rho(entries, 1e-6) == epsilon_of(Fraction(1, 4), left) > 2.5
+    assert (
+        spent_epsilon(entries, ALIGNS.size_delta)
+        == epsilon_by_rho(entries, ALIGNS.size_delta)
+        == float("inf")
+    )
+    other = ledger.reserve(another(2))  # whatever else was released is converted by itself
+    other.begin(EVENT)
+    other.settle()
+    assert spent_epsilon(ledger.entries(), 1e-6) == pytest.approx(
+        epsilon_of(EVENT.rho, left) + 1.0, rel=1e-12
+    )
+    with pytest.raises(
+        BudgetRefused, match=f"has spent epsilon {epsilon_by_rho(ledger.entries(), 1e-6):.6g}, "
+    ):
+        ledger.reserve(another(3), Cap(3.0, 1e-6))
+
+
+def test_many_sizes_are_less_by_rho(ledger: Ledger) -> None:
+    many = replace(ALIGNS, size_rho=50 * SIZES[0].rho, size_delta=50 * SIZES[0].beta)
+    run = ledger.reserve(many)
+    for _ in range(50):
+        run.begin(SIZES[0])
+    run.settle()
+    assert spent_epsilon(ledger.entries(), 1e-6) == epsilon_by_rho(ledger.entries(), 1e-6) < 50 * 0.5
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(2)])
+def test_two_sizes_are_what_is_shown_of_them(epsilon: Fraction) -> None:
+    """The exact hockey-stick divergence of two sizes that one identifier moves: within the deltas at the sum of the epsilons, and
+    not at 95 % of it, so that nothing less could be shown."""
+    c = centre(epsilon, Fraction(1, 10**4))
+    law = np.exp(-float(epsilon) * np.abs(np.arange(-c, c + 1)))
+    law /= law.sum()
+    one, moved = np.append(law, 0.0), np.append(0.0, law)
+    both, shifted = np.outer(one, one), np.outer(moved, moved)
+    delta = 2 * float(delta_of(epsilon, c))
+    for share, least, most in ((1.0, 0.0, delta), (0.95, delta, 1.0)):
+        stick = np.maximum(0, both - np.exp(share * 2 * float(epsilon)) * shifted).sum()
+        assert least <= stick <= most, share
+
+
+def test_a_ledger_of_the_first_version_is_taken_over(ledger: Ledger) -> None:
+    """Written by version 1 of the schema, with a run settled, one open, and events of both."""
+    ledger.path.parent.mkdir()
+    with sqlite3.connect(ledger.path) as old:
+        old.executescript("""
+            CREATE TABLE runs (
+                number INTEGER PRIMARY KEY AUTOINCREMENT, dataset TEXT NOT NULL, run TEXT NOT NULL, study TEXT NOT NULL,
+                digest TEXT NOT NULL, time REAL NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, adjacency TEXT NOT NULL,
+                unit TEXT NOT NULL, rho TEXT NOT NULL, beta TEXT NOT NULL, counterparties TEXT NOT NULL,
+                computes INTEGER NOT NULL, aligns INTEGER NOT NULL,
+                state TEXT NOT NULL CHECK (state IN ('open', 'settled')), UNIQUE (dataset, run)
+            );
+            CREATE TABLE events (
+                id TEXT PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs (number), what TEXT NOT NULL, rho TEXT NOT NULL,
+                beta TEXT NOT NULL, detail TEXT NOT NULL, time REAL NOT NULL
+            );
+            INSERT INTO runs VALUES (1, 'patients', 'run-1', 's', 'd', 5.0, 1.0, 1e-9, 'replace', 'row', '1/7', '0', '["south"]',
+                                     1, 0, 'settled');
+            INSERT INTO runs VALUES (2, 'patients', 'run-2', 's', 'd', 6.0, 1.0, 1e-9, 'replace', 'row', '1/9', '0', '["south"]',
+                                     0, 1, 'open');
+            INSERT INTO events VALUES ('a', 1, 'measure', '1/11', '0', '{}', 5.5);
+            PRAGMA user_version = 1;""")
+    old.close()
+    assert [
+        (entry.spent_rho, entry.spent_size_rho, entry.spent_size_delta) for entry in ledger.entries()
+    ] == [(Fraction(1, 11), 0, 0), (Fraction(1, 9), 0, 0)]
+    ledger.reserve(replace(ALIGNS, run="run-3")).settle()
+    assert len(Ledger(ledger.path).entries()) == 3 and ledger.alignments("patients", "south") == 2
+    with sqlite3.connect(ledger.path) as new:
+        assert new.execute("PRAGMA user_version").fetchone() == (2,)
+    new.close()
+
+
+def test_what_a_cap_may_be() -> None:
+    for epsilon, delta, most in (
+        (1.0, None, None),
+        (None, 1e-9, None),
+        (0.0, 1e-9, None),
+        (float("inf"), 1e-9, None),
+        (float("nan"), 1e-9, None),
+        (1.0, 0.0, None),
+        (1.0, 1.0, None),
+        (None, None, -1),
+    ):
+        with pytest.raises(StudyInvalid, match=r"\[ledger\]"):
+            Cap(epsilon, delta, most)
+    with pytest.raises(StudyInvalid):
+        another(1, rho=Fraction(-1))
+
+
+CHILD = """
+import sys, time
+from dataclasses import replace
+from mpc_protocols.errors import BudgetRefused
+from parties.budget.spending import Cap
+from parties.budget.ledger import Ledger
+from tests.parties.budget.test_ledger import EVENT, RUN
+run = Ledger(sys.argv[1]).reserve(replace(RUN, computes=sys.argv[2] == "computes"))
+run.begin(EVENT)
+print("begun", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def child(ledger: Ledger, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(ledger.path), request.param], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stdout.readline() == "begun\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+@pytest.mark.parametrize("child", ["computes"], indirect=True)
+def test_a_computing_partys_run_that_dies_keeps_its_events(
+    ledger: Ledger, child: subprocess.Popen[str]
+) -> None:
+    assert spent(ledger) == RHO
+    with pytest.raises(BudgetRefused, match="already under way"):
+        ledger.reserve(RUN)
+    child.send_signal(signal.SIGSTOP)  # stopped is not dead
+    assert spent(ledger) == RHO
+    child.kill()
+    child.wait()
+    assert spent(ledger) == EVENT.rho
+    run = ledger.reserve(RUN)  # resumed under the same id: reserved again, its events kept
+    assert spent(ledger) == RHO and len(ledger.entries()) == 1
+    run.begin(EVENT)
+    run.settle()
+    assert spent(ledger) == 2 * EVENT.rho
+
+
+@pytest.mark.parametrize("child", ["contributes"], indirect=True)
+def test_a_contributors_run_that_dies_keeps_its_reservation(
+    ledger: Ledger, child: subprocess.Popen[str]
+) -> None:
+    child.kill()
+    child.wait()
+    assert spent(ledger) == RHO == spent(ledger)
+    with pytest.raises(BudgetRefused):
+        ledger.reserve(another(2), Cap(1.0, 1e-9))
+
+
+def test_without_its_tally_a_run_is_not_known_to_be_dead(ledger: Ledger) -> None:
+    ledger.reserve(RUN).close()
+    (tally,) = ledger.path.parent.glob("*.open/*")
+    tally.unlink()
+    assert spent(ledger) == RHO
+
+
+def test_a_torn_line_is_dropped_whatever_its_length(tmp_path: Path) -> None:
+    for share in (0, 0.3, 0.99):  # of the second event's line, what a crash leaves
+        ledger = Ledger(tmp_path / f"{share}.db")
+        for run_id in (1, 2):
+            run = ledger.reserve(another(run_id))
+            run.begin(EVENT)
+            run.begin(EVENT)
+            run.close()
+            (tally,) = tmp_path.glob(f"{share}.db.open/{run_id}")
+            whole = tally.read_bytes()
+            first = whole.index(b"\n") + 1
+            tally.write_bytes(whole[: first + int(share * (len(whole) - first))])
+            if run_id == 1:
+                assert spent(ledger) == EVENT.rho
+        run = ledger.reserve(another(2))  # resumed: appends after the first event, not after half a line
+        run.begin(replace(EVENT, what="third"))
+        run.settle()
+        assert [begun.event.what for begun in ledger.entries()[1].events] == ["measure", "third"]
+
+
+def test_an_altered_tally_leaves_the_reservation(ledger: Ledger) -> None:
+    run = ledger.reserve(RUN)
+    run.begin(EVENT)
+    run.close()
+    (tally,) = ledger.path.parent.glob("*.open/*")
+    for altered in (b"x\n", b"[]\n", b'{"id": "a"}\n', tally.read_bytes().replace(b'"rho": "', b'"rho": "x')):
+        tally.write_bytes(altered)
+        assert spent(ledger) == RHO
+    run = ledger.reserve(another(2))
+    (tally,) = ledger.path.parent.glob("*.open/2")
+    tally.write_text("x\n")
+    with pytest.raises(BudgetRefused, match="reservation stands"):
+        run.settle()
+    assert spent(ledger) == 2 * RHO
+
+
+def test_a_disk_that_is_full_stops_the_run_before_a_release(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ledger.reserve(RUN)
+    run.begin(EVENT)
+    write = os.write
+    monkeypatch.setattr("os.write", lambda descriptor, line: write(descriptor, line[:9]))
+    with pytest.raises(BudgetRefused, match="cannot be recorded"):
+        run.begin(EVENT)
+    monkeypatch.undo()
+    with pytest.raises(BudgetRefused, match="cannot be recorded"):  # nothing may follow a torn line
+        run.begin(EVENT)
+    run.settle()
+    assert spent(ledger) == EVENT.rho
+
+
+def test_a_tally_that_outlives_its_settling_is_not_charged_twice(ledger: Ledger) -> None:
+    run = ledger.reserve(RUN)
+    run.begin(EVENT)
+    (tally,) = ledger.path.parent.glob("*.open/*")
+    copy = tally.read_bytes()
+    run.settle()
+    tally.write_bytes(copy)  # as if the process had died between the commit and the removal
+    run = ledger.reserve(RUN)
+    run.begin(EVENT)
+    run.settle()
+    assert spent(ledger) == 2 * EVENT.rho
+
+
+RACE = """
+import sys
+from dataclasses import replace
+from mpc_protocols.errors import BudgetRefused
+from parties.budget.spending import Cap
+from parties.budget.ledger import Ledger
+from tests.parties.budget.test_ledger import EVENT, RHO, RUN
+ledger, me, done = Ledger(sys.argv[1]), sys.argv[2], 0
+for i in range(8):
+    try:
+        run = ledger.reserve(replace(RUN, run=f"{me}-{i}", rho=RHO / 10), Cap(1.0, 1e-9))
+    except BudgetRefused:
+        continue
+    run.begin(replace(EVENT, rho=RHO / 10))
+    run.settle()
+    done += 1
+print(done)
+"""
+
+
+def test_concurrent_runs_together_stay_within_the_cap(ledger: Ledger) -> None:
+    """Four processes ask for eight tenths of the cap each: exactly ten runs in all are admitted, whoever comes first."""
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", RACE, str(ledger.path), str(i)], stdout=subprocess.PIPE, text=True
+        )
+        for i in range(4)
+    ]
+    admitted = [int(racer.communicate(timeout=60)[0]) for racer in racers]
+    assert sum(admitted) == 10 and spent(ledger) == RHO
+    assert all(entry.state == "settled" and len(entry.events) == 1 for entry in ledger.entries())
+
+
+KILLED = """
+import os, signal, sys
+from parties.budget.ledger import Ledger
+from tests.parties.budget.test_ledger import EVENT, RUN
+ledger = Ledger(sys.argv[1])
+with ledger._transaction() as database:  # killed between the first statement and the commit
+    ledger._insert(database, RUN)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_reservation_that_was_not_committed_leaves_no_trace(ledger: Ledger) -> None:
+    ledger.reserve(another(1)).settle()
+    assert subprocess.run([sys.executable, "-c", KILLED, str(ledger.path)]).returncode == -9
+    assert [entry.reservation.run for entry in ledger.entries()] == ["run-1"]
+    ledger.reserve(RUN).settle()
+
+
+def test_a_ledger_that_cannot_be_used_refuses_the_run(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("not a database" * 100)
+    (tmp_path / "folder").mkdir()
+    newer = sqlite3.connect(tmp_path / "newer")
+    newer.execute("PRAGMA user_version = 3")
+    newer.close()
+    foreign = sqlite3.connect(tmp_path / "foreign")
+    foreign.execute("CREATE TABLE theirs (x)")
+    foreign.close()
+    for name in ("text", "folder", "newer", "foreign", "text/below"):
+        with pytest.raises(BudgetRefused) as caught:
+            Ledger(tmp_path / name).reserve(RUN)
+        assert str(tmp_path / name) in caught.value.sentence and caught.value.sentence.endswith(".")
+
+
+def test_where_the_ledger_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "mine.db"))
+    assert default_path() == tmp_path / "mine.db" == Ledger().path
+    monkeypatch.delenv("COSYNTH_LEDGER")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert default_path() == tmp_path / "cosynth" / "ledger.db"
+    for unset in ("", "relative"):  # the XDG specification: ignore what is not absolute
+        monkeypatch.setenv("XDG_DATA_HOME", unset)
+        monkeypatch.setenv("HOME", str(tmp_path))
+        assert default_path() == tmp_path / ".local" / "share" / "cosynth" / "ledger.db"

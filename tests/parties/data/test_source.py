@@ -1,0 +1,296 @@
+"""Sources: the same rows from every format, types never guessed, and errors that hold nothing of the data."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mpc_protocols.errors import DataRefused, StudyInvalid
+from parties.data.source import Source, locate, open_source
+from tests.parties.data.tables import (
+    CANARY,
+    assert_says,
+    everything_in,
+    write_csv,
+    write_duckdb,
+    write_parquet,
+)
+
+
+def rows_of(source: Source, names: list[str], rows: int = 1000) -> list[tuple[object, ...]]:
+    return [
+        row for batch in source.batches(names, rows) for row in zip(*batch.to_pydict().values(), strict=True)
+    ]
+
+
+def refused(path: Path, content: str | bytes, names: list[str]) -> DataRefused:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises(DataRefused) as caught, open_source(locate(path)) as source:
+        rows_of(source, names)
+    return caught.value
+
+
+def test_importing_the_parties_modules_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; import parties.data.source, parties.data.coding, parties.data.local_marginals\n"
+        "import parties.data.records, parties.budget.ledger\n"
+        "import parties.budget.journal\n"
+        "print([m for m in ('psycopg', 'duckdb', 'pyarrow', 'pandas', 'numpy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_format_streams_the_same_rows_in_order(tmp_path: Path) -> None:
+    columns: dict[str, list[object]] = {
+        "a": [f"{i}" for i in range(5000)],
+        "b b": [None if i % 7 == 0 else f"x{i % 3}" for i in range(5000)],
+    }
+    expected = list(zip(columns["b b"], columns["a"], strict=True))
+    for location in (
+        write_csv(tmp_path / "t.csv", columns),
+        write_parquet(tmp_path / "t.parquet", columns),
+        write_duckdb(tmp_path / "t.duckdb", columns),
+    ):
+        with open_source(location) as source:
+            assert source.columns == ("a", "b b")
+            assert rows_of(source, ["b b", "a"]) == expected
+            assert max(batch.num_rows for batch in source.batches(["a"], 300)) <= 300
+
+
+def test_csv_is_text_whatever_it_looks_like(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(
+        '\ufeffid,Id,v,v\r\n007,1.0,true,2020-01-01\r\n,"a ""b"", c","x\r\ny",NULL\r\n"",\t, z ,#\r\n',
+        newline="",
+    )
+    with open_source(locate(path)) as source:
+        assert source.columns == ("id", "Id", "v", "v")  # case matters; the first of two equal names is taken
+        assert rows_of(source, ["id", "Id", "v"]) == [
+            ("007", "1.0", "true"),
+            (None, 'a "b", c', "x\r\ny"),
+            (None, "\t", " z "),
+        ]
+
+
+def test_names_that_look_like_patterns_are_read_literally(tmp_path: Path) -> None:
+    (tmp_path / "x1.csv").write_text("a\nwrong\n")
+    for name in ("x[1].csv", "x*.csv", "x?.csv", "it's.csv"):
+        (tmp_path / name).write_text(f"a\n{name}\n")
+    for name in ("x[1].csv", "x*.csv", "x?.csv", "it's.csv"):
+        with open_source(locate(name, tmp_path)) as source:
+            assert rows_of(source, ["a"]) == [(name,)]
+    (tmp_path / "year=2020").mkdir()
+    for location in (
+        write_csv(tmp_path / "year=2020" / "t.csv", {"a": ["1"]}),
+        write_parquet(tmp_path / "year=2020" / "t.parquet", {"a": ["1"]}),
+    ):
+        with open_source(location) as source:
+            assert source.columns == ("a",) and rows_of(source, ["a"]) == [("1",)]
+
+
+@pytest.mark.parametrize(
+    ("content", "where", "what"),
+    [
+        (f"a,b\n1,2\n3,{CANARY},5\n", "line 3", "as many fields"),
+        (f"a,b\n1,2\n{CANARY}\n", "line 3", "as many fields"),
+        (f'a,b\n1,2\n"{CANARY},5\n6,7\n', "line 3", "quotation mark"),
+        (f'a,b\n1,"2" {CANARY}\n', "line 2", "quotation mark"),
+        (f"a,b\n1,2\n3,4\n5,{CANARY}".encode() + b"\xff\xfe\n", "line 4", "not UTF-8"),
+        (f"a,b\n1,2\r\n3,{CANARY}\r5,6\n", "a line", "not well-formed"),
+    ],
+)
+def test_a_malformed_csv_is_refused_without_quoting_it(
+    tmp_path: Path, content: str | bytes, where: str, what: str
+) -> None:
+    error = refused(tmp_path / "t.csv", content, ["a", "b"])
+    assert_says(error, "t.csv", where, what)
+    assert error.__context__ is None and error.__cause__ is None
+
+
+@pytest.mark.parametrize("content", ["", "\n1,2\n", f'a,"{CANARY}\n', b"a,\xff\n", "x" * (1 << 21)])
+def test_a_csv_without_a_header_line_is_refused(tmp_path: Path, content: str | bytes) -> None:
+    assert_says(refused(tmp_path / "t.csv", content, ["a"]), "t.csv", "header line")
+
+
+def test_damaged_files_are_refused(tmp_path: Path) -> None:
+    location = write_parquet(tmp_path / "t.parquet", {"a": [CANARY] * 5000})
+    assert location.path is not None
+    whole = location.path.read_bytes()
+    assert_says(refused(location.path, whole[:-10], ["a"]), "t.parquet", "Parquet")
+    assert_says(refused(location.path, whole[:20] + b"\xff" * 30 + whole[50:], ["a"]), "t.parquet", "Parquet")
+    (tmp_path / "t.duckdb").write_text(CANARY * 2000)
+    with pytest.raises(DataRefused) as caught:
+        open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": "people"}))
+    assert_says(caught.value, "t.duckdb", "not a DuckDB database")
+
+
+def test_missing_and_unreadable_files_are_named(tmp_path: Path) -> None:
+    for given in ("nowhere.csv", "nowhere.parquet", {"url": "duckdb://nowhere.duckdb", "table": "t"}):
+        with pytest.raises(DataRefused) as caught:
+            open_source(locate(given, tmp_path))
+        assert_says(caught.value, str(tmp_path / "nowhere"), "does not exist")
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(DataRefused) as caught:
+        open_source(locate("folder.csv", tmp_path))
+    assert_says(caught.value, "folder.csv", "not a file")
+
+
+def test_a_database_is_opened_read_only(tmp_path: Path) -> None:
+    location = write_duckdb(tmp_path / "t.duckdb", {"a": [1, 2]})
+    with open_source(location) as source, pytest.raises(Exception, match="read-only"):
+        source._engine._connection.sql("CREATE TABLE stolen AS SELECT 1")  # type: ignore[union-attr]
+    with pytest.raises(DataRefused) as caught:
+        open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": "absent"}))
+    assert_says(caught.value, "table absent does not exist")
+
+
+def test_nobody_writes_a_database_that_is_being_read(tmp_path: Path) -> None:
+    """Every statement of one opening sees the same rows: another process cannot even open it for writing meanwhile."""
+    location = write_duckdb(tmp_path / "t.duckdb", {"a": ["p", "q"] * 1000})
+    writer = f"import duckdb; duckdb.connect('{location.path}').execute(\"INSERT INTO s.people SELECT 'p' FROM range(9)\")"
+    write = lambda: subprocess.run([sys.executable, "-c", writer], capture_output=True, text=True)  # noqa: E731
+    with open_source(location) as source:
+        batches = source.batches(["a"], 100)
+        next(batches)
+        assert "lock" in write().stderr
+        assert sum(batch.num_rows for batch in batches) == 1900 and source.units("a", 1000) == (False, False)
+    assert write().returncode == 0
+    with open_source(location) as source:
+        assert source.units("a", 1000) == (True, False)
+
+
+def test_tables_with_quotation_marks_and_dots_in_their_names(tmp_path: Path) -> None:
+    import duckdb
+
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as database:
+        database.execute('CREATE SCHEMA "my s"; CREATE TABLE "my s"."a.b ""c""" AS SELECT 1 AS x')
+    with open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": 'my s."a.b ""c"""'})) as source:
+        assert rows_of(source, ["x"]) == [(1,)]
+
+
+def test_what_data_may_be() -> None:
+    for bad in (
+        "",
+        5,
+        {"url": "duckdb://x"},
+        {"url": "", "table": "t"},
+        {"url": "duckdb://x", "table": "t", "key": CANARY},
+        {"url": f"mysql://u:{CANARY}@h/db", "table": "t"},
+        {"url": f"postgres://u:{CANARY}@h:port/db", "table": "t"},
+        *({"url": "duckdb://x", "table": table} for table in (".", "a.", ".a", "a..b", 'a"b', '"a', '"a"b')),
+    ):
+        with pytest.raises(StudyInvalid) as caught:
+            locate(bad)  # type: ignore[arg-type]
+        assert CANARY not in everything_in(caught.value)
+    with pytest.raises(DataRefused, match=r"\.csv or \.parquet"):
+        locate("people.xlsx")
+
+
+def test_credentials_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"postgres://me:{CANARY}@db.example:5433/health?sslpassword={CANARY}"
+    location = locate({"url": url, "table": "people"})
+    assert (location.label, location.dataset) == (
+        "postgres://db.example:5433/health table people",
+        "postgres://db.example:5433/health#people",
+    )
+    assert CANARY not in repr(location)
+
+    def refuse(url: str, **_: object) -> None:
+        raise OSError(f"connection to {url} failed")
+
+    monkeypatch.setattr("psycopg.connect", refuse)
+    with pytest.raises(DataRefused) as caught:
+        open_source(location)
+    assert_says(caught.value, "db.example:5433/health", "cannot be opened")
+
+
+def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(DataRefused) as caught:
+        open_source(locate({"url": f"postgres://me:{CANARY}@localhost/db", "table": "people"}))
+    assert_says(caught.value, "psycopg[binary]")
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    location = write_csv(tmp_path / "t.csv", {"a": [CANARY] * 10})
+    with open_source(location) as source, pytest.raises(DataRefused) as caught:
+        with (tmp_path / "t.csv").open("a") as file:
+            file.write("more\n")
+        rows_of(source, ["a"])
+    assert_says(caught.value, "changed while it was read")
+
+
+def test_places_are_physical_lines(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('a,b\n1,2\n\n\n"3\n3",4\n5,6\n\n7,8\n')
+    with open_source(locate(path)) as source:
+        assert rows_of(source, ["a"]) == [("1",), ("3\n3",), ("5",), ("7",)]
+        assert source.places([0, 1, 2, 3]) == {0: "line 2", 1: "line 5", 2: "line 7", 3: "line 9"}
+    path.write_text("a\n1\n\n3\n")  # in a single column a blank line is a missing value
+    with open_source(locate(path)) as source:
+        assert rows_of(source, ["a"]) == [("1",), (None,), ("3",)]
+        assert source.places([1, 2]) == {1: "line 3", 2: "line 4"}
+    with open_source(write_parquet(tmp_path / "t.parquet", {"a": [1, 2]})) as source:
+        assert source.places([1]) == {1: "row 2"}
+
+
+def test_units_over_their_bound_and_without_a_name(tmp_path: Path) -> None:
+    cases: list[tuple[list[object], int, tuple[bool, bool]]] = [
+        (["p", "q", "p"], 2, (False, False)),
+        (["p", "q", "p"], 1, (True, False)),
+        (["p", None, None], 1, (False, True)),
+        (["p", "", "p"], 1, (True, True)),
+        (["01", "1"], 1, (False, False)),
+        ([], 1, (False, False)),
+    ]
+    for values, bound, expected in cases:
+        import pyarrow as pa
+
+        columns: dict[str, list[object]] = {"id": values, "v": [0] * len(values)}
+        schema = pa.schema([("id", pa.string()), ("v", pa.int64())])
+        for location in (
+            write_csv(tmp_path / "t.csv", columns),
+            write_parquet(tmp_path / "t.parquet", columns, schema),
+        ):
+            with open_source(location) as source:
+                assert source.units("id", bound) == expected, (values, bound, location.kind)
+
+
+def test_closing_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    location = write_csv(tmp_path / "t.csv", {"a": [1]})
+    spill = tmp_path / "spill"
+    spill.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(spill))
+    source = open_source(location)
+    (folder,) = spill.iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    source.close()
+    source.close()
+    (tmp_path / "t.csv").write_text("")
+    with pytest.raises(DataRefused):
+        open_source(location)
+    assert not os.listdir(spill)
+
+
+def test_a_process_that_ends_at_once_leaves_no_records_behind(tmp_path: Path) -> None:
+    """A query's temporary folder may hold records; Ctrl-C ends the process while a thread still reads."""
+    table = tmp_path / "table.csv"
+    write_csv(table, {"a": [1]})
+    program = (
+        "import sys; from runner import __main__ as program; from parties.data.source import locate, open_source\n"
+        "def main():\n"
+        "    source = open_source(locate(sys.argv[1])); open(source._spill + '/spilled', 'w').close()\n"
+        "    print(source._spill); main.kept = source; return 130\n"
+        "program.main = main; program.program()\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program, str(table)], capture_output=True, text=True, timeout=60
+    )
+    folder = Path(ended.stdout.strip())
+    assert ended.returncode == 130 and folder.name.startswith("cosynth-") and not folder.exists()
