@@ -87,7 +87,9 @@ def _check(epsilon: float | Fraction, delta: float | Fraction) -> None:
 
 def _best(cost: Callable[[Decimal], Decimal]) -> Decimal:
     """The order a > 1 that about minimises the cost: golden section on ln(a - 1), between e^-40 and e^60."""
-    return 1 + _least(lambda x: cost(1 + x.exp()), Decimal(-40), Decimal(60), (Decimal(5).sqrt() - 1) / 2).exp()
+    return (
+        1 + _least(lambda x: cost(1 + x.exp()), Decimal(-40), Decimal(60), (Decimal(5).sqrt() - 1) / 2).exp()
+    )
 
 
 def _least(cost: Callable[[_Number], _Number], low: _Number, high: _Number, golden: _Number) -> _Number:
@@ -143,8 +145,10 @@ class Budget:
         """
         _check(epsilon, delta)
         if beta_cap < 0 or beta_cap > Fraction(delta) / 100:
-            raise StudyInvalid(f"[privacy] delta = {delta} is too small for this many releases: their samplers' distance from "
-                               f"the exact law may reach {float(beta_cap):.2g}, and at most a hundredth of delta is allowed.")
+            raise StudyInvalid(
+                f"[privacy] delta = {delta} is too small for this many releases: their samplers' distance from "
+                f"the exact law may reach {float(beta_cap):.2g}, and at most a hundredth of delta is allowed."
+            )
         with localcontext(prec=_DIGITS):
             spent = _decimal(epsilon)
             if beta_cap > 0:
@@ -173,11 +177,15 @@ class Accountant:
         """Charge one release. Raises `BudgetRefused`, and then charges and records nothing."""
         if event.rho < 0 or event.beta < 0:
             raise BudgetRefused(f"The release '{event.what}' claims a negative cost; nothing is released.")
-        for name, spent, asked, cap in (("rho", self.rho, event.rho, self.budget.rho_cap),
-                                        ("the samplers' distance", self.beta, event.beta, self.budget.beta_cap)):
+        for name, spent, asked, cap in (
+            ("rho", self.rho, event.rho, self.budget.rho_cap),
+            ("the samplers' distance", self.beta, event.beta, self.budget.beta_cap),
+        ):
             if spent + asked > cap:
-                raise BudgetRefused(f"The release '{event.what}' would spend {float(asked):.6g} of {name}; {float(spent):.6g} is "
-                                    f"spent already and the study's budget allows {float(cap):.6g}.")
+                raise BudgetRefused(
+                    f"The release '{event.what}' would spend {float(asked):.6g} of {name}; {float(spent):.6g} is "
+                    f"spent already and the study's budget allows {float(cap):.6g}."
+                )
         if self.record is not None:
             self.record(event, inputs)
         self.events.append(event)

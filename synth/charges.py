@@ -38,9 +38,13 @@ class Charges:
 
     def __post_init__(self) -> None:
         if self.adjacency not in ("add-remove", "replace"):
-            raise StudyInvalid(f'[privacy] adjacency must be "add-remove" or "replace", got {self.adjacency!r}.')
+            raise StudyInvalid(
+                f'[privacy] adjacency must be "add-remove" or "replace", got {self.adjacency!r}.'
+            )
         if isinstance(self.unit_rows, bool) or not isinstance(self.unit_rows, int) or self.unit_rows < 1:
-            raise StudyInvalid(f"[privacy] unit needs a number of rows of at least 1, got {self.unit_rows!r}.")
+            raise StudyInvalid(
+                f"[privacy] unit needs a number of rows of at least 1, got {self.unit_rows!r}."
+            )
 
     @property
     def cells_moved(self) -> int:

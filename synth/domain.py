@@ -102,17 +102,31 @@ class Numeric:
         _flag(self.missing, "missing")
         for key in ("low", "high"):
             value = getattr(self, key)
-            if not (_integer(value) or isinstance(value, float)) or not math.isfinite(value) or abs(value) > 2**1000:
+            if (
+                not (_integer(value) or isinstance(value, float))
+                or not math.isfinite(value)
+                or abs(value) > 2**1000
+            ):
                 raise StudyInvalid(f"{key} must be a finite number, got {value!r}.")
             if self.integral and abs(value) > 2**53:
-                raise StudyInvalid(f"{key} of an integral column must lie within 2^53, where doubles are exact, got {value!r}.")
+                raise StudyInvalid(
+                    f"{key} of an integral column must lie within 2^53, where doubles are exact, got {value!r}."
+                )
         if self.low >= self.high:
-            raise StudyInvalid(f"low must be smaller than high, got low = {self.low!r} and high = {self.high!r}.")
+            raise StudyInvalid(
+                f"low must be smaller than high, got low = {self.low!r} and high = {self.high!r}."
+            )
         if self.integral and math.ceil(self.low) > math.floor(self.high):
-            raise StudyInvalid(f"an integral column needs an integer between low = {self.low!r} and high = {self.high!r}.")
+            raise StudyInvalid(
+                f"an integral column needs an integer between low = {self.low!r} and high = {self.high!r}."
+            )
         # wider than a unit in the last place of either end: then no two edges round to the same double
-        if (Fraction(self.high) - Fraction(self.low)) / self.bins <= max(math.ulp(self.low), math.ulp(self.high)):
-            raise StudyInvalid(f"bins = {self.bins} between {self.low!r} and {self.high!r} are narrower than double precision.")
+        if (Fraction(self.high) - Fraction(self.low)) / self.bins <= max(
+            math.ulp(self.low), math.ulp(self.high)
+        ):
+            raise StudyInvalid(
+                f"bins = {self.bins} between {self.low!r} and {self.high!r} are narrower than double precision."
+            )
 
     @property
     def size(self) -> int:
@@ -170,7 +184,9 @@ class Numeric:
 
         The position within a bin is invented; more digits would only look like precision.
         """
-        decimals = max(0, 3 - math.floor(math.log10(float((Fraction(self.high) - Fraction(self.low)) / self.bins))))
+        decimals = max(
+            0, 3 - math.floor(math.log10(float((Fraction(self.high) - Fraction(self.low)) / self.bins)))
+        )
         exact = decimals <= 12 and max(abs(self.low), abs(self.high)) * 10**decimals < 2**52
         return 10.0**decimals if exact else None
 
@@ -189,8 +205,14 @@ class Numeric:
 
     def to_spec(self) -> dict[str, object]:
         """The column's table in canonical form."""
-        return {"kind": self.kind, "low": self.low, "high": self.high, "bins": self.bins,
-                "integral": self.integral, "missing": self.missing}
+        return {
+            "kind": self.kind,
+            "low": self.low,
+            "high": self.high,
+            "bins": self.bins,
+            "integral": self.integral,
+            "missing": self.missing,
+        }
 
 
 @dataclass(frozen=True)
@@ -208,10 +230,14 @@ class Categorical:
         _size(len(self.values), "the number of values")
         seen: set[str] = set()
         for value in self.values:
-            if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
+            if not isinstance(value, str | int | float) or (
+                isinstance(value, float) and not math.isfinite(value)
+            ):
                 raise StudyInvalid(f"values may hold texts, numbers, true and false, got {value!r}.")
             if value == "":
-                raise StudyInvalid("values must not hold the empty text, which reads as a missing value: declare missing = true.")
+                raise StudyInvalid(
+                    "values must not hold the empty text, which reads as a missing value: declare missing = true."
+                )
             if str(value) in seen:
                 raise StudyInvalid(f"values holds {value!r} twice (a table cannot tell them apart).")
             seen.add(str(value))
@@ -328,7 +354,7 @@ class Domain:
             raise StudyInvalid(f"[domain] has an unknown key {foreign[0]}; it knows file and columns.")
         if len(spec) != 1:
             raise StudyInvalid("[domain] needs either file or columns, and only one of them.")
-        (key, given), = spec.items()
+        ((key, given),) = spec.items()
         if key == "columns" and isinstance(given, Sequence) and not isinstance(given, str | bytes):
             pairs = [_named(entry) for entry in given]
         elif isinstance(given, Mapping):
@@ -337,12 +363,19 @@ class Domain:
             raise StudyInvalid(f"[domain] {key} must map each column to its size or its table.")
         prefix = "domain.columns" if key == "columns" else "the domain file's"
         joint = "." if key == "columns" else " "
-        return cls(tuple(name for name, _ in pairs),
-                   tuple(column_from_spec(column, f"{prefix}{joint}{name}") for name, column in pairs))
+        return cls(
+            tuple(name for name, _ in pairs),
+            tuple(column_from_spec(column, f"{prefix}{joint}{name}") for name, column in pairs),
+        )
 
     def to_spec(self) -> dict[str, object]:
         """Canonical, JSON-able and ordered whatever becomes of the order of keys: for run.json and the study's hash."""
-        return {"columns": [{"name": name, **column.to_spec()} for name, column in zip(self.names, self.columns, strict=True)]}
+        return {
+            "columns": [
+                {"name": name, **column.to_spec()}
+                for name, column in zip(self.names, self.columns, strict=True)
+            ]
+        }
 
 
 def _named(entry: object) -> tuple[str, object]:

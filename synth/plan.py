@@ -123,12 +123,16 @@ def check_sizes(domain: Domain, workload: Workload, max_model_mb: float) -> None
     """Refuse what no run could ever do. Raises `StudyInvalid`: a column that no model can hold, a clique beyond sharing."""
     for name, size in domain.sizes.items():
         if size > cells_within(max_model_mb):
-            raise StudyInvalid(f"The column {name} has {size} values, more than a model of max_model_mb = {max_model_mb} "
-                               "can hold: give it fewer bins, or raise max_model_mb.")
+            raise StudyInvalid(
+                f"The column {name} has {size} values, more than a model of max_model_mb = {max_model_mb} "
+                "can hold: give it fewer bins, or raise max_model_mb."
+            )
     for clique in workload.cliques:
         if domain.cells(clique) > MOST_VALUES:
-            raise StudyInvalid(f"The workload clique {', '.join(clique)} has {domain.cells(clique)} cells, and no clique of more "
-                               f"than {MOST_VALUES} can be shared: coarsen its columns or leave it out.")
+            raise StudyInvalid(
+                f"The workload clique {', '.join(clique)} has {domain.cells(clique)} cells, and no clique of more "
+                f"than {MOST_VALUES} can be shared: coarsen its columns or leave it out."
+            )
 
 
 def cells_within(max_model_mb: float) -> float:
@@ -136,16 +140,25 @@ def cells_within(max_model_mb: float) -> float:
     return max_model_mb * 2**20 / CELL_BYTES
 
 
-def modelled(domain: Domain, cliques: Iterable[Clique], max_model_mb: float) -> tuple[dict[Clique, int], tuple[Clique, ...]]:
+def modelled(
+    domain: Domain, cliques: Iterable[Clique], max_model_mb: float
+) -> tuple[dict[Clique, int], tuple[Clique, ...]]:
     """(cliques that a model can hold and parties can share, with their number of cells; the others), in the given order."""
     cells = {clique: domain.cells(clique) for clique in cliques}
     most = min(cells_within(max_model_mb), MOST_VALUES)
-    return ({clique: count for clique, count in cells.items() if count <= most},
-            tuple(clique for clique, count in cells.items() if count > most))
+    return (
+        {clique: count for clique, count in cells.items() if count <= most},
+        tuple(clique for clique, count in cells.items() if count > most),
+    )
 
 
-def calibrate(epsilon: float, delta: float, widest: Callable[[Fraction], Fraction],
-              distance: Callable[[Fraction], Fraction], asked: str) -> Budget:
+def calibrate(
+    epsilon: float,
+    delta: float,
+    widest: Callable[[Fraction], Fraction],
+    distance: Callable[[Fraction], Fraction],
+    asked: str,
+) -> Budget:
     """The budget of a run whose noise is `widest(rho_cap)` at most and whose samplers' distances then add up to `distance`.
 
     sigma depends on the cap on rho, which depends on the samplers' distance, which grows (slowly) with sigma: the distance is
@@ -159,6 +172,8 @@ def calibrate(epsilon: float, delta: float, widest: Callable[[Fraction], Fractio
         budget = Budget.of(epsilon, delta, distance(presumed))
         sigma2 = widest(budget.rho_cap)
     if sigma2 > MAX_SIGMA2:
-        raise StudyInvalid(f"[privacy] epsilon = {epsilon} is too little for {asked}: the noise would have a standard deviation "
-                           f"of {math.sqrt(sigma2):.3g}.")
+        raise StudyInvalid(
+            f"[privacy] epsilon = {epsilon} is too little for {asked}: the noise would have a standard deviation "
+            f"of {math.sqrt(sigma2):.3g}."
+        )
     return budget

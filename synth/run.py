@@ -102,8 +102,15 @@ class Run:
         """Measure one-column marginals as one batch; the first gives the noisy total."""
         values = self.oracle.measure(self.oracle.prepare(columns), sigma2)
         self._keep(columns, values, sigma2, [number] * len(columns))
-        self.observe("measure", "measured", round=number, cliques=[list(clique) for clique in columns], sigma=root(sigma2),
-                     noisy_total=self.noisy_total, **self.spending())
+        self.observe(
+            "measure",
+            "measured",
+            round=number,
+            cliques=[list(clique) for clique in columns],
+            sigma=root(sigma2),
+            noisy_total=self.noisy_total,
+            **self.spending(),
+        )
 
     def sharpen(self) -> None:
         """Spend what is left on the one-column marginals: for a run that finds no candidate worth a question. The last step."""
@@ -111,32 +118,70 @@ class Run:
         self.measure_columns(singles, self.plan.charges.sigma2(self.left / len(singles)), number)
         self.refit(number, FINAL_ITERATIONS)
 
-    def fitting(self, cliques: Iterable[Clique], limit_mb: float, beside: Iterable[Clique] = ()) -> list[Clique]:
+    def fitting(
+        self, cliques: Iterable[Clique], limit_mb: float, beside: Iterable[Clique] = ()
+    ) -> list[Clique]:
         """Those shared that keep the model of everything measured, and of `beside`, within the limit, or are in it already."""
         size = SizeEstimator(self.plan.domain.sizes, {*(m.clique for m in self.measurements), *beside})
-        return [clique for clique in cliques if clique in self.handles
-                and ((grown := size.with_clique(clique)) <= limit_mb or grown == size.mb)]
+        return [
+            clique
+            for clique in cliques
+            if clique in self.handles
+            and ((grown := size.with_clique(clique)) <= limit_mb or grown == size.mb)
+        ]
 
-    def select(self, candidates: Sequence[Clique], answers: Sequence[NDArray[np.float64]], weights: Sequence[Fraction],
-               penalties: Sequence[Fraction], epsilon: Fraction) -> int:
+    def select(
+        self,
+        candidates: Sequence[Clique],
+        answers: Sequence[NDArray[np.float64]],
+        weights: Sequence[Fraction],
+        penalties: Sequence[Fraction],
+        epsilon: Fraction,
+    ) -> int:
         """Position of the candidate that the oracle finds worst approximated; arguments as `MarginalOracle.select`."""
-        position = self.oracle.select([self.handles[clique] for clique in candidates], answers, weights, penalties, epsilon)
+        position = self.oracle.select(
+            [self.handles[clique] for clique in candidates], answers, weights, penalties, epsilon
+        )
         self.spent += self.plan.charges.selecting(epsilon)
         clique = candidates[position]
         self.selected.append(clique)
-        self.observe("select", "selected", round=len(self.selected), rounds=self.plan.rounds[1], clique=list(clique),
-                     candidates=len(candidates), epsilon=float(epsilon), **self.spending())
+        self.observe(
+            "select",
+            "selected",
+            round=len(self.selected),
+            rounds=self.plan.rounds[1],
+            clique=list(clique),
+            candidates=len(candidates),
+            epsilon=float(epsilon),
+            **self.spending(),
+        )
         return position
 
-    def measure_selected(self, cliques: Sequence[Clique], answers: Sequence[NDArray[np.float64]], sigma2: Fraction,
-                         penalties: Sequence[Fraction]) -> None:
+    def measure_selected(
+        self,
+        cliques: Sequence[Clique],
+        answers: Sequence[NDArray[np.float64]],
+        sigma2: Fraction,
+        penalties: Sequence[Fraction],
+    ) -> None:
         """Measure the last selected cliques as one batch. answers, penalties: the model's counts, the L1 norm of the noise."""
         values = self.oracle.measure([self.handles[clique] for clique in cliques], sigma2)
         first = len(self.selected) - len(cliques) + 1
         self._keep(cliques, values, sigma2, range(first, first + len(cliques)))
-        for number, (clique, noisy, answer, penalty) in enumerate(zip(cliques, values, answers, penalties, strict=True), first):
-            self.observe("measure", "measured", round=number, clique=list(clique), sigma=root(sigma2), cells=len(noisy),
-                         noisy_l1_to_model=float(np.abs(noisy - answer).sum()), l1_of_noise=float(penalty), **self.spending())
+        for number, (clique, noisy, answer, penalty) in enumerate(
+            zip(cliques, values, answers, penalties, strict=True), first
+        ):
+            self.observe(
+                "measure",
+                "measured",
+                round=number,
+                clique=list(clique),
+                sigma=root(sigma2),
+                cells=len(noisy),
+                noisy_l1_to_model=float(np.abs(noisy - answer).sum()),
+                l1_of_noise=float(penalty),
+                **self.spending(),
+            )
 
     def refit(self, number: int, iterations: int) -> None:
         """Fit the model to everything measured so far, from the last potentials."""
@@ -147,11 +192,26 @@ class Run:
             loss = now
 
         began = time.perf_counter()
-        measurements = [Measurement(m.clique, m.values.astype(np.float64), float(m.sigma2)) for m in self.measurements]
-        self._model = fit(sizes, measurements, total=max(1.0, self.noisy_total), warm_start=self._model, iterations=iterations,
-                          callback=watch)
-        self.observe("fit", "fitted", round=number, iterations=iterations, loss=loss,
-                     model_mb=model_size_mb(sizes, self.model.cliques), seconds=time.perf_counter() - began)
+        measurements = [
+            Measurement(m.clique, m.values.astype(np.float64), float(m.sigma2)) for m in self.measurements
+        ]
+        self._model = fit(
+            sizes,
+            measurements,
+            total=max(1.0, self.noisy_total),
+            warm_start=self._model,
+            iterations=iterations,
+            callback=watch,
+        )
+        self.observe(
+            "fit",
+            "fitted",
+            round=number,
+            iterations=iterations,
+            loss=loss,
+            model_mb=model_size_mb(sizes, self.model.cliques),
+            seconds=time.perf_counter() - began,
+        )
 
     def synthesis(self) -> Synthesis:
         """What the run has come to."""
@@ -164,11 +224,18 @@ class Run:
         """For observers."""
         return {"rho_spent": float(self.spent), "rho": float(self.plan.budget.rho_cap)}
 
-    def _keep(self, cliques: Sequence[Clique], values: Sequence[NDArray[np.int64]], sigma2: Fraction,
-              rounds: Sequence[int]) -> None:
+    def _keep(
+        self,
+        cliques: Sequence[Clique],
+        values: Sequence[NDArray[np.int64]],
+        sigma2: Fraction,
+        rounds: Sequence[int],
+    ) -> None:
         self.spent += len(cliques) * self.plan.charges.measuring(sigma2)
-        self.measurements += [Measured(clique, sigma2, number, noisy)
-                              for clique, noisy, number in zip(cliques, values, rounds, strict=True)]
+        self.measurements += [
+            Measured(clique, sigma2, number, noisy)
+            for clique, noisy, number in zip(cliques, values, rounds, strict=True)
+        ]
 
 
 class Rounds(Run):
@@ -197,8 +264,13 @@ class Rounds(Run):
     def round(self, candidates: Sequence[Clique], sigma2: Fraction, epsilon: Fraction, last: bool) -> bool:
         """Select, measure, fit; whether the model's answer moved by more than the noise of the measurement would move it."""
         answers, penalty = self.model.marginals(candidates), self._penalty(sigma2)
-        position = self.select(candidates, answers, [self._weights[clique] for clique in candidates],
-                               [penalty[clique] for clique in candidates], epsilon)
+        position = self.select(
+            candidates,
+            answers,
+            [self._weights[clique] for clique in candidates],
+            [penalty[clique] for clique in candidates],
+            epsilon,
+        )
         clique, before = candidates[position], answers[position]
         noise = penalty[clique]
         self.measure_selected([clique], [before], sigma2, [noise])

@@ -15,7 +15,9 @@ MOST_ROUNDS = 100_000
 def check_rounds(table: str, value: object, *, or_else: str = "") -> None:
     """A number of rounds; `or_else` names what else the table allows."""
     if not (whole(value) and 1 <= value <= MOST_ROUNDS):  # type: ignore[operator]
-        raise StudyInvalid(f"[{table}] rounds must be an integer from 1 to {MOST_ROUNDS}{or_else}, got {value!r}.")
+        raise StudyInvalid(
+            f"[{table}] rounds must be an integer from 1 to {MOST_ROUNDS}{or_else}, got {value!r}."
+        )
 
 
 def check_model_mb(table: str, value: object) -> None:

@@ -42,12 +42,16 @@ class Workload:
             if not clique:
                 raise StudyInvalid("[workload] cliques must not hold an empty clique.")
             if clique != self.domain.ordered(clique):
-                raise StudyInvalid(f"[workload] the clique {', '.join(clique)} must list columns of the domain, in its order.")
+                raise StudyInvalid(
+                    f"[workload] the clique {', '.join(clique)} must list columns of the domain, in its order."
+                )
             if clique in seen:
                 raise StudyInvalid(f"[workload] lists the clique {', '.join(clique)} twice.")
             seen.add(clique)
         if sum(2.0 ** len(clique) for clique in self.cliques) > 64 * MOST_CANDIDATES:
-            raise StudyInvalid("[workload] has too many cliques of too many columns: list fewer or smaller ones.")
+            raise StudyInvalid(
+                "[workload] has too many cliques of too many columns: list fewer or smaller ones."
+            )
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, object], domain: Domain) -> Workload:
@@ -56,12 +60,16 @@ class Workload:
         Raises `StudyInvalid` naming the key; a column that the domain lacks is named.
         """
         if foreign := sorted(str(key) for key in spec.keys() - {"cliques", "degree", "count", "seed"}):
-            raise StudyInvalid(f"[workload] has an unknown key {foreign[0]}; it knows cliques, or degree, count and seed.")
+            raise StudyInvalid(
+                f"[workload] has an unknown key {foreign[0]}; it knows cliques, or degree, count and seed."
+            )
         if ("cliques" in spec) == ("degree" in spec):
             raise StudyInvalid("[workload] needs either cliques or degree, and only one of them.")
         if "cliques" in spec:
             if extra := sorted(spec.keys() - {"cliques"}):
-                raise StudyInvalid(f"[workload] {extra[0]} belongs to degree and has no meaning beside cliques.")
+                raise StudyInvalid(
+                    f"[workload] {extra[0]} belongs to degree and has no meaning beside cliques."
+                )
             return cls(domain, _explicit(spec["cliques"], domain))
         if "seed" in spec and "count" not in spec:
             raise StudyInvalid("[workload] seed has no meaning without count.")
@@ -79,7 +87,9 @@ class Workload:
             for degree in range(1, len(positions) + 1):
                 found.update(itertools.combinations(positions, degree))
             if len(found) > MOST_CANDIDATES:
-                raise StudyInvalid(f"[workload] gives more than {MOST_CANDIDATES} candidates: list fewer or smaller cliques.")
+                raise StudyInvalid(
+                    f"[workload] gives more than {MOST_CANDIDATES} candidates: list fewer or smaller cliques."
+                )
         ranked = sorted(found, key=lambda positions: (len(positions), positions))
         return tuple(tuple(self.domain.names[i] for i in positions) for positions in ranked)
 
@@ -101,14 +111,18 @@ def of_degree(domain: Domain, degree: int, count: int | None, seed: int) -> tupl
         raise StudyInvalid(f"[workload] degree = {degree} is more than the domain's {len(domain)} columns.")
     if count is None or count >= available:
         if available > MOST_CANDIDATES:
-            raise StudyInvalid(f"[workload] degree = {degree} means {available} cliques: add count, at most {MOST_CANDIDATES}.")
+            raise StudyInvalid(
+                f"[workload] degree = {degree} means {available} cliques: add count, at most {MOST_CANDIDATES}."
+            )
         return tuple(itertools.combinations(domain.names, degree))
     if count > MOST_CANDIDATES:
         raise StudyInvalid(f"[workload] count must be at most {MOST_CANDIDATES}, got {count}.")
     import numpy as np
 
     chosen = np.random.default_rng(seed).choice(available, count, replace=False)
-    return tuple(tuple(domain.names[i] for i in _combination(len(domain), degree, int(rank))) for rank in chosen)
+    return tuple(
+        tuple(domain.names[i] for i in _combination(len(domain), degree, int(rank))) for rank in chosen
+    )
 
 
 def _combination(columns: int, degree: int, rank: int) -> tuple[int, ...]:

@@ -46,7 +46,9 @@ def run(oracle: MarginalOracle, plan: AimPlan, observe: Observe) -> Synthesis:
         noise, charge = max(sigma2, MIN_SIGMA2), min(epsilon, MOST_EPSILON)
         candidates = run.candidates(noise, charge, last)
         moved = bool(candidates) and run.round(candidates, noise, charge, last)
-        if not candidates and (last or plan.config.rounds is not None):  # nor will a later round of the same noise have any
+        if not candidates and (
+            last or plan.config.rounds is not None
+        ):  # nor will a later round of the same noise have any
             run.sharpen()
             break
         if plan.config.rounds is None and not moved:

@@ -46,7 +46,9 @@ class AimConfig:
             check_rounds("aim", self.rounds, or_else=' or "adaptive"')
         check_model_mb("aim", self.max_model_mb)
         if not number(self.select_share) or not 0 < self.select_share < 1:
-            raise StudyInvalid(f"[aim] select_share must lie strictly between 0 and 1, got {self.select_share!r}.")
+            raise StudyInvalid(
+                f"[aim] select_share must lie strictly between 0 and 1, got {self.select_share!r}."
+            )
         check_prune("aim", self.prune)
         check_rows("aim", self.synthetic_rows)
 
@@ -85,8 +87,16 @@ class AimPlan(RoundPlan):
         return self.charges.sigma2(rho - self.charges.selecting(epsilon)), epsilon
 
 
-def plan(domain: Domain, workload: Workload, config: AimConfig, *, epsilon: float, delta: float, adjacency: Adjacency,
-         unit_rows: int = 1) -> AimPlan:
+def plan(
+    domain: Domain,
+    workload: Workload,
+    config: AimConfig,
+    *,
+    epsilon: float,
+    delta: float,
+    adjacency: Adjacency,
+    unit_rows: int = 1,
+) -> AimPlan:
     """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all custodians.
 
     Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta) out of range.
@@ -102,19 +112,47 @@ def plan(domain: Domain, workload: Workload, config: AimConfig, *, epsilon: floa
         measured = most_rounds if config.rounds is None else most_rounds + columns
         return charges.sigma2((1 - share) * rho / measured)
 
-    def distance(sigma2: Fraction) -> Fraction:  # the first batch also fixes the bound on the rows, an event of all its cells
-        return ((most_rounds + 2 * columns) * charges.distance(sigma2) + sum(domain.sizes.values()) * cell_distance(sigma2)
-                + most_rounds * len(candidates) * SELECTION_DISTANCE + TOTAL_DISTANCE)
+    def distance(
+        sigma2: Fraction,
+    ) -> Fraction:  # the first batch also fixes the bound on the rows, an event of all its cells
+        return (
+            (most_rounds + 2 * columns) * charges.distance(sigma2)
+            + sum(domain.sizes.values()) * cell_distance(sigma2)
+            + most_rounds * len(candidates) * SELECTION_DISTANCE
+            + TOTAL_DISTANCE
+        )
 
     budget = calibrate(epsilon, delta, noise, distance, f"{columns} columns and {most_rounds} rounds")
     sigma2, first_epsilon = noise(budget.rho_cap), charges.epsilon(share * budget.rho_cap / most_rounds)
     left = budget.rho_cap - columns * charges.measuring(sigma2)
-    draft = AimPlan(domain, workload, config, charges, budget, sigma2, first_epsilon, (most_rounds, most_rounds), candidates,
-                    oversized, sigma2)
+    draft = AimPlan(
+        domain,
+        workload,
+        config,
+        charges,
+        budget,
+        sigma2,
+        first_epsilon,
+        (most_rounds, most_rounds),
+        candidates,
+        oversized,
+        sigma2,
+    )
     if config.rounds is not None:
         return draft
-    return AimPlan(domain, workload, config, charges, budget, sigma2, first_epsilon, _adaptive_rounds(draft, left), candidates,
-                   oversized, draft.spend(left)[0])
+    return AimPlan(
+        domain,
+        workload,
+        config,
+        charges,
+        budget,
+        sigma2,
+        first_epsilon,
+        _adaptive_rounds(draft, left),
+        candidates,
+        oversized,
+        draft.spend(left)[0],
+    )
 
 
 def _exact(share: float) -> Fraction:

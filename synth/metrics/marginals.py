@@ -51,7 +51,10 @@ def random_cliques(domain: Domain, degree: int, count: int, rng: np.random.Gener
     """`count` independent random sets of `degree` columns, each in domain order; repetitions are possible."""
     if not 1 <= degree <= len(domain):
         raise ValueError(f"degree must lie between 1 and the domain's {len(domain)} columns, got {degree}")
-    return [domain.ordered(domain.names[i] for i in rng.choice(len(domain), degree, replace=False)) for _ in range(count)]
+    return [
+        domain.ordered(domain.names[i] for i in rng.choice(len(domain), degree, replace=False))
+        for _ in range(count)
+    ]
 
 
 def _cells(codes: Codes, domain: Domain, clique: Clique) -> NDArray[np.int64]:
@@ -75,6 +78,6 @@ def _distance(real: Codes, synthetic: Codes, domain: Domain, clique: Clique) -> 
     ours, theirs = _cells(real, domain, clique), _cells(synthetic, domain, clique)
     if size > SPARSE_FACTOR * (len(ours) + len(theirs)):
         _, joint = np.unique(np.concatenate([ours, theirs]), return_inverse=True)
-        ours, theirs, size = joint[: len(ours)], joint[len(ours):], int(joint.max()) + 1
+        ours, theirs, size = joint[: len(ours)], joint[len(ours) :], int(joint.max()) + 1
     p, q = np.bincount(ours, minlength=size) / len(ours), np.bincount(theirs, minlength=size) / len(theirs)
     return math.fsum(np.abs(p - q))

@@ -40,7 +40,9 @@ MOST_CODES = 2**25  # rows times targets: one int32 each
 class _Targets:
     """The targets' cells in one numbering, the surplus of the table in each, and what one row more or less would cost there."""
 
-    def __init__(self, sizes: Mapping[str, int], cliques: Sequence[Clique], answers: Sequence[Array], table: Table) -> None:
+    def __init__(
+        self, sizes: Mapping[str, int], cliques: Sequence[Clique], answers: Sequence[Array], table: Table
+    ) -> None:
         column = {name: index for index, name in enumerate(sizes)}
         self._strides = np.zeros((len(sizes), len(cliques)), dtype=np.float64)
         self._starts = np.zeros(len(cliques), dtype=np.int64)
@@ -55,7 +57,12 @@ class _Targets:
         self.codes = self._number(table)
         self._surplus, self._one_more, self._one_less = (np.empty(cells, dtype=np.float32) for _ in range(3))
         for start, answer in zip(self._starts, answers, strict=True):
-            np.multiply(answer, -len(table) / answer.sum(), out=self._surplus[start : start + answer.size], casting="same_kind")
+            np.multiply(
+                answer,
+                -len(table) / answer.sum(),
+                out=self._surplus[start : start + answer.size],
+                casting="same_kind",
+            )
         np.add.at(self._surplus, self.codes.reshape(-1), np.float32(1))
         for block in range(0, cells, BLOCK):
             self._price(slice(block, block + BLOCK))
@@ -65,7 +72,12 @@ class _Targets:
         codes = np.empty((len(table), len(self._starts)), dtype=np.int32)
         for start in range(0, len(table), BLOCK // 16):
             rows = slice(start, start + BLOCK // 16)
-            np.add(table[rows].astype(np.float64) @ self._strides, self._starts, out=codes[rows], casting="unsafe")
+            np.add(
+                table[rows].astype(np.float64) @ self._strides,
+                self._starts,
+                out=codes[rows],
+                casting="unsafe",
+            )
         return codes
 
     def _price(self, cells: NDArray[np.int32] | slice) -> None:
@@ -74,7 +86,9 @@ class _Targets:
         self._one_more[cells] = np.abs(surplus + 1) - size
         self._one_less[cells] = np.abs(surplus - 1) - size
 
-    def exchange(self, table: Table, first: Table, second: Table, columns: list[int], changed: NDArray[np.intp]) -> None:
+    def exchange(
+        self, table: Table, first: Table, second: Table, columns: list[int], changed: NDArray[np.intp]
+    ) -> None:
         """Exchange `columns` between the rows first[i] and second[i] where that helps. `changed`: the targets it may affect.
 
         No row is in two pairs, so what an exchange moves is known before any is made; only its price is not.
@@ -84,10 +98,17 @@ class _Targets:
         kept = []
         for start in range(0, len(first), BLOCK // 16):
             a, b = first[start : start + BLOCK // 16], second[start : start + BLOCK // 16]
-            kept.append(start + self._judge(
-                self.codes.take(a, axis=0).take(changed, axis=1), self.codes.take(b, axis=0).take(changed, axis=1),
-                ((table.take(b, axis=0) - table.take(a, axis=0)).astype(np.float64) @ strides).astype(np.int32),
-                min(BATCH, max(1, len(table) // SHARE))))
+            kept.append(
+                start
+                + self._judge(
+                    self.codes.take(a, axis=0).take(changed, axis=1),
+                    self.codes.take(b, axis=0).take(changed, axis=1),
+                    ((table.take(b, axis=0) - table.take(a, axis=0)).astype(np.float64) @ strides).astype(
+                        np.int32
+                    ),
+                    min(BATCH, max(1, len(table) // SHARE)),
+                )
+            )
         pairs = np.concatenate(kept) if kept else first[:0]
         a, b = first[pairs][:, None], second[pairs][:, None]
         table[a, columns], table[b, columns] = table[b, columns], table[a, columns]
@@ -104,7 +125,11 @@ class _Targets:
         lengths = np.count_nonzero(effective, axis=1)
         ends = np.concatenate(([0], np.cumsum(lengths)))
         places = np.flatnonzero(effective)
-        left_a, left_b, change = from_a.reshape(-1)[places], from_b.reshape(-1)[places], change.reshape(-1)[places]
+        left_a, left_b, change = (
+            from_a.reshape(-1)[places],
+            from_b.reshape(-1)[places],
+            change.reshape(-1)[places],
+        )
         entered_a, entered_b = left_a + change, left_b - change
         kept = []
         for start in range(0, len(lengths), batch):
@@ -128,7 +153,9 @@ class _Targets:
         return np.concatenate(kept) if kept else places[:0]
 
 
-def _pairs(table: Table, separator: list[int], sizes: list[int], rng: np.random.Generator) -> tuple[Table, Table]:
+def _pairs(
+    table: Table, separator: list[int], sizes: list[int], rng: np.random.Generator
+) -> tuple[Table, Table]:
     """Disjoint random pairs of rows that agree on the columns `separator`, in random order."""
     order = rng.permutation(len(table))
     if not separator:
@@ -148,7 +175,9 @@ def _subtrees(tree: JunctionTree) -> list[set[str]]:
     return below
 
 
-def _affordable(sizes: Mapping[str, int], cliques: Sequence[Clique], rows: int, rng: np.random.Generator) -> list[int]:
+def _affordable(
+    sizes: Mapping[str, int], cliques: Sequence[Clique], rows: int, rng: np.random.Generator
+) -> list[int]:
     """Positions of the targets to use: all of them, or as many random ones as the memory limits allow."""
     chosen: list[int] = []
     cells = 0
@@ -187,10 +216,17 @@ def balance(
         for index in range(1, len(tree.nodes)):
             separator = set(tree.separators[index])
             side = below[index] - separator
-            changed = [k for k, clique in enumerate(chosen) if side.intersection(clique) and set(clique) - side - separator]
+            changed = [
+                k
+                for k, clique in enumerate(chosen)
+                if side.intersection(clique) and set(clique) - side - separator
+            ]
             if not changed:
                 continue
             first, second = _pairs(
-                table, [column[name] for name in tree.separators[index]], [sizes[name] for name in tree.separators[index]], rng
+                table,
+                [column[name] for name in tree.separators[index]],
+                [sizes[name] for name in tree.separators[index]],
+                rng,
             )
             targets.exchange(table, first, second, sorted(column[name] for name in side), np.array(changed))

@@ -61,7 +61,9 @@ def contract(left: Table, right: Table, kept: frozenset[str]) -> Table:
 
     out = batch + rows + cols
     if cells(out) > MOST_CELLS:
-        raise ValueError(f"this marginal needs a table of {cells(out)} cells over ({', '.join(out)}); ask for fewer columns")
+        raise ValueError(
+            f"this marginal needs a table of {cells(out)} cells over ({', '.join(out)}); ask for fewer columns"
+        )
     a = left.values.transpose([left.columns.index(n) for n in batch + rows + summed])
     b = right.values.transpose([right.columns.index(n) for n in batch + summed + cols])
     per_matrix = cells(rows) * cells(cols) * cells(summed)
@@ -69,10 +71,13 @@ def contract(left: Table, right: Table, kept: frozenset[str]) -> Table:
         return Table(out, aligned(a, batch + rows, out) * aligned(b, batch + cols, out))
     if batch and per_matrix < SMALL_PRODUCT:
         letter = dict(zip(out + summed, ascii_letters, strict=False))
-        terms = ["".join(letter[n] for n in names) for names in (batch + rows + summed, batch + summed + cols, out)]
+        terms = [
+            "".join(letter[n] for n in names) for names in (batch + rows + summed, batch + summed + cols, out)
+        ]
         return Table(out, np.einsum(f"{terms[0]},{terms[1]}->{terms[2]}", a, b))
     product = np.matmul(
-        a.reshape(cells(batch), cells(rows), cells(summed)), b.reshape(cells(batch), cells(summed), cells(cols))
+        a.reshape(cells(batch), cells(rows), cells(summed)),
+        b.reshape(cells(batch), cells(summed), cells(cols)),
     )
     return Table(out, product.reshape([size[n] for n in out]))
 
@@ -80,27 +85,39 @@ def contract(left: Table, right: Table, kept: frozenset[str]) -> Table:
 class Marginals:
     """Exact marginals (expected counts) of a tree given the conditional of each node given its separator."""
 
-    def __init__(self, tree: JunctionTree, sizes: Mapping[str, int], total: float, conditionals: Sequence[Array]) -> None:
+    def __init__(
+        self, tree: JunctionTree, sizes: Mapping[str, int], total: float, conditionals: Sequence[Array]
+    ) -> None:
         self._sizes, self._total = sizes, total
         self._columns = ColumnSet(sizes)
         self._near: list[dict[int, Clique]] = [{} for _ in tree.nodes]
         self._beliefs: list[Table] = []
-        self._given: dict[tuple[int, int], Table] = {}  # (node, neighbour): the node's table given their separator
-        self._parts: list[list[tuple[int, int, int]]] = []  # of each connected part: its nodes' columns, cells and numbers
+        self._given: dict[
+            tuple[int, int], Table
+        ] = {}  # (node, neighbour): the node's table given their separator
+        self._parts: list[
+            list[tuple[int, int, int]]
+        ] = []  # of each connected part: its nodes' columns, cells and numbers
         self._part: dict[str, int] = {}
         part_of: list[int] = []
-        for index, (node, parent, separator) in enumerate(zip(tree.nodes, tree.parents, tree.separators, strict=True)):
+        for index, (node, parent, separator) in enumerate(
+            zip(tree.nodes, tree.parents, tree.separators, strict=True)
+        ):
             if separator:
                 part_of.append(part_of[parent])
                 self._near[index][parent] = self._near[parent][index] = separator
                 outer = self._beliefs[parent].project(separator)
                 self._given[index, parent] = Table(node, conditionals[index])
-                self._beliefs.append(Table(node, conditionals[index] * aligned(outer.values, separator, node)))
+                self._beliefs.append(
+                    Table(node, conditionals[index] * aligned(outer.values, separator, node))
+                )
             else:
                 part_of.append(len(self._parts))
                 self._parts.append([])
                 self._beliefs.append(Table(node, conditionals[index] * total))
-            self._parts[part_of[index]].append((self._columns.mask(node), self._beliefs[index].values.size, index))
+            self._parts[part_of[index]].append(
+                (self._columns.mask(node), self._beliefs[index].values.size, index)
+            )
             self._part.update(dict.fromkeys(node, part_of[index]))
         self._reach = [self._directions(index) for index in range(len(tree.nodes))]
         self._carried: dict[tuple[int, int, frozenset[str]], list[Table]] = {}
@@ -153,7 +170,11 @@ class Marginals:
         asked: dict[int, set[str]] = {}
         for name in wanted.difference(self._beliefs[node].columns):
             asked.setdefault(self._reach[node][name], set()).add(name)
-        return [table for other, names in sorted(asked.items()) for table in self._carry(other, node, frozenset(names))]
+        return [
+            table
+            for other, names in sorted(asked.items())
+            for table in self._carry(other, node, frozenset(names))
+        ]
 
     def _sum_out(self, table: Table, others: Sequence[Table], kept: frozenset[str]) -> Table:
         """Product of `table` and `others`, summed down to `kept`; next comes always the factor with the smallest result."""
@@ -187,7 +208,9 @@ class Marginals:
         if len(tables) == 1:
             return tables[0].project(live).values.reshape(-1).copy()
         if (cells := prod(self._sizes[name] for name in live)) > MOST_CELLS:
-            raise ValueError(f"this marginal needs a table of {cells} cells over ({', '.join(live)}); ask for fewer columns")
+            raise ValueError(
+                f"this marginal needs a table of {cells} cells over ({', '.join(live)}); ask for fewer columns"
+            )
         if not tables:
             return np.array([self._total])
         product = aligned(tables[0].values, tables[0].columns, live)

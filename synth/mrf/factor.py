@@ -43,7 +43,9 @@ class Factor:
 
     def __post_init__(self) -> None:
         if len(set(self.columns)) != len(self.columns) or self.values.ndim != len(self.columns):
-            raise ValueError(f"a factor over {self.columns} needs {len(self.columns)} axes, got {self.values.ndim}")
+            raise ValueError(
+                f"a factor over {self.columns} needs {len(self.columns)} axes, got {self.values.ndim}"
+            )
 
     @staticmethod
     def ones(columns: Clique, sizes: Mapping[str, int]) -> Factor:
@@ -53,7 +55,10 @@ class Factor:
     def __mul__(self, other: Factor) -> Factor:
         """Product of weights, over the columns of both (this factor's first)."""
         columns = self.columns + tuple(name for name in other.columns if name not in self.columns)
-        return Factor(columns, aligned(self.values, self.columns, columns) + aligned(other.values, other.columns, columns))
+        return Factor(
+            columns,
+            aligned(self.values, self.columns, columns) + aligned(other.values, other.columns, columns),
+        )
 
     def absorb(self, others: Iterable[Factor]) -> Factor:
         """Product with factors over subsets of this one's columns: one new array, whatever their number."""
@@ -67,7 +72,9 @@ class Factor:
         axes = tuple(axis for axis, name in enumerate(self.columns) if name in columns)
         if not axes:
             return self
-        return Factor(tuple(name for name in self.columns if name not in columns), logsumexp(self.values, axes))
+        return Factor(
+            tuple(name for name in self.columns if name not in columns), logsumexp(self.values, axes)
+        )
 
     def project(self, columns: Clique) -> Factor:
         """Marginal weight over `columns`, in that order."""

@@ -37,7 +37,9 @@ GROW = 1.005  # and after it
 SHRINK = 0.5
 FASTEST = 1e6  # times the first rate: a loss that cannot change never stops the growth
 FLOOR = -100.0  # least potential: a cell at exp(-100) of its clique's geometric mean is empty
-STARTING_SHARE = 0.3  # of a standard deviation: what a measured 1-way cell counts at least when a model is started
+STARTING_SHARE = (
+    0.3  # of a standard deviation: what a measured 1-way cell counts at least when a model is started
+)
 CHECK_EVERY = 10  # iterations between two looks at the progress
 # The fit ends when ten steps lower the loss by less than this share of it. Stopping early keeps part of the noise out. Mean error
 # of AIM's model on Adult, 6 runs, at epsilon 1 with 10 rounds (standard error 0.0002) and annealed (0.0008): tolerance 0.001:
@@ -60,9 +62,13 @@ class Measurement:
         if len(set(self.clique)) != len(self.clique):
             raise ValueError(f"the clique ({', '.join(self.clique)}) names a column twice")
         if not np.isfinite(values).all():
-            raise ValueError(f"the measurement of ({', '.join(self.clique)}) holds a value that is not finite")
+            raise ValueError(
+                f"the measurement of ({', '.join(self.clique)}) holds a value that is not finite"
+            )
         if not (np.isfinite(self.variance) and self.variance > 0):
-            raise ValueError(f"the variance of ({', '.join(self.clique)}) must be positive and finite, got {self.variance}")
+            raise ValueError(
+                f"the variance of ({', '.join(self.clique)}) must be positive and finite, got {self.variance}"
+            )
         object.__setattr__(self, "clique", tuple(self.clique))
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "variance", float(self.variance))
@@ -93,13 +99,19 @@ def _targets(sizes: Mapping[str, int], measurements: Sequence[Measurement]) -> t
     for m in measurements:
         missing = [name for name in m.clique if name not in position]
         if missing:
-            raise ValueError(f"the measurement of ({', '.join(m.clique)}) names {missing[0]!r}, which is not in the domain")
+            raise ValueError(
+                f"the measurement of ({', '.join(m.clique)}) names {missing[0]!r}, which is not in the domain"
+            )
         shape = tuple(sizes[name] for name in m.clique)
         if m.values.size != int(np.prod(shape)):
-            raise ValueError(f"({', '.join(m.clique)}) has {int(np.prod(shape))} cells, its measurement {m.values.size}")
+            raise ValueError(
+                f"({', '.join(m.clique)}) has {int(np.prod(shape))} cells, its measurement {m.values.size}"
+            )
         order = sorted(range(len(shape)), key=lambda axis: position[m.clique[axis]])
         clique = tuple(m.clique[axis] for axis in order if shape[axis] > 1)
-        grouped.setdefault(clique, []).append((m.values.reshape(shape).transpose(order).reshape(-1), m.variance))
+        grouped.setdefault(clique, []).append(
+            (m.values.reshape(shape).transpose(order).reshape(-1), m.variance)
+        )
     targets, constant = [], 0.0
     for clique in sorted(grouped, key=lambda c: [position[name] for name in c]):
         parts = sorted(grouped[clique], key=lambda part: (part[1], part[0].tobytes()))
@@ -205,7 +217,9 @@ def fit(
     targets, constant = _targets(sizes, measurements)
     rows = estimate_total(measurements) if total is None else max(1.0, float(total))
     # A measurement of the total alone (no column, or columns with a single value) is a constant of the fit.
-    constant += sum(float(np.square(rows - t.values).sum()) / (2 * t.variance) for t in targets if not t.clique)
+    constant += sum(
+        float(np.square(rows - t.values).sum()) / (2 * t.variance) for t in targets if not t.clique
+    )
     targets = [target for target in targets if target.clique]
     cliques = [target.clique for target in targets]
     work = Propagation(junction_tree(sizes, cliques), sizes, cliques, rows)

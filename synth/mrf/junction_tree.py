@@ -33,7 +33,9 @@ class ColumnSet:
                 raise ValueError(f"column {name!r} must have at least one value, got size {size}")
         self._bit = {name: 1 << index for index, name in enumerate(self.names)}
         self._cells: dict[int, int] = {0: 1}
-        self.beyond = (self.cells((1 << len(self.names)) - 1) + 1) * len(self.names)  # more than any set's cells
+        self.beyond = (self.cells((1 << len(self.names)) - 1) + 1) * len(
+            self.names
+        )  # more than any set's cells
         # A column with a single value depends on nothing: it never needs an edge.
         self.varying = sum(1 << index for index, size in enumerate(self.sizes) if size > 1)
 
@@ -229,5 +231,8 @@ def junction_tree(sizes: Mapping[str, int], cliques: Sequence[Clique]) -> Juncti
     def arranged(mask: int) -> Clique:
         return tuple(sorted(columns.members(mask), key=position.__getitem__))
 
-    separators = [arranged(mask & order[parent]) if parent >= 0 else () for mask, parent in zip(order, parents, strict=True)]
+    separators = [
+        arranged(mask & order[parent]) if parent >= 0 else ()
+        for mask, parent in zip(order, parents, strict=True)
+    ]
     return JunctionTree(tuple(map(arranged, order)), tuple(parents), tuple(separators))

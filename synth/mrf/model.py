@@ -54,7 +54,12 @@ class Model:
         return self._marginals.marginals([tuple(clique) for clique in cliques])
 
     def sample(
-        self, rows: int, rng: np.random.Generator, *, targets: Iterable[Iterable[str]] | None = None, sweeps: int = 2
+        self,
+        rows: int,
+        rng: np.random.Generator,
+        *,
+        targets: Iterable[Iterable[str]] | None = None,
+        sweeps: int = 2,
     ) -> NDArray[np.int64]:
         """`rows` synthetic rows: codes, int64, shape (rows, columns in domain order). Deterministic given `rng`.
 
@@ -63,7 +68,9 @@ class Model:
         None stands for all pairs of columns; no target, or sweeps=0, leaves the rows as drawn.
         """
         table = sample_rows(self.tree, self.sizes, self._conditionals, rows, rng)
-        wanted = list(combinations(self.sizes, 2)) if targets is None else [tuple(clique) for clique in targets]
+        wanted = (
+            list(combinations(self.sizes, 2)) if targets is None else [tuple(clique) for clique in targets]
+        )
         if rows > 1 and sweeps > 0:
             balance(self.tree, self.sizes, table, wanted, self.marginals, sweeps, rng)
         return table

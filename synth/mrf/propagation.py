@@ -29,7 +29,9 @@ from synth.mrf.factor import Array, Factor, aligned
 from synth.mrf.junction_tree import Clique, JunctionTree
 from synth.mrf.schedule import Product, Scope, Sum, merge, subscripts
 
-LOG_RANGE = 200.0  # all factors of one step together stay within exp(+-LOG_RANGE); float64 ends near exp(+-700)
+LOG_RANGE = (
+    200.0  # all factors of one step together stay within exp(+-LOG_RANGE); float64 ends near exp(+-700)
+)
 EMPTY = 1e-150  # rows; 1 / EMPTY times a step's factors still fits a float64
 TINY = 1e-300  # keeps 0 / 0 at 0 and changes no message that is not 0
 
@@ -43,7 +45,9 @@ def home(tree: JunctionTree, sizes: Mapping[str, int], clique: Clique) -> int:
     return min(fitting, key=lambda index: (prod(sizes[name] for name in tree.nodes[index]), index))
 
 
-def log_conditionals(tree: JunctionTree, sizes: Mapping[str, int], potentials: Sequence[Factor]) -> list[Factor]:
+def log_conditionals(
+    tree: JunctionTree, sizes: Mapping[str, int], potentials: Sequence[Factor]
+) -> list[Factor]:
     """Log conditional of each node given its separator, for the distribution proportional to the product of `potentials`.
 
     Each potential's columns must lie in a node of `tree`. Node 0 gets the log joint distribution of its columns.
@@ -75,10 +79,14 @@ class Propagation:
     `bound`: largest absolute value that an entry of a step may have.
     """
 
-    def __init__(self, tree: JunctionTree, sizes: Mapping[str, int], cliques: Sequence[Clique], total: float) -> None:
+    def __init__(
+        self, tree: JunctionTree, sizes: Mapping[str, int], cliques: Sequence[Clique], total: float
+    ) -> None:
         self._tree, self._sizes, self._total = tree, sizes, total
         homes = [home(tree, sizes, clique) for clique in cliques]
-        self.layouts = [tuple(n for n in tree.nodes[at] if n in clique) for at, clique in zip(homes, cliques, strict=True)]
+        self.layouts = [
+            tuple(n for n in tree.nodes[at] if n in clique) for at, clique in zip(homes, cliques, strict=True)
+        ]
         self._shapes = [self._shape(layout) for layout in self.layouts]
         self.parts = _slices(self._shapes)
         self.marginals = np.zeros(self.parts[-1].stop if self.parts else 0)
@@ -91,32 +99,44 @@ class Propagation:
         # tree without a common column need no messages; each is scaled to the total by itself.
         outer = [self._shape(separator) for separator in tree.separators]
         parts = _slices(outer)
-        self._flat_messages, self._flat_masses, self._flat_inverses, flat_ratios = (np.zeros(parts[-1].stop) for _ in range(4))
+        self._flat_messages, self._flat_masses, self._flat_inverses, flat_ratios = (
+            np.zeros(parts[-1].stop) for _ in range(4)
+        )
         self._messages, self._masses, self._inverses, self._ratios = (
             [flat[part].reshape(shape) for part, shape in zip(parts, outer, strict=True)]
             for flat in (self._flat_messages, self._flat_masses, self._flat_inverses, flat_ratios)
         )
         self._linked = [bool(separator) for separator in tree.separators]
         scopes: list[list[Scope]] = [[] for _ in tree.nodes]
-        for k, (factor, margin) in enumerate(zip(self.views(self._factors), self.views(self.marginals), strict=True)):
+        for k, (factor, margin) in enumerate(
+            zip(self.views(self._factors), self.views(self.marginals), strict=True)
+        ):
             scopes[homes[k]].append(Scope(self.layouts[k], factor, margin))
         for index, (parent, separator) in enumerate(zip(tree.parents, tree.separators, strict=True)):
             if separator:
                 scopes[index].append(Scope(separator, self._inverses[index], None, read_only=True))
-                scopes[parent].append(Scope(separator, self._messages[index], self._masses[index], read_only=True))
+                scopes[parent].append(
+                    Scope(separator, self._messages[index], self._masses[index], read_only=True)
+                )
         tops = [merge(held, sizes, node) for held, node in zip(scopes, tree.nodes, strict=True)]
-        self._small: list[list[Product]] = [[step for top in held for step in top.products()] for held in tops]
+        self._small: list[list[Product]] = [
+            [step for top in held for step in top.products()] for held in tops
+        ]
         self._large = [
-            [aligned(top.factor, top.columns, node) for top in held] for held, node in zip(tops, tree.nodes, strict=True)
+            [aligned(top.factor, top.columns, node) for top in held]
+            for held, node in zip(tops, tree.nodes, strict=True)
         ]
         self._down: list[list[tuple[str, Array]]] = [
             [(subscripts(node, top.columns), top.margin) for top in held if top.margin is not None]
             for held, node in zip(tops, tree.nodes, strict=True)
         ]
         self._sums: list[list[Sum]] = [[step for top in held for step in top.sums()] for held in tops]
-        self._to_separator = [subscripts(node, sep) for node, sep in zip(tree.nodes, tree.separators, strict=True)]
+        self._to_separator = [
+            subscripts(node, sep) for node, sep in zip(tree.nodes, tree.separators, strict=True)
+        ]
         self._ratio_views = [
-            aligned(ratio, sep, node) for ratio, sep, node in zip(self._ratios, tree.separators, tree.nodes, strict=True)
+            aligned(ratio, sep, node)
+            for ratio, sep, node in zip(self._ratios, tree.separators, tree.nodes, strict=True)
         ]
 
     def _shape(self, columns: Clique) -> tuple[int, ...]:
@@ -136,7 +156,11 @@ class Propagation:
                 belief *= self._total
                 continue
             parent = tree.parents[index]
-            np.einsum(subscripts(tree.nodes[parent], tree.separators[index]), self._beliefs[parent], out=self._masses[index])
+            np.einsum(
+                subscripts(tree.nodes[parent], tree.separators[index]),
+                self._beliefs[parent],
+                out=self._masses[index],
+            )
             belief *= aligned(self._masses[index], tree.separators[index], tree.nodes[index])
         self._invert()
 
@@ -147,7 +171,13 @@ class Propagation:
     def evaluate(self, step: Array) -> None:
         """Set `marginals` to those after the potentials change by `step` (flat, each entry within `bound`)."""
         np.exp(step, out=self._factors)
-        trials, linked, messages, einsum, multiply = self._trials, self._linked, self._messages, np.einsum, np.multiply
+        trials, linked, messages, einsum, multiply = (
+            self._trials,
+            self._linked,
+            self._messages,
+            np.einsum,
+            np.multiply,
+        )
         for index in range(len(trials) - 1, -1, -1):
             for left, right, out in self._small[index]:
                 multiply(left, right, out=out)

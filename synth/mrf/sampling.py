@@ -47,7 +47,11 @@ def _fill(table: Array, group: NDArray[np.int64], rng: np.random.Generator) -> N
 
 
 def sample_rows(
-    tree: JunctionTree, sizes: Mapping[str, int], conditionals: Sequence[Array], rows: int, rng: np.random.Generator
+    tree: JunctionTree,
+    sizes: Mapping[str, int],
+    conditionals: Sequence[Array],
+    rows: int,
+    rng: np.random.Generator,
 ) -> NDArray[np.int64]:
     """Codes, int64, shape (rows, columns in domain order). conditionals[i]: P(new columns | separator), axes as in node i."""
     if rows < 0:
@@ -62,7 +66,9 @@ def sample_rows(
             group = group * sizes[name] + out[:, column[name]]
         new = tuple(name for name in node if name not in separator)
         arranged = conditional.transpose([node.index(name) for name in separator + new])
-        value: NDArray[np.int64] = _fill(arranged.reshape(prod(sizes[name] for name in separator), -1), group, rng)
+        value: NDArray[np.int64] = _fill(
+            arranged.reshape(prod(sizes[name] for name in separator), -1), group, rng
+        )
         for name in reversed(new):
             value, out[:, column[name]] = np.divmod(value, sizes[name])
     return out

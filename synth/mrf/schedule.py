@@ -19,7 +19,9 @@ import numpy as np
 from synth.mrf.factor import Array, aligned
 from synth.mrf.junction_tree import Clique
 
-CALL_CELLS = 3000  # what a NumPy call costs by itself, as the number of cells it could have processed meanwhile
+CALL_CELLS = (
+    3000  # what a NumPy call costs by itself, as the number of cells it could have processed meanwhile
+)
 
 Product = tuple[Array, Array, Array]  # left, right, out
 Sum = tuple[str, Array, Array]  # einsum subscripts, source, out
@@ -83,7 +85,9 @@ def merge(scopes: Sequence[Scope], sizes: Mapping[str, int], clique: Clique) -> 
                 columns = union(first, second)
                 size = cells(columns)
                 nested = columns in (first.columns, second.columns)
-                if (nested or 3 * size + CALL_CELLS <= 2 * cells(clique)) and (best is None or size < best[0]):
+                if (nested or 3 * size + CALL_CELLS <= 2 * cells(clique)) and (
+                    best is None or size < best[0]
+                ):
                     best = (size, first, second, columns)
         if best is None:
             break
@@ -96,6 +100,8 @@ def merge(scopes: Sequence[Scope], sizes: Mapping[str, int], clique: Clique) -> 
             scopes.append(first)
         else:
             shape = tuple(sizes[name] for name in columns)
-            margin = first.margin if first.columns == columns and first.margin is not None else np.empty(shape)
+            margin = (
+                first.margin if first.columns == columns and first.margin is not None else np.empty(shape)
+            )
             scopes.append(Scope(columns, np.empty(shape), margin, parts=[first, second], merged=True))
     return scopes

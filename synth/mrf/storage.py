@@ -46,7 +46,9 @@ def to_bytes(sizes: Mapping[str, int], total: float, potentials: Mapping[Clique,
         "total": total,
         "cliques": [list(clique) for clique in potentials],
     }
-    text = np.frombuffer(json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode(), dtype=np.uint8)
+    text = np.frombuffer(
+        json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode(), dtype=np.uint8
+    )
     flat = np.concatenate([np.zeros(0), *potentials.values()]).astype("<f8")
     stream = BytesIO()
     np.savez(stream, header=text, potentials=flat)
@@ -54,7 +56,9 @@ def to_bytes(sizes: Mapping[str, int], total: float, potentials: Mapping[Clique,
 
 
 def _refuse(what: str) -> ProtocolAborted:
-    return ProtocolAborted(f"The model file is not valid ({what}); ask the party that made it to send it again.")
+    return ProtocolAborted(
+        f"The model file is not valid ({what}); ask the party that made it to send it again."
+    )
 
 
 def _member(archive: zipfile.ZipFile, name: str, dtype: str) -> np.ndarray[Any, Any]:
@@ -78,14 +82,23 @@ def _whole(value: object, least: int, most: int) -> bool:
 
 def _check_header(header: object) -> tuple[dict[str, int], float, list[Clique]]:
     """Sizes, total and cliques of a header, every type and range checked."""
-    if not isinstance(header, dict) or set(header) != {"format", "columns", "total", "cliques"} or header["format"] != FORMAT:
+    if (
+        not isinstance(header, dict)
+        or set(header) != {"format", "columns", "total", "cliques"}
+        or header["format"] != FORMAT
+    ):
         raise _refuse(f"the header is not that of {FORMAT}")
     columns, total, cliques = header["columns"], header["total"], header["cliques"]
     if not isinstance(columns, list) or not 1 <= len(columns) <= MOST_COLUMNS:
         raise _refuse("the number of columns is out of range")
     sizes: dict[str, int] = {}
     for column in columns:
-        if not isinstance(column, list) or len(column) != 2 or not isinstance(column[0], str) or len(column[0]) > MOST_NAME:
+        if (
+            not isinstance(column, list)
+            or len(column) != 2
+            or not isinstance(column[0], str)
+            or len(column[0]) > MOST_NAME
+        ):
             raise _refuse("a column is not a name and a size")
         if column[0] in sizes or not _whole(column[1], 1, MOST_SIZE):
             raise _refuse("a column is repeated or its size is out of range")
@@ -97,7 +110,11 @@ def _check_header(header: object) -> tuple[dict[str, int], float, list[Clique]]:
     order = {name: index for index, name in enumerate(sizes)}
     checked: list[Clique] = []
     for clique in cliques:
-        if not isinstance(clique, list) or not clique or not all(isinstance(name, str) and name in sizes for name in clique):
+        if (
+            not isinstance(clique, list)
+            or not clique
+            or not all(isinstance(name, str) and name in sizes for name in clique)
+        ):
             raise _refuse("a clique names an unknown column")
         positions = [order[name] for name in clique]
         if positions != sorted(set(positions)) or any(sizes[name] < 2 for name in clique):
@@ -118,7 +135,16 @@ def from_bytes(data: bytes) -> Content:
                 raise _refuse("its members are not header and potentials")
             text, flat = _member(archive, "header.npy", "|u1"), _member(archive, "potentials.npy", "<f8")
         sizes, total, cliques = _check_header(json.loads(text.tobytes().decode()))
-    except (zipfile.BadZipFile, zlib.error, struct.error, ValueError, KeyError, EOFError, OSError, RuntimeError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        struct.error,
+        ValueError,
+        KeyError,
+        EOFError,
+        OSError,
+        RuntimeError,
+    ) as error:
         raise _refuse(f"it cannot be read as an archive: {type(error).__name__}") from None
     cells = [prod(sizes[name] for name in clique) for clique in cliques]
     if sum(cells) != len(flat):

@@ -36,11 +36,17 @@ def run(oracle: MarginalOracle, plan: MstPlan, observe: Observe) -> Synthesis:
     components, limit = Components(plan.domain.names), plan.config.max_model_mb
     while pairs := run.fitting(filter(components.apart, plan.candidates), limit, beside=run.selected):
         nothing = [Fraction(0)] * len(pairs)
-        chosen = run.select(pairs, [independent[pair] for pair in pairs], [Fraction(1)] * len(pairs), nothing, plan.epsilon)
+        chosen = run.select(
+            pairs, [independent[pair] for pair in pairs], [Fraction(1)] * len(pairs), nothing, plan.epsilon
+        )
         components.join(pairs[chosen])
     if run.selected:
         sigma2 = plan.pair_sigma2(run.left, len(run.selected))
-        run.measure_selected(run.selected, [independent[pair] for pair in run.selected], sigma2,
-                             [plan.noise(pair, sigma2) for pair in run.selected])
+        run.measure_selected(
+            run.selected,
+            [independent[pair] for pair in run.selected],
+            sigma2,
+            [plan.noise(pair, sigma2) for pair in run.selected],
+        )
         run.refit(len(run.selected), FINAL_ITERATIONS)
     return run.synthesis()

@@ -82,8 +82,16 @@ class Components:
         self._of = {name: kept if of == gone else of for name, of in self._of.items()}
 
 
-def plan(domain: Domain, workload: Workload, config: MstConfig, *, epsilon: float, delta: float, adjacency: Adjacency,
-         unit_rows: int = 1) -> MstPlan:
+def plan(
+    domain: Domain,
+    workload: Workload,
+    config: MstConfig,
+    *,
+    epsilon: float,
+    delta: float,
+    adjacency: Adjacency,
+    unit_rows: int = 1,
+) -> MstPlan:
     """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all custodians.
 
     Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta) out of range.
@@ -101,15 +109,32 @@ def plan(domain: Domain, workload: Workload, config: MstConfig, *, epsilon: floa
     def widest(rho: Fraction) -> Fraction:  # fewer pairs have less noise
         return max(sigma2(rho), charges.sigma2(THIRD * rho / most)) if most else sigma2(rho)
 
-    def distance(sigma2: Fraction) -> Fraction:  # the first batch also fixes the bound on the rows, an event of all its cells
-        return ((columns + most) * charges.distance(sigma2) + sum(domain.sizes.values()) * cell_distance(sigma2)
-                + most * len(candidates) * SELECTION_DISTANCE + TOTAL_DISTANCE)
+    def distance(
+        sigma2: Fraction,
+    ) -> Fraction:  # the first batch also fixes the bound on the rows, an event of all its cells
+        return (
+            (columns + most) * charges.distance(sigma2)
+            + sum(domain.sizes.values()) * cell_distance(sigma2)
+            + most * len(candidates) * SELECTION_DISTANCE
+            + TOTAL_DISTANCE
+        )
 
     budget = calibrate(epsilon, delta, widest, distance, f"a tree of {columns} columns")
-    fits = _cells(domain, edges) <= cells_within(config.max_model_mb)  # the largest tree does, hence every one
-    return MstPlan(domain, workload, config, charges, budget, sigma2(budget.rho_cap),
-                   charges.epsilon(THIRD * budget.rho_cap / max(1, most)), (most if fits else min(1, most), most), candidates,
-                   oversized)
+    fits = _cells(domain, edges) <= cells_within(
+        config.max_model_mb
+    )  # the largest tree does, hence every one
+    return MstPlan(
+        domain,
+        workload,
+        config,
+        charges,
+        budget,
+        sigma2(budget.rho_cap),
+        charges.epsilon(THIRD * budget.rho_cap / max(1, most)),
+        (most if fits else min(1, most), most),
+        candidates,
+        oversized,
+    )
 
 
 def _pairs(domain: Domain, max_model_mb: float) -> tuple[dict[Clique, int], tuple[Clique, ...]]:
@@ -140,4 +165,6 @@ def _cells(domain: Domain, edges: Iterable[Clique]) -> int:
     """Cells of the model of these pairs and the columns in none of them."""
     edges = list(edges)
     touched = {name for pair in edges for name in pair}
-    return sum(map(domain.cells, edges)) + sum(size for name, size in domain.sizes.items() if name not in touched)
+    return sum(map(domain.cells, edges)) + sum(
+        size for name, size in domain.sizes.items() if name not in touched
+    )

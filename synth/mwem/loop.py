@@ -35,8 +35,9 @@ def run(oracle: MarginalOracle, plan: MwemPlan, observe: Observe) -> Synthesis:
     run.share(plan.can_win(plan.sigma2, run.noisy_total))
     for number in range(1, plan.config.rounds + 1):
         last = number == plan.config.rounds
-        candidates = (run.candidates(plan.sigma2, plan.epsilon, last)
-                      or run.fitting(plan.can_win(plan.sigma2, run.noisy_total), plan.config.max_model_mb))
+        candidates = run.candidates(plan.sigma2, plan.epsilon, last) or run.fitting(
+            plan.can_win(plan.sigma2, run.noisy_total), plan.config.max_model_mb
+        )
         if not candidates:  # nor will a later round have any: its noise is the same, and the model no smaller
             run.sharpen()
             break

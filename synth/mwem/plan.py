@@ -65,8 +65,16 @@ class MwemPlan(RoundPlan):
         return 1
 
 
-def plan(domain: Domain, workload: Workload, config: MwemConfig, *, epsilon: float, delta: float, adjacency: Adjacency,
-         unit_rows: int = 1) -> MwemPlan:
+def plan(
+    domain: Domain,
+    workload: Workload,
+    config: MwemConfig,
+    *,
+    epsilon: float,
+    delta: float,
+    adjacency: Adjacency,
+    unit_rows: int = 1,
+) -> MwemPlan:
     """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all custodians.
 
     Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta) out of range.
@@ -80,15 +88,34 @@ def plan(domain: Domain, workload: Workload, config: MwemConfig, *, epsilon: flo
     def measuring(rho: Fraction) -> Fraction:
         return (1 - TOTAL_SHARE) * (1 - SELECT_SHARE) * rho / (rounds + len(uncovered))
 
-    def widest(rho: Fraction) -> Fraction:  # a last round that finds no candidate gives its measurement to all columns
+    def widest(
+        rho: Fraction,
+    ) -> Fraction:  # a last round that finds no candidate gives its measurement to all columns
         return max(charges.sigma2(measuring(rho) / columns), charges.total_sigma2(TOTAL_SHARE * rho))
 
-    def distance(sigma2: Fraction) -> Fraction:  # the total also fixes the bound on the rows, one more event of its cell
-        return ((rounds + len(uncovered) + columns) * charges.distance(sigma2) + 2 * cell_distance(sigma2)
-                + rounds * len(candidates) * SELECTION_DISTANCE + TOTAL_DISTANCE)
+    def distance(
+        sigma2: Fraction,
+    ) -> Fraction:  # the total also fixes the bound on the rows, one more event of its cell
+        return (
+            (rounds + len(uncovered) + columns) * charges.distance(sigma2)
+            + 2 * cell_distance(sigma2)
+            + rounds * len(candidates) * SELECTION_DISTANCE
+            + TOTAL_DISTANCE
+        )
 
     budget = calibrate(epsilon, delta, widest, distance, f"{columns} columns and {rounds} rounds")
     rho = budget.rho_cap
-    return MwemPlan(domain, workload, config, charges, budget, charges.sigma2(measuring(rho)),
-                    charges.epsilon((1 - TOTAL_SHARE) * SELECT_SHARE * rho / rounds), (rounds, rounds), candidates, oversized,
-                    charges.total_sigma2(TOTAL_SHARE * rho), uncovered)
+    return MwemPlan(
+        domain,
+        workload,
+        config,
+        charges,
+        budget,
+        charges.sigma2(measuring(rho)),
+        charges.epsilon((1 - TOTAL_SHARE) * SELECT_SHARE * rho / rounds),
+        (rounds, rounds),
+        candidates,
+        oversized,
+        charges.total_sigma2(TOTAL_SHARE * rho),
+        uncovered,
+    )

@@ -34,8 +34,13 @@ def counts_of(codes: NDArray[np.int64], domain: Domain) -> LocalCounts:
     return lambda cliques: [marginal(codes, domain, clique) for clique in cliques]
 
 
-def ideal(codes: NDArray[np.int64], domain: Domain, guard: Guard, adjacency: Adjacency = "add-remove",
-          unit_rows: int = 1) -> IdealOracle:
+def ideal(
+    codes: NDArray[np.int64],
+    domain: Domain,
+    guard: Guard,
+    adjacency: Adjacency = "add-remove",
+    unit_rows: int = 1,
+) -> IdealOracle:
     setting = Setting(domain.sizes, adjacency, unit_rows, 1 << 20, secrets.token_bytes(32))
     return IdealOracle(setting, counts_of(codes, domain), guard)
 
@@ -57,8 +62,14 @@ class ScriptedOracle(MarginalOracle):
     whose size varies wildly: the adversary of a test that a budget holds whatever the answers are.
     """
 
-    def __init__(self, codes: NDArray[np.int64], domain: Domain, guard: Guard, charges: Charges,
-                 rng: np.random.Generator | None = None) -> None:
+    def __init__(
+        self,
+        codes: NDArray[np.int64],
+        domain: Domain,
+        guard: Guard,
+        charges: Charges,
+        rng: np.random.Generator | None = None,
+    ) -> None:
         self.setting = Setting(domain.sizes, charges.adjacency, charges.unit_rows, 1 << 20, bytes(32))
         self.guard, self.charges, self.rng = guard, charges, rng
         self.counts = counts_of(codes, domain)
@@ -78,15 +89,27 @@ class ScriptedOracle(MarginalOracle):
         self.handles += cliques
         return list(range(len(self.handles) - len(cliques), len(self.handles)))
 
-    def select(self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], weights: Sequence[Fraction],
-               penalties: Sequence[Fraction], epsilon: Fraction) -> int:
-        self.guard.authorise(Event("select", self.charges.selecting(epsilon), len(handles) * Fraction(1, 2**70)), b"")
+    def select(
+        self,
+        handles: Sequence[Handle],
+        answers: Sequence[NDArray[np.float64]],
+        weights: Sequence[Fraction],
+        penalties: Sequence[Fraction],
+        epsilon: Fraction,
+    ) -> int:
+        self.guard.authorise(
+            Event("select", self.charges.selecting(epsilon), len(handles) * Fraction(1, 2**70)), b""
+        )
         cliques = [self.handles[handle] for handle in handles]
         self.selections.append((cliques, list(weights), list(penalties), epsilon))
         if self.rng is not None:
             return int(self.rng.integers(len(handles)))
-        scores = [float(w) * (np.abs(truth - answer).sum() - float(penalty)) for w, truth, answer, penalty
-                  in zip(weights, self.counts(cliques), answers, penalties, strict=True)]
+        scores = [
+            float(w) * (np.abs(truth - answer).sum() - float(penalty))
+            for w, truth, answer, penalty in zip(
+                weights, self.counts(cliques), answers, penalties, strict=True
+            )
+        ]
         return int(np.argmax(scores))
 
     def measure(self, handles: Sequence[Handle], sigma2: Fraction) -> list[NDArray[np.int64]]:

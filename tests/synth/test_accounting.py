@@ -24,11 +24,15 @@ deltas = st.floats(-30, -1).map(lambda x: 10**x)
 
 def least_delta(rho: mpmath.mpf, epsilon: mpmath.mpf) -> mpmath.mpf:
     """min over a of exp((a-1)(a rho - epsilon)) / (a-1) (1-1/a)^a: scipy's search, mpmath's arithmetic."""
+
     def log_delta(t: float) -> float:
         b = math.exp(t)
         return b * ((1 + b) * float(rho) - float(epsilon)) - t + (1 + b) * (t - math.log1p(b))
-    starts = [minimize_scalar(log_delta, bounds=(lo, lo + 8), method="bounded", options={"xatol": 1e-10})
-              for lo in range(-32, 40, 4)]
+
+    starts = [
+        minimize_scalar(log_delta, bounds=(lo, lo + 8), method="bounded", options={"xatol": 1e-10})
+        for lo in range(-32, 40, 4)
+    ]
     b = mpmath.exp(min(starts, key=lambda r: r.fun).x)
     with mpmath.workdps(50):
         return mpmath.exp(b * ((1 + b) * rho - epsilon)) / b * (1 - 1 / (1 + b)) ** (1 + b)
@@ -76,7 +80,9 @@ def test_against_dp_accounting(rho: float, delta: float) -> None:
     assert theirs * (1 - 1e-5) <= epsilon_of(rho, delta) <= theirs * (1 + 1e-12)
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-9), (1.0, 1e-5), (1.0, 1e-9), (5.0, 1e-6), (20.0, 1e-9)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(0.1, 1e-9), (1.0, 1e-5), (1.0, 1e-9), (5.0, 1e-6), (20.0, 1e-9)]
+)
 def test_the_gaussian_mechanism_really_has_that_delta(epsilon: float, delta: float) -> None:
     # a Gaussian with this rho has an exact delta (Balle-Wang 2018): the conversion must lie above it, and not far
     mu = math.sqrt(2 * float(rho_of(epsilon, delta)))
@@ -87,15 +93,28 @@ def test_the_gaussian_mechanism_really_has_that_delta(epsilon: float, delta: flo
 def test_known_values() -> None:
     assert float(rho_of(1.0, 1e-5)) == pytest.approx(0.030556595197639, rel=1e-12)
     assert epsilon_of(0, 1e-9) == 0.0
-    assert epsilon_of(Fraction(1, 2), 1e-5) < 0.5 + 2 * math.sqrt(0.5 * math.log(1e5))  # better than the textbook bound
+    assert epsilon_of(Fraction(1, 2), 1e-5) < 0.5 + 2 * math.sqrt(
+        0.5 * math.log(1e5)
+    )  # better than the textbook bound
 
 
-@pytest.mark.parametrize(("epsilon", "delta", "named"), [
-    (0, 1e-9, "epsilon"), (-1.0, 1e-9, "epsilon"), (math.inf, 1e-9, "epsilon"), (math.nan, 1e-9, "epsilon"),
-    ("1", 1e-9, "epsilon"), (True, 1e-9, "epsilon"),
-    (1.0, 0.0, "delta"), (1.0, 1.0, "delta"), (1.0, 1.5, "delta"), (1.0, -0.1, "delta"),
-    (1.0, math.nan, "delta"), (1.0, "small", "delta"),
-])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "named"),
+    [
+        (0, 1e-9, "epsilon"),
+        (-1.0, 1e-9, "epsilon"),
+        (math.inf, 1e-9, "epsilon"),
+        (math.nan, 1e-9, "epsilon"),
+        ("1", 1e-9, "epsilon"),
+        (True, 1e-9, "epsilon"),
+        (1.0, 0.0, "delta"),
+        (1.0, 1.0, "delta"),
+        (1.0, 1.5, "delta"),
+        (1.0, -0.1, "delta"),
+        (1.0, math.nan, "delta"),
+        (1.0, "small", "delta"),
+    ],
+)
 def test_parameters_without_a_meaning_are_refused(epsilon: float, delta: float, named: str) -> None:
     for call in (rho_of, lambda e, d: Budget.of(e, d, Fraction(0))):
         with pytest.raises(StudyInvalid) as caught:
@@ -133,7 +152,9 @@ def event(rho: Fraction, beta: Fraction = Fraction(0)) -> Event:
 
 def test_the_accountant_charges_every_call_and_stops_at_the_cap_exactly() -> None:
     journal: list[tuple[Event, bytes]] = []
-    accountant = Accountant(Budget(1.0, 1e-9, Fraction(1), Fraction(1, 2)), lambda e, i: journal.append((e, i)))
+    accountant = Accountant(
+        Budget(1.0, 1e-9, Fraction(1), Fraction(1, 2)), lambda e, i: journal.append((e, i))
+    )
     third = event(Fraction(1, 3))
     for _ in range(3):
         accountant.authorise(third, b"same inputs")  # a repetition is charged again

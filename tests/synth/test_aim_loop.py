@@ -27,14 +27,24 @@ WORKLOAD = Workload.from_spec({"degree": 2}, DOMAIN)
 LINKS = {("a", "b"), ("b", "c"), ("c", "d")}
 
 
-def plan_for(config: AimConfig, epsilon: float = 1.0, adjacency: Adjacency = "add-remove", unit_rows: int = 1,
-             domain: Domain = DOMAIN, workload: Workload = WORKLOAD) -> AimPlan:
-    return aim.plan(domain, workload, config, epsilon=epsilon, delta=1e-9, adjacency=adjacency, unit_rows=unit_rows)
+def plan_for(
+    config: AimConfig,
+    epsilon: float = 1.0,
+    adjacency: Adjacency = "add-remove",
+    unit_rows: int = 1,
+    domain: Domain = DOMAIN,
+    workload: Workload = WORKLOAD,
+) -> AimPlan:
+    return aim.plan(
+        domain, workload, config, epsilon=epsilon, delta=1e-9, adjacency=adjacency, unit_rows=unit_rows
+    )
 
 
 @pytest.mark.parametrize("rounds", [1, 5])
 @pytest.mark.parametrize(("adjacency", "unit_rows"), [("add-remove", 1), ("replace", 2)])
-def test_fixed_rounds_spend_the_cap_to_within_a_hundredth(rounds: int, adjacency: Adjacency, unit_rows: int) -> None:
+def test_fixed_rounds_spend_the_cap_to_within_a_hundredth(
+    rounds: int, adjacency: Adjacency, unit_rows: int
+) -> None:
     plan = plan_for(AimConfig(rounds=rounds, prune=False), adjacency=adjacency, unit_rows=unit_rows)
     guard = Accountant(plan.budget)
     got = aim.run(ideal(CODES, DOMAIN, guard, adjacency, unit_rows), plan)
@@ -46,7 +56,9 @@ def test_fixed_rounds_spend_the_cap_to_within_a_hundredth(rounds: int, adjacency
 
 @settings(max_examples=15)
 @given(st.integers(0, 2**32), st.sampled_from([0.05, 1.0, 10.0, 1000.0]), st.booleans())
-def test_adaptive_rounds_never_exceed_the_cap_whatever_the_answers(seed: int, epsilon: float, prune: bool) -> None:
+def test_adaptive_rounds_never_exceed_the_cap_whatever_the_answers(
+    seed: int, epsilon: float, prune: bool
+) -> None:
     plan = plan_for(AimConfig(prune=prune), epsilon)
     guard = Accountant(plan.budget)  # it refuses what exceeds either cap, and the run would fail
     oracle = ScriptedOracle(CODES, DOMAIN, guard, plan.charges, np.random.default_rng(seed))
@@ -83,12 +95,16 @@ def test_scores_grow_with_the_distance_and_fall_with_the_penalty() -> None:
     plan = plan_for(AimConfig(rounds=3), epsilon=5.0)
     oracle = ScriptedOracle(CODES, DOMAIN, Accountant(plan.budget), plan.charges)
     got = aim.run(oracle, plan)
-    assert set(got.selected) == LINKS  # without noise, the direct links are the worst approximated at each step
+    assert (
+        set(got.selected) == LINKS
+    )  # without noise, the direct links are the worst approximated at each step
     cliques, weights, penalties, epsilon = oracle.selections[0]
     assert epsilon == plan.epsilon and set(cliques) == set(WORKLOAD.closure)
     for clique, weight, penalty in zip(cliques, weights, penalties, strict=True):
         assert weight == (4 if len(clique) == 1 else 8)  # each column is in four of the ten pairs
-        assert float(penalty) == pytest.approx(math.sqrt(2 / math.pi * float(plan.sigma2)) * DOMAIN.cells(clique), rel=1e-9)
+        assert float(penalty) == pytest.approx(
+            math.sqrt(2 / math.pi * float(plan.sigma2)) * DOMAIN.cells(clique), rel=1e-9
+        )
 
 
 def test_a_refused_release_ends_the_run_before_anything_else_is_asked() -> None:
@@ -113,7 +129,11 @@ def test_prune_asks_about_no_candidate_that_is_all_penalty() -> None:
     domain = codes_domain(a=300, b=300, c=3)
     codes = np.stack([np.arange(2000) % 300, np.arange(2000) % 300, np.arange(2000) % 3], axis=1)
     for prune in (True, False):
-        plan = plan_for(AimConfig(rounds=3, prune=prune), domain=domain, workload=Workload.from_spec({"degree": 2}, domain))
+        plan = plan_for(
+            AimConfig(rounds=3, prune=prune),
+            domain=domain,
+            workload=Workload.from_spec({"degree": 2}, domain),
+        )
         oracle = ScriptedOracle(codes, domain, Accountant(plan.budget), plan.charges)
         aim.run(oracle, plan)
         offered = [("a", "b") in cliques for cliques, *_ in oracle.selections]
@@ -148,7 +168,9 @@ def test_the_model_stays_within_its_share_of_max_model_mb() -> None:
     domain = codes_domain(a=60, b=60, c=60, d=60)
     rng = np.random.default_rng(5)
     first = rng.integers(0, 60, ROWS)
-    codes = np.stack([first, (first + rng.integers(0, 2, ROWS)) % 60, first, rng.integers(0, 60, ROWS)], axis=1)
+    codes = np.stack(
+        [first, (first + rng.integers(0, 2, ROWS)) % 60, first, rng.integers(0, 60, ROWS)], axis=1
+    )
     seen: list[tuple[float, float]] = []
 
     def observe(phase: str, event: str, **fields: object) -> None:
@@ -161,8 +183,12 @@ def test_the_model_stays_within_its_share_of_max_model_mb() -> None:
     for limit in (0.05, 1.0):
         spent: list[float] = []
         seen.clear()
-        plan = plan_for(AimConfig(rounds=6, max_model_mb=limit, prune=False), epsilon=20.0, domain=domain,
-                        workload=Workload.from_spec({"degree": 2}, domain))
+        plan = plan_for(
+            AimConfig(rounds=6, max_model_mb=limit, prune=False),
+            epsilon=20.0,
+            domain=domain,
+            workload=Workload.from_spec({"degree": 2}, domain),
+        )
         got = aim.run(ideal(codes, domain, Accountant(plan.budget)), plan, observe)
         assert len(got.selected) == 6 and len(seen) == 7
         assert all(mb <= limit * share + 1e-9 for mb, share in seen[1:])

@@ -21,11 +21,18 @@ from tests.synth.oracles import codes_domain
 ADULT = dict(zip("abcdefghijklmn", (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2), strict=True))
 
 
-def adult(config: AimConfig, epsilon: float = 1.0, delta: float = 1e-5, adjacency: Adjacency = "add-remove",
-          unit_rows: int = 1) -> AimPlan:
+def adult(
+    config: AimConfig,
+    epsilon: float = 1.0,
+    delta: float = 1e-5,
+    adjacency: Adjacency = "add-remove",
+    unit_rows: int = 1,
+) -> AimPlan:
     domain = codes_domain(**ADULT)
     workload = Workload.from_spec({"degree": 3, "count": 64, "seed": 123}, domain)
-    return plan(domain, workload, config, epsilon=epsilon, delta=delta, adjacency=adjacency, unit_rows=unit_rows)
+    return plan(
+        domain, workload, config, epsilon=epsilon, delta=delta, adjacency=adjacency, unit_rows=unit_rows
+    )
 
 
 def test_fixed_rounds_have_the_papers_noise() -> None:
@@ -38,12 +45,20 @@ def test_fixed_rounds_have_the_papers_noise() -> None:
 
 
 @settings(max_examples=40)
-@given(st.integers(1, 200), st.floats(0.01, 8), st.floats(0.01, 0.99), st.sampled_from(["add-remove", "replace"]),
-       st.integers(1, 9))
-def test_fixed_rounds_spend_the_cap_and_not_more(rounds: int, epsilon: float, share: float, adjacency: Adjacency,
-                                                 rows: int) -> None:
+@given(
+    st.integers(1, 200),
+    st.floats(0.01, 8),
+    st.floats(0.01, 0.99),
+    st.sampled_from(["add-remove", "replace"]),
+    st.integers(1, 9),
+)
+def test_fixed_rounds_spend_the_cap_and_not_more(
+    rounds: int, epsilon: float, share: float, adjacency: Adjacency, rows: int
+) -> None:
     fixed = adult(AimConfig(rounds=rounds, select_share=share), epsilon, 1e-6, adjacency, rows)
-    spent = 14 * fixed.charges.measuring(fixed.sigma2) + rounds * fixed.round_cost(fixed.sigma2, fixed.epsilon)
+    spent = 14 * fixed.charges.measuring(fixed.sigma2) + rounds * fixed.round_cost(
+        fixed.sigma2, fixed.epsilon
+    )
     assert spent <= fixed.budget.rho_cap
     if fixed.epsilon < MOST_EPSILON:
         assert spent >= fixed.budget.rho_cap * (1 - Fraction(1, 10**8))
@@ -78,8 +93,12 @@ def test_what_no_model_can_hold_is_no_candidate_and_named() -> None:
     fixed = adult(AimConfig(rounds=10))
     most = 4 * 2**20 // 8
     assert all(cells <= most for cells in fixed.candidates.values())
-    assert set(fixed.oversized) == {q for q in fixed.workload.cliques if fixed.domain.cells(q) > most} != set()
-    assert set(fixed.workload.closure) - set(fixed.candidates) == set(fixed.oversized)  # here no pair of columns is too large
+    assert (
+        set(fixed.oversized) == {q for q in fixed.workload.cliques if fixed.domain.cells(q) > most} != set()
+    )
+    assert set(fixed.workload.closure) - set(fixed.candidates) == set(
+        fixed.oversized
+    )  # here no pair of columns is too large
 
 
 def test_a_column_or_clique_beyond_all_measure_is_refused() -> None:
@@ -88,7 +107,14 @@ def test_a_column_or_clique_beyond_all_measure_is_refused() -> None:
         plan(domain, Workload(domain, (("a",),)), AimConfig(), epsilon=1, delta=1e-9, adjacency="replace")
     domain = codes_domain(a=300, b=300, c=300)
     with pytest.raises(StudyInvalid, match="a, b, c has 27000000 cells"):
-        plan(domain, Workload(domain, (("a", "b", "c"),)), AimConfig(), epsilon=1, delta=1e-9, adjacency="replace")
+        plan(
+            domain,
+            Workload(domain, (("a", "b", "c"),)),
+            AimConfig(),
+            epsilon=1,
+            delta=1e-9,
+            adjacency="replace",
+        )
 
 
 def test_pruning_drops_exactly_what_cannot_score_above_zero() -> None:
@@ -111,14 +137,27 @@ def test_adaptive_shares_what_can_win_at_the_smallest_noise_it_can_reach() -> No
     assert set(first) < set(all_shared) == set(adaptive.can_win(adaptive.least_sigma2, 48_842.0))
 
 
-@pytest.mark.parametrize(("spec", "named"), [
-    ({"rounds": 0}, "rounds"), ({"rounds": 1.5}, "rounds"), ({"rounds": "many"}, "rounds"), ({"rounds": True}, "rounds"),
-    ({"rounds": None}, "rounds"), ({"rounds": 10**9}, "rounds"),
-    ({"max_model_mb": 0}, "max_model_mb"), ({"max_model_mb": "4"}, "max_model_mb"), ({"max_model_mb": math.inf}, "max_model_mb"),
-    ({"select_share": 0}, "select_share"), ({"select_share": 1.0}, "select_share"), ({"select_share": math.nan}, "select_share"),
-    ({"prune": 1}, "prune"), ({"synthetic_rows": 0}, "synthetic_rows"), ({"synthetic_rows": 2.0}, "synthetic_rows"),
-    ({"iterations": 5}, "iterations"),
-])
+@pytest.mark.parametrize(
+    ("spec", "named"),
+    [
+        ({"rounds": 0}, "rounds"),
+        ({"rounds": 1.5}, "rounds"),
+        ({"rounds": "many"}, "rounds"),
+        ({"rounds": True}, "rounds"),
+        ({"rounds": None}, "rounds"),
+        ({"rounds": 10**9}, "rounds"),
+        ({"max_model_mb": 0}, "max_model_mb"),
+        ({"max_model_mb": "4"}, "max_model_mb"),
+        ({"max_model_mb": math.inf}, "max_model_mb"),
+        ({"select_share": 0}, "select_share"),
+        ({"select_share": 1.0}, "select_share"),
+        ({"select_share": math.nan}, "select_share"),
+        ({"prune": 1}, "prune"),
+        ({"synthetic_rows": 0}, "synthetic_rows"),
+        ({"synthetic_rows": 2.0}, "synthetic_rows"),
+        ({"iterations": 5}, "iterations"),
+    ],
+)
 def test_a_wrong_table_is_refused_by_key(spec: dict[str, object], named: str) -> None:
     with pytest.raises(StudyInvalid) as caught:
         AimConfig.from_spec(spec)

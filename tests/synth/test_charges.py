@@ -30,7 +30,9 @@ def test_rounding_is_tight_and_on_the_side_asked_for(x: Fraction, bits: int) -> 
 
 
 @given(settings_of_privacy, st.fractions(Fraction(1, 10**6), 100))
-def test_noise_and_epsilon_for_a_cost_cost_at_most_that(privacy: tuple[Adjacency, int], rho: Fraction) -> None:
+def test_noise_and_epsilon_for_a_cost_cost_at_most_that(
+    privacy: tuple[Adjacency, int], rho: Fraction
+) -> None:
     charges = Charges(*privacy)
     sigma2, epsilon = charges.sigma2(rho), charges.epsilon(rho)
     assert charges.measuring(sigma2) <= rho and charges.selecting(epsilon) <= rho
@@ -67,7 +69,9 @@ def test_mean_noise_is_that_of_a_gaussian() -> None:
     assert float(mean_noise(Fraction(436))) == pytest.approx(math.sqrt(2 * 436 / math.pi), rel=1e-10)
 
 
-@pytest.mark.parametrize(("adjacency", "rows"), [("bounded", 1), ("replace", 0), ("replace", True), ("replace", 1.5)])
+@pytest.mark.parametrize(
+    ("adjacency", "rows"), [("bounded", 1), ("replace", 0), ("replace", True), ("replace", 1.5)]
+)
 def test_nonsense_is_refused(adjacency: str, rows: int) -> None:
     with pytest.raises(StudyInvalid):
         Charges(adjacency, rows)  # type: ignore[arg-type]

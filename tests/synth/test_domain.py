@@ -18,15 +18,20 @@ from synth.domain import Categorical, Codes, Domain, Numeric
 
 @st.composite
 def numerics(draw: st.DrawFn, integral: bool) -> Numeric:
-    low = draw(st.integers(-10**6, 10**6) if draw(st.booleans()) else st.floats(-1e6, 1e6))
+    low = draw(st.integers(-(10**6), 10**6) if draw(st.booleans()) else st.floats(-1e6, 1e6))
     width = draw(st.integers(1, 10**4) if draw(st.booleans()) else st.floats(1.0, 1e5))
-    return Numeric(low, low + width, draw(st.integers(1, 200)), integral=integral, missing=draw(st.booleans()))
+    return Numeric(
+        low, low + width, draw(st.integers(1, 200)), integral=integral, missing=draw(st.booleans())
+    )
 
 
 def holds_an_integer(column: Numeric, code: int) -> bool:
     edges = column.edges()
-    return any(column.bin_of(n) == code for n in range(math.floor(edges[code]), math.floor(edges[code]) + 2)
-               if column.low <= n <= column.high)
+    return any(
+        column.bin_of(n) == code
+        for n in range(math.floor(edges[code]), math.floor(edges[code]) + 2)
+        if column.low <= n <= column.high
+    )
 
 
 @given(numerics(integral=False), st.integers(0, 2**32))
@@ -52,7 +57,9 @@ def test_decoded_integers_lie_in_their_bin_whenever_it_holds_one(column: Numeric
 def test_searchsorted_on_the_interior_edges_is_the_rule(column: Numeric) -> None:
     # what a vectorised coder does (parties/coding): it must agree with the reference on edges, between them and outside
     edges = np.array(column.edges())
-    values = np.concatenate([edges, np.nextafter(edges, -math.inf), np.nextafter(edges, math.inf), [-1e300, 1e300]])
+    values = np.concatenate(
+        [edges, np.nextafter(edges, -math.inf), np.nextafter(edges, math.inf), [-1e300, 1e300]]
+    )
     assert np.searchsorted(edges[1:-1], values, side="right").tolist() == [column.bin_of(v) for v in values]
 
 
@@ -76,7 +83,9 @@ def test_integers_are_uniform_within_the_bin_including_high() -> None:
     values = column.decode(np.repeat([0, 1], 50_000), np.random.default_rng(7))
     seen = np.bincount(values, minlength=10)
     chi2 = float(((seen - 10_000) ** 2 / 10_000).sum())
-    assert seen[:5].sum() == 50_000 and chi2 < 44  # 8 degrees of freedom: false alarm 6e-7 (and the seed is fixed)
+    assert (
+        seen[:5].sum() == 50_000 and chi2 < 44
+    )  # 8 degrees of freedom: false alarm 6e-7 (and the seed is fixed)
 
 
 def test_missing_is_the_last_code_and_decodes_to_nothing() -> None:
@@ -95,9 +104,14 @@ def test_categories_come_back_as_given() -> None:
     assert values.tolist() == [True, 2.5, 3, "x"] and type(values[0]) is bool and type(values[2]) is int
 
 
-SPEC = {"columns": {"age": {"kind": "numeric", "low": 17, "high": 90, "bins": 32, "integral": True},
-                    "work": {"kind": "categorical", "values": ["Private", "Gov"], "missing": True},
-                    "code": {"kind": "codes", "size": 7}, "short": 4}}
+SPEC = {
+    "columns": {
+        "age": {"kind": "numeric", "low": 17, "high": 90, "bins": 32, "integral": True},
+        "work": {"kind": "categorical", "values": ["Private", "Gov"], "missing": True},
+        "code": {"kind": "codes", "size": 7},
+        "short": 4,
+    }
+}
 
 
 def test_a_domain_survives_its_canonical_form_in_order() -> None:
@@ -111,32 +125,53 @@ def test_a_domain_survives_its_canonical_form_in_order() -> None:
     assert hash(domain) == hash(Domain.from_spec(SPEC))
 
 
-@pytest.mark.parametrize(("spec", "named"), [
-    ({}, "file or columns"),
-    ({"file": {}, "columns": {}}, "only one"),
-    ({"file": {"a": 2}, "extra": 1}, "extra"),
-    ({"file": {}}, "at least one column"),
-    ({"file": [1]}, "map each column"),
-    ({"file": {"a": 0}}, "domain file's a"),
-    ({"file": {"a": True}}, "domain file's a"),
-    ({"file": {"a": 2**24 + 1}}, "domain file's a"),
-    ({"file": {"a\n": 2}}, "printable"),
-    ({"columns": {"a": {"size": 3}}}, "domain.columns.a.kind"),
-    ({"columns": {"a": {"kind": "numeric", "low": 1, "high": 2}}}, "bins"),
-    ({"columns": {"a": {"kind": "numeric", "low": 1, "high": 2, "bins": 2, "colour": 1}}}, "colour"),
-    ({"columns": {"a": {"kind": "numeric", "low": 2, "high": 2, "bins": 2}}}, "low must be smaller"),
-    ({"columns": {"a": {"kind": "numeric", "low": "1", "high": 2, "bins": 2}}}, "low must be a finite number"),
-    ({"columns": {"a": {"kind": "numeric", "low": 1, "high": math.inf, "bins": 2}}}, "high must be a finite number"),
-    ({"columns": {"a": {"kind": "numeric", "low": 0.2, "high": 0.8, "bins": 2, "integral": True}}}, "needs an integer"),
-    ({"columns": {"a": {"kind": "numeric", "low": 2**60, "high": 2**60 + 512, "bins": 4}}}, "double precision"),
-    ({"columns": {"a": {"kind": "numeric", "low": 0, "high": 1, "bins": 2, "integral": 1}}}, "integral must be true or false"),
-    ({"columns": {"a": {"kind": "categorical", "values": []}}}, "at least one value"),
-    ({"columns": {"a": {"kind": "categorical", "values": "xy"}}}, "domain.columns.a.values must be a list"),
-    ({"columns": {"a": {"kind": "categorical", "values": ["x", "x"]}}}, "'x' twice"),
-    ({"columns": {"a": {"kind": "categorical", "values": [1, "1"]}}}, "twice"),
-    ({"columns": {"a": {"kind": "categorical", "values": ["x", ""]}}}, "missing = true"),
-    ({"columns": {"a": {"kind": "categorical", "values": [["x"]]}}}, "texts, numbers"),
-])
+@pytest.mark.parametrize(
+    ("spec", "named"),
+    [
+        ({}, "file or columns"),
+        ({"file": {}, "columns": {}}, "only one"),
+        ({"file": {"a": 2}, "extra": 1}, "extra"),
+        ({"file": {}}, "at least one column"),
+        ({"file": [1]}, "map each column"),
+        ({"file": {"a": 0}}, "domain file's a"),
+        ({"file": {"a": True}}, "domain file's a"),
+        ({"file": {"a": 2**24 + 1}}, "domain file's a"),
+        ({"file": {"a\n": 2}}, "printable"),
+        ({"columns": {"a": {"size": 3}}}, "domain.columns.a.kind"),
+        ({"columns": {"a": {"kind": "numeric", "low": 1, "high": 2}}}, "bins"),
+        ({"columns": {"a": {"kind": "numeric", "low": 1, "high": 2, "bins": 2, "colour": 1}}}, "colour"),
+        ({"columns": {"a": {"kind": "numeric", "low": 2, "high": 2, "bins": 2}}}, "low must be smaller"),
+        (
+            {"columns": {"a": {"kind": "numeric", "low": "1", "high": 2, "bins": 2}}},
+            "low must be a finite number",
+        ),
+        (
+            {"columns": {"a": {"kind": "numeric", "low": 1, "high": math.inf, "bins": 2}}},
+            "high must be a finite number",
+        ),
+        (
+            {"columns": {"a": {"kind": "numeric", "low": 0.2, "high": 0.8, "bins": 2, "integral": True}}},
+            "needs an integer",
+        ),
+        (
+            {"columns": {"a": {"kind": "numeric", "low": 2**60, "high": 2**60 + 512, "bins": 4}}},
+            "double precision",
+        ),
+        (
+            {"columns": {"a": {"kind": "numeric", "low": 0, "high": 1, "bins": 2, "integral": 1}}},
+            "integral must be true or false",
+        ),
+        ({"columns": {"a": {"kind": "categorical", "values": []}}}, "at least one value"),
+        (
+            {"columns": {"a": {"kind": "categorical", "values": "xy"}}},
+            "domain.columns.a.values must be a list",
+        ),
+        ({"columns": {"a": {"kind": "categorical", "values": ["x", "x"]}}}, "'x' twice"),
+        ({"columns": {"a": {"kind": "categorical", "values": [1, "1"]}}}, "twice"),
+        ({"columns": {"a": {"kind": "categorical", "values": ["x", ""]}}}, "missing = true"),
+        ({"columns": {"a": {"kind": "categorical", "values": [["x"]]}}}, "texts, numbers"),
+    ],
+)
 def test_a_wrong_domain_is_refused_by_name(spec: dict[str, object], named: str) -> None:
     with pytest.raises(StudyInvalid) as caught:
         Domain.from_spec(spec)
@@ -144,9 +179,13 @@ def test_a_wrong_domain_is_refused_by_name(spec: dict[str, object], named: str) 
 
 
 def test_reading_a_study_loads_the_standard_library_only() -> None:
-    code = ("import sys, synth.domain, synth.workload, synth.accounting, synth.aim, synth.mwem, synth.mst\n"
-            "print(sorted({'numpy', 'scipy', 'networkx', 'mpmath', 'pandas', 'mpyc'} & set(sys.modules)))")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    code = (
+        "import sys, synth.domain, synth.workload, synth.accounting, synth.aim, synth.mwem, synth.mst\n"
+        "print(sorted({'numpy', 'scipy', 'networkx', 'mpmath', 'pandas', 'mpyc'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
     assert done.stdout.strip() == "[]"
 
 

@@ -20,7 +20,9 @@ def by_dictionary(real: np.ndarray, synthetic: np.ndarray, domain: Domain, cliqu
     for clique in cliques:
         columns = [domain.names.index(name) for name in clique]
         p, q = (Counter(tuple(row[columns]) for row in table) for table in (real, synthetic))
-        errors.append(sum(abs(p[cell] / len(real) - q[cell] / len(synthetic)) for cell in p.keys() | q.keys()))
+        errors.append(
+            sum(abs(p[cell] / len(real) - q[cell] / len(synthetic)) for cell in p.keys() | q.keys())
+        )
     return sum(errors) / len(errors)
 
 
@@ -29,7 +31,10 @@ def by_dictionary(real: np.ndarray, synthetic: np.ndarray, domain: Domain, cliqu
 def test_the_error_is_its_definition(rows: int, others: int, size: int, seed: int) -> None:
     domain = codes_domain(a=size, b=3, c=size)  # 70 x 3 x 70 cells against at most 120 rows: the sparse form
     rng = np.random.default_rng(seed)
-    real, synthetic = (np.stack([rng.integers(0, domain[name].size, n) for name in domain.names], axis=1) for n in (rows, others))
+    real, synthetic = (
+        np.stack([rng.integers(0, domain[name].size, n) for name in domain.names], axis=1)
+        for n in (rows, others)
+    )
     cliques: list[Clique] = [("a",), ("c", "b"), ("a", "b", "c")]
     error = workload_error(real, synthetic, domain, cliques)
     assert error == pytest.approx(by_dictionary(real, synthetic, domain, cliques), abs=1e-12)
@@ -55,7 +60,11 @@ def test_tables_that_do_not_fit_are_refused() -> None:
     domain = codes_domain(a=2, b=3)
     good = np.zeros((2, 2), dtype=int)
     wide = np.zeros((2, 3), dtype=int)
-    for bad, named in ((np.array([[2, 0]]), "column a"), (np.array([[0, -1]]), "column b"), (wide, "2 columns")):
+    for bad, named in (
+        (np.array([[2, 0]]), "column a"),
+        (np.array([[0, -1]]), "column b"),
+        (wide, "2 columns"),
+    ):
         with pytest.raises(ValueError, match=named):
             workload_error(good, bad, domain, [("a", "b")])
     with pytest.raises(ValueError, match="at least one"):
@@ -67,4 +76,6 @@ def test_random_cliques_are_sets_of_the_degree_in_domain_order() -> None:
     cliques = random_cliques(domain, 2, 600, np.random.default_rng(4))
     seen = Counter(cliques)
     assert all(q == domain.ordered(q) and len(q) == 2 for q in seen) and len(seen) == 6
-    assert sum((n - 100) ** 2 / 100 for n in seen.values()) < 36  # 5 degrees of freedom: false alarm 1e-6 (fixed seed)
+    assert (
+        sum((n - 100) ** 2 / 100 for n in seen.values()) < 36
+    )  # 5 degrees of freedom: false alarm 1e-6 (fixed seed)

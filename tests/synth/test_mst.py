@@ -30,11 +30,23 @@ DOMAIN, CODES = chain(ROWS, np.random.default_rng(11))
 LINKS = {("a", "b"), ("b", "c"), ("c", "d")}
 
 
-def plan_for(config: MstConfig | None = None, epsilon: float = 1.0, adjacency: Adjacency = "add-remove", unit_rows: int = 1,
-             domain: Domain = DOMAIN) -> MstPlan:
+def plan_for(
+    config: MstConfig | None = None,
+    epsilon: float = 1.0,
+    adjacency: Adjacency = "add-remove",
+    unit_rows: int = 1,
+    domain: Domain = DOMAIN,
+) -> MstPlan:
     workload = Workload(domain, (domain.names[:1],))  # no algorithm that spans all columns cares
-    return mst.plan(domain, workload, config or MstConfig(), epsilon=epsilon, delta=1e-9, adjacency=adjacency,
-                    unit_rows=unit_rows)
+    return mst.plan(
+        domain,
+        workload,
+        config or MstConfig(),
+        epsilon=epsilon,
+        delta=1e-9,
+        adjacency=adjacency,
+        unit_rows=unit_rows,
+    )
 
 
 def dependence(codes: NDArray[np.int64], domain: Domain) -> nx.Graph:
@@ -42,7 +54,9 @@ def dependence(codes: NDArray[np.int64], domain: Domain) -> nx.Graph:
     graph = nx.Graph()
     for a, b in itertools.combinations(domain.names, 2):
         joint = marginal(codes, domain, (a, b)).reshape(domain[a].size, domain[b].size)
-        graph.add_edge(a, b, weight=float(np.abs(joint - np.outer(joint.sum(1), joint.sum(0)) / joint.sum()).sum()))
+        graph.add_edge(
+            a, b, weight=float(np.abs(joint - np.outer(joint.sum(1), joint.sum(0)) / joint.sum()).sum())
+        )
     return graph
 
 
@@ -52,7 +66,11 @@ def test_thirds_of_the_budget() -> None:
     assert float(plan.sigma2) == pytest.approx(3 * 5 / (2 * rho), rel=1e-6)
     assert float(plan.epsilon) == pytest.approx(math.sqrt(8 * rho / (3 * 4)), rel=1e-6)
     assert float(plan.pair_sigma2(plan.budget.rho_cap / 3, 4)) == pytest.approx(3 * 4 / (2 * rho), rel=1e-6)
-    assert plan.rounds == (4, 4) and set(plan.candidates) == set(itertools.combinations("abcde", 2)) and plan.oversized == ()
+    assert (
+        plan.rounds == (4, 4)
+        and set(plan.candidates) == set(itertools.combinations("abcde", 2))
+        and plan.oversized == ()
+    )
     assert plan == plan_for()
 
 
@@ -62,16 +80,24 @@ def test_a_run_spends_the_cap_to_within_a_hundredth(adjacency: Adjacency, unit_r
     guard = Accountant(plan.budget)
     got = mst.run(ideal(CODES, DOMAIN, guard, adjacency, unit_rows), plan)
     assert [e.what for e in guard.events] == ["measure", *["select"] * 4, "measure"]
-    assert [(m.clique, m.round) for m in got.measurements[5:]] == [(pair, i) for i, pair in enumerate(got.selected, 1)]
+    assert [(m.clique, m.round) for m in got.measurements[5:]] == [
+        (pair, i) for i, pair in enumerate(got.selected, 1)
+    ]
     assert plan.budget.rho_cap * Fraction(99, 100) <= guard.rho <= plan.budget.rho_cap
     assert guard.beta <= plan.budget.beta_cap
 
 
 @settings(max_examples=25)
-@given(st.integers(0, 2**32), st.sampled_from([0.05, 1.0, 10.0, 1000.0]), st.sampled_from([4, 0.0008, 0.0004]),
-       st.sampled_from(["add-remove", "replace"]), st.integers(1, 5))
-def test_any_answers_give_a_forest_within_the_cap_and_the_model(seed: int, epsilon: float, limit: float, adjacency: Adjacency,
-                                                                rows: int) -> None:
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from([0.05, 1.0, 10.0, 1000.0]),
+    st.sampled_from([4, 0.0008, 0.0004]),
+    st.sampled_from(["add-remove", "replace"]),
+    st.integers(1, 5),
+)
+def test_any_answers_give_a_forest_within_the_cap_and_the_model(
+    seed: int, epsilon: float, limit: float, adjacency: Adjacency, rows: int
+) -> None:
     plan = plan_for(MstConfig(max_model_mb=limit), epsilon, adjacency, rows)
     guard = Accountant(plan.budget)  # it refuses what exceeds either cap, and the run would fail
     got = mst.run(ScriptedOracle(CODES, DOMAIN, guard, plan.charges, np.random.default_rng(seed)), plan)
@@ -81,7 +107,9 @@ def test_any_answers_give_a_forest_within_the_cap_and_the_model(seed: int, epsil
     assert model_size_mb(DOMAIN.sizes, got.selected) <= limit
     if limit == 4:
         assert len(got.selected) == 4
-    assert guard.rho >= plan.budget.rho_cap * (1 - Fraction(1, 10**8))  # what selections leave goes to the pairs
+    assert guard.rho >= plan.budget.rho_cap * (
+        1 - Fraction(1, 10**8)
+    )  # what selections leave goes to the pairs
 
 
 def test_without_noise_the_tree_is_the_maximum_spanning_tree() -> None:
@@ -91,12 +119,16 @@ def test_without_noise_the_tree_is_the_maximum_spanning_tree() -> None:
         columns = [rng.integers(0, sizes[0], 4000)]
         for size in sizes[1:]:
             source = columns[rng.integers(len(columns))]
-            columns.append(np.where(rng.random(4000) < rng.uniform(0.2, 0.9), source % size, rng.integers(0, size, 4000)))
+            columns.append(
+                np.where(rng.random(4000) < rng.uniform(0.2, 0.9), source % size, rng.integers(0, size, 4000))
+            )
         codes = np.stack(columns, axis=1).astype(np.int64)
         plan = plan_for(epsilon=50.0, domain=domain)
         oracle = ScriptedOracle(codes, domain, Accountant(plan.budget), plan.charges)
         tree = nx.maximum_spanning_tree(dependence(codes, domain))
-        assert {frozenset(pair) for pair in mst.run(oracle, plan).selected} == {frozenset(edge) for edge in tree.edges}
+        assert {frozenset(pair) for pair in mst.run(oracle, plan).selected} == {
+            frozenset(edge) for edge in tree.edges
+        }
         for number, (pairs, weights, penalties, epsilon) in enumerate(oracle.selections):
             assert set(weights) == {1} and set(penalties) == {0} and epsilon == plan.epsilon
             assert len(pairs) <= len(plan.candidates) - number
@@ -118,7 +150,9 @@ def test_the_links_of_a_chain_are_found_and_learned() -> None:
 
 def test_a_pair_too_large_for_the_model_is_named_and_never_offered() -> None:
     domain = codes_domain(a=300, b=300, c=3, d=2)
-    codes = np.stack([np.arange(2000) % 300, np.arange(2000) % 300, np.arange(2000) % 3, np.arange(2000) % 2], axis=1)
+    codes = np.stack(
+        [np.arange(2000) % 300, np.arange(2000) % 300, np.arange(2000) % 3, np.arange(2000) % 2], axis=1
+    )
     plan = plan_for(MstConfig(max_model_mb=0.1), domain=domain)
     assert plan.oversized == (("a", "b"),) and plan.rounds == (3, 3)
     oracle = ScriptedOracle(codes, domain, Accountant(plan.budget), plan.charges)
@@ -156,7 +190,9 @@ def test_a_refused_release_ends_the_run_before_anything_else_is_asked() -> None:
 
 def test_an_empty_table_gives_a_model_and_few_rows() -> None:
     plan = plan_for()
-    assert all(0 <= mst.run(ideal(CODES[:0], DOMAIN, Accountant(plan.budget)), plan).rows < 400 for _ in range(3))
+    assert all(
+        0 <= mst.run(ideal(CODES[:0], DOMAIN, Accountant(plan.budget)), plan).rows < 400 for _ in range(3)
+    )
 
 
 def test_synthetic_rows_override_the_noisy_total() -> None:
@@ -164,8 +200,14 @@ def test_synthetic_rows_override_the_noisy_total() -> None:
     assert mst.run(ideal(CODES, DOMAIN, Accountant(plan.budget)), plan).rows == 77
 
 
-@pytest.mark.parametrize(("spec", "named"), [({"max_model_mb": 0}, "max_model_mb"), ({"max_model_mb": True}, "max_model_mb"),
-                                             ({"synthetic_rows": 1.5}, "synthetic_rows")])
+@pytest.mark.parametrize(
+    ("spec", "named"),
+    [
+        ({"max_model_mb": 0}, "max_model_mb"),
+        ({"max_model_mb": True}, "max_model_mb"),
+        ({"synthetic_rows": 1.5}, "synthetic_rows"),
+    ],
+)
 def test_a_wrong_table_is_refused_by_key(spec: dict[str, object], named: str) -> None:
     with pytest.raises(StudyInvalid) as caught:
         MstConfig(**spec)  # type: ignore[arg-type]

@@ -27,9 +27,17 @@ WORKLOAD = Workload.from_spec({"degree": 2}, DOMAIN)
 LINKS = {("a", "b"), ("b", "c"), ("c", "d")}
 
 
-def plan_for(config: MwemConfig, epsilon: float = 1.0, adjacency: Adjacency = "add-remove", unit_rows: int = 1,
-             domain: Domain = DOMAIN, workload: Workload = WORKLOAD) -> MwemPlan:
-    return mwem.plan(domain, workload, config, epsilon=epsilon, delta=1e-9, adjacency=adjacency, unit_rows=unit_rows)
+def plan_for(
+    config: MwemConfig,
+    epsilon: float = 1.0,
+    adjacency: Adjacency = "add-remove",
+    unit_rows: int = 1,
+    domain: Domain = DOMAIN,
+    workload: Workload = WORKLOAD,
+) -> MwemPlan:
+    return mwem.plan(
+        domain, workload, config, epsilon=epsilon, delta=1e-9, adjacency=adjacency, unit_rows=unit_rows
+    )
 
 
 def test_the_papers_noise_on_what_the_total_leaves() -> None:
@@ -43,12 +51,17 @@ def test_the_papers_noise_on_what_the_total_leaves() -> None:
 
 @settings(max_examples=40)
 @given(st.integers(1, 200), st.floats(0.01, 8), st.sampled_from(["add-remove", "replace"]), st.integers(1, 9))
-def test_the_plan_spends_the_cap_and_not_more(rounds: int, epsilon: float, adjacency: Adjacency, rows: int) -> None:
+def test_the_plan_spends_the_cap_and_not_more(
+    rounds: int, epsilon: float, adjacency: Adjacency, rows: int
+) -> None:
     workload = Workload(DOMAIN, (("a", "b"), ("b", "c")))  # d and e are in no clique
     plan = plan_for(MwemConfig(rounds=rounds), epsilon, adjacency, rows, workload=workload)
     assert plan.uncovered == (("d",), ("e",))
-    spent = (plan.charges.counting(plan.total_sigma2) + 2 * plan.charges.measuring(plan.sigma2)
-             + rounds * plan.round_cost(plan.sigma2, plan.epsilon))
+    spent = (
+        plan.charges.counting(plan.total_sigma2)
+        + 2 * plan.charges.measuring(plan.sigma2)
+        + rounds * plan.round_cost(plan.sigma2, plan.epsilon)
+    )
     assert spent <= plan.budget.rho_cap
     if plan.epsilon < MOST_EPSILON:
         assert spent >= plan.budget.rho_cap * (1 - Fraction(1, 10**8))
@@ -57,7 +70,9 @@ def test_the_plan_spends_the_cap_and_not_more(rounds: int, epsilon: float, adjac
 
 @pytest.mark.parametrize("rounds", [1, 5])
 @pytest.mark.parametrize(("adjacency", "unit_rows"), [("add-remove", 1), ("replace", 2)])
-def test_a_run_spends_the_cap_to_within_a_hundredth(rounds: int, adjacency: Adjacency, unit_rows: int) -> None:
+def test_a_run_spends_the_cap_to_within_a_hundredth(
+    rounds: int, adjacency: Adjacency, unit_rows: int
+) -> None:
     plan = plan_for(MwemConfig(rounds=rounds, prune=False), adjacency=adjacency, unit_rows=unit_rows)
     guard = Accountant(plan.budget)
     got = mwem.run(ideal(CODES, DOMAIN, guard, adjacency, unit_rows), plan)
@@ -87,7 +102,9 @@ def test_scores_weigh_all_alike_and_offer_no_subsets() -> None:
     for cliques, weights, penalties, epsilon in oracle.selections:
         assert epsilon == plan.epsilon and set(cliques) == set(WORKLOAD.cliques) and set(weights) == {1}
         for clique, penalty in zip(cliques, penalties, strict=True):
-            assert float(penalty) == pytest.approx(math.sqrt(2 / math.pi * float(plan.sigma2)) * DOMAIN.cells(clique), rel=1e-9)
+            assert float(penalty) == pytest.approx(
+                math.sqrt(2 / math.pi * float(plan.sigma2)) * DOMAIN.cells(clique), rel=1e-9
+            )
 
 
 def test_the_worst_cliques_are_selected_and_learned() -> None:
@@ -118,16 +135,26 @@ def test_a_workload_without_small_cliques_may_use_the_whole_model_at_once() -> N
     rng = np.random.default_rng(2)
     codes = np.repeat(rng.integers(0, 50, (ROWS, 1)), 3, axis=1)
     workload = Workload.from_spec({"degree": 2}, domain)
-    plan = plan_for(MwemConfig(rounds=4, max_model_mb=0.03, prune=False), 8.0, domain=domain, workload=workload)
+    plan = plan_for(
+        MwemConfig(rounds=4, max_model_mb=0.03, prune=False), 8.0, domain=domain, workload=workload
+    )
     got = mwem.run(ideal(codes, domain, Accountant(plan.budget)), plan)
-    assert len(got.selected) == 4 and len(set(got.selected)) == 1  # 0.03 MiB hold one pair of columns, never a tree of two
+    assert (
+        len(got.selected) == 4 and len(set(got.selected)) == 1
+    )  # 0.03 MiB hold one pair of columns, never a tree of two
 
 
 def test_oversized_cliques_are_named_and_their_columns_measured_alone() -> None:
     domain = codes_domain(a=300, b=300, c=3)
-    plan = plan_for(MwemConfig(rounds=2, max_model_mb=0.1), domain=domain, workload=Workload.from_spec({"degree": 2}, domain))
+    plan = plan_for(
+        MwemConfig(rounds=2, max_model_mb=0.1),
+        domain=domain,
+        workload=Workload.from_spec({"degree": 2}, domain),
+    )
     assert plan.oversized == (("a", "b"),) and plan.uncovered == ()
-    plan = plan_for(MwemConfig(rounds=2, max_model_mb=0.1), domain=domain, workload=Workload(domain, (("a", "b"),)))
+    plan = plan_for(
+        MwemConfig(rounds=2, max_model_mb=0.1), domain=domain, workload=Workload(domain, (("a", "b"),))
+    )
     assert plan.oversized == (("a", "b"),) and plan.uncovered == plan.singles and not plan.candidates
     guard = Accountant(plan.budget)
     got = mwem.run(ideal(np.zeros((500, 3), np.int64), domain, guard), plan)
@@ -138,7 +165,12 @@ def test_prune_asks_about_no_candidate_that_is_all_penalty() -> None:
     domain = codes_domain(a=300, b=300, c=3)
     codes = np.stack([np.arange(2000) % 300, np.arange(2000) % 300, np.arange(2000) % 3], axis=1)
     for prune in (True, False):
-        plan = plan_for(MwemConfig(rounds=3, prune=prune), 5.0, domain=domain, workload=Workload.from_spec({"degree": 2}, domain))
+        plan = plan_for(
+            MwemConfig(rounds=3, prune=prune),
+            5.0,
+            domain=domain,
+            workload=Workload.from_spec({"degree": 2}, domain),
+        )
         oracle = ScriptedOracle(codes, domain, Accountant(plan.budget), plan.charges)
         mwem.run(oracle, plan)
         assert [("a", "b") in cliques for cliques, *_ in oracle.selections] == [not prune] * 3
@@ -167,10 +199,17 @@ def test_synthetic_rows_override_the_noisy_total() -> None:
     assert mwem.run(ideal(CODES, DOMAIN, Accountant(plan.budget)), plan).rows == 77
 
 
-@pytest.mark.parametrize(("spec", "named"), [
-    ({"rounds": 0}, "rounds"), ({"rounds": None}, "rounds"), ({"rounds": True}, "rounds"), ({"max_model_mb": -1}, "max_model_mb"),
-    ({"prune": 1}, "prune"), ({"synthetic_rows": 0}, "synthetic_rows"),
-])
+@pytest.mark.parametrize(
+    ("spec", "named"),
+    [
+        ({"rounds": 0}, "rounds"),
+        ({"rounds": None}, "rounds"),
+        ({"rounds": True}, "rounds"),
+        ({"max_model_mb": -1}, "max_model_mb"),
+        ({"prune": 1}, "prune"),
+        ({"synthetic_rows": 0}, "synthetic_rows"),
+    ],
+)
 def test_a_wrong_table_is_refused_by_key(spec: dict[str, object], named: str) -> None:
     with pytest.raises(StudyInvalid) as caught:
         MwemConfig(**spec)  # type: ignore[arg-type]

@@ -22,7 +22,9 @@ def domains(draw: st.DrawFn, most: int = 6) -> dict[str, int]:
 
 
 @st.composite
-def cliques_of(draw: st.DrawFn, sizes: Mapping[str, int], most: int = 7, widest: int = 3) -> list[tuple[str, ...]]:
+def cliques_of(
+    draw: st.DrawFn, sizes: Mapping[str, int], most: int = 7, widest: int = 3
+) -> list[tuple[str, ...]]:
     """Cliques in any column order, repeats and nesting included."""
     one = st.permutations(list(sizes)).flatmap(
         lambda names: st.integers(1, min(widest, len(names))).map(lambda width: tuple(names[:width]))
@@ -37,7 +39,8 @@ def problems(draw: st.DrawFn, most: int = 6) -> tuple[dict[str, int], list[Measu
     cliques = draw(cliques_of(sizes))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     return sizes, [
-        Measurement(clique, rng.normal(20, 15, cells(sizes, clique)), float(rng.uniform(0.5, 50))) for clique in cliques
+        Measurement(clique, rng.normal(20, 15, cells(sizes, clique)), float(rng.uniform(0.5, 50)))
+        for clique in cliques
     ]
 
 
@@ -65,7 +68,9 @@ def project(sizes: Mapping[str, int], table: Array, columns: Sequence[str]) -> A
 
 def loss(model: Model, measurements: Sequence[Measurement]) -> float:
     """The objective of fit.py, from the model's own answers."""
-    return sum(float(np.square(model.marginal(m.clique) - m.values).sum()) / (2 * m.variance) for m in measurements)
+    return sum(
+        float(np.square(model.marginal(m.clique) - m.values).sum()) / (2 * m.variance) for m in measurements
+    )
 
 
 def counted(sizes: Mapping[str, int], table: NDArray[np.int64], columns: Sequence[str]) -> Array:

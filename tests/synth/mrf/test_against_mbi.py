@@ -38,7 +38,9 @@ def test_the_fit_reaches_the_loss_and_the_marginals_of_mbi() -> None:
     measurements = _measurements()
     ours = fit(SIZES, measurements, total=2000.0, iterations=3000, tolerance=0.0)
     domain = mbi.Domain.fromdict(SIZES)
-    linear = [mbi.LinearMeasurement(m.values, m.clique, stddev=float(np.sqrt(m.variance))) for m in measurements]
+    linear = [
+        mbi.LinearMeasurement(m.values, m.clique, stddev=float(np.sqrt(m.variance))) for m in measurements
+    ]
     theirs = estimation.MirrorDescent().estimate(domain, linear, known_total=2000.0, iters=8000)
     answers = [np.asarray(theirs.project(m.clique).datavector(), dtype=float) for m in measurements]
     pairs = zip(answers, measurements, strict=True)

@@ -27,7 +27,8 @@ def _optimum(sizes: dict[str, int], measurements: list[Measurement], total: floa
     table, _ = nnls(np.concatenate(rows), np.concatenate(goals), maxiter=20 * count)
     table *= total / table.sum()
     value = sum(
-        float(np.square(project(sizes, table.reshape(shape), m.clique) - m.values).sum()) / (2 * m.variance) for m in measurements
+        float(np.square(project(sizes, table.reshape(shape), m.clique) - m.values).sum()) / (2 * m.variance)
+        for m in measurements
     )
     return value, table.reshape(shape)
 
@@ -42,7 +43,9 @@ def test_reaches_the_optimum_of_a_generic_solver(problem: tuple[dict[str, int], 
     reached = loss(model, measurements)
     assert best - 1e-3 <= reached <= best * 1.002 + 0.05
     for m in measurements:
-        np.testing.assert_allclose(model.marginal(m.clique), project(sizes, table, m.clique), atol=0.02 * model.total + 0.3)
+        np.testing.assert_allclose(
+            model.marginal(m.clique), project(sizes, table, m.clique), atol=0.02 * model.total + 0.3
+        )
 
 
 def test_exact_measurements_are_reproduced_and_the_rest_is_maximum_entropy() -> None:
@@ -58,7 +61,9 @@ def test_exact_measurements_are_reproduced_and_the_rest_is_maximum_entropy() -> 
 
 @settings(max_examples=60, deadline=None)
 @given(problems())
-def test_the_reported_loss_is_the_models_and_never_rises(problem: tuple[dict[str, int], list[Measurement]]) -> None:
+def test_the_reported_loss_is_the_models_and_never_rises(
+    problem: tuple[dict[str, int], list[Measurement]],
+) -> None:
     sizes, measurements = problem
     losses: list[tuple[int, float]] = []
     model = fit(sizes, measurements, iterations=60, callback=lambda *report: losses.append(report))
@@ -69,7 +74,9 @@ def test_the_reported_loss_is_the_models_and_never_rises(problem: tuple[dict[str
 
 @settings(max_examples=40, deadline=None)
 @given(problems(), st.randoms(use_true_random=False))
-def test_the_order_of_measurements_does_not_matter(problem: tuple[dict[str, int], list[Measurement]], shuffler) -> None:  # type: ignore[no-untyped-def]
+def test_the_order_of_measurements_does_not_matter(
+    problem: tuple[dict[str, int], list[Measurement]], shuffler
+) -> None:  # type: ignore[no-untyped-def]
     sizes, measurements = problem
     first = fit(sizes, measurements, iterations=30)
     shuffler.shuffle(measurements)
@@ -82,12 +89,17 @@ def test_column_order_inside_a_clique_does_not_matter() -> None:
     one = fit(sizes, [Measurement(("a", "b"), values.reshape(-1), 2.0)], iterations=40)
     other = fit(sizes, [Measurement(("b", "a"), values.T.reshape(-1), 2.0)], iterations=40)
     assert one.to_bytes() == other.to_bytes()
-    np.testing.assert_array_equal(one.marginal(("b", "a")).reshape(4, 3).T.reshape(-1), one.marginal(("a", "b")))
+    np.testing.assert_array_equal(
+        one.marginal(("b", "a")).reshape(4, 3).T.reshape(-1), one.marginal(("a", "b"))
+    )
 
 
 def test_repeated_cliques_count_by_inverse_variance() -> None:
     sizes = {"a": 3}
-    twice = [Measurement(("a",), np.array([30.0, 10.0, 20.0]), 1.0), Measurement(("a",), np.array([10.0, 20.0, 30.0]), 3.0)]
+    twice = [
+        Measurement(("a",), np.array([30.0, 10.0, 20.0]), 1.0),
+        Measurement(("a",), np.array([10.0, 20.0, 30.0]), 3.0),
+    ]
     model = fit(sizes, twice, iterations=2000, tolerance=0.0)
     np.testing.assert_allclose(model.marginal(("a",)), [25.0, 12.5, 22.5], atol=1e-3)
     assert list(model.cliques) == [("a",)]
@@ -111,7 +123,13 @@ def test_the_fit_ends_early_when_it_no_longer_gains() -> None:
     fit({"a": 6, "b": 6}, measurements, iterations=1000, callback=lambda _, value: reports.append(value))
     assert len(reports) < 200 and reports[-11] - reports[-1] < 0.05 * reports[-1]
     reports.clear()
-    fit({"a": 6, "b": 6}, measurements, iterations=250, tolerance=0.0, callback=lambda _, value: reports.append(value))
+    fit(
+        {"a": 6, "b": 6},
+        measurements,
+        iterations=250,
+        tolerance=0.0,
+        callback=lambda _, value: reports.append(value),
+    )
     assert len(reports) == 251
 
 
@@ -127,7 +145,9 @@ def test_a_warm_start_continues_where_the_model_was() -> None:
     truth = rng.integers(0, 50, (6, 7, 8)).astype(float)
 
     def noisy(*clique: str) -> Measurement:
-        return Measurement(clique, project(sizes, truth, clique) + rng.normal(0, 3, cells(sizes, clique)), 9.0)
+        return Measurement(
+            clique, project(sizes, truth, clique) + rng.normal(0, 3, cells(sizes, clique)), 9.0
+        )
 
     measurements = [noisy("a"), noisy("b"), noisy("c"), noisy("a", "b")]
     before = fit(sizes, measurements, iterations=300)
@@ -138,18 +158,36 @@ def test_a_warm_start_continues_where_the_model_was() -> None:
     fit(sizes, measurements, iterations=20, warm_start=before, callback=lambda _, value: warm.append(value))
     assert warm[0] < cold[0] and warm[-1] <= cold[-1]
     again: list[float] = []
-    fit(sizes, measurements[:4], iterations=0, warm_start=before, callback=lambda _, value: again.append(value))
+    fit(
+        sizes,
+        measurements[:4],
+        iterations=0,
+        warm_start=before,
+        callback=lambda _, value: again.append(value),
+    )
     assert again[0] == pytest.approx(loss(before, measurements[:4]), rel=1e-2)
 
 
 HOSTILE: dict[str, tuple[dict[str, int], list[Measurement], float | None]] = {
     "all negative": ({"a": 4, "b": 3}, [Measurement(("a", "b"), np.full(12, -40.0), 100.0)], None),
-    "all zero": ({"a": 4, "b": 3}, [Measurement(("a", "b"), np.zeros(12), 1.0), Measurement(("b",), np.zeros(3), 1.0)], 50.0),
+    "all zero": (
+        {"a": 4, "b": 3},
+        [Measurement(("a", "b"), np.zeros(12), 1.0), Measurement(("b",), np.zeros(3), 1.0)],
+        50.0,
+    ),
     "one column": ({"a": 3}, [Measurement(("a",), np.array([5.0, 0.0, -2.0]), 1.0)], None),
     "single values": ({"a": 1, "b": 1}, [Measurement(("a", "b"), np.array([12.0]), 4.0)], None),
-    "single value beside another": ({"a": 1, "b": 3}, [Measurement(("b", "a"), np.array([9.0, 1.0, 2.0]), 4.0)], None),
+    "single value beside another": (
+        {"a": 1, "b": 3},
+        [Measurement(("b", "a"), np.array([9.0, 1.0, 2.0]), 4.0)],
+        None,
+    ),
     "nothing measured": ({"a": 3, "b": 2}, [], None),
-    "huge total": ({"a": 3, "b": 2}, [Measurement(("a", "b"), np.array([1e12, 0.0, 3e11, 5.0, 1.0, 2.0]), 1.0)], None),
+    "huge total": (
+        {"a": 3, "b": 2},
+        [Measurement(("a", "b"), np.array([1e12, 0.0, 3e11, 5.0, 1.0, 2.0]), 1.0)],
+        None,
+    ),
     "tiny total": ({"a": 3, "b": 2}, [Measurement(("a", "b"), np.full(6, 1e-3), 1.0)], None),
     "tiny variance": ({"a": 3, "b": 2}, [Measurement(("a",), np.array([5.0, 0.0, 1.0]), 1e-12)], None),
     "variances far apart": (
@@ -159,7 +197,10 @@ HOSTILE: dict[str, tuple[dict[str, int], list[Measurement], float | None]] = {
     ),
     "contradiction": (
         {"a": 2, "b": 2},
-        [Measurement(("a",), np.array([1e6, -1e6]), 1e-3), Measurement(("a", "b"), np.array([0.0, 0.0, 1e6, 1e6]), 1e-3)],
+        [
+            Measurement(("a",), np.array([1e6, -1e6]), 1e-3),
+            Measurement(("a", "b"), np.array([0.0, 0.0, 1e6, 1e6]), 1e-3),
+        ],
         10.0,
     ),
     "wide": (
@@ -180,7 +221,9 @@ def test_odd_measurements_give_a_proper_distribution(name: str) -> None:
     sizes, measurements, total = HOSTILE[name]
     losses: list[float] = []
     with np.errstate(all="raise", under="ignore"):
-        model = fit(sizes, measurements, total=total, iterations=400, callback=lambda _, value: losses.append(value))
+        model = fit(
+            sizes, measurements, total=total, iterations=400, callback=lambda _, value: losses.append(value)
+        )
         for query in [*((column,) for column in sizes), tuple(sizes)]:
             answer = model.marginal(query)
             assert np.isfinite(answer).all() and (answer >= 0).all()
@@ -195,12 +238,19 @@ def test_a_hundred_iterations_are_enough_for_many_cliques_on_a_realistic_domain(
     rng = np.random.default_rng(8)
     sizes = dict(zip("abcdefghijklmn", (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2), strict=True))
     hidden = rng.integers(0, 6, 45_000)
-    data = {n: np.minimum((hidden * 7 + rng.geometric(2 / (3 + s / 6), 45_000)) * s // 60, s - 1) for n, s in sizes.items()}
-    cliques = [(n,) for n in sizes] + [tuple(p) for p in ("def", "efi", "gfn", "bf", "ie", "ea", "lh", "hi", "bdi", "gi")]
+    data = {
+        n: np.minimum((hidden * 7 + rng.geometric(2 / (3 + s / 6), 45_000)) * s // 60, s - 1)
+        for n, s in sizes.items()
+    }
+    cliques = [(n,) for n in sizes] + [
+        tuple(p) for p in ("def", "efi", "gfn", "bf", "ie", "ea", "lh", "hi", "bdi", "gi")
+    ]
     measurements = []
     for clique in cliques:
         shape = [sizes[n] for n in clique]
-        exact = np.bincount(np.ravel_multi_index([data[n] for n in clique], shape), minlength=int(np.prod(shape)))
+        exact = np.bincount(
+            np.ravel_multi_index([data[n] for n in clique], shape), minlength=int(np.prod(shape))
+        )
         measurements.append(Measurement(clique, exact + rng.normal(0, 60, exact.size), 3600.0))
     short = loss(fit(sizes, measurements, iterations=100, tolerance=0.0), measurements)
     long = loss(fit(sizes, measurements, iterations=3000, tolerance=0.0), measurements)
@@ -214,7 +264,10 @@ def test_a_hundred_iterations_are_enough_for_many_cliques_on_a_realistic_domain(
         (lambda: Measurement(("a",), np.array([1.0, np.nan]), 1.0), "holds a value that is not finite"),
         (lambda: Measurement(("a",), np.zeros(2), 0.0), "must be positive and finite, got 0.0"),
         (lambda: Measurement(("a",), np.zeros(2), float("inf")), "must be positive and finite"),
-        (lambda: fit({"a": 2}, [Measurement(("z",), np.zeros(2), 1.0)]), "names 'z', which is not in the domain"),
+        (
+            lambda: fit({"a": 2}, [Measurement(("z",), np.zeros(2), 1.0)]),
+            "names 'z', which is not in the domain",
+        ),
         (lambda: fit({"a": 2}, [Measurement(("a",), np.zeros(3), 1.0)]), "has 2 cells, its measurement 3"),
     ],
 )

@@ -28,7 +28,9 @@ def test_nodes_cover_the_cliques_and_every_column_is_connected(data: st.DataObje
         varying = {name for name in clique if sizes[name] > 1}
         assert any(varying <= set(node) for node in tree.nodes)
     assert {name for node in tree.nodes for name in node} == set(sizes)
-    assert tree.parents[0] == -1 and all(0 <= parent < index for index, parent in enumerate(tree.parents) if index)
+    assert tree.parents[0] == -1 and all(
+        0 <= parent < index for index, parent in enumerate(tree.parents) if index
+    )
     for node, parent, separator in zip(tree.nodes, tree.parents, tree.separators, strict=True):
         assert set(separator) == (set(node) & set(tree.nodes[parent]) if parent >= 0 else set())
     for first, second in combinations(tree.nodes, 2):
@@ -73,7 +75,10 @@ def test_the_estimate_is_the_size_of_the_tree_that_is_built(data: st.DataObject)
 def test_a_chordal_graph_is_not_filled() -> None:
     sizes = {"a": 10, "b": 10, "c": 10, "d": 10, "e": 7}
     assert model_size_mb(sizes, [("a", "b"), ("b", "c"), ("c", "d")]) == (300 + 7) * 8 / 2**20
-    assert SizeEstimator(sizes, [("a", "b"), ("b", "c"), ("c", "d")]).with_clique(("a", "d")) == (2000 + 7) * 8 / 2**20
+    assert (
+        SizeEstimator(sizes, [("a", "b"), ("b", "c"), ("c", "d")]).with_clique(("a", "d"))
+        == (2000 + 7) * 8 / 2**20
+    )
 
 
 def test_sizes_beyond_any_memory_are_numbers_not_failures() -> None:

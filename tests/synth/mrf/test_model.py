@@ -32,7 +32,9 @@ def test_every_marginal_is_that_of_the_joint_distribution(data: st.DataObject, s
     ]
     for query, answer in zip(queries, model.marginals(queries), strict=True):
         np.testing.assert_allclose(answer, project(sizes, table, query), rtol=1e-7, atol=1e-9)
-        np.testing.assert_allclose(answer, model.marginal(query), rtol=1e-12)  # sums may be taken in another order
+        np.testing.assert_allclose(
+            answer, model.marginal(query), rtol=1e-12
+        )  # sums may be taken in another order
 
 
 def test_a_long_chain_and_a_star_carry_distant_columns() -> None:
@@ -46,13 +48,19 @@ def test_a_long_chain_and_a_star_carry_distant_columns() -> None:
         potentials = {clique: rng.normal(0, 1, 4) for clique in cliques}
         table = joint(sizes, potentials, 100.0)
         model = Model(sizes, 100.0, potentials)
-        for query in [(names[0], names[7], names[13]), (names[13], names[0]), (names[3], names[9], names[6], names[1])]:
+        for query in [
+            (names[0], names[7], names[13]),
+            (names[13], names[0]),
+            (names[3], names[9], names[6], names[1]),
+        ]:
             np.testing.assert_allclose(model.marginal(query), project(sizes, table, query), rtol=1e-9)
 
 
 def test_a_marginal_beyond_memory_is_refused_by_name() -> None:
     model = fit({f"c{i}": 1000 for i in range(5)}, [])
-    with pytest.raises(ValueError, match=r"needs a table of 1000000000000000 cells over \(.+\); ask for fewer columns"):
+    with pytest.raises(
+        ValueError, match=r"needs a table of 1000000000000000 cells over \(.+\); ask for fewer columns"
+    ):
         model.marginal([f"c{i}" for i in range(5)])
 
 

@@ -19,7 +19,9 @@ def _distinct(sizes: dict[str, int], cliques: list[tuple[str, ...]]) -> list[tup
     return sorted({clique for clique in stripped if clique})
 
 
-def _in_domain_order(work: Propagation, cliques: list[tuple[str, ...]], flat: Array) -> dict[tuple[str, ...], Array]:
+def _in_domain_order(
+    work: Propagation, cliques: list[tuple[str, ...]], flat: Array
+) -> dict[tuple[str, ...], Array]:
     return {
         clique: Factor(layout, view).project(clique).values.reshape(-1)
         for clique, layout, view in zip(cliques, work.layouts, work.views(flat), strict=True)
@@ -41,7 +43,9 @@ def test_marginals_follow_every_step(data: st.DataObject, size: float) -> None:
         work.evaluate(step)
         table = joint(sizes, _in_domain_order(work, cliques, theta + step), total)
         for layout, margin in zip(work.layouts, work.views(work.marginals), strict=True):
-            np.testing.assert_allclose(margin.reshape(-1), project(sizes, table, layout), rtol=1e-7, atol=1e-9 * total)
+            np.testing.assert_allclose(
+                margin.reshape(-1), project(sizes, table, layout), rtol=1e-7, atol=1e-9 * total
+            )
         if kept:
             work.accept()
             theta += step
@@ -52,7 +56,17 @@ def test_every_schedule_gives_the_same_marginals(call_cells: int, monkeypatch: p
     """Merging all scopes inside a clique, some, or only nested ones: three ways to multiply the same factors."""
     monkeypatch.setattr(schedule, "CALL_CELLS", call_cells)
     sizes = {"a": 2, "b": 3, "c": 3, "d": 4, "e": 5, "f": 2, "g": 3}
-    cliques = [("a", "b"), ("b",), ("b", "c"), ("c", "d"), ("a", "d"), ("a", "c"), ("b", "d", "e"), ("d", "e"), ("e", "f")]
+    cliques = [
+        ("a", "b"),
+        ("b",),
+        ("b", "c"),
+        ("c", "d"),
+        ("a", "d"),
+        ("a", "c"),
+        ("b", "d", "e"),
+        ("d", "e"),
+        ("e", "f"),
+    ]
     rng = np.random.default_rng(7)
     work = Propagation(junction_tree(sizes, cliques), sizes, cliques, 100.0)
     work.start([])

@@ -16,7 +16,9 @@ from tests.synth.mrf.problems import Array, cells, cliques_of, counted, domains,
 def _random_model(sizes: dict[str, int], cliques: list[tuple[str, ...]], seed: int) -> Model:
     rng = np.random.default_rng(seed)
     ordered = {tuple(n for n in sizes if n in clique and sizes[n] > 1) for clique in cliques} - {()}
-    return Model(sizes, 1000.0, {clique: rng.normal(0, 1.5, cells(sizes, clique)) for clique in sorted(ordered)})
+    return Model(
+        sizes, 1000.0, {clique: rng.normal(0, 1.5, cells(sizes, clique)) for clique in sorted(ordered)}
+    )
 
 
 @settings(max_examples=150, deadline=None)
@@ -47,7 +49,9 @@ def test_sampling_is_unbiased() -> None:
     sizes = {"a": 2, "b": 3, "c": 4}
     model = _random_model(sizes, [("a", "b"), ("b", "c")], 3)
     rng = np.random.default_rng(11)
-    counts = np.stack([counted(sizes, model.sample(7, rng, targets=()), ("a", "b", "c")) for _ in range(4000)])
+    counts = np.stack(
+        [counted(sizes, model.sample(7, rng, targets=()), ("a", "b", "c")) for _ in range(4000)]
+    )
     expected = model.marginal(("a", "b", "c")) * 7 / model.total
     error = counts.std(axis=0) / np.sqrt(len(counts)) + 1e-4
     assert (np.abs(counts.mean(axis=0) - expected) < 5 * error).all()
@@ -87,7 +91,9 @@ def test_balancing_removes_most_of_the_noise_of_independent_columns() -> None:
     def distance(sweeps: int) -> float:
         table = model.sample(5000, np.random.default_rng(1), targets=pairs, sweeps=sweeps)
         goals: list[Array] = [model.marginal(pair) * 5000 / model.total for pair in pairs]
-        return sum(float(np.abs(counted(sizes, table, p) - g).sum()) for p, g in zip(pairs, goals, strict=True))
+        return sum(
+            float(np.abs(counted(sizes, table, p) - g).sum()) for p, g in zip(pairs, goals, strict=True)
+        )
 
     assert distance(3) < 0.5 * distance(0)
 
@@ -109,7 +115,9 @@ def test_targets_beyond_the_memory_limits_are_left_out(monkeypatch: pytest.Monke
     monkeypatch.setattr(balance, "MOST_CODES", 99)
     assert balance._affordable(sizes, [("a", "b")], 100, np.random.default_rng(0)) == []
     plain = model.sample(100, np.random.default_rng(3), sweeps=0)
-    np.testing.assert_array_equal(plain, model.sample(100, np.random.default_rng(3), targets=_workload(sizes)))
+    np.testing.assert_array_equal(
+        plain, model.sample(100, np.random.default_rng(3), targets=_workload(sizes))
+    )
 
 
 def test_a_negative_number_of_rows_is_refused() -> None:

@@ -21,7 +21,9 @@ from synth.mrf.storage import from_bytes
 from tests.synth.mrf.problems import problems
 
 SIZES = {"age": 5, "sex": 2, "größe": 3}
-MODEL = fit(SIZES, [Measurement(("age", "sex"), np.arange(10.0), 1.0), Measurement(("größe",), np.arange(3.0), 1.0)])
+MODEL = fit(
+    SIZES, [Measurement(("age", "sex"), np.arange(10.0), 1.0), Measurement(("größe",), np.arange(3.0), 1.0)]
+)
 GOOD = MODEL.to_bytes()
 HEADER: dict[str, Any] = {
     "format": "cosynth-mrf-1",
@@ -47,12 +49,16 @@ def _archive(members: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -
 
 def _file(header: object, potentials: np.ndarray[Any, Any] | None = None) -> bytes:
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    return _archive({"header.npy": _npy(text), "potentials.npy": _npy(np.zeros(6) if potentials is None else potentials)})
+    return _archive(
+        {"header.npy": _npy(text), "potentials.npy": _npy(np.zeros(6) if potentials is None else potentials)}
+    )
 
 
 @settings(max_examples=60, deadline=None)
 @given(problems())
-def test_a_model_survives_the_round_trip_to_the_last_bit(problem: tuple[dict[str, int], list[Measurement]]) -> None:
+def test_a_model_survives_the_round_trip_to_the_last_bit(
+    problem: tuple[dict[str, int], list[Measurement]],
+) -> None:
     sizes, measurements = problem
     model = fit(sizes, measurements, iterations=20)
     again = Model.from_bytes(model.to_bytes())
@@ -104,12 +110,16 @@ HOSTILE: dict[str, bytes] = {
         {"header.npy": TEXT, "potentials.npy": _npy(np.array([_Bomb()] * 6, dtype=object), allow_pickle=True)}
     ),
     "no potentials": _archive({"header.npy": TEXT}),
-    "another member": _archive({"header.npy": TEXT, "potentials.npy": _npy(np.zeros(6)), "x.npy": _npy(np.zeros(1))}),
+    "another member": _archive(
+        {"header.npy": TEXT, "potentials.npy": _npy(np.zeros(6)), "x.npy": _npy(np.zeros(1))}
+    ),
     "compressed": _archive({"header.npy": TEXT, "potentials.npy": _npy(np.zeros(6))}, zipfile.ZIP_DEFLATED),
     "zip bomb": _archive({"header.npy": TEXT, "potentials.npy": bytes(50_000_000)}, zipfile.ZIP_DEFLATED),
     "huge shape": _archive({"header.npy": TEXT, "potentials.npy": _claiming((2**50,))}),
     "negative shape": _archive({"header.npy": TEXT, "potentials.npy": _claiming((-6,))}),
-    "code in the array header": _archive({"header.npy": TEXT, "potentials.npy": _claiming((6,), "__import__('os')")}),
+    "code in the array header": _archive(
+        {"header.npy": TEXT, "potentials.npy": _claiming((6,), "__import__('os')")}
+    ),
     "two axes": _file(HEADER, np.zeros((2, 3))),
     "single precision": _file(HEADER, np.zeros(6, dtype=np.float32)),
     "too few potentials": _file(HEADER, np.zeros(5)),
@@ -118,7 +128,10 @@ HOSTILE: dict[str, bytes] = {
     "enormous": _file(HEADER, np.array([0, 0, 0, 0, 0, 1e300])),
     "header is a list": _file([]),
     "header is deep": _archive(
-        {"header.npy": _npy(np.frombuffer(b"[" * 200_000, dtype=np.uint8)), "potentials.npy": _npy(np.zeros(6))}
+        {
+            "header.npy": _npy(np.frombuffer(b"[" * 200_000, dtype=np.uint8)),
+            "potentials.npy": _npy(np.zeros(6)),
+        }
     ),
     "header is not UTF-8": _archive(
         {"header.npy": _npy(np.full(9, 255, dtype=np.uint8)), "potentials.npy": _npy(np.zeros(6))}
@@ -162,7 +175,9 @@ HOSTILE: dict[str, bytes] = {
 def test_hostile_files_are_refused_with_a_sentence(name: str, tmp_path: Path) -> None:
     path = tmp_path / "model.npz"
     path.write_bytes(HOSTILE[name])
-    with pytest.raises(ProtocolAborted, match=r"^The model file is not valid \(.+\); ask the party that made it .+\.$"):
+    with pytest.raises(
+        ProtocolAborted, match=r"^The model file is not valid \(.+\); ask the party that made it .+\.$"
+    ):
         Model.load(path)
 
 
@@ -170,7 +185,11 @@ def test_hostile_files_are_refused_with_a_sentence(name: str, tmp_path: Path) ->
 @given(st.data())
 def test_damage_is_refused_or_harmless(data: st.DataObject) -> None:
     """Cut anywhere, or with any bytes replaced: either refused or a model that answers with finite numbers."""
-    damaged = bytearray(GOOD[: data.draw(st.integers(0, len(GOOD)))]) if data.draw(st.booleans()) else bytearray(GOOD)
+    damaged = (
+        bytearray(GOOD[: data.draw(st.integers(0, len(GOOD)))])
+        if data.draw(st.booleans())
+        else bytearray(GOOD)
+    )
     for _ in range(data.draw(st.integers(0, 4))):
         if damaged:
             damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
