@@ -33,9 +33,14 @@ class Run:
         """The synthetic table; a missing value is NaN."""
         import pandas as pd
 
-        texts = {column["name"]: str for column in self.summary["columns"]
-                 if column["kind"] == "categorical" and any(isinstance(value, str) for value in column["values"])}
-        return pd.read_csv(self.directory / "synthetic.csv", dtype=texts, keep_default_na=False, na_values=[""])
+        texts = {
+            column["name"]: str
+            for column in self.summary["columns"]
+            if column["kind"] == "categorical" and any(isinstance(value, str) for value in column["values"])
+        }
+        return pd.read_csv(
+            self.directory / "synthetic.csv", dtype=texts, keep_default_na=False, na_values=[""]
+        )
 
     @property
     def report(self) -> Path:
@@ -43,15 +48,20 @@ class Run:
         return self.directory / "report.html"
 
 
-def run_study(study: str | os.PathLike[str], data: Mapping[str, pd.DataFrame] | None = None,
-              out: str | os.PathLike[str] = "out", *, quiet: bool = True) -> Run:
+def run_study(
+    study: str | os.PathLike[str],
+    data: Mapping[str, pd.DataFrame] | None = None,
+    out: str | os.PathLike[str] = "out",
+    *,
+    quiet: bool = True,
+) -> Run:
     """Run a study with all its parties on this machine.
 
     data: tables of the parties named, instead of what the study names for them. out: new, empty, or of an earlier run. quiet:
     no progress on standard output. Raises the `CosynthError` of the first cause; its `exit_code` is the command line's.
     """
     from parties.data.scratch import Scratch
-    from runner.launch import launch
+    from runner.launch.launcher import launch
 
     with Scratch() as private, open(os.devnull, "w") as nowhere:
         files = {}

@@ -49,7 +49,20 @@ exit codes:
   21 peer identity   22 studies differ   30 data does not fit the study   40 protocol aborted
   41 peer lost   50 budget refused   130 interrupted
 """
-COMMANDS = ("demo", "init", "check", "plan", "run", "certs", "sample", "query", "report", "ledger", "bench", "later")
+COMMANDS = (
+    "demo",
+    "init",
+    "check",
+    "plan",
+    "run",
+    "certs",
+    "sample",
+    "query",
+    "report",
+    "ledger",
+    "bench",
+    "later",
+)
 """Files of `runner.commands`, in the order in which help shows them."""
 
 
@@ -62,8 +75,13 @@ class Parser(argparse.ArgumentParser):
 
 def parser(asked: str = "") -> argparse.ArgumentParser:
     """The whole command line; with the name of a command, only what that one needs."""
-    whole = Parser(prog="python -m runner", description=PURPOSE, epilog=SEQUENCE, allow_abbrev=False,
-                   formatter_class=argparse.RawDescriptionHelpFormatter)
+    whole = Parser(
+        prog="python -m runner",
+        description=PURPOSE,
+        epilog=SEQUENCE,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     whole.add_argument("--version", action="version", version=f"cosynth {VERSION}")
     commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in (asked,) if asked in COMMANDS else COMMANDS:

@@ -23,9 +23,22 @@ SPLIT_SEED = 1974  # the year of the survey; a demo is to be the same everywhere
 
 RATING = ("very poor", "poor", "fair", "good", "very good")
 RELIGIOUS = ("not", "mildly", "fairly", "strongly")
-EDUCATION = {9: "grade school", 12: "high school", 14: "some college", 16: "college graduate", 17: "some graduate school",
-             20: "advanced degree"}
-OCCUPATION = ("student", "farming or unskilled", "white-collar", "teacher, nurse, artist, skilled", "managerial", "professional")
+EDUCATION = {
+    9: "grade school",
+    12: "high school",
+    14: "some college",
+    16: "college graduate",
+    17: "some graduate school",
+    20: "advanced degree",
+}
+OCCUPATION = (
+    "student",
+    "farming or unskilled",
+    "white-collar",
+    "teacher, nurse, artist, skilled",
+    "managerial",
+    "professional",
+)
 
 HEAD = """\
 # The study of `python -m runner demo`: every party holds this same file. `python -m runner init DIR` writes one with comments.
@@ -76,8 +89,10 @@ id = "person"
 population = "intersection"
 
 """
-HOLDINGS = {"counsel": ("marriage", "years_married", "children", "religious", "affair"),
-            "register": ("age", "education", "occupation", "husband_occupation")}
+HOLDINGS = {
+    "counsel": ("marriage", "years_married", "children", "religious", "affair"),
+    "register": ("age", "education", "occupation", "husband_occupation"),
+}
 """The vertical demo's owners and their columns."""
 THIRD = "third"
 HELD = 0.85
@@ -90,17 +105,19 @@ def survey() -> pd.DataFrame:
     from statsmodels.datasets import fair
 
     raw = fair.load_pandas().data
-    return pd.DataFrame({
-        "marriage": [RATING[int(v) - 1] for v in raw["rate_marriage"]],
-        "age": raw["age"].astype(int),  # under 20 is 17.5 in the source
-        "years_married": raw["yrs_married"],
-        "children": ["5 or more" if v > 5 else str(int(v)) for v in raw["children"]],
-        "religious": [RELIGIOUS[int(v) - 1] for v in raw["religious"]],
-        "education": [EDUCATION[int(v)] for v in raw["educ"]],
-        "occupation": [OCCUPATION[int(v) - 1] for v in raw["occupation"]],
-        "husband_occupation": [OCCUPATION[int(v) - 1] for v in raw["occupation_husb"]],
-        "affair": ["yes" if v > 0 else "no" for v in raw["affairs"]],
-    })
+    return pd.DataFrame(
+        {
+            "marriage": [RATING[int(v) - 1] for v in raw["rate_marriage"]],
+            "age": raw["age"].astype(int),  # under 20 is 17.5 in the source
+            "years_married": raw["yrs_married"],
+            "children": ["5 or more" if v > 5 else str(int(v)) for v in raw["children"]],
+            "religious": [RELIGIOUS[int(v) - 1] for v in raw["religious"]],
+            "education": [EDUCATION[int(v)] for v in raw["educ"]],
+            "occupation": [OCCUPATION[int(v) - 1] for v in raw["occupation"]],
+            "husband_occupation": [OCCUPATION[int(v) - 1] for v in raw["occupation_husb"]],
+            "affair": ["yes" if v > 0 else "no" for v in raw["affairs"]],
+        }
+    )
 
 
 def prepare(directory: Path, ports: tuple[int, int, int], vertical: bool = False) -> Path:
@@ -110,9 +127,14 @@ def prepare(directory: Path, ports: tuple[int, int, int], vertical: bool = False
     for name, table in tables.items():
         table.to_csv(directory / f"{name}.csv", index=False)
     text = HEAD.format(
-        name="fair-survey-vertical-demo" if vertical else "fair-survey-demo", partition="vertical" if vertical else "horizontal",
-        alignment=ALIGNMENT if vertical else "", rating=json.dumps(RATING), religious=json.dumps(RELIGIOUS),
-        education=json.dumps(list(EDUCATION.values())), occupation=json.dumps(OCCUPATION))
+        name="fair-survey-vertical-demo" if vertical else "fair-survey-demo",
+        partition="vertical" if vertical else "horizontal",
+        alignment=ALIGNMENT if vertical else "",
+        rating=json.dumps(RATING),
+        religious=json.dumps(RELIGIOUS),
+        education=json.dumps(list(EDUCATION.values())),
+        occupation=json.dumps(OCCUPATION),
+    )
     for name, port in zip((*HOLDINGS, THIRD) if vertical else CUSTODIANS, ports, strict=True):
         text += PARTY.format(name=name, port=port) + (f'data = "{name}.csv"\n' if name in tables else "")
     study = directory / "study.toml"
@@ -145,7 +167,9 @@ def real_rows(vertical: bool) -> pd.DataFrame:
     """What the synthetic table stands for: everybody, or the women that both owners hold."""
     if not vertical:
         return survey()
-    counsel, register = (table.assign(person=table["person"].str.strip().str.upper()) for table in split().values())
+    counsel, register = (
+        table.assign(person=table["person"].str.strip().str.upper()) for table in split().values()
+    )
     return counsel.merge(register, on="person", validate="one_to_one")
 
 
@@ -172,14 +196,24 @@ def compare(directory: Path, vertical: bool = False) -> dict[str, Any]:
     return {
         "metrics": {
             "error of all pairs of columns": (
-                workload_error(real, synthetic, domain, cliques), workload_error(real, shuffled, domain, cliques),
+                workload_error(real, synthetic, domain, cliques),
+                workload_error(real, shuffled, domain, cliques),
                 "mean L1 distance between the real and the synthetic two-way marginals, from 0 (equal) to 2 (disjoint); "
-                "beside it the error of a table with perfect single columns and no relation between them"),
-            **{f"women with an affair, marriage rated {rating}": (
-                share(synthetic, rating), share(real, rating), "share in the synthetic table; beside it that in the real one")
-               for rating in ("poor", "very good")},
+                "beside it the error of a table with perfect single columns and no relation between them",
+            ),
+            **{
+                f"women with an affair, marriage rated {rating}": (
+                    share(synthetic, rating),
+                    share(real, rating),
+                    "share in the synthetic table; beside it that in the real one",
+                )
+                for rating in ("poor", "very good")
+            },
         },
-        "counts": {name: np.bincount(real[:, j], minlength=domain.sizes[name]).tolist() for j, name in enumerate(domain.names)},
+        "counts": {
+            name: np.bincount(real[:, j], minlength=domain.sizes[name]).tolist()
+            for j, name in enumerate(domain.names)
+        },
     }
 
 
@@ -203,9 +237,9 @@ def demo(out: Path, vertical: bool = False) -> None:
     """Run the demo into `out` and say where its report is. Raises `CosynthError`."""
     import os
 
-    from runner.launch import launch
-    from runner.outdir import claim
+    from runner.launch.launcher import launch
     from runner.report import render
+    from runner.results.outdir import claim
 
     with claim(out):
         study = prepare(out / "data", free_ports(), vertical)
@@ -213,8 +247,10 @@ def demo(out: Path, vertical: bool = False) -> None:
         os.environ.setdefault("COSYNTH_LEDGER", str((out / "data" / "ledger.db").resolve()))
     run = launch(study, out)
     report = render(out, comparison=compare(out, vertical))
-    print(f"done: {run['rows']:,} synthetic rows in {out / 'synthetic.csv'}\n"
-          f"the study that was run: {study}\nopen the report in a browser: {report.resolve().as_uri()}")
+    print(
+        f"done: {run['rows']:,} synthetic rows in {out / 'synthetic.csv'}\n"
+        f"the study that was run: {study}\nopen the report in a browser: {report.resolve().as_uri()}"
+    )
 
 
 def free_ports() -> tuple[int, int, int]:

@@ -40,7 +40,13 @@ def describe(error: BaseException, log: Path | None = None) -> tuple[int, str]:
             append_private(log, text.encode("utf-8", "replace"))
             place = f"the traceback is in {log}"
     if isinstance(error, MemoryError):
-        return CosynthError.exit_code, f"Out of memory; `python -m runner plan` says what a run needs ({place})."
+        return (
+            CosynthError.exit_code,
+            f"Out of memory; `python -m runner plan` says what a run needs ({place}).",
+        )
     frames = traceback.extract_tb(error.__traceback__)
     where = f" at {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
-    return CosynthError.exit_code, f"Internal error: {type(error).__name__}{where}; please report it ({place})."
+    return (
+        CosynthError.exit_code,
+        f"Internal error: {type(error).__name__}{where}; please report it ({place}).",
+    )

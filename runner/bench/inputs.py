@@ -57,5 +57,7 @@ def expect(bench: str, found: NDArray[Any], wanted: NDArray[Any]) -> None:
     """Raise `CosynthError` unless the two are equal."""
     if found.shape != wanted.shape or not np.array_equal(found, wanted):
         wrong = int(np.count_nonzero(found != wanted)) if found.shape == wanted.shape else found.size
-        raise CosynthError(f"The benchmark {bench} came to a wrong result: {wrong} of {wanted.size} values are not plain "
-                           "NumPy's; its figures mean nothing, please report it.")
+        raise CosynthError(
+            f"The benchmark {bench} came to a wrong result: {wrong} of {wanted.size} values are not plain "
+            "NumPy's; its figures mean nothing, please report it."
+        )

@@ -43,11 +43,15 @@ class Parameter:
         if self.choices:
             found = [choice for choice in self.choices if text == spelled(choice)]
             if not found:
-                raise UsageError(f"--{self.name}: {text!r} is not one of {', '.join(map(spelled, self.choices))}.")
+                raise UsageError(
+                    f"--{self.name}: {text!r} is not one of {', '.join(map(spelled, self.choices))}."
+                )
             return found[0]
         value = number(text)
         if value is None or (self.whole and value != int(value)):
-            raise UsageError(f"--{self.name}: {text!r} is not {'a whole number' if self.whole else 'a number'}.")
+            raise UsageError(
+                f"--{self.name}: {text!r} is not {'a whole number' if self.whole else 'a number'}."
+            )
         if not self.low <= value <= self.high:
             raise UsageError(f"--{self.name} must be from {self.low:g} to {self.high:g}, got {text}.")
         return int(value) if self.whole else value

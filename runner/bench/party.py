@@ -44,7 +44,11 @@ def main() -> None:
     try:
         run_session(_config(settings), partial(_serve, lines), lambda *_, **__: None)
     except BaseException as error:
-        log = None if isinstance(error, CosynthError) else Path(tempfile.mkdtemp(prefix="cosynth-bench-")) / "party.log"
+        log = (
+            None
+            if isinstance(error, CosynthError)
+            else Path(tempfile.mkdtemp(prefix="cosynth-bench-")) / "party.log"
+        )
         code, sentence = describe(error, log)
         if not isinstance(error, Interrupted):
             _tell({"failed": {"code": code, "sentence": sentence, "time": time.monotonic()}})
@@ -67,9 +71,18 @@ def _config(settings: dict[str, Any]) -> SessionConfig:
 
     cert, key, ca = (Path(settings[name]) if settings[name] else None for name in ("cert", "key", "ca"))
     return SessionConfig(
-        me=settings["me"], parties=tuple(Peer(**peer) for peer in settings["parties"]),
-        study_digest=bytes.fromhex(settings["digest"]), version=VERSION, insecure_loopback=not settings["tls"],
-        facts={"data": True}, connect_s=60.0, silence_s=60.0, cert=cert, key=key, ca=ca)
+        me=settings["me"],
+        parties=tuple(Peer(**peer) for peer in settings["parties"]),
+        study_digest=bytes.fromhex(settings["digest"]),
+        version=VERSION,
+        insecure_loopback=not settings["tls"],
+        facts={"data": True},
+        connect_s=60.0,
+        silence_s=60.0,
+        cert=cert,
+        key=key,
+        ca=ca,
+    )
 
 
 def _serve(lines: Lines, wire: SessionWire) -> None:
@@ -112,7 +125,10 @@ def _floor(bench: Any, job_wire: Any, wire: SessionWire, job: dict[str, Any]) ->
 
 
 WHAT: dict[str, Callable[[Any, Any, SessionWire, dict[str, Any]], dict[str, Any]]] = {
-    "protocol": _protocol, "mpyc": _mpyc, "numpy": _floor}
+    "protocol": _protocol,
+    "mpyc": _mpyc,
+    "numpy": _floor,
+}
 
 if __name__ == "__main__":
     main()

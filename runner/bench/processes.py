@@ -21,10 +21,10 @@ from typing import Any
 
 from mpc_protocols.errors import PeerLost
 from parties.data.scratch import Scratch
-from runner.bench.netns import Namespaces
-from runner.bench.network import Net
-from runner.causes import Report, as_error, first_cause
-from runner.children import environment
+from runner.bench.net.netns import Namespaces
+from runner.bench.net.network import Net
+from runner.launch.children import environment
+from runner.launch.first_failure import Report, as_error, first_cause
 
 PROGRAM = (sys.executable, "-P", "-m", "runner.bench.party")
 _OTHERS_S = 3.0
@@ -72,16 +72,30 @@ class Parties:
             settings = self._settings(names, tls, net, namespaces)
             for number, name in enumerate(names):
                 command = [*(namespaces.prefix(number) if namespaces else ()), *PROGRAM]
-                process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                           env=environment() | _ONE_THREAD, process_group=0)
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    env=environment() | _ONE_THREAD,
+                    process_group=0,
+                )
                 self._children.append(_Child(name, process))
-                self._children[-1].say({**settings, "me": name, "cert": settings["cert"] and f"{settings['cert']}/{name}.crt",
-                                        "key": settings["cert"] and f"{settings['cert']}/{name}.key"})
+                self._children[-1].say(
+                    {
+                        **settings,
+                        "me": name,
+                        "cert": settings["cert"] and f"{settings['cert']}/{name}.crt",
+                        "key": settings["cert"] and f"{settings['cert']}/{name}.key",
+                    }
+                )
         except BaseException:
             self.close()
             raise
 
-    def _settings(self, names: Sequence[str], tls: bool, net: Net, namespaces: Namespaces | None) -> dict[str, Any]:
+    def _settings(
+        self, names: Sequence[str], tls: bool, net: Net, namespaces: Namespaces | None
+    ) -> dict[str, Any]:
         directory = self._directory.path
         if tls:
             from parties.certificates import make_all
@@ -90,12 +104,25 @@ class Parties:
         ports = free_ports(len(names))
         network = None
         if namespaces is None and net.emulated:
-            network = {"delay_s": net.delay_s} | ({} if net.bytes_per_s is None else {"bytes_per_s": net.bytes_per_s})
-        return {"tls": tls, "cert": str(directory) if tls else None, "ca": f"{directory}/ca.crt" if tls else None,
-                "network": network, "digest": hashlib.sha256(b"cosynth bench").hexdigest(),
-                "parties": [{"name": name, "host": namespaces.address(number) if namespaces else "127.0.0.1",
-                             "port": ports[number], "role": "compute" if number < 3 else "contribute"}
-                            for number, name in enumerate(names)]}
+            network = {"delay_s": net.delay_s} | (
+                {} if net.bytes_per_s is None else {"bytes_per_s": net.bytes_per_s}
+            )
+        return {
+            "tls": tls,
+            "cert": str(directory) if tls else None,
+            "ca": f"{directory}/ca.crt" if tls else None,
+            "network": network,
+            "digest": hashlib.sha256(b"cosynth bench").hexdigest(),
+            "parties": [
+                {
+                    "name": name,
+                    "host": namespaces.address(number) if namespaces else "127.0.0.1",
+                    "port": ports[number],
+                    "role": "compute" if number < 3 else "contribute",
+                }
+                for number, name in enumerate(names)
+            ],
+        }
 
     def run(self, **job: Any) -> list[dict[str, Any]]:
         """Give every party the same job; their figures by wire number. Raises the first cause of a failure."""
@@ -103,15 +130,24 @@ class Parties:
             child.answer = None
             child.say(job)
         self._await_answers()
-        reports = [Report(child.name, child.answer["failed"]["code"], child.answer["failed"]["sentence"],
-                          child.answer["failed"]["time"])
-                   for child in self._children if child.answer and "failed" in child.answer]
+        reports = [
+            Report(
+                child.name,
+                child.answer["failed"]["code"],
+                child.answer["failed"]["sentence"],
+                child.answer["failed"]["time"],
+            )
+            for child in self._children
+            if child.answer and "failed" in child.answer
+        ]
         cause = first_cause(reports)
         if cause is not None:
             raise as_error(cause)
         gone = [child.name for child in self._children if child.answer is None]
         if gone:
-            raise PeerLost(f"The benchmark's party {gone[0]} ended without a word (killed, or out of memory); run again.")
+            raise PeerLost(
+                f"The benchmark's party {gone[0]} ended without a word (killed, or out of memory); run again."
+            )
         return [child.answer["result"] for child in self._children if child.answer]
 
     def _await_answers(self) -> None:
@@ -122,7 +158,9 @@ class Parties:
                 assert child.process.stdout is not None
                 selector.register(child.process.stdout, selectors.EVENT_READ, child)
             while selector.get_map() and (deadline is None or time.monotonic() < deadline):
-                for key, _ in selector.select(None if deadline is None else max(0.0, deadline - time.monotonic())):
+                for key, _ in selector.select(
+                    None if deadline is None else max(0.0, deadline - time.monotonic())
+                ):
                     child = key.data
                     chunk = os.read(key.fd, 1 << 16)
                     child.pending += chunk

@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
-from runner.bench.network import Net
+from runner.bench.net.network import Net
 from runner.bench.parameters import PARTIES, Parameter, Params
 
 if TYPE_CHECKING:
     from mpc_protocols.wire import Wire
-    from runner.bench.netns import Namespaces
+    from runner.bench.net.netns import Namespaces
 
 
 def _nothing(result: Any) -> None:
@@ -122,6 +122,8 @@ def load() -> dict[str, Bench]:
     for module in sorted(pkgutil.iter_modules(benches.__path__), key=lambda module: module.name):
         bench = importlib.import_module(f"{benches.__name__}.{module.name}").BENCH
         if not isinstance(bench, Bench) or bench.name in found:
-            raise UsageError(f"runner/bench/benches/{module.name}.py does not hold a benchmark of a name of its own.")
+            raise UsageError(
+                f"runner/bench/benches/{module.name}.py does not hold a benchmark of a name of its own."
+            )
         found[bench.name] = bench
     return found

@@ -96,8 +96,16 @@ def repeat(wire: Wire, task: Task, warmup: int, repeats: int) -> dict[str, Any]:
         result = task.run()
         ended, used, after = time.monotonic(), time.process_time() - cpu, wire.traffic()
         if number >= warmup:
-            kept.append({"began": began, "ended": ended, "cpu_s": used, "bytes_sent": after.bytes_sent - before.bytes_sent,
-                         "bytes_received": after.bytes_received - before.bytes_received, "rounds": after.rounds - before.rounds})
+            kept.append(
+                {
+                    "began": began,
+                    "ended": ended,
+                    "cpu_s": used,
+                    "bytes_sent": after.bytes_sent - before.bytes_sent,
+                    "bytes_received": after.bytes_received - before.bytes_received,
+                    "rounds": after.rounds - before.rounds,
+                }
+            )
     usage = {"peak_mb": memory.peak(), "above_mb": memory.above()}
     barrier(wire)  # what the check costs must not fall into anybody's last repetition
     task.check(result)
@@ -111,7 +119,9 @@ class _Memory:
         self._linux = sys.platform == "linux"
         gc.collect()
         if self._linux:
-            with suppress(OSError, AttributeError):  # give back what making the input has freed; not in every C library
+            with suppress(
+                OSError, AttributeError
+            ):  # give back what making the input has freed; not in every C library
                 ctypes.CDLL(None).malloc_trim(0)
             Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
         self._start = self._status("VmRSS:") if self._linux else self.peak()

@@ -19,7 +19,7 @@ from runner.failures import describe
 
 
 def program(place: str) -> tuple[str, ...]:
-    """What runs instead of `runner.children.PROGRAM`."""
+    """What runs instead of `runner.launch.children.PROGRAM`."""
     return (sys.executable, "-P", "-m", "runner.bench.within", place)
 
 
@@ -31,7 +31,20 @@ def main() -> NoReturn:
     where = json.loads(place)
     party = arguments[arguments.index("--party") + 1]
     if "namespaces" in where:  # the process stays the launcher's child
-        os.execvp("ip", ["ip", "netns", "exec", where["namespaces"][party], sys.executable, "-P", "-m", "runner", *arguments])
+        os.execvp(
+            "ip",
+            [
+                "ip",
+                "netns",
+                "exec",
+                where["namespaces"][party],
+                sys.executable,
+                "-P",
+                "-m",
+                "runner",
+                *arguments,
+            ],
+        )
     from parties.session import shim
 
     shim.emulate(shim.Network(**where["network"]))
@@ -42,10 +55,15 @@ def main() -> NoReturn:
 
 
 def _launch(place: str, arguments: list[str]) -> int:
-    from runner.launch import launch
+    from runner.launch.launcher import launch
 
     try:
-        launch(Path(arguments[1]), Path(arguments[arguments.index("--out") + 1]), progress="json", program=program(place))
+        launch(
+            Path(arguments[1]),
+            Path(arguments[arguments.index("--out") + 1]),
+            progress="json",
+            program=program(place),
+        )
     except (Exception, KeyboardInterrupt) as error:
         code, sentence = describe(error)
         print(sentence, file=sys.stderr)

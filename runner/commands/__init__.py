@@ -11,9 +11,17 @@ if TYPE_CHECKING:
 Run = Callable[[argparse.Namespace], None]
 
 
-def command(commands: Commands, name: str, run: Run, *, help: str, description: str, examples: str) -> argparse.ArgumentParser:
+def command(
+    commands: Commands, name: str, run: Run, *, help: str, description: str, examples: str
+) -> argparse.ArgumentParser:
     """Declare a command whose `--help` says what it is for and shows it in use."""
-    parser = commands.add_parser(name, help=help, description=description, epilog="examples:\n" + examples, allow_abbrev=False,
-                                 formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = commands.add_parser(
+        name,
+        help=help,
+        description=description,
+        epilog="examples:\n" + examples,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.set_defaults(run=run)
     return parser

@@ -44,8 +44,12 @@ BY_HELP = "who slows it down: the session itself (default), or namespaces with n
 def add(commands: Commands) -> None:
     """Declare the command. Its options depend on the benchmarks there are, which are found when it runs (`parser`)."""
     # no prefix character: options are arguments like any other here
-    stub = commands.add_parser("bench", help="what every protocol costs, beside MPyC and plain NumPy", add_help=False,
-                               prefix_chars="\0")
+    stub = commands.add_parser(
+        "bench",
+        help="what every protocol costs, beside MPyC and plain NumPy",
+        add_help=False,
+        prefix_chars="\0",
+    )
     stub.add_argument("rest", nargs="*")
     stub.set_defaults(run=run)
 
@@ -55,19 +59,34 @@ def parser(benches: Sequence[Bench]) -> argparse.ArgumentParser:
     from runner.bench.parameters import TLS
     from runner.cli import Parser
 
-    made = Parser(prog="python -m runner bench", description=DESCRIPTION, epilog=EXAMPLES, allow_abbrev=False,
-                  formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = Parser(
+        prog="python -m runner bench",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     names = ", ".join(bench.name for bench in benches)
     made.add_argument("names", metavar="NAME", nargs="*", help=f"{names} (default: all)")
-    made.add_argument("--list", action="store_true", help="say what there is to measure, with parameters and defaults")
+    made.add_argument(
+        "--list", action="store_true", help="say what there is to measure, with parameters and defaults"
+    )
     made.add_argument("--net", metavar="NAME", default="loopback", help=NET_HELP)
     made.add_argument("--delay-ms", metavar="N", help="one-way delay instead; a list")
     made.add_argument("--rate-mbit", metavar="N", help="rate into each party instead, Mbit/s; a list")
     made.add_argument("--net-by", choices=("shim", "netns"), default="shim", help=BY_HELP)
-    made.add_argument("--repeats", metavar="N", type=int, default=5, help="repetitions that count (default: %(default)s)")
-    made.add_argument("--warmup", metavar="N", type=int, default=1, help="repetitions before that (default: %(default)s)")
-    made.add_argument("--no-baseline", action="store_true", help="leave MPyC, NumPy and the ideal backend out")
-    made.add_argument("--json", metavar="FILE", type=Path, help="a JSON line per measurement; FILE is emptied first")
+    made.add_argument(
+        "--repeats", metavar="N", type=int, default=5, help="repetitions that count (default: %(default)s)"
+    )
+    made.add_argument(
+        "--warmup", metavar="N", type=int, default=1, help="repetitions before that (default: %(default)s)"
+    )
+    made.add_argument(
+        "--no-baseline", action="store_true", help="leave MPyC, NumPy and the ideal backend out"
+    )
+    made.add_argument(
+        "--json", metavar="FILE", type=Path, help="a JSON line per measurement; FILE is emptied first"
+    )
     made.add_argument("--html", metavar="FILE", type=Path, help="a page of curves that loads nothing")
     group = made.add_argument_group("parameters, each a list of values")
     for parameter in [*_parameters(benches).values(), TLS]:
@@ -80,7 +99,8 @@ def parser(benches: Sequence[Bench]) -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     with _interruptible():
-        from runner.bench import driver, registry, table
+        from runner.bench import driver, registry
+        from runner.bench.output import table
 
         benches = registry.load()
         options = parser(list(benches.values())).parse_args(arguments.rest)
@@ -107,13 +127,16 @@ def run(arguments: argparse.Namespace) -> None:
                     file.write(json.dumps(line) + "\n")
                     file.flush()
 
-            print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}; medians of {order.repeats}; CPU, bytes and "
-                  "memory of the busiest party; x: times the throughput of the baseline at its own size", flush=True)
+            print(
+                f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}; medians of {order.repeats}; CPU, bytes and "
+                "memory of the busiest party; x: times the throughput of the baseline at its own size",
+                flush=True,
+            )
             try:
                 driver.measure(order, emit)
             finally:  # what was measured before a failure is worth keeping
                 if options.html and lines:
-                    from runner.bench.page import write
+                    from runner.bench.output.page import write
 
                     write(options.html, lines, benches)
         if options.html:
@@ -131,14 +154,16 @@ def _parameters(benches: Sequence[Bench]) -> dict[str, Parameter]:
 def _order(options: argparse.Namespace, benches: dict[str, Bench]) -> Order:
     """What is to be measured. Raises `UsageError`."""
     from runner.bench.driver import Order
-    from runner.bench.network import networks
+    from runner.bench.net.network import networks
     from runner.bench.parameters import TLS
     from runner.study.table import nearest
 
     names = list(dict.fromkeys(options.names)) or list(benches)
     for name in names:
         if name not in benches:
-            raise UsageError(f"There is no benchmark {name!r}{nearest(name, list(benches))}; there are {', '.join(benches)}.")
+            raise UsageError(
+                f"There is no benchmark {name!r}{nearest(name, list(benches))}; there are {', '.join(benches)}."
+            )
     for what, least in (("repeats", 1), ("warmup", 0)):
         if not least <= getattr(options, what) <= 10_000:
             raise UsageError(f"--{what} must be from {least} to 10,000, got {getattr(options, what)}.")
@@ -150,8 +175,14 @@ def _order(options: argparse.Namespace, benches: dict[str, Bench]) -> Order:
         if text is None:
             continue
         if parameter is not TLS and parameter.name not in own:
-            owners = [bench.name for bench in benches.values() if parameter.name in {each.name for each in bench.parameters}]
-            raise UsageError(f"--{parameter.name} is not a parameter of {', '.join(names)}; it is one of {', '.join(owners)}.")
+            owners = [
+                bench.name
+                for bench in benches.values()
+                if parameter.name in {each.name for each in bench.parameters}
+            ]
+            raise UsageError(
+                f"--{parameter.name} is not a parameter of {', '.join(names)}; it is one of {', '.join(owners)}."
+            )
         values[parameter.name] = own.get(parameter.name, parameter).parse(text)
     nets = networks(options.net, options.delay_ms, options.rate_mbit, options.net_by)
     return Order(chosen, values, nets, options.repeats, options.warmup, not options.no_baseline)
@@ -163,7 +194,9 @@ def _list(benches: Sequence[Bench]) -> None:
     for bench in benches:
         print(f"{bench.name:12} {bench.purpose}; throughput in {bench.counts}/s")
         for parameter in bench.parameters:
-            print(f"{'':14}--{parameter.name:14} {parameter.help} (default: {','.join(map(spelled, parameter.default))})")
+            print(
+                f"{'':14}--{parameter.name:14} {parameter.help} (default: {','.join(map(spelled, parameter.default))})"
+            )
 
 
 def _opened(path: Path, mode: str = "w") -> Any:

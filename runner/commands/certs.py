@@ -35,43 +35,72 @@ EXAMPLES = """\
 
 def add(commands: Commands) -> None:
     """Declare the commands."""
-    parser = commands.add_parser("certs", help="make, request, sign and show certificates", description=PURPOSE,
-                                 epilog="examples:\n" + EXAMPLES, allow_abbrev=False,
-                                 formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = commands.add_parser(
+        "certs",
+        help="make, request, sign and show certificates",
+        description=PURPOSE,
+        epilog="examples:\n" + EXAMPLES,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     inner = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    making = command(inner, "make", make, help="a CA and a certificate with its key for every party",
-                     description="Write DIR/ca.crt, and for every party of STUDY DIR/NAME.crt and DIR/NAME.key (mode 0600).\n"
-                                 "The CA's own key is thrown away, unless it is to sign for parties that join later.",
-                     examples="  python -m runner certs make study.toml --out certs\n")
+    making = command(
+        inner,
+        "make",
+        make,
+        help="a CA and a certificate with its key for every party",
+        description="Write DIR/ca.crt, and for every party of STUDY DIR/NAME.crt and DIR/NAME.key (mode 0600).\n"
+        "The CA's own key is thrown away, unless it is to sign for parties that join later.",
+        examples="  python -m runner certs make study.toml --out certs\n",
+    )
     making.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     making.add_argument("--out", metavar="DIR", type=Path, required=True, help="where the files go")
     making.add_argument("--keep-ca-key", action="store_true", help="write DIR/ca.key too, for `certs sign`")
     _days(making)
 
-    asking = command(inner, "request", request, help="a key of your own and a request to certify it",
-                     description="Write DIR/NAME.key, which stays here, and DIR/NAME.csr, which goes to whoever signs.",
-                     examples="  python -m runner certs request north --out .\n")
+    asking = command(
+        inner,
+        "request",
+        request,
+        help="a key of your own and a request to certify it",
+        description="Write DIR/NAME.key, which stays here, and DIR/NAME.csr, which goes to whoever signs.",
+        examples="  python -m runner certs request north --out .\n",
+    )
     asking.add_argument("name", metavar="NAME", help="this party's name in the study")
-    asking.add_argument("--out", metavar="DIR", type=Path, default=Path(), help="where the files go (default: here)")
+    asking.add_argument(
+        "--out", metavar="DIR", type=Path, default=Path(), help="where the files go (default: here)"
+    )
 
-    signing = command(inner, "sign", sign, help="certify requests of the study's parties",
-                      description="Write DIR/NAME.crt for every NAME.csr, signed by the CA in DIR (ca.crt, ca.key), which is\n"
-                                  "made if DIR has none. Send each party its certificate and ca.crt; neither is secret.",
-                      examples="  python -m runner certs sign study.toml north.csr south.csr --out certs\n")
+    signing = command(
+        inner,
+        "sign",
+        sign,
+        help="certify requests of the study's parties",
+        description="Write DIR/NAME.crt for every NAME.csr, signed by the CA in DIR (ca.crt, ca.key), which is\n"
+        "made if DIR has none. Send each party its certificate and ca.crt; neither is secret.",
+        examples="  python -m runner certs sign study.toml north.csr south.csr --out certs\n",
+    )
     signing.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     signing.add_argument("requests", metavar="NAME.csr", type=Path, nargs="+", help="requests")
     signing.add_argument("--out", metavar="DIR", type=Path, required=True, help="the CA's directory")
     _days(signing)
 
-    showing = command(inner, "show", show, help="names, validity and fingerprint of certificates",
-                      description="Print whom a certificate names, how long it is valid, who signed it, and its fingerprint.",
-                      examples="  python -m runner certs show certs/*.crt\n")
+    showing = command(
+        inner,
+        "show",
+        show,
+        help="names, validity and fingerprint of certificates",
+        description="Print whom a certificate names, how long it is valid, who signed it, and its fingerprint.",
+        examples="  python -m runner certs show certs/*.crt\n",
+    )
     showing.add_argument("files", metavar="FILE", type=Path, nargs="+", help="certificates (PEM)")
 
 
 def _days(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--days", metavar="N", type=int, default=365, help="validity in days (default: %(default)s)")
+    parser.add_argument(
+        "--days", metavar="N", type=int, default=365, help="validity in days (default: %(default)s)"
+    )
 
 
 def make(arguments: argparse.Namespace) -> None:
@@ -80,10 +109,15 @@ def make(arguments: argparse.Namespace) -> None:
 
     names = [party.name for party in load(arguments.study).parties]
     directory = _directory(arguments)
-    _absent([directory / file for name in names for file in (f"{name}.crt", f"{name}.key")] + [directory / "ca.crt"])
+    _absent(
+        [directory / file for name in names for file in (f"{name}.crt", f"{name}.key")]
+        + [directory / "ca.crt"]
+    )
     make_all(directory, names, days=arguments.days, ca_name="cosynth", keep_ca_key=arguments.keep_ca_key)
-    print(f"{directory}: ca.crt, and a certificate and a key for {', '.join(names)}, valid for {arguments.days} days.\n"
-          "Each party needs ca.crt, its own NAME.crt and, in confidence, its own NAME.key; delete the keys here afterwards.")
+    print(
+        f"{directory}: ca.crt, and a certificate and a key for {', '.join(names)}, valid for {arguments.days} days.\n"
+        "Each party needs ca.crt, its own NAME.crt and, in confidence, its own NAME.key; delete the keys here afterwards."
+    )
 
 
 def request(arguments: argparse.Namespace) -> None:
@@ -110,8 +144,10 @@ def sign(arguments: argparse.Namespace) -> None:
     directory = _directory(arguments)
     for path in arguments.requests:
         if path.stem not in names or path.suffix != ".csr":
-            raise UsageError(f"{path} is not named NAME.csr after a party of {arguments.study}{nearest(path.stem, names)}; "
-                             f"its parties: {', '.join(names)}.")
+            raise UsageError(
+                f"{path} is not named NAME.csr after a party of {arguments.study}{nearest(path.stem, names)}; "
+                f"its parties: {', '.join(names)}."
+            )
     ca_cert, ca_key = directory / "ca.crt", directory / "ca.key"
     if not ca_cert.exists() and not ca_key.exists():
         certificates.write(directory, "ca", certificates.make_ca("cosynth", arguments.days))
@@ -120,8 +156,10 @@ def sign(arguments: argparse.Namespace) -> None:
         certificate = certificates.sign(ca, _bytes(path), path.stem, days=arguments.days)
         certificates.write_file(directory / f"{path.stem}.crt", certificate, 0o644)
         print(directory / f"{path.stem}.crt")
-    print(f"Send each party its NAME.crt and {ca_cert}, neither of which is secret; keep {ca_key} to yourself, or delete it when "
-          "all are signed.")
+    print(
+        f"Send each party its NAME.crt and {ca_cert}, neither of which is secret; keep {ca_key} to yourself, or delete it when "
+        "all are signed."
+    )
 
 
 def show(arguments: argparse.Namespace) -> None:
@@ -130,9 +168,13 @@ def show(arguments: argparse.Namespace) -> None:
 
     for number, path in enumerate(arguments.files):
         facts = read(path)
-        print("\n" * (number > 0) + f"{path}\n  for         {', '.join(facts.names)}{' (a CA)' if facts.authority else ''}\n"
-              f"  signed by   {facts.issuer}\n  valid       {facts.not_before:%Y-%m-%d} to {validity(facts)}\n"
-              f"  fingerprint {facts.fingerprint}")
+        print(
+            "\n"
+            * (number > 0)
+            + f"{path}\n  for         {', '.join(facts.names)}{' (a CA)' if facts.authority else ''}\n"
+            f"  signed by   {facts.issuer}\n  valid       {facts.not_before:%Y-%m-%d} to {validity(facts)}\n"
+            f"  fingerprint {facts.fingerprint}"
+        )
 
 
 def validity(facts: Facts) -> str:
@@ -149,7 +191,9 @@ def _directory(arguments: argparse.Namespace) -> Path:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"--out {directory} cannot be made ({reason(error)}); name another directory.") from None
+        raise UsageError(
+            f"--out {directory} cannot be made ({reason(error)}); name another directory."
+        ) from None
     return directory
 
 

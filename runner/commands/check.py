@@ -28,9 +28,15 @@ disturbed. The exit code is the first problem's.
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = command(commands, "check", run, help="name every problem before a run", description=DESCRIPTION,
-                     examples="  python -m runner check study.toml\n"
-                              "  python -m runner check study.toml --party north --private north.toml --connect\n")
+    parser = command(
+        commands,
+        "check",
+        run,
+        help="name every problem before a run",
+        description=DESCRIPTION,
+        examples="  python -m runner check study.toml\n"
+        "  python -m runner check study.toml --party north --private north.toml --connect\n",
+    )
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     parser.add_argument("--party", metavar="NAME", help="this party, on this machine")
     parser.add_argument("--private", metavar="FILE", type=Path, help="its private settings")
@@ -43,7 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
     for given, option in ((arguments.private is not None, "--private"), (arguments.connect, "--connect")):
         if given and arguments.party is None:
             raise UsageError(f"{option} belongs to one party: name it with --party NAME.")
-    from runner.check import findings
+    from runner.check.run import findings
 
     errors = []
     for finding in findings(arguments.study, arguments.party, arguments.private, arguments.connect):

@@ -21,11 +21,24 @@ with them. Ends by saying where the report is. Takes less than a minute and need
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = command(commands, "demo", run, help="see it work: real data, three parties, this machine", description=DESCRIPTION,
-                     examples="  python -m runner demo\n  python -m runner demo --vertical --out somewhere-else\n")
-    parser.add_argument("--out", metavar="DIR", type=Path, default=Path("cosynth-demo"),
-                        help="where the results go (default: %(default)s)")
-    parser.add_argument("--vertical", action="store_true", help="two owners hold different columns of overlapping people")
+    parser = command(
+        commands,
+        "demo",
+        run,
+        help="see it work: real data, three parties, this machine",
+        description=DESCRIPTION,
+        examples="  python -m runner demo\n  python -m runner demo --vertical --out somewhere-else\n",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        type=Path,
+        default=Path("cosynth-demo"),
+        help="where the results go (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--vertical", action="store_true", help="two owners hold different columns of overlapping people"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -18,7 +18,7 @@ Write DIR/study.toml, a study with every setting explained, and DIR/private.exam
 example of a party's private settings. Nothing is overwritten and no data is made up.
 With --vertical the study is of parties that hold different columns about overlapping people.
 """
-_START = '''\
+_START = """\
 # A study: public, the same file at every party. Its hash is compared before anything private moves.
 # Paths are relative to this file. `python -m runner check study.toml` names every problem in it.
 
@@ -26,8 +26,8 @@ _START = '''\
 name = "example"
 algorithm = "aim"              # which questions are asked: AIM picks the marginals that the model gets most wrong
 backend = "replicated"         # who answers them: three parties on secret shares ("ideal": one process in the clear, for tests)
-'''
-_HORIZONTAL = '''\
+"""
+_HORIZONTAL = """\
 partition = "horizontal"       # every custodian has different people's rows, and the same columns; for different columns about
                                # overlapping people: `python -m runner init DIR --vertical`
 
@@ -38,8 +38,8 @@ adjacency = "add-remove"       # one unit's rows more or less; "replace": row co
 max_rows = 1000000             # public bound on the rows of all parties together; a custodian with more refuses
 unit = "row"                   # or { id = "person_id", max_rows = 3, max_custodians = 1 }: several rows of one person
 
-'''
-_VERTICAL = '''\
+"""
+_VERTICAL = """\
 partition = "vertical"         # the parties with data hold different columns about overlapping people
 
 [privacy]                      # what anybody can learn about one person from everything that is released
@@ -62,8 +62,8 @@ duplicates = "refuse"          # one row per person; "first": further rows of a 
 # size_delta = 1e-9            # each number costs an owner this much on top of epsilon and delta; `plan` adds it up
 # pad_to = 5000                # or { north = 5000, south = 9000 }: lists are filled up to this length, which then costs nothing
 
-'''
-_QUESTIONS = '''\
+"""
+_QUESTIONS = """\
 [workload]                     # which marginals the synthetic table is to preserve
 degree = 2                     # all pairs of columns; with count = 64 and seed = 1: a random choice of 64 of them
 # cliques = [["age", "income"], ["work", "income"]]          # or name them
@@ -95,8 +95,8 @@ values = ["private", "public", "self-employed", "none"]      # any other value i
 connect_s = 120                # how long parties wait for one another
 silence_s = 10                 # a party that is silent for longer is lost
 
-'''
-_CUSTODIANS = '''\
+"""
+_CUSTODIANS = """\
 # The first three parties compute; further ones only contribute their rows. A computing party needs no data of its own.
 [[party]]
 name = "north"
@@ -112,8 +112,8 @@ data = "south.csv"
 name = "west"
 address = "127.0.0.1:7103"
 data = "west.csv"
-'''
-_OWNERS = '''\
+"""
+_OWNERS = """\
 # The first three parties compute; further ones only contribute. Two to eight own columns; who computes needs no data of its own.
 [[party]]
 name = "north"
@@ -129,10 +129,10 @@ data = "south.csv"             # person_id, work
 [[party]]
 name = "west"                  # only computes
 address = "127.0.0.1:7103"
-'''
+"""
 STUDY = _START + _HORIZONTAL + _QUESTIONS + _CUSTODIANS
 VERTICAL = _START + _VERTICAL + _QUESTIONS + _OWNERS
-PRIVATE = '''\
+PRIVATE = """\
 # One party's private settings; this file never leaves the party: run study.toml --party north --private private.toml
 # Paths are relative to this file.
 
@@ -150,13 +150,19 @@ cap_epsilon = 4.0              # runs that would exceed it are refused (exit 50)
 cap_delta = 1e-8
 # max_alignments = 3           # runs of vertical studies with one and the same other party
 # file = "ledger.db"           # default: $COSYNTH_LEDGER, else cosynth/ledger.db under the user's data directory
-'''
+"""
 
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = command(commands, "init", run, help="write a commented study to start from", description=DESCRIPTION,
-                     examples="  python -m runner init mystudy\n  python -m runner init mystudy --vertical\n")
+    parser = command(
+        commands,
+        "init",
+        run,
+        help="write a commented study to start from",
+        description=DESCRIPTION,
+        examples="  python -m runner init mystudy\n  python -m runner init mystudy --vertical\n",
+    )
     parser.add_argument("dir", metavar="DIR", type=Path, help="a directory, made if it does not exist")
     parser.add_argument("--vertical", action="store_true", help="different columns about overlapping people")
 
@@ -169,14 +175,22 @@ def run(arguments: argparse.Namespace) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         for name in files:
             if (directory / name).exists():
-                raise UsageError(f"{directory / name} exists already and is left alone; name another directory.")
+                raise UsageError(
+                    f"{directory / name} exists already and is left alone; name another directory."
+                )
         for name, text in files.items():
             with (directory / name).open("x", encoding="utf-8") as file:
                 file.write(text)
     except OSError as error:
-        raise UsageError(f"{directory} cannot be written ({reason(error)}); name another directory.") from None
+        raise UsageError(
+            f"{directory} cannot be written ({reason(error)}); name another directory."
+        ) from None
     study = directory / "study.toml"
-    described = "two owners of different columns, and a third party that computes" if arguments.vertical else "three custodians"
+    described = (
+        "two owners of different columns, and a third party that computes"
+        if arguments.vertical
+        else "three custodians"
+    )
     print(f"""{study} describes a study of {described}. Next:
   1. declare your columns under [domain.columns] and the parties' names; put each table where `data` says
   2. python -m runner check {study}

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
-from runner import private as private_file
 from runner.commands import command
+from runner.study import private_file
 
 if TYPE_CHECKING:
     from parties.budget.spending import Entry
@@ -32,21 +32,39 @@ The ledger is the private file's, else $COSYNTH_LEDGER, else cosynth/ledger.db u
 directory.
 """
 NO_FILE = "no cap is known here: name the private file that sets one with --private"
-UNCAPPED = "no cap is set: this ledger only counts ([ledger] cap_epsilon and cap_delta in the private file set one)"
+UNCAPPED = (
+    "no cap is set: this ledger only counts ([ledger] cap_epsilon and cap_delta in the private file set one)"
+)
 
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = commands.add_parser("ledger", help="what this custodian's data has spent", allow_abbrev=False,
-                                 description="The custodian's privacy ledger.")
+    parser = commands.add_parser(
+        "ledger",
+        help="what this custodian's data has spent",
+        allow_abbrev=False,
+        description="The custodian's privacy ledger.",
+    )
     inner = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    show = command(inner, "show", run, help="runs and what they spent", description=DESCRIPTION,
-                   examples="  python -m runner ledger show\n  python -m runner ledger show --private north.toml\n")
-    show.add_argument("--private", metavar="FILE", type=Path, help="a private file, whose ledger and cap are meant")
+    show = command(
+        inner,
+        "show",
+        run,
+        help="runs and what they spent",
+        description=DESCRIPTION,
+        examples="  python -m runner ledger show\n  python -m runner ledger show --private north.toml\n",
+    )
+    show.add_argument(
+        "--private", metavar="FILE", type=Path, help="a private file, whose ledger and cap are meant"
+    )
     show.add_argument("--ledger", metavar="FILE", type=Path, help="a ledger file")
     show.add_argument("--dataset", metavar="NAME", help="this population only")
-    show.add_argument("--delta", metavar="D", type=float,
-                      help="the delta of the epsilon shown (default: the cap's, else the studies')")
+    show.add_argument(
+        "--delta",
+        metavar="D",
+        type=float,
+        help="the delta of the epsilon shown (default: the cap's, else the studies')",
+    )
     show.add_argument("--json", action="store_true", help="a JSON object")
 
 
@@ -62,9 +80,14 @@ def run(arguments: argparse.Namespace) -> None:
     dataset = arguments.dataset or settings.dataset
     if not ledger.path.exists():
         if (arguments.ledger or settings.file) is not None:
-            raise UsageError(f"{ledger.path} does not exist; a ledger is written by the first run with its data.")
-        print(json.dumps({"ledger": str(ledger.path), "datasets": []}) if arguments.json
-              else f"{ledger.path}: no run yet, nothing spent.")
+            raise UsageError(
+                f"{ledger.path} does not exist; a ledger is written by the first run with its data."
+            )
+        print(
+            json.dumps({"ledger": str(ledger.path), "datasets": []})
+            if arguments.json
+            else f"{ledger.path}: no run yet, nothing spent."
+        )
         return
     entries = ledger.entries(dataset)
     names = list(dict.fromkeys(entry.reservation.dataset for entry in entries))
@@ -73,16 +96,28 @@ def run(arguments: argparse.Namespace) -> None:
         own = [entry for entry in entries if entry.reservation.dataset == name]
         capped = settings.cap_epsilon is not None and name == (settings.dataset or name)
         sizes = sum((entry.spent_size_delta for entry in own), Fraction(0))
-        delta = arguments.delta or (settings.cap_delta if capped else None) or float(
-            min(Fraction(entry.reservation.delta) for entry in own) + sizes)
+        delta = (
+            arguments.delta
+            or (settings.cap_delta if capped else None)
+            or float(min(Fraction(entry.reservation.delta) for entry in own) + sizes)
+        )
         epsilon = spent_epsilon(own, delta)
-        datasets.append({"dataset": name, "epsilon": _finite(epsilon), "delta": delta,
-                         "rho": float(sum((entry.spent_rho for entry in own), Fraction(0))),
-                         "size_rho": float(sum((entry.spent_size_rho for entry in own), Fraction(0))), "size_delta": float(sizes),
-                         "cap_epsilon": settings.cap_epsilon if capped else None,
-                         "cap_delta": settings.cap_delta if capped else None,
-                         "cap_used": _finite(epsilon_by_rho(own, settings.cap_delta)) if capped and settings.cap_delta else None,
-                         "runs": [_facts(entry) for entry in own]})
+        datasets.append(
+            {
+                "dataset": name,
+                "epsilon": _finite(epsilon),
+                "delta": delta,
+                "rho": float(sum((entry.spent_rho for entry in own), Fraction(0))),
+                "size_rho": float(sum((entry.spent_size_rho for entry in own), Fraction(0))),
+                "size_delta": float(sizes),
+                "cap_epsilon": settings.cap_epsilon if capped else None,
+                "cap_delta": settings.cap_delta if capped else None,
+                "cap_used": _finite(epsilon_by_rho(own, settings.cap_delta))
+                if capped and settings.cap_delta
+                else None,
+                "runs": [_facts(entry) for entry in own],
+            }
+        )
     if arguments.json:
         print(json.dumps({"ledger": str(ledger.path), "datasets": datasets}))
     else:
@@ -91,15 +126,28 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _facts(entry: Entry) -> dict[str, Any]:
     from parties.budget.spending import spent_epsilon
-    from runner.alignment import ABORTED, STARTED
+    from runner.party.alignment import ABORTED, STARTED
 
     asked, delta = entry.reservation, Fraction(entry.reservation.delta) + entry.spent_size_delta
-    return {"time": entry.time, "study": asked.study, "run": asked.run, "with": list(asked.counterparties),
-            "epsilon": asked.epsilon, "delta": asked.delta, "adjacency": asked.adjacency, "unit": asked.unit,
-            "state": entry.state, "rho_reserved": float(asked.rho), "rho": float(entry.spent_rho),
-            "releases": sum(begun.event.what not in (STARTED, ABORTED) for begun in entry.events),
-            "epsilon_spent": spent_epsilon([entry], delta), "delta_spent": float(delta), "aligns": asked.aligns,
-            "size_rho": float(entry.spent_size_rho), "size_delta": float(entry.spent_size_delta)}
+    return {
+        "time": entry.time,
+        "study": asked.study,
+        "run": asked.run,
+        "with": list(asked.counterparties),
+        "epsilon": asked.epsilon,
+        "delta": asked.delta,
+        "adjacency": asked.adjacency,
+        "unit": asked.unit,
+        "state": entry.state,
+        "rho_reserved": float(asked.rho),
+        "rho": float(entry.spent_rho),
+        "releases": sum(begun.event.what not in (STARTED, ABORTED) for begun in entry.events),
+        "epsilon_spent": spent_epsilon([entry], delta),
+        "delta_spent": float(delta),
+        "aligns": asked.aligns,
+        "size_rho": float(entry.spent_size_rho),
+        "size_delta": float(entry.spent_size_delta),
+    }
 
 
 def _print(path: Path, datasets: Sequence[dict[str, Any]], uncapped: str) -> None:
@@ -110,12 +158,19 @@ def _print(path: Path, datasets: Sequence[dict[str, Any]], uncapped: str) -> Non
         print(f"\ndata set: {dataset['dataset']}")
         cap = uncapped
         if dataset["cap_epsilon"] is not None:
-            cap = (f"cap: epsilon {dataset['cap_epsilon']:g} at delta {dataset['cap_delta']:g}, of which "
-                   f"{_said(dataset['cap_used'])} is taken (counted by rho)")
-        sizes = (f", sizes of alignments included: rho {dataset['size_rho']:.4g}, delta {dataset['size_delta']:.4g}"
-                 if dataset["size_delta"] else "")
-        print(f"spent: epsilon {_said(dataset['epsilon'])} at delta {dataset['delta']:.4g} (rho {dataset['rho']:.4g}{sizes}) in "
-              f"{len(dataset['runs'])} run{'s' if len(dataset['runs']) != 1 else ''}; {cap}")
+            cap = (
+                f"cap: epsilon {dataset['cap_epsilon']:g} at delta {dataset['cap_delta']:g}, of which "
+                f"{_said(dataset['cap_used'])} is taken (counted by rho)"
+            )
+        sizes = (
+            f", sizes of alignments included: rho {dataset['size_rho']:.4g}, delta {dataset['size_delta']:.4g}"
+            if dataset["size_delta"]
+            else ""
+        )
+        print(
+            f"spent: epsilon {_said(dataset['epsilon'])} at delta {dataset['delta']:.4g} (rho {dataset['rho']:.4g}{sizes}) in "
+            f"{len(dataset['runs'])} run{'s' if len(dataset['runs']) != 1 else ''}; {cap}"
+        )
         header = ("when", "study", "with", "claim", "spent", "rho", "releases", "state")
         _table(header, [_row(facts) for facts in dataset["runs"]])
 
@@ -130,10 +185,16 @@ def _said(epsilon: float | None) -> str:
 
 
 def _row(facts: dict[str, Any]) -> tuple[str, ...]:
-    return (time.strftime("%Y-%m-%d %H:%M", time.localtime(facts["time"])), facts["study"], ", ".join(facts["with"]),
-            f"({facts['epsilon']:g}, {facts['delta']:g})", f"({facts['epsilon_spent']:.4g}, {facts['delta_spent']:.4g})",
-            f"{facts['rho']:.4g}", str(facts["releases"]),
-            "closed" if facts["state"] == "settled" else "open: the whole reservation counts")
+    return (
+        time.strftime("%Y-%m-%d %H:%M", time.localtime(facts["time"])),
+        facts["study"],
+        ", ".join(facts["with"]),
+        f"({facts['epsilon']:g}, {facts['delta']:g})",
+        f"({facts['epsilon_spent']:.4g}, {facts['delta_spent']:.4g})",
+        f"{facts['rho']:.4g}",
+        str(facts["releases"]),
+        "closed" if facts["state"] == "settled" else "open: the whole reservation counts",
+    )
 
 
 def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:

@@ -24,10 +24,18 @@ may give a guess (default: the study's synthetic_rows, else max_rows).
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = command(commands, "plan", run, help="what a run will do and cost; who learns what", description=DESCRIPTION,
-                     examples="  python -m runner plan study.toml\n  python -m runner plan study.toml --rows 50000 --json\n")
+    parser = command(
+        commands,
+        "plan",
+        run,
+        help="what a run will do and cost; who learns what",
+        description=DESCRIPTION,
+        examples="  python -m runner plan study.toml\n  python -m runner plan study.toml --rows 50000 --json\n",
+    )
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
-    parser.add_argument("--rows", metavar="N", type=int, help="a guess at the number of rows of all custodians together")
+    parser.add_argument(
+        "--rows", metavar="N", type=int, help="a guess at the number of rows of all custodians together"
+    )
     parser.add_argument("--json", action="store_true", help="a JSON object")
 
 

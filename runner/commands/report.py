@@ -20,8 +20,14 @@ page has them then. Everything in it is a function of what was released: no furt
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = command(commands, "report", run, help="rebuild a run's report", description=DESCRIPTION,
-                     examples="  python -m runner report out\n")
+    parser = command(
+        commands,
+        "report",
+        run,
+        help="rebuild a run's report",
+        description=DESCRIPTION,
+        examples="  python -m runner report out\n",
+    )
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a finished run")
 
 

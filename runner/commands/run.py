@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import CosynthError, UsageError
-from runner import private as private_file
-from runner.causes import Report, interrupted, write_report
 from runner.commands import command
 from runner.failures import describe
-from runner.leash import Job, hold
-from runner.options import CertificateFiles, PartyOptions
-from runner.outdir import EVENTS, PRIVATE_LOG, RUN, UNFINISHED, claim, finished
-from runner.study import load
+from runner.launch.first_failure import Report, interrupted, write_report
+from runner.launch.watchdog import Job, hold
+from runner.party.options import CertificateFiles, PartyOptions
+from runner.results.outdir import EVENTS, PRIVATE_LOG, RUN, UNFINISHED, claim, finished
+from runner.study import load, private_file
 from runner.study.table import nearest
 
 if TYPE_CHECKING:
@@ -48,14 +47,28 @@ EXAMPLES = """\
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = command(commands, "run", run, help="run a study: all parties here, or one party of a deployment",
-                     description=DESCRIPTION, examples=EXAMPLES)
+    parser = command(
+        commands,
+        "run",
+        run,
+        help="run a study: all parties here, or one party of a deployment",
+        description=DESCRIPTION,
+        examples=EXAMPLES,
+    )
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
-    parser.add_argument("--out", metavar="DIR", type=Path,
-                        help="where the results go (default: the private file's out, else ./out, with --party ./out/NAME)")
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        type=Path,
+        help="where the results go (default: the private file's out, else ./out, with --party ./out/NAME)",
+    )
     parser.add_argument("--party", metavar="NAME", help="be this one party")
-    parser.add_argument("--private", metavar="FILE", type=Path, help="this party's private settings: data, keys, ledger")
-    parser.add_argument("--resume", action="store_true", help="go on with an interrupted run (not in this version)")
+    parser.add_argument(
+        "--private", metavar="FILE", type=Path, help="this party's private settings: data, keys, ledger"
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with an interrupted run (not in this version)"
+    )
     parser.add_argument("--json", action="store_true", help="events as JSON lines instead of text")
     parser.add_argument("--job", type=Path, help=argparse.SUPPRESS)
 
@@ -63,13 +76,15 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     if arguments.resume:
-        raise UsageError("--resume is not in this version yet: start anew; what the interrupted run spent stays in the ledger.")
+        raise UsageError(
+            "--resume is not in this version yet: start anew; what the interrupted run spent stays in the ledger."
+        )
     if arguments.party is not None:
         _party(arguments)
         return
     if arguments.private is not None:
         raise UsageError("--private belongs to one party: name it with --party NAME.")
-    from runner.launch import launch
+    from runner.launch.launcher import launch
 
     out = arguments.out or Path("out")
     began = time.monotonic()
@@ -85,8 +100,10 @@ def run(arguments: argparse.Namespace) -> None:
         raise
     if not arguments.json:
         _warn_if_faint(result)
-        print(f"done in {time.monotonic() - began:.1f} s: {result['rows']:,} synthetic rows in {out / 'synthetic.csv'}\n"
-              f"report: {out / 'report.html'}")
+        print(
+            f"done in {time.monotonic() - began:.1f} s: {result['rows']:,} synthetic rows in {out / 'synthetic.csv'}\n"
+            f"report: {out / 'report.html'}"
+        )
 
 
 def _party(arguments: argparse.Namespace) -> None:
@@ -102,7 +119,7 @@ def _party(arguments: argparse.Namespace) -> None:
             _warn(exposed, arguments.json)
         with claim(options.out) as out:
             earlier = _stamp(out)
-            from runner.party import run_party
+            from runner.party.process import run_party
 
             if ready is not None:
                 ready.wait()
@@ -112,8 +129,12 @@ def _party(arguments: argparse.Namespace) -> None:
         if out is not None and job is None:
             _note_earlier(out, earlier, arguments.json)
         if job is not None:
-            write_report(Path(job.report), interrupted(name) if isinstance(error, KeyboardInterrupt) else
-                         Report(name, code, sentence, time.monotonic()))
+            write_report(
+                Path(job.report),
+                interrupted(name)
+                if isinstance(error, KeyboardInterrupt)
+                else Report(name, code, sentence, time.monotonic()),
+            )
         if isinstance(error, Exception) and code == 1:
             print(sentence, file=sys.stderr)
             raise SystemExit(code) from None
@@ -136,8 +157,11 @@ def _note_earlier(out: Path, earlier: int | None, as_json: bool) -> None:
     """A run that failed leaves an earlier one's results as they were: nobody shall take them for its own."""
     if not as_json and earlier is not None and _stamp(out) == earlier:
         told = out / UNFINISHED[EVENTS]
-        print(f"note: the results in {out} are those of an earlier run; this one left none" +
-              (f", and its events in {told}" if told.exists() else ""), flush=True)
+        print(
+            f"note: the results in {out} are those of an earlier run; this one left none"
+            + (f", and its events in {told}" if told.exists() else ""),
+            flush=True,
+        )
 
 
 def _warn_if_faint(facts: Mapping[str, Any]) -> None:
@@ -163,10 +187,14 @@ def _interruptible() -> None:
 def _options(arguments: argparse.Namespace, name: str, job: Job | None) -> PartyOptions:
     study = load(arguments.study)
     if study.backend == "ideal":
-        raise UsageError('backend = "ideal" runs in one process, which sees everything; run it without --party.')
+        raise UsageError(
+            'backend = "ideal" runs in one process, which sees everything; run it without --party.'
+        )
     names = [party.name for party in study.parties]
     if name not in names:
-        raise UsageError(f"--party {name} is not in {arguments.study}{nearest(name, names)}; its parties: {', '.join(names)}.")
+        raise UsageError(
+            f"--party {name} is not in {arguments.study}{nearest(name, names)}; its parties: {', '.join(names)}."
+        )
     private = private_file.load(arguments.private)
     data = {name: Path(job.data)} if job and job.data else {}
     if not data:
@@ -177,6 +205,12 @@ def _options(arguments: argparse.Namespace, name: str, job: Job | None) -> Party
     elif job.ca and job.cert and job.key:
         certs = CertificateFiles(Path(job.ca), Path(job.cert), Path(job.key))
     return PartyOptions(
-        study=arguments.study, party=name, out=arguments.out or private.out or Path("out") / name, private=arguments.private,
-        certs=certs, one_machine=job is not None, data=data,
-        progress="json" if arguments.json else "human")
+        study=arguments.study,
+        party=name,
+        out=arguments.out or private.out or Path("out") / name,
+        private=arguments.private,
+        certs=certs,
+        one_machine=job is not None,
+        data=data,
+        progress="json" if arguments.json else "human",
+    )

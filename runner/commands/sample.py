@@ -25,10 +25,15 @@ MOST_ROWS = 1 << 27
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = command(commands, "sample", run, help="more rows from a finished run, without further budget",
-                     description=DESCRIPTION,
-                     examples="  python -m runner sample out --rows 100000 > more.csv\n"
-                              "  python -m runner sample out --rows 1000 --seed 7 --out more.csv\n")
+    parser = command(
+        commands,
+        "sample",
+        run,
+        help="more rows from a finished run, without further budget",
+        description=DESCRIPTION,
+        examples="  python -m runner sample out --rows 100000 > more.csv\n"
+        "  python -m runner sample out --rows 1000 --seed 7 --out more.csv\n",
+    )
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a finished run")
     parser.add_argument("--rows", metavar="N", type=int, required=True, help="how many")
     parser.add_argument("--out", metavar="FILE", type=Path, help="write here (default: standard output)")
@@ -41,12 +46,12 @@ def run(arguments: argparse.Namespace) -> None:
         raise UsageError(f"--rows must be from 0 to {MOST_ROWS:,}, got {arguments.rows}.")
     if arguments.seed is not None and arguments.seed < 0:
         raise UsageError(f"--seed must be at least 0, got {arguments.seed}.")
-    from runner.finished import open_run
+    from runner.results.finished_run import open_run
 
     finished = open_run(arguments.dir)
     import numpy as np
 
-    from runner.outputs import write_table
+    from runner.results.outputs import write_table
 
     seed = secrets.randbits(64) if arguments.seed is None else arguments.seed
     codes = finished.model.sample(arguments.rows, np.random.default_rng([seed, 0]))

@@ -16,10 +16,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runner.forecast.joining import Joining, joining
+from runner.forecast.alignment import Joining, joining
+from runner.party.run_json import alignment_facts
+from runner.party.synthesis import plan_of, row_limit, setting_of, synthesize
 from runner.study import ADAPTIVE, Study
-from runner.summary import alignment_facts
-from runner.synthesis import plan_of, row_limit, setting_of, synthesize
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
@@ -73,8 +73,8 @@ class Forecast:
 
 def forecast(study: Study, rows: int | None = None) -> Forecast:
     """Rehearse the study. Raises `StudyInvalid`."""
-    from runner.forecast.invented import InventedTable
-    from runner.forecast.rehearsal import Rehearsal
+    from runner.forecast.dry_run import Rehearsal
+    from runner.forecast.presumed_tables import InventedTable
 
     plan = plan_of(study)
     custodians = [party for party in study.parties if party.data is not None] or list(study.parties)
@@ -84,8 +84,12 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
     if joined is not None:
         custodians = [party for party in study.parties if party.name in joined.owned.owners]
         assumed, limit = joined.records, joined.population
-    oracle = Rehearsal(setting_of(study, len(custodians), os.urandom(32)), InventedTable(study.domain.sizes, limit),
-                       len(study.contributing), joined.split if joined is not None else None)
+    oracle = Rehearsal(
+        setting_of(study, len(custodians), os.urandom(32)),
+        InventedTable(study.domain.sizes, limit),
+        len(study.contributing),
+        joined.split if joined is not None else None,
+    )
     fits: list[float] = []
     began = time.process_time()
 
@@ -106,7 +110,11 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
     rounds, total = oracle.tally.rounds + COUNTERS_ROUNDS, sum(sent)
     replicated = study.backend == "replicated"
     work = busy + replicated * (oracle.signs * SIGN_S + oracle.noise * NOISE_S + oracle.products * PRODUCT_S)
-    held = len(study.domain) if joined is None else max(len(joined.owned.of(name)) for name in joined.owned.owners)
+    held = (
+        len(study.domain)
+        if joined is None
+        else max(len(joined.owned.of(name)) for name in joined.owned.owners)
+    )
     memory = PROCESS_MB + (CELL_BYTES * oracle.shared_cells + ROW_BYTES * held * assumed) / 2**20
     if joined is not None and replicated:
         sent = [own + joined.cost.sent.get(number, 0) for number, own in enumerate(sent)]
@@ -114,39 +122,80 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
         work += max(joined.cost.seconds.values(), default=0.0)
         memory += IDENTIFIER_BYTES * assumed / 2**20
     return Forecast(
-        study.name, study.algorithm, study.backend, assumed, source,
-        privacy={"epsilon": float(study.privacy.epsilon), "delta": float(study.privacy.delta), "rho": float(plan.budget.rho_cap),
-                 "adjacency": study.privacy.adjacency, "unit": study.privacy.unit.words},
-        questions={"rounds": list(plan.rounds), "candidates": len(plan.candidates), "shared_cells": oracle.shared_cells,
-                   "noise_sd": float(plan.sigma2) ** 0.5},
-        rounds=rounds * replicated, bytes_sent=total * replicated,
-        range=_range(study, plan.rounds, oracle.marks, rounds, total, len(release.selected)) if replicated else {},
-        parties=tuple(PartyForecast(party.name, "compute" if party.compute else "contribute", sent[number] * replicated)
-                      for number, party in enumerate(study.numbered)),
+        study.name,
+        study.algorithm,
+        study.backend,
+        assumed,
+        source,
+        privacy={
+            "epsilon": float(study.privacy.epsilon),
+            "delta": float(study.privacy.delta),
+            "rho": float(plan.budget.rho_cap),
+            "adjacency": study.privacy.adjacency,
+            "unit": study.privacy.unit.words,
+        },
+        questions={
+            "rounds": list(plan.rounds),
+            "candidates": len(plan.candidates),
+            "shared_cells": oracle.shared_cells,
+            "noise_sd": float(plan.sigma2) ** 0.5,
+        },
+        rounds=rounds * replicated,
+        bytes_sent=total * replicated,
+        range=_range(study, plan.rounds, oracle.marks, rounds, total, len(release.selected))
+        if replicated
+        else {},
+        parties=tuple(
+            PartyForecast(party.name, "compute" if party.compute else "contribute", sent[number] * replicated)
+            for number, party in enumerate(study.numbered)
+        ),
         memory_mb=round(memory + 8 * study.settings.max_model_mb),
-        time_s={name: round(START_S + work + replicated * (rounds * latency + total / bandwidth), 1)
-                for name, (latency, bandwidth) in NETWORKS.items() if replicated or name == "this machine"},
-        oversized=plan.oversized, joining=None if joined is None else _joining(study, plan, joined))
+        time_s={
+            name: round(START_S + work + replicated * (rounds * latency + total / bandwidth), 1)
+            for name, (latency, bandwidth) in NETWORKS.items()
+            if replicated or name == "this machine"
+        },
+        oversized=plan.oversized,
+        joining=None if joined is None else _joining(study, plan, joined),
+    )
 
 
 def _joining(study: Study, plan: Plan, joined: Joining) -> dict[str, Any]:
     """What is assumed and known about joining the owners' records; what it costs, and what it tells the parties."""
     cost = joined.cost
-    return {**alignment_facts(study, plan, joined.owned), "presumed": list(joined.presumed), "records": joined.records,
-            "common_table": joined.split.rows, "population_rows": joined.population, "rounds": cost.rounds,
-            "bytes_sent": sum(cost.sent.values()), "seconds": round(max(cost.seconds.values(), default=0.0), 2),
-            "false_merges": cost.false_merges}
+    return {
+        **alignment_facts(study, plan, joined.owned),
+        "presumed": list(joined.presumed),
+        "records": joined.records,
+        "common_table": joined.split.rows,
+        "population_rows": joined.population,
+        "rounds": cost.rounds,
+        "bytes_sent": sum(cost.sent.values()),
+        "seconds": round(max(cost.seconds.values(), default=0.0), 2),
+        "false_merges": cost.false_merges,
+    }
 
 
-def _range(study: Study, rounds: tuple[int, int], marks: list[tuple[int, int]], all_rounds: int, all_bytes: int,
-           selected: int) -> dict[str, list[int]]:
+def _range(
+    study: Study,
+    rounds: tuple[int, int],
+    marks: list[tuple[int, int]],
+    all_rounds: int,
+    all_bytes: int,
+    selected: int,
+) -> dict[str, list[int]]:
     """Fewest and most, if the data decides how many rounds of selection there are; else what one rehearsal found."""
     if study.settings.rounds != ADAPTIVE or len(marks) < 3:
         return {"rounds": [all_rounds, all_rounds], "bytes_sent": [all_bytes, all_bytes]}
     steps = [(later[0] - earlier[0], later[1] - earlier[1]) for earlier, later in itertools.pairwise(marks)]
     base = [all_rounds - sum(step[0] for step in steps), all_bytes - sum(step[1] for step in steps)]
-    return {name: [base[i] + rounds[0] * min(step[i] for step in steps), base[i] + rounds[1] * max(step[i] for step in steps)]
-            for i, name in enumerate(("rounds", "bytes_sent"))}
+    return {
+        name: [
+            base[i] + rounds[0] * min(step[i] for step in steps),
+            base[i] + rounds[1] * max(step[i] for step in steps),
+        ]
+        for i, name in enumerate(("rounds", "bytes_sent"))
+    }
 
 
 def _rows(study: Study, given: int | None) -> tuple[int, str]:
@@ -155,7 +204,9 @@ def _rows(study: Study, given: int | None) -> tuple[int, str]:
         return given, "--rows"
     if study.settings.synthetic_rows is not None:
         return study.settings.synthetic_rows, "synthetic_rows in the study"
-    tables = [party.data.path for party in study.parties if party.data is not None and party.data.path is not None]
+    tables = [
+        party.data.path for party in study.parties if party.data is not None and party.data.path is not None
+    ]
     here = [count for path in tables if path.is_file() and (count := _count(path)) is not None]
     if here and sum(here):
         total = sum(here) * (1 if study.alignment is not None else len(tables)) / len(here)

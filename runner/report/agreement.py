@@ -93,7 +93,9 @@ def _variance_of_sum(run: Run, measurement: Measurement, name: str) -> float:
 def _summed(run: Run, measurement: Measurement, name: str) -> NDArray[np.float64]:
     table = measurement.values.reshape([run.domain.sizes[column] for column in measurement.clique])
     kept = measurement.clique.index(name)
-    return np.asarray(table.sum(axis=tuple(axis for axis in range(table.ndim) if axis != kept)), dtype=np.float64)
+    return np.asarray(
+        table.sum(axis=tuple(axis for axis in range(table.ndim) if axis != kept)), dtype=np.float64
+    )
 
 
 def cramers_v(counts: NDArray[np.float64]) -> float:

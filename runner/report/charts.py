@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from runner.report.files import Moment
+from runner.report.number_format import duration, percent, plain
 from runner.report.svg import drawing, group, label, path, tag, ticks
-from runner.report.words import duration, percent, plain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,36 +36,73 @@ class Dots:
 
 def _dot(x: float, y: float, low: float, high: float, upright: bool, class_: str, tip: str) -> Markup:
     """A dot with its whisker of two standard errors along the value axis, given in page coordinates."""
-    whisker = tag("line", x1=x if upright else low, x2=x if upright else high, y1=low if upright else y,
-                  y2=high if upright else y, class_=f"whisker {class_}") if high != low else Markup("")
+    whisker = (
+        tag(
+            "line",
+            x1=x if upright else low,
+            x2=x if upright else high,
+            y1=low if upright else y,
+            y2=high if upright else y,
+            class_=f"whisker {class_}",
+        )
+        if high != low
+        else Markup("")
+    )
     return group((whisker, tag("circle", tag("title", tip), cx=x, cy=y, r=3.2, class_=f"dot {class_}")))
 
 
 def bars(title: str, labels: Sequence[str], shares: Sequence[float], dots: Dots | None) -> Markup:
     """One horizontal bar per value: the synthetic share, and beside its end the measured one."""
     left, right, pitch = 112.0, WIDTH - 46.0, 21.0
-    tops = [share + 2 * spread for share, spread in zip(dots.shares, dots.spread, strict=True)] if dots else []
+    tops = (
+        [share + 2 * spread for share, spread in zip(dots.shares, dots.spread, strict=True)] if dots else []
+    )
     most = max([*shares, *tops, 1e-9])
     reach = (right - left) / most
     marks = []
     for i, (name, share) in enumerate(zip(labels, shares, strict=True)):
         y = 4 + pitch * i
         marks.append(label(left - 8, y + 12.5, name, anchor="end", most=18))
-        marks.append(tag("rect", tag("title", f"{name}: {percent(share, 2)} of the synthetic rows"), x=left, y=y + 2,
-                         width=max(0.0, share * reach), height=pitch - 7, rx=1.5, class_="synthetic"))
+        marks.append(
+            tag(
+                "rect",
+                tag("title", f"{name}: {percent(share, 2)} of the synthetic rows"),
+                x=left,
+                y=y + 2,
+                width=max(0.0, share * reach),
+                height=pitch - 7,
+                rx=1.5,
+                class_="synthetic",
+            )
+        )
         if dots:
-            low, value, high = (min(right, left + reach * max(0.0, dots.shares[i] + k * dots.spread[i])) for k in (-2, 0, 2))
-            marks.append(_dot(value, y + pitch / 2 - 1.5, low, high, False, dots.class_,
-                              f"{name}: {percent(dots.shares[i], 2)} {dots.name}"))
+            low, value, high = (
+                min(right, left + reach * max(0.0, dots.shares[i] + k * dots.spread[i])) for k in (-2, 0, 2)
+            )
+            marks.append(
+                _dot(
+                    value,
+                    y + pitch / 2 - 1.5,
+                    low,
+                    high,
+                    False,
+                    dots.class_,
+                    f"{name}: {percent(dots.shares[i], 2)} {dots.name}",
+                )
+            )
         marks.append(label(WIDTH - 2, y + 12.5, percent(share, 1), class_="figure", anchor="end"))
     base = tag("line", x1=left, x2=left, y1=2, y2=4 + pitch * len(labels), class_="axis")
     return drawing(WIDTH, 8 + pitch * len(labels), [*marks, base], title=title)
 
 
-def steps(title: str, edges: Sequence[float], shares: Sequence[float], dots: Dots | None, *, dotted: bool) -> Markup:
+def steps(
+    title: str, edges: Sequence[float], shares: Sequence[float], dots: Dots | None, *, dotted: bool
+) -> Markup:
     """A histogram over a numeric axis as one stepped area; measurements as dots, or as a thin line when there are many."""
     left, right, top, bottom, height = 34.0, WIDTH - 6.0, 10.0, 132.0, 156.0
-    tops = [share + 2 * spread for share, spread in zip(dots.shares, dots.spread, strict=True)] if dots else []
+    tops = (
+        [share + 2 * spread for share, spread in zip(dots.shares, dots.spread, strict=True)] if dots else []
+    )
     most = max([*shares, *tops, 1e-9])
     span = edges[-1] - edges[0] or 1.0
 
@@ -92,7 +129,9 @@ def steps(title: str, edges: Sequence[float], shares: Sequence[float], dots: Dot
                 tip = f"{plain(edges[i], 4)} to {plain(edges[i + 1], 4)}: {percent(dots.shares[i], 2)} {dots.name}"
                 marks.append(_dot(x, y, low, high, True, dots.class_, tip))
         else:
-            outline = [(across(edge), up(share)) for i, share in enumerate(dots.shares) for edge in edges[i:i + 2]]
+            outline = [
+                (across(edge), up(share)) for i, share in enumerate(dots.shares) for edge in edges[i : i + 2]
+            ]
             marks.append(tag("path", d=path(outline), class_=f"trace {dots.class_}"))
     marks.append(tag("line", x1=left, x2=right, y1=bottom, y2=bottom, class_="axis"))
     for value in ticks(edges[0], edges[-1], 5):
@@ -111,27 +150,74 @@ def heat_map(names: Sequence[str], strength: NDArray[np.float64]) -> Markup:
         for j, column in enumerate(names[:i]):
             value = float(strength[i, j])
             tip = tag("title", f"{column} and {row}: {value:.2f}")
-            marks.append(tag("rect", tip, x=j * cell, y=i * cell, width=cell - 1.5, height=cell - 1.5, rx=2,
-                             class_="cell", fill_opacity=0.05 + 0.95 * value))
+            marks.append(
+                tag(
+                    "rect",
+                    tip,
+                    x=j * cell,
+                    y=i * cell,
+                    width=cell - 1.5,
+                    height=cell - 1.5,
+                    rx=2,
+                    class_="cell",
+                    fill_opacity=0.05 + 0.95 * value,
+                )
+            )
         marks.append(label(i * cell + 3, i * cell + cell * 0.62, row, most=16))
     side = len(names) * cell
     pairs = [(float(strength[i, j]), names[j], names[i]) for i in range(len(names)) for j in range(i)]
     said = "; ".join(f"{one} and {two} {value:.2f}" for value, one, two in sorted(pairs, reverse=True)[:5])
-    return drawing(side + 7.2 * longest, side, marks, title="Association of every two columns in the model",
-                   description=f"Strongest: {said}." if said else "", class_="heat", scale=1.25)
+    return drawing(
+        side + 7.2 * longest,
+        side,
+        marks,
+        title="Association of every two columns in the model",
+        description=f"Strongest: {said}." if said else "",
+        class_="heat",
+        scale=1.25,
+    )
 
 
 def budget(spends: Sequence[tuple[str, str, float]], cap: float) -> Markup:
     """One bar of the whole budget, a slice per event (class, tooltip, rho); what is left stays hollow."""
     width, height = 1000.0, 34.0
     cap = max(cap, sum(rho for _, _, rho in spends), 1e-300)
-    marks, x = [tag("rect", tag("title", "not spent"), x=0.5, y=0.5, width=width - 1, height=height - 1, class_="unspent")], 0.0
+    marks, x = (
+        [
+            tag(
+                "rect",
+                tag("title", "not spent"),
+                x=0.5,
+                y=0.5,
+                width=width - 1,
+                height=height - 1,
+                class_="unspent",
+            )
+        ],
+        0.0,
+    )
     for kind, tip, rho in spends:
         piece = width * rho / cap
-        marks.append(tag("rect", tag("title", tip), x=x, y=0, width=max(piece - (1.2 if piece > 4 else 0), 0.4), height=height,
-                         class_=kind))
+        marks.append(
+            tag(
+                "rect",
+                tag("title", tip),
+                x=x,
+                y=0,
+                width=max(piece - (1.2 if piece > 4 else 0), 0.4),
+                height=height,
+                class_=kind,
+            )
+        )
         x += piece
-    return drawing(width, height, marks, title="The privacy budget, one slice per release", class_="budget", stretched=True)
+    return drawing(
+        width,
+        height,
+        marks,
+        title="The privacy budget, one slice per release",
+        class_="budget",
+        stretched=True,
+    )
 
 
 def timeline(moments: Sequence[Moment], phases: Sequence[str], *, width: float, class_: str) -> Markup:
@@ -145,25 +231,57 @@ def timeline(moments: Sequence[Moment], phases: Sequence[str], *, width: float, 
     for value in ticks(0, span, width / 100):
         x = left + reach * value
         marks.append(tag("line", x1=x, x2=x, y1=2, y2=lane * len(order) + 4, class_="grid"))
-        marks.append(label(x, lane * len(order) + 19, duration(value) if value else "0", class_="figure", anchor="middle"))
+        marks.append(
+            label(
+                x, lane * len(order) + 19, duration(value) if value else "0", class_="figure", anchor="middle"
+            )
+        )
     for i, phase in enumerate(order):
         y = lane * i + lane / 2 + 2
         marks.append(label(left - 12, y + 4, phase, anchor="end", most=12))
-        places = sorted({round(left + reach * (moment.t - start), 1) for moment in moments if moment.phase == phase})
+        places = sorted(
+            {round(left + reach * (moment.t - start), 1) for moment in moments if moment.phase == phase}
+        )
         if places:
-            marks.append(tag("rect", x=places[0], y=y - 6, width=max(places[-1] - places[0], 2), height=12, rx=2,
-                             class_="stretch"))
+            marks.append(
+                tag(
+                    "rect",
+                    x=places[0],
+                    y=y - 6,
+                    width=max(places[-1] - places[0], 2),
+                    height=12,
+                    rx=2,
+                    class_="stretch",
+                )
+            )
             strokes = "".join(f"M{x:g} {y - 6:g}v12" for x in places)
             marks.append(tag("path", d=strokes, class_="strokes"))
-    return drawing(width, lane * len(order) + 26, marks, title="When each phase was at work", class_=f"timeline {class_}")
+    return drawing(
+        width, lane * len(order) + 26, marks, title="When each phase was at work", class_=f"timeline {class_}"
+    )
 
 
 def meter(value: float, most: float, mark: float | None, class_: str) -> Markup:
     """A bar for a table cell, with an upright mark for what to compare it with; the figures stand in the cells beside."""
     width, height = 100.0, 10.0
-    pieces = [tag("rect", x=0, y=1.5, width=width * min(value / most, 1.0) if most else 0.0, height=height - 3, class_=class_)]
+    pieces = [
+        tag(
+            "rect",
+            x=0,
+            y=1.5,
+            width=width * min(value / most, 1.0) if most else 0.0,
+            height=height - 3,
+            class_=class_,
+        )
+    ]
     if mark is not None:
         at = width * min(mark / most, 1.0) if most else 0.0
         pieces.append(tag("rect", x=min(at, width - 1), y=0, width=1, height=height, class_="mark"))
-    return tag("svg", Markup("").join(pieces), viewBox=f"0 0 {width:g} {height:g}", preserveAspectRatio="none",
-               class_="meter", aria_hidden="true")
+    return tag(
+        "svg",
+        Markup("").join(pieces),
+        viewBox=f"0 0 {width:g} {height:g}",
+        preserveAspectRatio="none",
+        class_="meter",
+        aria_hidden="true",
+    )

@@ -76,7 +76,9 @@ def load(directory: Path) -> Run:
     facts = _read(directory, "run.json", lambda path: _facts(path.read_text(encoding="utf-8")))
     domain = _read(directory, "run.json", lambda _: _domain(facts["columns"]))
     events = _read(directory, "run.json", lambda _: tuple(map(_release, facts["privacy"]["events"])))
-    selected = _read(directory, "run.json", lambda _: tuple(_clique(names, domain) for names in facts["selected"]))
+    selected = _read(
+        directory, "run.json", lambda _: tuple(_clique(names, domain) for names in facts["selected"])
+    )
     total, measurements = _read(directory, "measurements.json", lambda path: _measurements(path, domain))
     moments = _read(directory, "run.json", lambda _: _moments(facts.get("timeline", {})))
     codes = _read(directory, "synthetic.csv", lambda path: _rows(path, domain))
@@ -88,12 +90,25 @@ def _read(directory: Path, name: str, parse: Any) -> Any:
     try:
         return parse(directory / name)
     except FileNotFoundError:
-        raise UsageError(f"{directory} does not hold a finished run: {name} is missing; name the directory that was given "
-                         "to run --out.") from None
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, ZeroDivisionError,
-            EOFError, CosynthError):
-        raise UsageError(f"{directory / name} is damaged or belongs to another version; a report needs the files of one "
-                         "finished run as they were written.") from None
+        raise UsageError(
+            f"{directory} does not hold a finished run: {name} is missing; name the directory that was given "
+            "to run --out."
+        ) from None
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        IndexError,
+        AttributeError,
+        OverflowError,
+        ZeroDivisionError,
+        EOFError,
+        CosynthError,
+    ):
+        raise UsageError(
+            f"{directory / name} is damaged or belongs to another version; a report needs the files of one "
+            "finished run as they were written."
+        ) from None
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -103,7 +118,17 @@ def _object(text: str) -> dict[str, Any]:
     return value
 
 
-_TEXTS = ("study", "algorithm", "backend", "partition", "deployment", "version", "started", "digest", "session")
+_TEXTS = (
+    "study",
+    "algorithm",
+    "backend",
+    "partition",
+    "deployment",
+    "version",
+    "started",
+    "digest",
+    "session",
+)
 _PRIVACY = ("epsilon", "delta", "rho", "beta")
 
 
@@ -111,13 +136,23 @@ def _facts(text: str) -> dict[str, Any]:
     """run.json with every entry that the page names, of the right kind."""
     facts = _object(text)
     privacy, phases, parties = facts["privacy"], facts["phases"], facts["parties"]
-    texts = [*(facts[key] for key in _TEXTS), privacy["adjacency"], *(entry["name"] for entry in [*phases, *parties]),
-             *(party["role"] for party in parties)]
-    numbers = [facts["rows"], facts["wall_s"], *(privacy[key] for key in _PRIVACY),
-               privacy.get("delta_for_zcdp", 0.0),
-               *(phase[key] for phase in phases for key in ("wall_s", "rounds", "bytes_sent")),
-               *(party[key] for party in parties for key in ("bytes_sent", "bytes_received", "rounds"))]
-    if not all(isinstance(entry, str) for entry in texts) or not all(math.isfinite(entry) for entry in numbers):
+    texts = [
+        *(facts[key] for key in _TEXTS),
+        privacy["adjacency"],
+        *(entry["name"] for entry in [*phases, *parties]),
+        *(party["role"] for party in parties),
+    ]
+    numbers = [
+        facts["rows"],
+        facts["wall_s"],
+        *(privacy[key] for key in _PRIVACY),
+        privacy.get("delta_for_zcdp", 0.0),
+        *(phase[key] for phase in phases for key in ("wall_s", "rounds", "bytes_sent")),
+        *(party[key] for party in parties for key in ("bytes_sent", "bytes_received", "rounds")),
+    ]
+    if not all(isinstance(entry, str) for entry in texts) or not all(
+        math.isfinite(entry) for entry in numbers
+    ):
         raise ValueError("an entry of another kind")
     if not (privacy["rho"] > 0 and privacy["epsilon"] > 0) or "unit" not in privacy:
         raise ValueError("privacy")
@@ -132,8 +167,15 @@ def _clique(names: Sequence[str], domain: Domain) -> Clique:
 
 def _domain(forms: Sequence[Mapping[str, Any]]) -> Domain:
     """run.json states every column's size beside its table; the domain derives it again."""
-    kept = {"codes": {"size"}, "numeric": {"low", "high", "bins", "integral", "missing"}, "categorical": {"values", "missing"}}
-    specs = [{key: value for key, value in form.items() if key in kept[form["kind"]] | {"name", "kind"}} for form in forms]
+    kept = {
+        "codes": {"size"},
+        "numeric": {"low", "high", "bins", "integral", "missing"},
+        "categorical": {"values", "missing"},
+    }
+    specs = [
+        {key: value for key, value in form.items() if key in kept[form["kind"]] | {"name", "kind"}}
+        for form in forms
+    ]
     return Domain.from_spec({"columns": specs})
 
 
@@ -178,11 +220,22 @@ def _rows(path: Path, domain: Domain) -> NDArray[np.int32]:
     import pyarrow as pa
     from pyarrow import csv
 
-    kinds = {"categorical": pa.dictionary(pa.int32(), pa.string()), "numeric": pa.float64(), "codes": pa.int64()}
+    kinds = {
+        "categorical": pa.dictionary(pa.int32(), pa.string()),
+        "numeric": pa.float64(),
+        "codes": pa.int64(),
+    }
     types = {name: kinds[column.kind] for name, column in zip(domain.names, domain.columns, strict=True)}
     with path.open("rb") as file:
-        table = csv.read_csv(file, convert_options=csv.ConvertOptions(
-            column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=True))
+        table = csv.read_csv(
+            file,
+            convert_options=csv.ConvertOptions(
+                column_types=types,
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=True,
+            ),
+        )
     codes = np.empty((table.num_rows, len(domain)), dtype=np.int32, order="F")
     for j, (name, column) in enumerate(zip(domain.names, domain.columns, strict=True)):
         codes[:, j] = _codes(table.column(name), column)
@@ -198,12 +251,21 @@ def _codes(array: Any, column: Column) -> NDArray[np.int64]:
         array = array.unify_dictionaries()
         texts = array.chunk(0).dictionary.to_pylist() if array.num_chunks else []
         place = np.array([_place(text, column) for text in texts] + [empty])
-        parts = [np.where(present(chunk.indices), entries(chunk.indices, np.int32), len(texts)) for chunk in array.chunks]
+        parts = [
+            np.where(present(chunk.indices), entries(chunk.indices, np.int32), len(texts))
+            for chunk in array.chunks
+        ]
         return _joined([place[part] for part in parts])
     if isinstance(column, Numeric):
         inner = np.asarray(column.edges()[1:-1])
-        return _joined([np.where(present(chunk), np.searchsorted(inner, entries(chunk, np.float64), side="right"), empty)
-                        for chunk in array.chunks])
+        return _joined(
+            [
+                np.where(
+                    present(chunk), np.searchsorted(inner, entries(chunk, np.float64), side="right"), empty
+                )
+                for chunk in array.chunks
+            ]
+        )
     codes = _joined([entries(chunk, np.int64) for chunk in array.chunks])
     if len(codes) and not 0 <= codes.min() <= codes.max() < column.size:
         raise ValueError("a code outside the domain")

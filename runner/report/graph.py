@@ -16,8 +16,8 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from runner.report.files import Clique
+from runner.report.number_format import clipped
 from runner.report.svg import drawing, group, label, path, tag
-from runner.report.words import clipped
 
 CHARACTER, PILL, HUES = 7.1, 26.0, 6
 LONGEST = 18
@@ -25,8 +25,14 @@ STEP = 170.0
 BADGES = 40
 
 
-def picture(columns: Sequence[str], cliques: Mapping[Clique, Sequence[int]], *, width: float, height: float,
-            class_: str) -> Markup:
+def picture(
+    columns: Sequence[str],
+    cliques: Mapping[Clique, Sequence[int]],
+    *,
+    width: float,
+    height: float,
+    class_: str,
+) -> Markup:
     """`cliques`: every measured clique of two or more columns with its places in the order of selection (may be empty)."""
     linked = [name for name in columns if any(name in clique for clique in cliques)]
     apart = [name for name in columns if name not in linked]
@@ -49,14 +55,30 @@ def picture(columns: Sequence[str], cliques: Mapping[Clique, Sequence[int]], *, 
         x, y = places[name]
         wide = _pill(shown[name])
         lone = " lone" if name in apart else ""
-        marks.append(group((tag("title", name), tag("rect", x=x - wide / 2, y=y - PILL / 2, width=wide, height=PILL, rx=PILL / 2,
-                                                    class_=f"pill{lone}"),
-                            label(x, y + 4.3, shown[name], class_="node", anchor="middle"))))
+        marks.append(
+            group(
+                (
+                    tag("title", name),
+                    tag(
+                        "rect",
+                        x=x - wide / 2,
+                        y=y - PILL / 2,
+                        width=wide,
+                        height=PILL,
+                        rx=PILL / 2,
+                        class_=f"pill{lone}",
+                    ),
+                    label(x, y + 4.3, shown[name], class_="node", anchor="middle"),
+                )
+            )
+        )
     if sum(len(orders) for orders in cliques.values()) <= BADGES:
         marks.extend(_badges(cliques, places, shown))
     total = room + 34 * len(rows) + 6
     described = "; ".join(" × ".join(clique) for clique in cliques) or "no two columns were measured together"
-    return drawing(width, total, marks, title="Columns that were measured together", description=described, class_=class_)
+    return drawing(
+        width, total, marks, title="Columns that were measured together", description=described, class_=class_
+    )
 
 
 def _pill(text: str) -> float:
@@ -77,7 +99,9 @@ def _lines(names: Sequence[str], shown: Mapping[str, str], width: float) -> list
     return rows
 
 
-def _areas(cliques: Mapping[Clique, Sequence[int]], places: Mapping[str, tuple[float, float]]) -> list[Markup]:
+def _areas(
+    cliques: Mapping[Clique, Sequence[int]], places: Mapping[str, tuple[float, float]]
+) -> list[Markup]:
     """A translucent shape around each clique; larger cliques first, so that smaller ones stay visible."""
     order = sorted(enumerate(cliques), key=lambda item: -len(item[1]))
     shapes = []
@@ -88,18 +112,33 @@ def _areas(cliques: Mapping[Clique, Sequence[int]], places: Mapping[str, tuple[f
     return shapes
 
 
-def _threads(cliques: Mapping[Clique, Sequence[int]], places: Mapping[str, tuple[float, float]]) -> list[Markup]:
+def _threads(
+    cliques: Mapping[Clique, Sequence[int]], places: Mapping[str, tuple[float, float]]
+) -> list[Markup]:
     """A thin line for every two columns of a common clique, heavier the more cliques they share."""
     shared: dict[tuple[str, str], int] = {}
     for clique in cliques:
         for one, two in combinations(sorted(clique), 2):
             shared[one, two] = shared.get((one, two), 0) + 1
-    return [tag("line", x1=places[one][0], y1=places[one][1], x2=places[two][0], y2=places[two][1], class_="thread",
-                stroke_width=min(0.8 + 0.7 * count, 5.0)) for (one, two), count in shared.items()]
+    return [
+        tag(
+            "line",
+            x1=places[one][0],
+            y1=places[one][1],
+            x2=places[two][0],
+            y2=places[two][1],
+            class_="thread",
+            stroke_width=min(0.8 + 0.7 * count, 5.0),
+        )
+        for (one, two), count in shared.items()
+    ]
 
 
-def _badges(cliques: Mapping[Clique, Sequence[int]], places: Mapping[str, tuple[float, float]],
-            shown: Mapping[str, str]) -> list[Markup]:
+def _badges(
+    cliques: Mapping[Clique, Sequence[int]],
+    places: Mapping[str, tuple[float, float]],
+    shown: Mapping[str, str],
+) -> list[Markup]:
     """The order of selection in each clique's middle, moved off the names and off one another."""
     taken = [(*places[name], _pill(shown[name]) / 2 + 9, PILL / 2 + 9) for name in places]
     marks = []
@@ -108,14 +147,35 @@ def _badges(cliques: Mapping[Clique, Sequence[int]], places: Mapping[str, tuple[
             continue
         text = ", ".join(map(str, orders))
         middle = np.mean([places[name] for name in clique], axis=0)
-        spots = [(float(middle[0] + r * np.cos(a)), float(middle[1] + r * np.sin(a)))
-                 for r in range(0, 90, 6) for a in np.arange(12) * np.pi / 6]
-        free = (spot for spot in spots if all(abs(spot[0] - x) > w or abs(spot[1] - y) > h for x, y, w, h in taken))
+        spots = [
+            (float(middle[0] + r * np.cos(a)), float(middle[1] + r * np.sin(a)))
+            for r in range(0, 90, 6)
+            for a in np.arange(12) * np.pi / 6
+        ]
+        free = (
+            spot
+            for spot in spots
+            if all(abs(spot[0] - x) > w or abs(spot[1] - y) > h for x, y, w, h in taken)
+        )
         x, y = next(free, spots[0])
         wide = 6.2 * len(text) + 9
         taken.append((x, y, wide / 2 + 10, 19.0))
-        marks.append(group((tag("rect", x=x - wide / 2, y=y - 8, width=wide, height=16, rx=8, class_=f"badge hue{i % HUES}"),
-                            label(x, y + 3.6, text, class_="order", anchor="middle"))))
+        marks.append(
+            group(
+                (
+                    tag(
+                        "rect",
+                        x=x - wide / 2,
+                        y=y - 8,
+                        width=wide,
+                        height=16,
+                        rx=8,
+                        class_=f"badge hue{i % HUES}",
+                    ),
+                    label(x, y + 3.6, text, class_="order", anchor="middle"),
+                )
+            )
+        )
     return marks
 
 
@@ -128,8 +188,14 @@ def _hull(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     def chain(sequence: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
         kept: list[tuple[float, float]] = []
         for x, y in sequence:
-            while len(kept) > 1 and ((kept[-1][0] - kept[-2][0]) * (y - kept[-2][1])
-                                     - (kept[-1][1] - kept[-2][1]) * (x - kept[-2][0])) <= 0:
+            while (
+                len(kept) > 1
+                and (
+                    (kept[-1][0] - kept[-2][0]) * (y - kept[-2][1])
+                    - (kept[-1][1] - kept[-2][1]) * (x - kept[-2][0])
+                )
+                <= 0
+            ):
                 kept.pop()
             kept.append((x, y))
         return kept[:-1]
@@ -137,8 +203,9 @@ def _hull(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     return chain(ordered) + chain(ordered[::-1])
 
 
-def _place(names: Sequence[str], cliques: Sequence[Clique], pills: Mapping[str, float], width: float,
-           height: float) -> dict[str, tuple[float, float]]:
+def _place(
+    names: Sequence[str], cliques: Sequence[Clique], pills: Mapping[str, float], width: float, height: float
+) -> dict[str, tuple[float, float]]:
     """Coordinates within the box, no two pills overlapping if there is room for that."""
     if not names:
         return {}
@@ -149,14 +216,20 @@ def _place(names: Sequence[str], cliques: Sequence[Clique], pills: Mapping[str, 
     parts = sorted(found, key=lambda part: (-len(part), part[0]))
     half = np.array([pills[name] / 2 for name in names])
     at = np.empty((len(names), 2))
-    for part, (x, y, w, h) in zip(parts, _boxes([len(part) for part in parts], (0.0, 0.0, width, height)), strict=True):
+    for part, (x, y, w, h) in zip(
+        parts, _boxes([len(part) for part in parts], (0.0, 0.0, width, height)), strict=True
+    ):
         index = list(part)
-        at[index] = np.array([x, y]) + _fit(_spread(_stress(distances[np.ix_(index, index)]), w, h), half[index], w, h)
+        at[index] = np.array([x, y]) + _fit(
+            _spread(_stress(distances[np.ix_(index, index)]), w, h), half[index], w, h
+        )
     at = _part(at, half, width, height)
     return {name: (round(float(x), 1), round(float(y), 1)) for name, (x, y) in zip(names, at, strict=True)}
 
 
-def _boxes(weights: Sequence[int], box: tuple[float, float, float, float]) -> list[tuple[float, float, float, float]]:
+def _boxes(
+    weights: Sequence[int], box: tuple[float, float, float, float]
+) -> list[tuple[float, float, float, float]]:
     """The box (x, y, width, height) cut into one for each weight, in proportion, again and again across its longer side."""
     if len(weights) == 1:
         return [box]
@@ -194,7 +267,9 @@ def _stress(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     _, vectors = np.linalg.eigh(-0.5 * centre @ distances**2 @ centre)
     at = vectors[:, [-1, -2]] * np.sqrt(count)
     at *= np.where(at[np.abs(at).argmax(axis=0), [0, 1]] < 0, -1.0, 1.0)
-    turn = np.arange(count) * 2.399963  # the golden angle: ties of the spectrum (columns with the same cliques) come apart
+    turn = (
+        np.arange(count) * 2.399963
+    )  # the golden angle: ties of the spectrum (columns with the same cliques) come apart
     at = at + 0.05 * np.stack([np.cos(turn), np.sin(turn)], axis=1)
     weights = np.where(distances > 0, 1.0 / np.maximum(distances, 1e-9) ** 2, 0.0)
     laplacian = np.diag(weights.sum(axis=1)) - weights
@@ -217,7 +292,9 @@ def _spread(at: NDArray[np.float64], width: float, height: float) -> NDArray[np.
     return np.asarray(at @ axes)
 
 
-def _fit(at: NDArray[np.float64], half: NDArray[np.float64], width: float, height: float) -> NDArray[np.float64]:
+def _fit(
+    at: NDArray[np.float64], half: NDArray[np.float64], width: float, height: float
+) -> NDArray[np.float64]:
     """Scaled to the box, leaving room for the names at its edges; a step is never longer than STEP."""
     low, high = at.min(axis=0), at.max(axis=0)
     margin = np.array([half.max() + 8, PILL / 2 + 12])
@@ -226,7 +303,9 @@ def _fit(at: NDArray[np.float64], half: NDArray[np.float64], width: float, heigh
     return np.asarray(np.array([width, height]) / 2 + room * (share - 0.5))
 
 
-def _part(at: NDArray[np.float64], half: NDArray[np.float64], width: float, height: float) -> NDArray[np.float64]:
+def _part(
+    at: NDArray[np.float64], half: NDArray[np.float64], width: float, height: float
+) -> NDArray[np.float64]:
     """Names that overlap are pushed apart along the direction that needs the smaller move, within the box."""
     for _ in range(300):
         moved = False

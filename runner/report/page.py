@@ -22,10 +22,11 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
-from runner.report import charts, graph, words
+from runner.report import charts, graph
+from runner.report import number_format as words
 from runner.report.agreement import OneWay, agreements, associations, one_way
+from runner.report.alignment_text import joined
 from runner.report.files import Clique, Release, Run, load
-from runner.report.joined import joined
 from runner.report.statement import statement
 from synth.domain import Column, Numeric
 
@@ -35,10 +36,15 @@ MOST_DOTS = 56
 MOST_ASSOCIATED = 40
 
 _PHASES = {
-    "connect": "parties meet, prove who they are", "agree": "same study, same version, same roles",
-    "input": "counts become shares", "align": "records are matched without naming them", "select": "which marginal is worst?",
-    "measure": "noisy counts are opened", "fit": "the model follows the measurements",
-    "sample": "rows are drawn from the model", "report": "files are written",
+    "connect": "parties meet, prove who they are",
+    "agree": "same study, same version, same roles",
+    "input": "counts become shares",
+    "align": "records are matched without naming them",
+    "select": "which marginal is worst?",
+    "measure": "noisy counts are opened",
+    "fit": "the model follows the measurements",
+    "sample": "rows are drawn from the model",
+    "report": "files are written",
 }
 _ALGORITHMS = {"aim": "AIM", "mwem": "MWEM+PGM", "mst": "MST"}
 _EVENTS = {"select": "Selected", "measure": "Measured", "total": "Counted rows"}
@@ -63,10 +69,22 @@ def write(directory: Path, comparison: Mapping[str, Any] | None) -> Path:
 @cache
 def template() -> jinja2.Template:
     """The page without its figures, compiled."""
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-                                     loader=jinja2.FunctionLoader(_source))
-    environment.filters.update(whole=words.whole, plain=words.plain, percent=words.percent, size=words.size,
-                               duration=words.duration, moment=words.moment, spelled=words.spelled)
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=jinja2.FunctionLoader(_source),
+    )
+    environment.filters.update(
+        whole=words.whole,
+        plain=words.plain,
+        percent=words.percent,
+        size=words.size,
+        duration=words.duration,
+        moment=words.moment,
+        spelled=words.spelled,
+    )
     return environment.get_template("report.html.j2")
 
 
@@ -75,12 +93,26 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
     facts = run.facts
     columns = one_way(run)
     return template().render(
-        style=Markup(_source("report.css")), facts=facts, privacy=facts["privacy"], statement=statement(facts),
-        algorithm=_algorithm(facts), ledger=_ledger(run), calibration=_calibration(facts["privacy"]), map=_map(run),
-        marginals=_marginals(run), columns=[_column(run, one) for one in columns], noisy_total=run.noisy_total,
-        sigmas=_sigmas(run), heat=_heat(run), phases=_phases(run), timeline=_timeline(run), parties=_parties(facts),
-        demo=_demo(run, columns, comparison), joined=joined(facts),
-        example=" ".join(shlex.quote(name) for name in run.domain.names[:2]))
+        style=Markup(_source("report.css")),
+        facts=facts,
+        privacy=facts["privacy"],
+        statement=statement(facts),
+        algorithm=_algorithm(facts),
+        ledger=_ledger(run),
+        calibration=_calibration(facts["privacy"]),
+        map=_map(run),
+        marginals=_marginals(run),
+        columns=[_column(run, one) for one in columns],
+        noisy_total=run.noisy_total,
+        sigmas=_sigmas(run),
+        heat=_heat(run),
+        phases=_phases(run),
+        timeline=_timeline(run),
+        parties=_parties(facts),
+        demo=_demo(run, columns, comparison),
+        joined=joined(facts),
+        example=" ".join(shlex.quote(name) for name in run.domain.names[:2]),
+    )
 
 
 def _source(name: str) -> str:
@@ -98,31 +130,57 @@ def _algorithm(facts: Mapping[str, Any]) -> str:
 def _ledger(run: Run) -> dict[str, Any]:
     """The events with their running sum, and the same as slices of one bar."""
     cap, spent, rows, slices = float(run.facts["privacy"]["rho"]), 0.0, [], []
-    winners = iter(run.selected if len(run.selected) == sum(event.what == "select" for event in run.events) else ())
+    winners = iter(
+        run.selected if len(run.selected) == sum(event.what == "select" for event in run.events) else ()
+    )
     for i, event in enumerate(run.events, 1):
         spent += event.rho
         what, clique, note = _told(event, next(winners, None) if event.what == "select" else None)
-        rows.append({"number": i, "what": what, "clique": clique, "note": note, "rho": event.rho, "spent": spent,
-                     "share": event.rho / cap})
+        rows.append(
+            {
+                "number": i,
+                "what": what,
+                "clique": clique,
+                "note": note,
+                "rho": event.rho,
+                "spent": spent,
+                "share": event.rho / cap,
+            }
+        )
         kind = event.what if event.what in _EVENTS else "other"
         slices.append((kind, f"{i}. {what} {clique}: rho {words.plain(event.rho)}", event.rho))
     kinds = dict.fromkeys(kind for kind, _, _ in slices)
     shares = [(kind, sum(rho for one, _, rho in slices if one == kind) / cap) for kind in kinds]
-    return {"rows": rows, "bar": charts.budget(slices, cap), "kinds": shares, "left": max(0.0, 1 - spent / cap), "spent": spent}
+    return {
+        "rows": rows,
+        "bar": charts.budget(slices, cap),
+        "kinds": shares,
+        "left": max(0.0, 1 - spent / cap),
+        "spent": spent,
+    }
 
 
 def _calibration(privacy: Mapping[str, Any]) -> dict[str, float | None]:
     """What the samplers' distances may take off delta (DESIGN 5), and the rest; a run that does not state the rest: None."""
     rest = privacy.get("delta_for_zcdp")
-    return {"paid": (1 + math.exp(min(privacy["epsilon"], 700.0))) * privacy["beta"], "rest": rest,
-            "reserved": None if rest is None else privacy["delta"] - rest}
+    return {
+        "paid": (1 + math.exp(min(privacy["epsilon"], 700.0))) * privacy["beta"],
+        "rest": rest,
+        "reserved": None if rest is None else privacy["delta"] - rest,
+    }
 
 
 def _told(event: Release, winner: Clique | None) -> tuple[str, str, str]:
     """An event as (verb, cliques, figures); a selection's own record leaves out who won. Unknown events keep their name."""
     detail = event.detail
-    cliques = detail.get("cliques") or ([detail["clique"]] if detail.get("clique") else [winner] if winner else [])
-    names = " · ".join(_joined(clique) for clique in cliques) if len(cliques) <= 3 else f"{words.spelled(len(cliques))} marginals"
+    cliques = detail.get("cliques") or (
+        [detail["clique"]] if detail.get("clique") else [winner] if winner else []
+    )
+    names = (
+        " · ".join(_joined(clique) for clique in cliques)
+        if len(cliques) <= 3
+        else f"{words.spelled(len(cliques))} marginals"
+    )
     notes = []
     if "candidates" in detail:
         candidates = detail["candidates"]
@@ -148,7 +206,9 @@ def _map(run: Run) -> dict[str, Any]:
     names = run.domain.names
     tall = max(460.0, 34.0 * len(names))
     return {
-        "wide": graph.picture(names, order, width=760, height=max(440.0, 18.0 * len(names)), class_="graph wide"),
+        "wide": graph.picture(
+            names, order, width=760, height=max(440.0, 18.0 * len(names)), class_="graph wide"
+        ),
         "narrow": graph.picture(names, order, width=370, height=tall, class_="graph narrow"),
         "selected": [_joined(clique) for clique in run.selected],
         "several": len(order),
@@ -160,9 +220,18 @@ def _marginals(run: Run) -> list[dict[str, Any]]:
     found = agreements(run)
     ratios = [a.distance / a.noise for a in found]
     most = max([2.0, *ratios])
-    return [{"clique": _joined(a.clique), "cells": a.cells, "sigma": a.sigma, "distance": a.distance, "noise": a.noise,
-             "ratio": ratio, "meter": charts.meter(ratio, most, 1.0, "synthetic")}
-            for a, ratio in zip(found, ratios, strict=True)]
+    return [
+        {
+            "clique": _joined(a.clique),
+            "cells": a.cells,
+            "sigma": a.sigma,
+            "distance": a.distance,
+            "noise": a.noise,
+            "ratio": ratio,
+            "meter": charts.meter(ratio, most, 1.0, "synthetic"),
+        }
+        for a, ratio in zip(found, ratios, strict=True)
+    ]
 
 
 def _sigmas(run: Run) -> list[str]:
@@ -177,7 +246,9 @@ def _column(run: Run, one: OneWay) -> dict[str, Any]:
     dots = None
     if one.measured is not None:
         dots = charts.Dots(one.measured.tolist(), [one.spread] * column.size, "measured", "measured")
-    chart, note = _chart(f"{one.name}: synthetic rows and noisy measurement", column, one.synthetic.tolist(), dots)
+    chart, note = _chart(
+        f"{one.name}: synthetic rows and noisy measurement", column, one.synthetic.tolist(), dots
+    )
     if one.source is None:
         note.append("Not measured: the model filled this column in.")
     elif len(one.source) > 1:
@@ -188,12 +259,18 @@ def _column(run: Run, one: OneWay) -> dict[str, Any]:
     return {"name": one.name, "kind": kind, "chart": chart, "notes": note}
 
 
-def _chart(title: str, column: Column, shares: list[float], dots: charts.Dots | None) -> tuple[Markup, list[str]]:
+def _chart(
+    title: str, column: Column, shares: list[float], dots: charts.Dots | None
+) -> tuple[Markup, list[str]]:
     """Bars for few values and for the largest of many categories, a stepped area for numbers and long codes; and notes."""
     count = column.size
     notes: list[str] = []
     if column.kind == "categorical" or (column.kind == "codes" and count <= FEW):
-        ranked = sorted(range(count), key=lambda code: (-shares[code], code)) if count > FEW else list(range(count))
+        ranked = (
+            sorted(range(count), key=lambda code: (-shares[code], code))
+            if count > FEW
+            else list(range(count))
+        )
         groups, rest = [[code] for code in ranked[:FEW]], ranked[FEW:]
         if rest:
             notes.append(_amount(f"{words.spelled(len(rest))} more values".capitalize(), shares, dots, rest))
@@ -208,7 +285,9 @@ def _chart(title: str, column: Column, shares: list[float], dots: charts.Dots | 
     borders = [edges[group[0]] for group in groups] + [edges[count]]
     if per > 1:
         notes.append(f"Drawn with {per} neighbouring values summed.")
-    return charts.steps(title, borders, _sums(shares, groups), _grouped(dots, groups), dotted=len(groups) <= MOST_DOTS), notes
+    return charts.steps(
+        title, borders, _sums(shares, groups), _grouped(dots, groups), dotted=len(groups) <= MOST_DOTS
+    ), notes
 
 
 def _amount(what: str, shares: Sequence[float], dots: charts.Dots | None, codes: Sequence[int]) -> str:
@@ -230,7 +309,10 @@ def _grouped(dots: charts.Dots | None, groups: Sequence[Sequence[int]]) -> chart
 
 def _heat(run: Run) -> dict[str, Any] | None:
     """At most MOST_ASSOCIATED columns: those measured most often with others, in domain order."""
-    together = {name: sum(len(m.clique) > 1 and name in m.clique for m in run.measurements) for name in run.domain.names}
+    together = {
+        name: sum(len(m.clique) > 1 and name in m.clique for m in run.measurements)
+        for name in run.domain.names
+    }
     kept = set(sorted(run.domain.names, key=lambda name: -together[name])[:MOST_ASSOCIATED])
     names = [name for name in run.domain.names if name in kept]
     if len(names) < 2:
@@ -241,8 +323,14 @@ def _heat(run: Run) -> dict[str, Any] | None:
 def _phases(run: Run) -> list[dict[str, Any]]:
     phases = run.facts["phases"]
     most = max((phase["wall_s"] for phase in phases), default=0.0)
-    return [{**phase, "says": _PHASES.get(phase["name"], ""), "meter": charts.meter(phase["wall_s"], most, None, "stretch")}
-            for phase in phases]
+    return [
+        {
+            **phase,
+            "says": _PHASES.get(phase["name"], ""),
+            "meter": charts.meter(phase["wall_s"], most, None, "stretch"),
+        }
+        for phase in phases
+    ]
 
 
 def _timeline(run: Run) -> list[Markup]:
@@ -255,9 +343,11 @@ def _timeline(run: Run) -> list[Markup]:
 def _parties(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Traffic per party; what its processor and memory did is a function of private sizes, so only of a one-machine run."""
     local = facts["deployment"] == "one-machine"
-    return {"rows": facts["parties"],
-            "cpu": local and any("cpu_s" in party for party in facts["parties"]),
-            "memory": local and any("peak_rss_mb" in party for party in facts["parties"])}
+    return {
+        "rows": facts["parties"],
+        "cpu": local and any("cpu_s" in party for party in facts["parties"]),
+        "memory": local and any("peak_rss_mb" in party for party in facts["parties"]),
+    }
 
 
 def _demo(run: Run, columns: Sequence[OneWay], comparison: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -270,8 +360,12 @@ def _demo(run: Run, columns: Sequence[OneWay], comparison: Mapping[str, Any] | N
             real = np.asarray(counts[one.name], dtype=np.float64)
             shares = real / max(real.sum(), 1.0)
             dots = charts.Dots(shares.tolist(), [0.0] * len(shares), "of the real rows", "real")
-            chart, notes = _chart(f"{one.name}: synthetic and real rows", run.domain[one.name], one.synthetic.tolist(), dots)
+            chart, notes = _chart(
+                f"{one.name}: synthetic and real rows", run.domain[one.name], one.synthetic.tolist(), dots
+            )
             drawn.append({"name": one.name, "chart": chart, "notes": notes})
-    metrics = [{"name": name, "value": value, "baseline": baseline, "explanation": explanation}
-               for name, (value, baseline, explanation) in (comparison.get("metrics") or {}).items()]
+    metrics = [
+        {"name": name, "value": value, "baseline": baseline, "explanation": explanation}
+        for name, (value, baseline, explanation) in (comparison.get("metrics") or {}).items()
+    ]
     return {"metrics": metrics, "columns": drawn}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from runner.report.words import listed, percent, plain, spelled, whole
+from runner.report.number_format import listed, percent, plain, spelled, whole
 
 FAINT = 5.0
 """A noisy total of fewer standard deviations of a count's noise is said to be hardly anything."""
@@ -40,10 +40,17 @@ def statement(facts: Mapping[str, Any]) -> Statement:
     privacy = facts["privacy"]
     declared = (facts.get("public_study") or {}).get("privacy", {}).get("unit", privacy["unit"])
     thing = "row" if declared == "row" else "record" if "identifier" in declared else "unit"
-    return Statement(headline=_headline(facts), warnings=_warnings(facts), thing=thing, promise=_promise(privacy, thing),
-                     guess=_guess(privacy, thing),
-                     adjacency=_adjacency(privacy["adjacency"], "alignment" in facts), unit=_unit(declared),
-                     threat=_threat(facts), learned=_learned(facts))
+    return Statement(
+        headline=_headline(facts),
+        warnings=_warnings(facts),
+        thing=thing,
+        promise=_promise(privacy, thing),
+        guess=_guess(privacy, thing),
+        adjacency=_adjacency(privacy["adjacency"], "alignment" in facts),
+        unit=_unit(declared),
+        threat=_threat(facts),
+        learned=_learned(facts),
+    )
 
 
 def _headline(facts: Mapping[str, Any]) -> str:
@@ -57,16 +64,22 @@ def _headline(facts: Mapping[str, Any]) -> str:
 def _warnings(facts: Mapping[str, Any]) -> tuple[str, ...]:
     found = []
     if facts["deployment"] == "one-machine":
-        found.append("This run took place on one machine, and a run on one machine protects nobody from that machine: "
-                     "whoever controls it could read every party’s records. It shows the computation and its result; "
-                     "it is not a deployment.")
+        found.append(
+            "This run took place on one machine, and a run on one machine protects nobody from that machine: "
+            "whoever controls it could read every party’s records. It shows the computation and its result; "
+            "it is not a deployment."
+        )
     if facts["backend"] == "ideal":
-        found.append("This run protected nothing. Its backend was “ideal”: one process gathered every party’s data in the "
-                     "clear and answered as a trusted curator would. That is meant for tests, simulation and baselines. "
-                     "Only the noise in what was released is that of a protected run.")
+        found.append(
+            "This run protected nothing. Its backend was “ideal”: one process gathered every party’s data in the "
+            "clear and answered as a trusted curator would. That is meant for tests, simulation and baselines. "
+            "Only the noise in what was released is that of a protected run."
+        )
     if _unencrypted(facts):
-        found.append("The parties’ connections were not encrypted: the study says tls = \"insecure-loopback\". Whoever could "
-                     "read this machine’s network traffic could put the shares together.")
+        found.append(
+            'The parties’ connections were not encrypted: the study says tls = "insecure-loopback". Whoever could '
+            "read this machine’s network traffic could put the shares together."
+        )
     if little := faint(facts):
         found.append(little)
     return tuple(found)
@@ -75,22 +88,28 @@ def _warnings(facts: Mapping[str, Any]) -> tuple[str, ...]:
 def faint(facts: Mapping[str, Any]) -> str:
     """What is to be said of a run whose noisy total its noise hardly tells from nothing; "" of any other.
 
-    A run about nobody ends like any other, for an error would tell how many there are (`runner.alignment`). The total and the
+    A run about nobody ends like any other, for an error would tell how many there are (`party.alignment`). The total and the
     noise are released, so this costs no privacy.
     """
     variances = [Fraction(event["sigma2"]) for event in facts["privacy"]["events"] if "sigma2" in event]
-    total = float(facts["privacy"].get("noisy_total", math.inf))  # a run that does not state it has nothing said of it
+    total = float(
+        facts["privacy"].get("noisy_total", math.inf)
+    )  # a run that does not state it has nothing said of it
     if not variances or total >= FAINT * (sigma := math.sqrt(variances[0])):
         return ""
     count = max(0, round(total))
     records = f"{whole(count) if count else 'no'} record{'s' * (count != 1)}"
-    sentence = (f"This table shows hardly anything but noise: it stands for {records}, counted with noise, and every measured "
-                f"count carries noise with a standard deviation of {plain(sigma)}. ")
+    sentence = (
+        f"This table shows hardly anything but noise: it stands for {records}, counted with noise, and every measured "
+        f"count carries noise with a standard deviation of {plain(sigma)}. "
+    )
     alignment = facts.get("alignment")
     if alignment is not None and alignment["method"] == "psu" and alignment["population"] == "intersection":
-        return sentence + ("Either the owners have hardly a record in common, or they write its identifier in ways that "
-                           "“normalise” in [alignment] does not make equal (another country’s phone numbers, leading zeros, "
-                           "123.0 for 123).")
+        return sentence + (
+            "Either the owners have hardly a record in common, or they write its identifier in ways that "
+            "“normalise” in [alignment] does not make equal (another country’s phone numbers, leading zeros, "
+            "123.0 for 123)."
+        )
     return sentence + "There is too little data for this epsilon."
 
 
@@ -102,9 +121,15 @@ def _unencrypted(facts: Mapping[str, Any]) -> bool:
 def _promise(privacy: Mapping[str, Any], thing: str) -> str:
     bound = plain(math.exp(min(privacy["epsilon"], 700.0)))
     added = privacy["adjacency"] == "add-remove"
-    other = f"if any one {thing} had been left out or added" if added else f"if any one {thing} had held other values"
-    return (f"Whatever was released, it could have come about almost as well {other}: no outcome becomes more than {bound} "
-            f"times as likely (e to the power of epsilon), apart from a slack of at most delta = {plain(privacy['delta'])}.")
+    other = (
+        f"if any one {thing} had been left out or added"
+        if added
+        else f"if any one {thing} had held other values"
+    )
+    return (
+        f"Whatever was released, it could have come about almost as well {other}: no outcome becomes more than {bound} "
+        f"times as likely (e to the power of epsilon), apart from a slack of at most delta = {plain(privacy['delta'])}."
+    )
 
 
 def _guess(privacy: Mapping[str, Any], thing: str) -> str:
@@ -112,59 +137,85 @@ def _guess(privacy: Mapping[str, Any], thing: str) -> str:
     odds = math.exp(-privacy["epsilon"])
     best = min(1.0, (1 + privacy["delta"] * odds) / (1 + odds))
     added = privacy["adjacency"] == "add-remove"
-    question = f"whether a certain {thing} was in the data" if added else f"which of two values a certain {thing} held"
-    return (f"Suppose someone knows all the other data, and a fair coin decided {question}. Having read the table, the model "
-            f"and this report, that person still guesses right at most {percent(math.ceil(best * 1000 - 1e-9) / 1000)} of the "
-            "time; guessing blindly is right half of the time.")
+    question = (
+        f"whether a certain {thing} was in the data"
+        if added
+        else f"which of two values a certain {thing} held"
+    )
+    return (
+        f"Suppose someone knows all the other data, and a fair coin decided {question}. Having read the table, the model "
+        f"and this report, that person still guesses right at most {percent(math.ceil(best * 1000 - 1e-9) / 1000)} of the "
+        "time; guessing blindly is right half of the time."
+    )
 
 
 def _adjacency(kind: str, vertical: bool) -> str:
     if vertical and kind == "add-remove":
-        return ("Add or remove: two collections of data are neighbours when one is the other without one record, at all the "
-                "owners that hold it. How many records an owner holds, and how many are in common, is protected too.")
+        return (
+            "Add or remove: two collections of data are neighbours when one is the other without one record, at all the "
+            "owners that hold it. How many records an owner holds, and how many are in common, is protected too."
+        )
     if vertical and kind == "replace":
-        return ("Replace: two collections of data are neighbours when they differ in the values of one record. Which records an "
-                "owner holds is the same in both, so the promise does not protect it; nobody is told all the same.")
+        return (
+            "Replace: two collections of data are neighbours when they differ in the values of one record. Which records an "
+            "owner holds is the same in both, so the promise does not protect it; nobody is told all the same."
+        )
     if kind == "add-remove":
-        return ("Add or remove: two collections of data are neighbours when one is the other with the rows of one unit taken "
-                "away. How many rows each party holds is protected too.")
+        return (
+            "Add or remove: two collections of data are neighbours when one is the other with the rows of one unit taken "
+            "away. How many rows each party holds is protected too."
+        )
     if kind == "replace":
-        return ("Replace: two collections of data are neighbours when they differ in the values of one unit’s rows. How many "
-                "rows there are counts as public and is not protected.")
+        return (
+            "Replace: two collections of data are neighbours when they differ in the values of one unit’s rows. How many "
+            "rows there are counts as public and is not protected."
+        )
     return kind
 
 
 def _unit(declared: Any) -> str:
     if declared == "row":
-        return ("One row. If somebody has several rows, at one party or at several, the promise holds for each of these rows, "
-                "and more weakly for all of them together.")
+        return (
+            "One row. If somebody has several rows, at one party or at several, the promise holds for each of these rows, "
+            "and more weakly for all of them together."
+        )
     if isinstance(declared, Mapping) and "identifier" in declared:
         names = listed([f"“{name}”" for name in declared["identifier"]])
-        return (f"One record: everything that the owners hold under one identifier ({names}). Somebody who appears under several "
-                "identifiers has several records, and the promise holds for each of them.")
+        return (
+            f"One record: everything that the owners hold under one identifier ({names}). Somebody who appears under several "
+            "identifiers has several records, and the promise holds for each of them."
+        )
     if not isinstance(declared, Mapping) or "id" not in declared:
         return str(declared)
     rows, custodians = declared.get("max_rows", 1), declared.get("max_custodians", 1)
     where = "one custodian only" if custodians == 1 else f"most {spelled(custodians)} custodians"
-    return (f"One unit is all the rows with the same “{declared['id']}”: at most {spelled(rows)} row{'s' * (rows != 1)} at a "
-            f"custodian, at {where}. A custodian that holds more rows of a unit refuses to take part; that no unit is spread "
-            "over more custodians is an assumption which nobody checks.")
+    return (
+        f"One unit is all the rows with the same “{declared['id']}”: at most {spelled(rows)} row{'s' * (rows != 1)} at a "
+        f"custodian, at {where}. A custodian that holds more rows of a unit refuses to take part; that no unit is spread "
+        "over more custodians is an assumption which nobody checks."
+    )
 
 
-_SEMI_HONEST = "Semi-honest parties: everybody follows the protocol, and may study at leisure whatever it receives."
-_DISHONEST = ("Not covered: a computing party that departs from the protocol, a custodian that lies about its own data (it "
-              "can spoil the table; with impossible counts it can also make a choice of marginal depend on somebody else’s "
-              "record by more than is charged), and what a party’s own computer gives away.")
+_SEMI_HONEST = (
+    "Semi-honest parties: everybody follows the protocol, and may study at leisure whatever it receives."
+)
+_DISHONEST = (
+    "Not covered: a computing party that departs from the protocol, a custodian that lies about its own data (it "
+    "can spoil the table; with impossible counts it can also make a choice of marginal depend on somebody else’s "
+    "record by more than is charged), and what a party’s own computer gives away."
+)
 _THREATS: Mapping[str, tuple[str, ...]] = {
     "replicated": (
         _SEMI_HONEST,
         "At most one of the three computing parties is corrupted, together with any number of recipients and contributors. "
         "Two computing parties that pool what they hold can reconstruct everybody’s counts.",
         "The noise is drawn inside the protocol: no party knows any part of it, so nobody can subtract it.",
-        _DISHONEST),
+        _DISHONEST,
+    ),
     "ideal": (
         "None that could help: the one process that ran everything saw all the data and all the noise. What is promised here "
-        "holds towards those who see only what was released.",),
+        "holds towards those who see only what was released.",
+    ),
 }
 _THREATS_VERTICAL = (
     _SEMI_HONEST,
@@ -173,12 +224,15 @@ _THREATS_VERTICAL = (
     "The noise is drawn inside the protocol: no party knows any part of it, so nobody can subtract it.",
     "Not covered: a computing party that departs from the protocol, an owner that lies about its own data (it can spoil the "
     "table; with impossible values it can also make a choice of marginal depend on somebody else’s record by more than is "
-    "charged; with identifiers of others it can put their records into the table), and what a party’s own computer gives away.")
+    "charged; with identifiers of others it can put their records into the table), and what a party’s own computer gives away.",
+)
 _OTHER = (
     _SEMI_HONEST,
     "How many of the computing parties may pool what they hold before the data is exposed depends on the backend; its "
     "documentation says it.",
-    _DISHONEST)
+    _DISHONEST,
+)
+
 
 def _threat(facts: Mapping[str, Any]) -> tuple[str, ...]:
     if facts["backend"] == "replicated" and "alignment" in facts:
@@ -186,36 +240,62 @@ def _threat(facts: Mapping[str, Any]) -> tuple[str, ...]:
     return _THREATS.get(facts["backend"], _OTHER)
 
 
-_RELEASED = ("The synthetic table, the model, the noisy measurements, which columns were measured and in what order, and "
-             "this report")
+_RELEASED = (
+    "The synthetic table, the model, the noisy measurements, which columns were measured and in what order, and "
+    "this report"
+)
 
 
 def _learned(facts: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
     recipients = ("Recipients of the results", f"{_RELEASED}.", "Everything else.")
     if facts["backend"] == "ideal":
-        return (("The process that ran everything", "Everything: each party’s counts, the noise, every score.",
-                 "Nothing was hidden from it."), recipients)
+        return (
+            (
+                "The process that ran everything",
+                "Everything: each party’s counts, the noise, every score.",
+                "Nothing was hidden from it.",
+            ),
+            recipients,
+        )
     vertical = "alignment" in facts
     besides = "what the next section says, " if vertical else ""
     hidden = "Any other party’s rows, counts or number of rows"
     if vertical:
         which = ", or which of its own another party holds" if facts["alignment"]["id"] else ""
         hidden = f"Any other party’s records{which}; counts"
-    computing = ("Each computing party",
-                 f"{_RELEASED}; besides these, {besides}random-looking shares, and the sizes and times of messages.",
-                 f"{hidden}; any part of the noise; the candidates’ scores and the order of those that were not selected.")
-    back = ("It sends its columns masked; but for what the next section says, nothing that depends on the others’ data comes "
-            "back to it." if vertical else
-            "It sends its counts masked; nothing else that depends on the others’ data comes back to it.")
-    contributing = ("Each contributor", f"The released results, like every recipient. {back}",
-                    "The same, and the shares as well.")
-    sizes = ("Sizes follow from the study, the released results, and the lengths of the owners’ lists and of their union, as "
-             "exact or noisy as the parties know them." if vertical else
-             "Sizes follow from the study and the released results, not from records.")
-    watching = ("Somebody watching the network", f"Who talked to whom, how much and when. {sizes}",
-                "Any content: connections are encrypted and both ends prove who they are.")
+    computing = (
+        "Each computing party",
+        f"{_RELEASED}; besides these, {besides}random-looking shares, and the sizes and times of messages.",
+        f"{hidden}; any part of the noise; the candidates’ scores and the order of those that were not selected.",
+    )
+    back = (
+        "It sends its columns masked; but for what the next section says, nothing that depends on the others’ data comes "
+        "back to it."
+        if vertical
+        else "It sends its counts masked; nothing else that depends on the others’ data comes back to it."
+    )
+    contributing = (
+        "Each contributor",
+        f"The released results, like every recipient. {back}",
+        "The same, and the shares as well.",
+    )
+    sizes = (
+        "Sizes follow from the study, the released results, and the lengths of the owners’ lists and of their union, as "
+        "exact or noisy as the parties know them."
+        if vertical
+        else "Sizes follow from the study and the released results, not from records."
+    )
+    watching = (
+        "Somebody watching the network",
+        f"Who talked to whom, how much and when. {sizes}",
+        "Any content: connections are encrypted and both ends prove who they are.",
+    )
     if _unencrypted(facts):
-        watching = ("Somebody watching the network", "All messages; they travelled unencrypted, and the shares of two links "
-                    "together reveal the counts.", "Nothing was hidden from it.")
+        watching = (
+            "Somebody watching the network",
+            "All messages; they travelled unencrypted, and the shares of two links "
+            "together reveal the counts.",
+            "Nothing was hidden from it.",
+        )
     contributors = any(party["role"] == "contribute" for party in facts["parties"])
     return (computing, *((contributing,) if contributors else ()), recipients, watching)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from markupsafe import Markup, escape
 
-from runner.report.words import clipped
+from runner.report.number_format import clipped
 
 
 def number(value: float) -> str:
@@ -41,8 +41,17 @@ def group(children: Iterable[Markup], **attributes: str | float | None) -> Marku
     return tag("g", Markup("").join(children), **attributes)
 
 
-def drawing(width: float, height: float, children: Iterable[Markup], *, title: str, description: str = "", class_: str = "",
-            stretched: bool = False, scale: float | None = None) -> Markup:
+def drawing(
+    width: float,
+    height: float,
+    children: Iterable[Markup],
+    *,
+    title: str,
+    description: str = "",
+    class_: str = "",
+    stretched: bool = False,
+    scale: float | None = None,
+) -> Markup:
     """An <svg> as wide as its container, which is one named image to a screen reader.
 
     stretched: fills its container's height too. scale: not wider than so many pixels a unit.
@@ -51,17 +60,34 @@ def drawing(width: float, height: float, children: Iterable[Markup], *, title: s
     if description:
         inside.append(tag("desc", description))
     inside.extend(children)
-    return tag("svg", Markup("").join(inside), viewBox=f"0 0 {number(width)} {number(height)}", role="img",
-               aria_label=f"{title}. {description}" if description else title, class_=class_ or None,
-               preserveAspectRatio="none" if stretched else None, width=None if scale is None else width * scale)
+    return tag(
+        "svg",
+        Markup("").join(inside),
+        viewBox=f"0 0 {number(width)} {number(height)}",
+        role="img",
+        aria_label=f"{title}. {description}" if description else title,
+        class_=class_ or None,
+        preserveAspectRatio="none" if stretched else None,
+        width=None if scale is None else width * scale,
+    )
 
 
-def label(x: float, y: float, content: str, *, class_: str = "label", anchor: str | None = None, most: int = 0,
-          transform: str | None = None) -> Markup:
+def label(
+    x: float,
+    y: float,
+    content: str,
+    *,
+    class_: str = "label",
+    anchor: str | None = None,
+    most: int = 0,
+    transform: str | None = None,
+) -> Markup:
     """A text; longer than `most` characters it is cut, with the whole of it as a tooltip."""
     shown = clipped(content, most) if most else content
     whole = tag("title", content) if shown != content else Markup("")
-    return tag("text", whole + escape(shown), x=x, y=y, class_=class_, text_anchor=anchor, transform=transform)
+    return tag(
+        "text", whole + escape(shown), x=x, y=y, class_=class_, text_anchor=anchor, transform=transform
+    )
 
 
 def path(points: Iterable[tuple[float, float]], *, close: bool = False) -> str:

@@ -19,19 +19,27 @@ FORMAT = "cosynth-study-1"
 
 def canonical(value: object) -> bytes:
     """Canonical JSON: sorted keys, no spaces, UTF-8, shortest decimal form of floats; NaN and infinity are refused."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8")
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode("utf-8")
 
 
 def digest(study: Study, ca_fingerprint: str) -> bytes:
     """32 bytes. `ca_fingerprint`: SHA-256 of the session CA's certificate in hex, "" with `tls = "insecure-loopback"`."""
     tree: dict[str, Any] = dict(study.tree)
-    tree["party"] = [{key: value for key, value in entry.items() if key != "data"} for entry in study.tree["party"]]
+    tree["party"] = [
+        {key: value for key, value in entry.items() if key != "data"} for entry in study.tree["party"]
+    ]
     # the order of columns decides which marginals a seed chooses, and JSON objects have none: the domain goes as a list
     tree["domain"] = {"file": study.tree["domain"].get("file"), **study.domain.to_spec()}
     ca = ca_fingerprint.replace(":", "").lower()
-    return hashlib.sha256(canonical({
-        "format": FORMAT,
-        "version": VERSION,
-        "study": tree,
-        "certificates": {party.name: party.fingerprint or f"ca:{ca}" for party in study.parties},
-    })).digest()
+    return hashlib.sha256(
+        canonical(
+            {
+                "format": FORMAT,
+                "version": VERSION,
+                "study": tree,
+                "certificates": {party.name: party.fingerprint or f"ca:{ca}" for party in study.parties},
+            }
+        )
+    ).digest()

@@ -72,8 +72,10 @@ class Unit:
             return f"everything that the owners hold under one identifier ({', '.join(self.identifier)})"
         if self.id is None:
             return "one row"
-        return (f"everybody who shares one {self.id}: at most {self.max_rows} rows per custodian, "
-                f"at most {self.max_custodians} custodians")
+        return (
+            f"everybody who shares one {self.id}: at most {self.max_rows} rows per custodian, "
+            f"at most {self.max_custodians} custodians"
+        )
 
 
 @dataclass(frozen=True)
@@ -116,10 +118,19 @@ class Alignment:
 
     def public(self, adjacency: Adjacency) -> dict[str, Any]:
         """JSON-able form with every default filled in; keys that have no meaning here are left out."""
-        form: dict[str, Any] = {"method": self.method, "population": self.population, "min_size": self.min_size}
+        form: dict[str, Any] = {
+            "method": self.method,
+            "population": self.population,
+            "min_size": self.min_size,
+        }
         if self.method == "psu":
-            form |= {"via": self.via, "id": list(self.id), "duplicates": self.duplicates, "normalise": list(self.normalise),
-                     "security": self.security}
+            form |= {
+                "via": self.via,
+                "id": list(self.id),
+                "duplicates": self.duplicates,
+                "normalise": list(self.normalise),
+                "security": self.security,
+            }
         if adjacency == "add-remove":
             form |= {"size_epsilon": float(self.size_epsilon), "size_delta": float(self.size_delta)}
             if self.pad_to is not None:
@@ -210,19 +221,43 @@ class Study:
         """JSON-able form with every default filled in and the domain's columns in order; holds no `data`. For run.json."""
         unit = self.privacy.unit
         return {
-            "study": {"name": self.name, "algorithm": self.algorithm, "backend": self.backend, "partition": self.partition},
+            "study": {
+                "name": self.name,
+                "algorithm": self.algorithm,
+                "backend": self.backend,
+                "partition": self.partition,
+            },
             "privacy": {
-                "epsilon": float(self.privacy.epsilon), "delta": float(self.privacy.delta),
-                "adjacency": self.privacy.adjacency, "max_rows": self.privacy.max_rows,
-                "unit": {"identifier": list(unit.identifier)} if unit.identifier else "row" if unit.id is None else {
-                    "id": unit.id, "max_rows": unit.max_rows, "max_custodians": unit.max_custodians},
+                "epsilon": float(self.privacy.epsilon),
+                "delta": float(self.privacy.delta),
+                "adjacency": self.privacy.adjacency,
+                "max_rows": self.privacy.max_rows,
+                "unit": {"identifier": list(unit.identifier)}
+                if unit.identifier
+                else "row"
+                if unit.id is None
+                else {"id": unit.id, "max_rows": unit.max_rows, "max_custodians": unit.max_custodians},
             },
             "workload": dict(self.workload_spec),
-            self.algorithm: {key: value for key in ALGORITHMS[self.algorithm]
-                             if (value := getattr(self.settings, key)) is not None},
+            self.algorithm: {
+                key: value
+                for key in ALGORITHMS[self.algorithm]
+                if (value := getattr(self.settings, key)) is not None
+            },
             "domain": self.domain.to_spec(),
-            **({"alignment": self.alignment.public(self.privacy.adjacency)} if self.alignment is not None else {}),
+            **(
+                {"alignment": self.alignment.public(self.privacy.adjacency)}
+                if self.alignment is not None
+                else {}
+            ),
             "session": dict(vars(self.session)),
-            "party": [{"name": party.name, "address": party.address, "compute": party.compute,
-                       **({"columns": list(party.columns)} if party.columns is not None else {})} for party in self.parties],
+            "party": [
+                {
+                    "name": party.name,
+                    "address": party.address,
+                    "compute": party.compute,
+                    **({"columns": list(party.columns)} if party.columns is not None else {}),
+                }
+                for party in self.parties
+            ],
         }

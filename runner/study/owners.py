@@ -54,8 +54,10 @@ def ownership(study: Study, announced: Mapping[str, Sequence[str]]) -> Ownership
     for sentence in misfits(study, announced):
         raise StudyInvalid(f"{study.path}: {sentence}")
     owner = _owners_of(study, announced)
-    return Ownership(tuple(party.name for party in study.parties if party.name in announced),
-                     {column: owner[column][0] for column in study.domain.names})
+    return Ownership(
+        tuple(party.name for party in study.parties if party.name in announced),
+        {column: owner[column][0] for column in study.domain.names},
+    )
 
 
 def misfits(study: Study, announced: Mapping[str, Sequence[str]]) -> list[str]:
@@ -69,14 +71,19 @@ def lacking(study: Study, announced: Mapping[str, Sequence[str]]) -> list[str]:
     """What is wrong if there are no other owners than these."""
     names = [party.name for party in study.parties if party.name in announced]
     if len(names) < 2:
-        return ["a vertical study needs columns at two parties or more, and "
-                + (f"only {names[0]} has any" if names else "nobody has any") + "; give the others data."]
+        return [
+            "a vertical study needs columns at two parties or more, and "
+            + (f"only {names[0]} has any" if names else "nobody has any")
+            + "; give the others data."
+        ]
     owner = _owners_of(study, announced)
     orphans = [column for column in study.domain.names if not owner[column]]
     if not orphans:
         return []
-    return [f"no owner has the column{'s' * (len(orphans) > 1)} {', '.join(orphans)}: every column of the domain needs exactly "
-            "one owner (names must be equal, capitals included)."]
+    return [
+        f"no owner has the column{'s' * (len(orphans) > 1)} {', '.join(orphans)}: every column of the domain needs exactly "
+        "one owner (names must be equal, capitals included)."
+    ]
 
 
 def clashing(study: Study, announced: Mapping[str, Sequence[str]]) -> list[str]:
@@ -87,44 +94,59 @@ def clashing(study: Study, announced: Mapping[str, Sequence[str]]) -> list[str]:
     found, owner = [], _owners_of(study, announced)
     shared = [column for column in study.domain.names if len(owner[column]) > 1]
     if len(shared) == len(study.domain) and len({tuple(owner[column]) for column in shared}) == 1:
-        found.append(f"every column of the domain is at {_and(owner[shared[0]])}: different people's rows with the same columns "
-                     'are partition = "horizontal"; for a vertical study give each column one owner by `columns` in [[party]].')
+        found.append(
+            f"every column of the domain is at {_and(owner[shared[0]])}: different people's rows with the same columns "
+            'are partition = "horizontal"; for a vertical study give each column one owner by `columns` in [[party]].'
+        )
     else:
         found += [several_owners(column, owner[column]) for column in shared]
     found += misfits_of_via(alignment, study.backend, study.parties, names)
     return found
 
 
-def misfits_of_via(alignment: Alignment, backend: str, parties: Sequence[Party], owners: Sequence[str]) -> list[str]:
+def misfits_of_via(
+    alignment: Alignment, backend: str, parties: Sequence[Party], owners: Sequence[str]
+) -> list[str]:
     """Why these owners, and further ones if there are any, cannot run the alignment's protocol."""
     if len(owners) > MOST_OWNERS:
         return [f"{len(owners)} parties own columns; at most {MOST_OWNERS} can be aligned."]
     sizes = alignment.pad_to
-    if (isinstance(sizes, Mapping) and set(sizes) <= {party.name for party in parties}  # else a name is wrong, which is told
-            and (bare := [name for name in owners if name not in sizes])):
+    if (
+        isinstance(sizes, Mapping)
+        and set(sizes) <= {party.name for party in parties}  # else a name is wrong, which is told
+        and (bare := [name for name in owners if name not in sizes])
+    ):
         return [f"[alignment] pad_to has no size for {_and(bare)}; give every owner one."]
     if alignment.method == "row-order" or alignment.via not in TWO_OWNERS or backend == "ideal":
         return []
     via = f'[alignment] via = "{alignment.via}"'
     if len(owners) > 2:
-        return [f'{via} aligns two owners, and there are {len(owners)} ({", ".join(owners)}); use via = "merge3".']
+        return [
+            f'{via} aligns two owners, and there are {len(owners)} ({", ".join(owners)}); use via = "merge3".'
+        ]
     outside = [party.name for party in parties if party.name in owners and not party.compute]
     if alignment.via == "helper":
         if outside:
-            return [f"{via} needs both owners among the computing parties, and {_and(outside)} "
-                    f'{"does" if len(outside) == 1 else "do"} not compute; set compute = true there, or use via = "merge3".']
+            return [
+                f"{via} needs both owners among the computing parties, and {_and(outside)} "
+                f'{"does" if len(outside) == 1 else "do"} not compute; set compute = true there, or use via = "merge3".'
+            ]
         if all(party.name in owners for party in parties if party.compute):
             return [f"{via} needs a computing party without data, the helper; let a third party compute."]
     elif len(outside) > 1:
-        return [f"{via} needs a connection between the owners, and {_and(outside)} do not compute, so they have none; let one of "
-                'them compute, or use via = "merge3".']
+        return [
+            f"{via} needs a connection between the owners, and {_and(outside)} do not compute, so they have none; let one of "
+            'them compute, or use via = "merge3".'
+        ]
     return []
 
 
 def several_owners(column: str, owners: Sequence[str]) -> str:
     """The sentence for a column that more than one party claims."""
-    return (f'the column "{column}" is at {_and(owners)}: each column needs exactly one owner (a partition by columns and by '
-            "rows at once is not supported); name the columns of each party by `columns` in [[party]].")
+    return (
+        f'the column "{column}" is at {_and(owners)}: each column needs exactly one owner (a partition by columns and by '
+        "rows at once is not supported); name the columns of each party by `columns` in [[party]]."
+    )
 
 
 def _owners_of(study: Study, announced: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:

@@ -24,17 +24,33 @@ FORMATS = (".csv", ".parquet")
 SCHEMES = ("postgres", "postgresql", "duckdb")
 
 
-def read_parties(raw: object, path: Path, problems: list[str], backend: str, partition: str, tls: str,
-                 domain: Domain | None) -> tuple[Party, ...]:
+def read_parties(
+    raw: object,
+    path: Path,
+    problems: list[str],
+    backend: str,
+    partition: str,
+    tls: str,
+    domain: Domain | None,
+) -> tuple[Party, ...]:
     """All parties in order; notes every problem, each under the party's name."""
     if not isinstance(raw, list) or not raw or not all(isinstance(entry, dict) for entry in raw):
         problems.append(f"{path}: party must be a list of tables: begin each with [[party]].")
         return ()
-    tables = [Table(entry, str(path), f"[[party]] {entry.get('name', number)}",
-                    ("name", "address", "data", "compute", "fingerprint", "columns"), problems)
-              for number, entry in enumerate(raw, 1)]
+    tables = [
+        Table(
+            entry,
+            str(path),
+            f"[[party]] {entry.get('name', number)}",
+            ("name", "address", "data", "compute", "fingerprint", "columns"),
+            problems,
+        )
+        for number, entry in enumerate(raw, 1)
+    ]
     roles = _roles(tables, backend)
-    parties = tuple(_party(table, compute, path, partition, domain) for table, compute in zip(tables, roles, strict=True))
+    parties = tuple(
+        _party(table, compute, path, partition, domain) for table, compute in zip(tables, roles, strict=True)
+    )
     _distinct(tables, parties)
     file = Table({}, str(path), "", (), problems)
     if len(parties) > MOST_PARTIES:
@@ -44,8 +60,11 @@ def read_parties(raw: object, path: Path, problems: list[str], backend: str, par
     if tls == "insecure-loopback":
         for table, party in zip(tables, parties, strict=True):
             if not is_loopback(party.host):
-                table.problem(f'= {shown(party.address)} is not a loopback address, and [session] tls = "insecure-loopback" '
-                              'is for those only; use tls = "mutual"', "address")
+                table.problem(
+                    f'= {shown(party.address)} is not a loopback address, and [session] tls = "insecure-loopback" '
+                    'is for those only; use tls = "mutual"',
+                    "address",
+                )
     return parties
 
 
@@ -64,35 +83,51 @@ def _three(file: Table, parties: tuple[Party, ...]) -> None:
         return
     names = f" ({', '.join(computing)})" if computing else ""
     if len(computing) > COMPUTING:
-        file.problem(f'has {len(computing)} computing parties{names}, and backend = "replicated" takes exactly three; '
-                     "remove compute = true from the others")
+        file.problem(
+            f'has {len(computing)} computing parties{names}, and backend = "replicated" takes exactly three; '
+            "remove compute = true from the others"
+        )
         return
     number = ("no computing party", "one computing party", "two computing parties")[len(computing)]
-    file.problem(f'has {number} only{names}, and backend = "replicated" needs exactly three; add a [[party]], '
-                 "which needs no data of its own, or let another one compute")
+    file.problem(
+        f'has {number} only{names}, and backend = "replicated" needs exactly three; add a [[party]], '
+        "which needs no data of its own, or let another one compute"
+    )
 
 
 def _party(table: Table, compute: bool, path: Path, partition: str, domain: Domain | None) -> Party:
     name = table.text("name")
     if "name" in table and (not NAME.fullmatch(name) or name.casefold() == "ca"):
-        table.problem('must be letters, digits, "-", "_" or ".", begin with a letter or digit, and not be "ca" '
-                      f"(files are named after it), got {shown(name)}", "name")
+        table.problem(
+            'must be letters, digits, "-", "_" or ".", begin with a letter or digit, and not be "ca" '
+            f"(files are named after it), got {shown(name)}",
+            "name",
+        )
     host, port = read_address(table, "address")
     fingerprint = None
     if "fingerprint" in table:
         fingerprint = table.text("fingerprint").replace(":", "").lower()
         if not re.fullmatch(r"[0-9a-f]{64}", fingerprint):
-            table.problem("must be the SHA-256 of the party's certificate, 64 hexadecimal digits, as "
-                          f"`python -m runner certs show` prints it, got {shown(table.raw['fingerprint'])}", "fingerprint")
+            table.problem(
+                "must be the SHA-256 of the party's certificate, 64 hexadecimal digits, as "
+                f"`python -m runner certs show` prints it, got {shown(table.raw['fingerprint'])}",
+                "fingerprint",
+            )
     columns = None
     if "columns" in table:
         if partition == "horizontal":
-            table.problem('has no meaning with partition = "horizontal": every custodian has all columns; remove it', "columns")
+            table.problem(
+                'has no meaning with partition = "horizontal": every custodian has all columns; remove it',
+                "columns",
+            )
         else:
             columns = table.texts("columns")
             for column in columns:
                 if domain is not None and column not in domain:
-                    table.problem(f'names "{column}", which the domain does not have{nearest(column, domain.names)}', "columns")
+                    table.problem(
+                        f'names "{column}", which the domain does not have{nearest(column, domain.names)}',
+                        "columns",
+                    )
     return Party(name, host, port, compute, read_location(table, path), fingerprint, columns)
 
 
@@ -143,7 +178,9 @@ def read_location(table: Table, path: Path) -> DataLocation | None:
         return DataLocation(path=(path.parent / given).resolve())
     # a database's address may hold a password
     echo = "an address" if isinstance(given, str) and "://" in given else shown(given)
-    table.problem(f'must name a .csv or .parquet file, or be {{ url = "...", table = "..." }}, got {echo}', "data")
+    table.problem(
+        f'must name a .csv or .parquet file, or be {{ url = "...", table = "..." }}, got {echo}', "data"
+    )
     return None
 
 
@@ -151,7 +188,19 @@ def _distinct(tables: list[Table], parties: tuple[Party, ...]) -> None:
     names: dict[str, str] = {}
     addresses: dict[tuple[str, int], str] = {}
     for table, party in zip(tables, parties, strict=True):
-        if "name" in table and (first := names.setdefault(party.name.casefold(), party.name)) is not party.name:
-            table.problem(f'is named like an earlier party ("{first}"); names must differ by more than case', "name")
-        if party.port and (other := addresses.setdefault((party.host.casefold(), party.port), party.name)) is not party.name:
-            table.problem(f"= {shown(party.address)} is the address of {other} too; give each party a port of its own", "address")
+        if (
+            "name" in table
+            and (first := names.setdefault(party.name.casefold(), party.name)) is not party.name
+        ):
+            table.problem(
+                f'is named like an earlier party ("{first}"); names must differ by more than case', "name"
+            )
+        if (
+            party.port
+            and (other := addresses.setdefault((party.host.casefold(), party.port), party.name))
+            is not party.name
+        ):
+            table.problem(
+                f"= {shown(party.address)} is the address of {other} too; give each party a port of its own",
+                "address",
+            )

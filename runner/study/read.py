@@ -69,7 +69,9 @@ def _read(path: Path) -> tuple[Study | None, list[str]]:
         algorithm = _available(head, "algorithm", tuple(ALGORITHMS))
         backend = _available(head, "backend", BACKENDS)
         partition = _available(head, "partition", PARTITIONS)
-    privacy = _privacy(section("privacy", ("epsilon", "delta", "adjacency", "max_rows", "unit")), "privacy" in root)
+    privacy = _privacy(
+        section("privacy", ("epsilon", "delta", "adjacency", "max_rows", "unit")), "privacy" in root
+    )
     names, domain = _domain(section("domain", ("file", "columns")), path) if "domain" in root else ((), None)
     method = section(algorithm, ALGORITHMS.get(algorithm, ()))
     settings = _settings(root, method, algorithm)
@@ -82,19 +84,38 @@ def _read(path: Path) -> tuple[Study | None, list[str]]:
     if partition == "vertical" and "alignment" in root:
         alignment = read_alignment(tree["alignment"], str(path), found, privacy)
     elif partition == "vertical":
-        root.problem('has no [alignment] table, and partition = "vertical" needs one: method = "psu" and the name of the id '
-                     'column, or method = "row-order"')
+        root.problem(
+            'has no [alignment] table, and partition = "vertical" needs one: method = "psu" and the name of the id '
+            'column, or method = "row-order"'
+        )
     elif partition == "horizontal" and "partition" in head and "alignment" in root:
         root.problem('[alignment] has no meaning with partition = "horizontal"; remove it')
     session = _session(section("session", ("connect_s", "silence_s", "tls")))
-    parties = read_parties(tree["party"], path, found, backend, partition, session.tls, domain) if "party" in root else ()
+    parties = (
+        read_parties(tree["party"], path, found, backend, partition, session.tls, domain)
+        if "party" in root
+        else ()
+    )
     if alignment is not None:
         given = tree["privacy"].get("unit") if isinstance(tree.get("privacy"), dict) else None
         privacy = fit_study(alignment, str(path), found, privacy, given, domain, parties, backend)
     if found or domain is None:
         return None, found
-    return Study(path, name, algorithm, backend, partition, privacy, workload.raw, settings, domain, alignment, session,
-                 parties, tree), []
+    return Study(
+        path,
+        name,
+        algorithm,
+        backend,
+        partition,
+        privacy,
+        workload.raw,
+        settings,
+        domain,
+        alignment,
+        session,
+        parties,
+        tree,
+    ), []
 
 
 def _available(table: Table, key: str, choices: tuple[str, ...]) -> str:
@@ -115,11 +136,19 @@ def _privacy(table: Table, present: bool) -> Privacy:
     unit = Unit()
     given = table.raw.get("unit", "row")
     if isinstance(given, dict):
-        inner = Table(given, table.file, "[privacy] unit", ("id", "max_rows", "max_custodians"), table.problems)
-        unit = Unit(inner.text("id", expected="the name of the identifier's column"),
-                    inner.integer("max_rows", low=1, high=1 << 31), inner.integer("max_custodians", low=1, high=1 << 10))
+        inner = Table(
+            given, table.file, "[privacy] unit", ("id", "max_rows", "max_custodians"), table.problems
+        )
+        unit = Unit(
+            inner.text("id", expected="the name of the identifier's column"),
+            inner.integer("max_rows", low=1, high=1 << 31),
+            inner.integer("max_custodians", low=1, high=1 << 10),
+        )
     elif given != "row":
-        table.problem(f'must be "row" or {{ id = "person", max_rows = 3, max_custodians = 1 }}, got {shown(given)}', "unit")
+        table.problem(
+            f'must be "row" or {{ id = "person", max_rows = 3, max_custodians = 1 }}, got {shown(given)}',
+            "unit",
+        )
     return Privacy(Fraction(str(epsilon)), Fraction(str(delta)), cast(Any, adjacency), max_rows, unit)
 
 
@@ -136,7 +165,9 @@ def _settings(root: Table, table: Table, algorithm: str) -> Settings:
             read["rounds"] = given
             if given != ADAPTIVE:
                 hint = nearest(given, [ADAPTIVE])
-                table.problem(f'must be a whole number of at least 1 or "adaptive", got {shown(given)}{hint}', "rounds")
+                table.problem(
+                    f'must be a whole number of at least 1 or "adaptive", got {shown(given)}{hint}', "rounds"
+                )
         else:
             read["rounds"] = table.integer("rounds", 10, low=1, high=1 << 16)
     if "max_model_mb" in known:
@@ -151,10 +182,12 @@ def _settings(root: Table, table: Table, algorithm: str) -> Settings:
 
 
 def _session(table: Table) -> Session:
-    return Session(float(table.number("connect_s", Session.connect_s, below=1e6)),
-                   # heartbeats leave every second: less silence than two of them would end healthy runs
-                   float(table.number("silence_s", Session.silence_s, above=1.999, below=1e6)),
-                   cast(Any, table.choice("tls", ("mutual", "insecure-loopback"), "mutual")))
+    return Session(
+        float(table.number("connect_s", Session.connect_s, below=1e6)),
+        # heartbeats leave every second: less silence than two of them would end healthy runs
+        float(table.number("silence_s", Session.silence_s, above=1.999, below=1e6)),
+        cast(Any, table.choice("tls", ("mutual", "insecure-loopback"), "mutual")),
+    )
 
 
 def _domain(table: Table, path: Path) -> tuple[tuple[str, ...], Domain | None]:
@@ -199,7 +232,10 @@ def _read_json(table: Table, file: Path) -> object:
     except OSError as error:
         table.problem(f"names {file}, which cannot be read ({reason(error)})", "file")
     except json.JSONDecodeError as error:
-        table.problem(f"names {file}, which is not JSON: {error.msg} at line {error.lineno}, column {error.colno}", "file")
+        table.problem(
+            f"names {file}, which is not JSON: {error.msg} at line {error.lineno}, column {error.colno}",
+            "file",
+        )
     except UnicodeDecodeError:
         table.problem(f"names {file}, which is not UTF-8", "file")
     except ValueError as error:
@@ -214,9 +250,16 @@ def _workload(table: Table, names: tuple[str, ...], domain: Domain | None) -> No
     before = len(table.problems)
     cliques = table.raw.get("cliques")
     if isinstance(cliques, list):
-        for name in dict.fromkeys(name for clique in cliques if isinstance(clique, list) for name in clique
-                                  if isinstance(name, str) and name not in names):
-            table.problem(f'names the column "{name}", which the domain does not have{nearest(name, names)}', "cliques")
+        for name in dict.fromkeys(
+            name
+            for clique in cliques
+            if isinstance(clique, list)
+            for name in clique
+            if isinstance(name, str) and name not in names
+        ):
+            table.problem(
+                f'names the column "{name}", which the domain does not have{nearest(name, names)}', "cliques"
+            )
     elif "degree" in table:
         degree = table.integer("degree", low=1, high=len(names))
         count = table.integer("count", 1, low=1)
@@ -233,8 +276,10 @@ def _workload(table: Table, names: tuple[str, ...], domain: Domain | None) -> No
         return
     for clique in workload.cliques:
         if (cells := domain.cells(clique)) > MOST_CELLS:
-            table.problem(f"holds the clique {', '.join(clique)} of {cells:,} cells; more than {MOST_CELLS:,} cannot be shared: "
-                          "use fewer bins or a smaller clique")
+            table.problem(
+                f"holds the clique {', '.join(clique)} of {cells:,} cells; more than {MOST_CELLS:,} cannot be shared: "
+                "use fewer bins or a smaller clique"
+            )
             return
 
 
@@ -242,5 +287,8 @@ def _columns_fit(domain: Domain, settings: Settings, table: Table) -> None:
     """A single column that exceeds the model's limit cannot be modelled; larger cliques merely never become candidates."""
     for name, size in domain.sizes.items():
         if size * 8 > settings.max_model_mb * 2**20:
-            table.problem(f'= {settings.max_model_mb:g} MiB is too small for the column "{name}" alone '
-                          f"({size:,} values of 8 bytes); raise it or give the column fewer bins", "max_model_mb")
+            table.problem(
+                f'= {settings.max_model_mb:g} MiB is too small for the column "{name}" alone '
+                f"({size:,} values of 8 bytes); raise it or give the column fewer bins",
+                "max_model_mb",
+            )

@@ -25,8 +25,9 @@ def read_toml(path: Path) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         message = str(error)
         what, _, place = message.rpartition(" (at ")
-        raise StudyInvalid(f"{path}, {place.rstrip(')') or 'end of file'}: {what or message}; "
-                           "correct the TOML syntax there.") from None
+        raise StudyInvalid(
+            f"{path}, {place.rstrip(')') or 'end of file'}: {what or message}; correct the TOML syntax there."
+        ) from None
     except UnicodeDecodeError as error:
         raise StudyInvalid(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8.") from None
     except OSError as error:
@@ -110,13 +111,22 @@ class Table:
         value = self.raw.get(key, default)
         if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
             return value
-        self._bad(key, f"a whole number of at least {low}" + (f" and at most {high}" if high < 2**63 - 1 else ""))
+        self._bad(
+            key, f"a whole number of at least {low}" + (f" and at most {high}" if high < 2**63 - 1 else "")
+        )
         return default if default is not None else low
 
-    def number(self, key: str, default: float | None = None, *, above: float = 0.0, below: float = math.inf) -> float | int:
+    def number(
+        self, key: str, default: float | None = None, *, above: float = 0.0, below: float = math.inf
+    ) -> float | int:
         """A finite number strictly between the bounds; without a default it must be there."""
         value = self.raw.get(key, default)
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and above < value < below:
+        if (
+            isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and math.isfinite(value)
+            and above < value < below
+        ):
             return value
         upper = f" and less than {below:g}" if below < math.inf else ""
         self._bad(key, f"a number greater than {above:g}{upper}")
@@ -133,8 +143,12 @@ class Table:
     def texts(self, key: str) -> tuple[str, ...]:
         """A non-empty list of different non-empty strings."""
         value = self.raw.get(key)
-        if (isinstance(value, list) and value and all(isinstance(item, str) and item for item in value)
-                and len(set(value)) == len(value)):
+        if (
+            isinstance(value, list)
+            and value
+            and all(isinstance(item, str) and item for item in value)
+            and len(set(value)) == len(value)
+        ):
             return tuple(value)
         self._bad(key, "a list of different names")
         return ()

@@ -20,8 +20,19 @@ from runner.study.table import Table, nearest, shown
 if TYPE_CHECKING:
     from synth.domain import Domain
 
-KEYS = ("method", "via", "id", "population", "duplicates", "normalise", "security", "min_size", "size_epsilon",
-        "size_delta", "pad_to")
+KEYS = (
+    "method",
+    "via",
+    "id",
+    "population",
+    "duplicates",
+    "normalise",
+    "security",
+    "min_size",
+    "size_epsilon",
+    "size_delta",
+    "pad_to",
+)
 NORMALISE = ("text", "exact", "name", "email", "date")
 MIN_SIZE = 1000
 SIZE_EPSILON, SIZE_DELTA = 0.1, 1e-9
@@ -36,7 +47,10 @@ def read_alignment(raw: object, file: str, problems: list[str], privacy: Privacy
     if method == "row-order":
         for key in _PSU_ONLY:
             if key in table:
-                table.problem('has no meaning with method = "row-order", which joins the tables row by row; remove it', key)
+                table.problem(
+                    'has no meaning with method = "row-order", which joins the tables row by row; remove it',
+                    key,
+                )
     elif isinstance(table.raw.get("id"), list):
         names = table.texts("id")
     else:
@@ -44,22 +58,37 @@ def read_alignment(raw: object, file: str, problems: list[str], privacy: Privacy
     if privacy.adjacency == "replace":
         for key in ("size_epsilon", "size_delta", "pad_to"):
             if key in table:
-                table.problem('belongs to adjacency = "add-remove": with "replace", list sizes are public', key)
+                table.problem(
+                    'belongs to adjacency = "add-remove": with "replace", list sizes are public', key
+                )
     population = table.choice("population", ("intersection", "union"), "intersection")
     if method == "row-order" and population == "union":
-        table.problem('= "union" has no meaning with method = "row-order": every row is at every owner; remove it', "population")
+        table.problem(
+            '= "union" has no meaning with method = "row-order": every row is at every owner; remove it',
+            "population",
+        )
     via = table.choice("via", ("auto", "florist", "dh2", "merge3", "helper"), "auto")
     security = table.choice("security", ("semi-honest", "proofs"), "semi-honest")
     if security == "proofs" and via != "dh2":
-        table.problem(f'= "proofs" needs via = "dh2", the only protocol that has them, got via = {shown(via)}', "security")
+        table.problem(
+            f'= "proofs" needs via = "dh2", the only protocol that has them, got via = {shown(via)}',
+            "security",
+        )
     min_size = table.integer("min_size", MIN_SIZE, low=1)
     if min_size > privacy.max_rows:
-        table.problem(f"= {min_size:,} is more than [privacy] max_rows = {privacy.max_rows:,}, the most rows of an owner",
-                      "min_size")
+        table.problem(
+            f"= {min_size:,} is more than [privacy] max_rows = {privacy.max_rows:,}, the most rows of an owner",
+            "min_size",
+        )
     return Alignment(
-        method=cast(Any, method), via=cast(Any, via), id=names, population=cast(Any, population),
+        method=cast(Any, method),
+        via=cast(Any, via),
+        id=names,
+        population=cast(Any, population),
         duplicates=cast(Any, table.choice("duplicates", ("refuse", "first"), "refuse")),
-        normalise=_normalise(table, len(names)), security=cast(Any, security), min_size=min_size,
+        normalise=_normalise(table, len(names)),
+        security=cast(Any, security),
+        min_size=min_size,
         # 20 and 1/2: beyond them the noise on a size would hide nothing (`psu.md` 3)
         size_epsilon=_decimal(table.number("size_epsilon", SIZE_EPSILON, below=20.0)),
         size_delta=_decimal(table.number("size_delta", SIZE_DELTA, below=0.5)),
@@ -67,18 +96,30 @@ def read_alignment(raw: object, file: str, problems: list[str], privacy: Privacy
     )
 
 
-def fit_study(alignment: Alignment, file: str, problems: list[str], privacy: Privacy, unit_given: object, domain: Domain | None,
-              parties: tuple[Party, ...], backend: str) -> Privacy:
+def fit_study(
+    alignment: Alignment,
+    file: str,
+    problems: list[str],
+    privacy: Privacy,
+    unit_given: object,
+    domain: Domain | None,
+    parties: tuple[Party, ...],
+    backend: str,
+) -> Privacy:
     """What a vertical study's other tables must have; returns its [privacy], whose unit is one identifier."""
     if isinstance(unit_given, dict):
         Table({}, file, "[privacy] unit", (), problems).problem(
-            "must be left out of a vertical study: its unit is one identifier of [alignment] id, with one row at each owner")
+            "must be left out of a vertical study: its unit is one identifier of [alignment] id, with one row at each owner"
+        )
     table = Table({}, file, "[alignment]", (), problems)
     if domain is not None:
         for name in alignment.id:
             if name in domain:
-                table.problem(f'= "{name}" is also a column of the domain: identifiers only align records and are not modelled; '
-                              "take it out of the domain, or give the data a copy under another name", "id")
+                table.problem(
+                    f'= "{name}" is also a column of the domain: identifiers only align records and are not modelled; '
+                    "take it out of the domain, or give the data a copy under another name",
+                    "id",
+                )
         if alignment.population == "union" and alignment.method == "psu":
             _union(table, domain)
     if isinstance(alignment.pad_to, Mapping):
@@ -101,18 +142,28 @@ def fit_study(alignment: Alignment, file: str, problems: list[str], privacy: Pri
 def _union(table: Table, domain: Domain) -> None:
     unfit = [name for name, column in zip(domain.names, domain.columns, strict=True) if not column.missing]
     if unfit:
-        table.problem('= "union" needs a code for what an owner does not know of a record: declare missing = true for the column'
-                      f"{'s' * (len(unfit) > 1)} {', '.join(unfit)} (kind numeric or categorical)", "population")
+        table.problem(
+            '= "union" needs a code for what an owner does not know of a record: declare missing = true for the column'
+            f"{'s' * (len(unfit) > 1)} {', '.join(unfit)} (kind numeric or categorical)",
+            "population",
+        )
 
 
 def _normalise(table: Table, columns: int) -> tuple[str, ...]:
     given = table.raw.get("normalise", "text")
     rules = [given] * columns if isinstance(given, str) else given
-    if isinstance(rules, list) and len(rules) == columns and all(isinstance(rule, str) and _is_rule(rule) for rule in rules):
+    if (
+        isinstance(rules, list)
+        and len(rules) == columns
+        and all(isinstance(rule, str) and _is_rule(rule) for rule in rules)
+    ):
         return tuple(rules)
     if columns or "normalise" in table:
-        table.problem(f'must be {", ".join(NORMALISE)} or "phone:CC" with a country such as "phone:FR", or a list, one per '
-                      f"column of id, got {shown(given)}", "normalise")
+        table.problem(
+            f'must be {", ".join(NORMALISE)} or "phone:CC" with a country such as "phone:FR", or a list, one per '
+            f"column of id, got {shown(given)}",
+            "normalise",
+        )
     return ("text",) * columns
 
 
@@ -125,10 +176,16 @@ def _pad_to(table: Table, min_size: int, max_rows: int) -> int | Mapping[str, in
     if given is None:
         return None
     sizes = list(given.values()) if isinstance(given, dict) else [given]
-    if sizes and all(isinstance(size, int) and not isinstance(size, bool) and min_size <= size <= max_rows for size in sizes):
+    if sizes and all(
+        isinstance(size, int) and not isinstance(size, bool) and min_size <= size <= max_rows
+        for size in sizes
+    ):
         return cast("int | Mapping[str, int]", given)
-    table.problem(f"must be a whole number from min_size = {min_size:,} to max_rows = {max_rows:,}, or a table of such numbers, "
-                  f"one per owner, got {shown(given)}", "pad_to")
+    table.problem(
+        f"must be a whole number from min_size = {min_size:,} to max_rows = {max_rows:,}, or a table of such numbers, "
+        f"one per owner, got {shown(given)}",
+        "pad_to",
+    )
     return None
 
 

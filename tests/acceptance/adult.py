@@ -62,17 +62,28 @@ def deal(directory: Path, custodians: int) -> None:
 def study(directory: Path, backend: str, rounds: str, prune: bool, custodians: int) -> Path:
     """The study file of one variant."""
     path = directory / f"{backend}.toml"
-    path.write_text(STUDY.format(backend=backend, rounds=rounds if rounds.isdigit() else f'"{rounds}"', prune=str(prune).lower(),
-                                 domain=DATA / "adult-domain.json")
-                    + "".join(PARTY.format(name=f"c{number}", port=7311 + number) for number in range(custodians)))
+    path.write_text(
+        STUDY.format(
+            backend=backend,
+            rounds=rounds if rounds.isdigit() else f'"{rounds}"',
+            prune=str(prune).lower(),
+            domain=DATA / "adult-domain.json",
+        )
+        + "".join(PARTY.format(name=f"c{number}", port=7311 + number) for number in range(custodians))
+    )
     return path
 
 
 def run(path: Path, out: Path) -> tuple[float, dict]:
     """One run; wall seconds with start-up, and its run.json."""
     began = time.monotonic()
-    subprocess.run([sys.executable, "-m", "runner", "run", str(path), "--out", str(out)], check=True, cwd=ROOT,
-                   stdout=subprocess.DEVNULL, env=os.environ | {"COSYNTH_LEDGER": str(path.parent / "ledger.db")})
+    subprocess.run(
+        [sys.executable, "-m", "runner", "run", str(path), "--out", str(out)],
+        check=True,
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        env=os.environ | {"COSYNTH_LEDGER": str(path.parent / "ledger.db")},
+    )
     return time.monotonic() - began, json.loads((out / "run.json").read_text())
 
 
@@ -88,7 +99,9 @@ def error(out: Path, cliques: list[tuple[str, ...]]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=("error", "wall", "bytes"))
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--pairs", type=int, default=5)
@@ -102,7 +115,9 @@ def main() -> None:
         if arguments.what == "bytes":
             deal(directory, 4)
             for prune in (True, False):
-                _, summary = run(study(directory, "replicated", arguments.rounds, prune, 4), directory / "out")
+                _, summary = run(
+                    study(directory, "replicated", arguments.rounds, prune, 4), directory / "out"
+                )
                 sent = summary["parties"][3]["bytes_sent"]
                 print(f"prune = {str(prune).lower()}: a contributor sends {sent / 1e6:.3f} MB")
             return
@@ -116,10 +131,15 @@ def main() -> None:
                 errors.append(error(directory / "out", cliques))
                 print(f"run {number + 1}: {errors[-1]:.4f}", flush=True)
             spread = statistics.stdev(errors) if len(errors) > 1 else float("nan")
-            print(f"{arguments.backend}, {arguments.rounds} rounds: mean {statistics.mean(errors):.4f}, sd {spread:.4f}, "
-                  f"n {len(errors)}")
+            print(
+                f"{arguments.backend}, {arguments.rounds} rounds: mean {statistics.mean(errors):.4f}, sd {spread:.4f}, "
+                f"n {len(errors)}"
+            )
             return
-        paths = {backend: study(directory, backend, arguments.rounds, True, 3) for backend in ("ideal", "replicated")}
+        paths = {
+            backend: study(directory, backend, arguments.rounds, True, 3)
+            for backend in ("ideal", "replicated")
+        }
         walls: dict[str, list[float]] = {backend: [] for backend in paths}
         inner: dict[str, list[float]] = {backend: [] for backend in paths}
         for number in range(arguments.pairs):
@@ -127,11 +147,18 @@ def main() -> None:
                 wall, summary = run(path, directory / f"out-{backend}")
                 walls[backend].append(wall)
                 starting = {"connect", "agree"}
-                inner[backend].append(sum(phase["wall_s"] for phase in summary["phases"] if phase["name"] not in starting))
-            print(f"pair {number + 1}: ideal {walls['ideal'][-1]:.2f} s, replicated {walls['replicated'][-1]:.2f} s", flush=True)
+                inner[backend].append(
+                    sum(phase["wall_s"] for phase in summary["phases"] if phase["name"] not in starting)
+                )
+            print(
+                f"pair {number + 1}: ideal {walls['ideal'][-1]:.2f} s, replicated {walls['replicated'][-1]:.2f} s",
+                flush=True,
+            )
         for what, figures in (("with start-up", walls), ("without start-up", inner)):
             ideal, replicated = (statistics.median(figures[backend]) for backend in ("ideal", "replicated"))
-            print(f"{what}: ideal {ideal:.2f} s, replicated {replicated:.2f} s, ratio {replicated / ideal:.2f} (medians)")
+            print(
+                f"{what}: ideal {ideal:.2f} s, replicated {replicated:.2f} s, ratio {replicated / ideal:.2f} (medians)"
+            )
 
 
 if __name__ == "__main__":

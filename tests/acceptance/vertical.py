@@ -75,8 +75,11 @@ class Trial:
     adjacency: str
 
 
-TRIALS = {"adult": Trial("adult-vfl", (8, 7), 0.9, 1.0, "replace"), "nltcs": Trial("nltcs", (8, 8), 1.0, 0.8, "add-remove"),
-          "three": Trial("adult-vfl", (5, 5, 5), 0.9, 1.0, "replace")}
+TRIALS = {
+    "adult": Trial("adult-vfl", (8, 7), 0.9, 1.0, "replace"),
+    "nltcs": Trial("nltcs", (8, 8), 1.0, 0.8, "add-remove"),
+    "three": Trial("adult-vfl", (5, 5, 5), 0.9, 1.0, "replace"),
+}
 
 
 def split(trial: Trial, directory: Path) -> pd.DataFrame:
@@ -87,17 +90,29 @@ def split(trial: Trial, directory: Path) -> pd.DataFrame:
         held = rng.random(len(rows)) < trial.share
         common &= held
         order = rng.permutation(np.flatnonzero(held))
-        rows.iloc[order, start:start + count].assign(person=order).to_csv(directory / f"c{number}.csv", index=False)
+        rows.iloc[order, start : start + count].assign(person=order).to_csv(
+            directory / f"c{number}.csv", index=False
+        )
         start += count
     return rows[common]
 
 
 def study(trial: Trial, directory: Path, backend: str, options: argparse.Namespace) -> Path:
     """The study file of one backend."""
-    workload = f"degree = {options.degree}" + (f"\ncount = {options.count}\nseed = 123" if options.count else "")
+    workload = f"degree = {options.degree}" + (
+        f"\ncount = {options.count}\nseed = 123" if options.count else ""
+    )
     rounds = options.rounds if options.rounds.isdigit() else f'"{options.rounds}"'
-    text = STUDY.format(name=f"{trial.table}-vertical", backend=backend, epsilon=trial.epsilon, adjacency=trial.adjacency,
-                        workload=workload, rounds=rounds, domain=DATA / f"{trial.table}-domain.json", via=options.via)
+    text = STUDY.format(
+        name=f"{trial.table}-vertical",
+        backend=backend,
+        epsilon=trial.epsilon,
+        adjacency=trial.adjacency,
+        workload=workload,
+        rounds=rounds,
+        domain=DATA / f"{trial.table}-domain.json",
+        via=options.via,
+    )
     for number, port in enumerate(free_ports(3)):
         text += f'[[party]]\nname = "c{number}"\naddress = "127.0.0.1:{port}"\n'
         text += f'data = "c{number}.csv"\n' if number < len(trial.counts) else ""
@@ -113,8 +128,13 @@ def run(path: Path, out: Path, options: argparse.Namespace) -> dict[str, Any]:
         network = {"network": {"delay_s": options.delay_ms / 1e3, "bytes_per_s": options.rate * 1e6 / 8}}
         program = [sys.executable, "-m", "runner.bench.within", json.dumps(network)]
     began = time.monotonic()
-    subprocess.run([*program, "run", str(path), "--out", str(out)], check=True, cwd=ROOT, stdout=subprocess.DEVNULL,
-                   env=os.environ | {"COSYNTH_LEDGER": str(path.parent / "ledger.db")})
+    subprocess.run(
+        [*program, "run", str(path), "--out", str(out)],
+        check=True,
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        env=os.environ | {"COSYNTH_LEDGER": str(path.parent / "ledger.db")},
+    )
     found = {"wall": time.monotonic() - began, "run": json.loads((out / "run.json").read_text()), "sent": []}
     for party in sorted((out / "parties").iterdir()) if "ideal" not in path.name else []:
         phases = ast.literal_eval(re.findall(r"by phase: (\[.*\])", (party / "private.log").read_text())[-1])
@@ -122,8 +142,11 @@ def run(path: Path, out: Path, options: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-def distance(real: pd.DataFrame, synthetic: pd.DataFrame, cliques: list[tuple[str, ...]], scale: float) -> float:
+def distance(
+    real: pd.DataFrame, synthetic: pd.DataFrame, cliques: list[tuple[str, ...]], scale: float
+) -> float:
     """Mean over the cliques of the L1 distance of normalised marginals, times `scale`."""
+
     def one(clique: tuple[str, ...]) -> float:
         shares = [table.value_counts(list(clique), normalize=True) for table in (real, synthetic)]
         return scale * float(shares[0].sub(shares[1], fill_value=0).abs().sum())
@@ -138,17 +161,23 @@ def told(what: str, found: list[dict[str, Any]]) -> None:
         for phase in one["run"]["phases"]:
             phases.setdefault(phase["name"], []).append(phase["wall_s"])
     words = ", ".join(f"{name} {statistics.median(walls):.2f}" for name, walls in phases.items())
-    print(f"{what}: wall {statistics.median(one['wall'] for one in found):.1f} s (median of {len(found)}); phases, s: {words}")
+    print(
+        f"{what}: wall {statistics.median(one['wall'] for one in found):.1f} s (median of {len(found)}); phases, s: {words}"
+    )
     if found[0]["sent"]:
         for number, sent in enumerate(found[0]["sent"]):
             party = found[0]["run"]["parties"][number]
-            print(f"  c{number}: {sum(sent.values()) / 1e6:.1f} MB sent ("
-                  + ", ".join(f"{name} {count / 1e6:.1f}" for name, count in sent.items() if count > 5e4)
-                  + f"); CPU {party['cpu_s']:.1f} s, peak {party['peak_rss_mb']:.0f} MiB")
+            print(
+                f"  c{number}: {sum(sent.values()) / 1e6:.1f} MB sent ("
+                + ", ".join(f"{name} {count / 1e6:.1f}" for name, count in sent.items() if count > 5e4)
+                + f"); CPU {party['cpu_s']:.1f} s, peak {party['peak_rss_mb']:.0f} MiB"
+            )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=tuple(TRIALS))
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--ideal-runs", type=int, help="default: as many")
@@ -185,13 +214,22 @@ def main() -> None:
                 found.append(run(paths[backend], directory / f"out-{backend}", options))
                 synthetic = pd.read_csv(directory / f"out-{backend}" / "synthetic.csv")
                 errors.setdefault(backend, []).append(distance(joined, synthetic, cliques, scale))
-                print(f"{backend} {number + 1}: error {errors[backend][-1]:.4f}, wall {found[-1]['wall']:.1f} s", flush=True)
+                print(
+                    f"{backend} {number + 1}: error {errors[backend][-1]:.4f}, wall {found[-1]['wall']:.1f} s",
+                    flush=True,
+                )
             told(backend, found)
-        spread = [statistics.stdev(own) / math.sqrt(len(own)) if len(own) > 1 else math.nan for own in errors.values()]
+        spread = [
+            statistics.stdev(own) / math.sqrt(len(own)) if len(own) > 1 else math.nan
+            for own in errors.values()
+        ]
         real, ideal = (statistics.mean(own) for own in errors.values())
-        print(f"{len(joined)} records in common; error replicated {real:.4f}, ideal {ideal:.4f}; difference "
-              f"{(real - ideal) / math.hypot(*spread):+.1f} standard errors" if not math.isnan(sum(spread)) else
-              f"{len(joined)} records in common; error replicated {real:.4f}, ideal {ideal:.4f}")
+        print(
+            f"{len(joined)} records in common; error replicated {real:.4f}, ideal {ideal:.4f}; difference "
+            f"{(real - ideal) / math.hypot(*spread):+.1f} standard errors"
+            if not math.isnan(sum(spread))
+            else f"{len(joined)} records in common; error replicated {real:.4f}, ideal {ideal:.4f}"
+        )
 
 
 if __name__ == "__main__":

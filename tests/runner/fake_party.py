@@ -19,14 +19,16 @@ from typing import Any
 
 from mpc_protocols import errors
 from runner.__main__ import main
-from runner.options import PartyOptions
+from runner.party.options import PartyOptions
 
 
 def run_party(options: PartyOptions) -> None:
     assert options.party is not None
     log = options.out / "cosynth.log"
     log.write_text("log\n")
-    for name, argument in json.loads(os.environ.get("FAKE_PARTY", "{}")).get(options.party, [["write", None]]):
+    for name, argument in json.loads(os.environ.get("FAKE_PARTY", "{}")).get(
+        options.party, [["write", None]]
+    ):
         STEPS[name](argument, options)
 
 
@@ -47,7 +49,12 @@ def hang(argument: None, options: PartyOptions) -> None:
 def write(argument: None, options: PartyOptions) -> None:
     for name in ("synthetic.csv", "report.html", "measurements.json", "model.npz", "events.jsonl"):
         (options.out / name).write_text(f"{name} of {options.party}\n")
-    run = {"study": "trial", "deployment": "one-machine", "rows": 3, "parties": [{"name": n} for n in ("north", "south", "west")]}
+    run = {
+        "study": "trial",
+        "deployment": "one-machine",
+        "rows": 3,
+        "parties": [{"name": n} for n in ("north", "south", "west")],
+    }
     (options.out / "run.json").write_text(json.dumps(run))
 
 
@@ -57,13 +64,20 @@ def crash(argument: None, options: PartyOptions) -> None:
 
 def certified(argument: None, options: PartyOptions) -> None:
     certs = options.certs
-    assert certs is not None and all(path is not None and path.stat().st_size for path in (certs.ca, certs.cert, certs.key))
+    assert certs is not None and all(
+        path is not None and path.stat().st_size for path in (certs.ca, certs.cert, certs.key)
+    )
 
 
 STEPS = {
     "sleep": lambda argument, _: time.sleep(argument),
     "wait": lambda *_: time.sleep(600),
-    "event": event, "fail": fail, "hang": hang, "write": write, "crash": crash, "certified": certified,
+    "event": event,
+    "fail": fail,
+    "hang": hang,
+    "write": write,
+    "crash": crash,
+    "certified": certified,
     "stop": lambda *_: os.kill(os.getpid(), signal.SIGSTOP),
     "kill": lambda argument, _: os.kill(os.getpid(), argument),
     "default": lambda argument, _: signal.signal(argument, signal.SIG_DFL),
@@ -71,7 +85,7 @@ STEPS = {
 }
 
 if __name__ == "__main__":
-    fake = types.ModuleType("runner.party")
+    fake = types.ModuleType("runner.party.process")
     fake.run_party = run_party  # type: ignore[attr-defined]
-    sys.modules["runner.party"] = fake
+    sys.modules["runner.party.process"] = fake
     sys.exit(main())

@@ -1,8 +1,8 @@
 """A deployment on one machine: a folder per party with its own study file, table, certificate, key and private file, no more.
 
-    folders = Folders.make(tmp_path, small.write(tmp_path / "study"))
-    ends = folders.run()                                      # every party a `run --party` process, in a random order
-    folders["west"].edit("study.toml", ("4.0", "4.5"))
+folders = Folders.make(tmp_path, small.write(tmp_path / "study"))
+ends = folders.run()                                      # every party a `run --party` process, in a random order
+folders["west"].edit("study.toml", ("4.0", "4.5"))
 """
 
 from __future__ import annotations
@@ -50,8 +50,17 @@ class Folder:
 
     def start(self) -> Program:
         """Its `run --party`, in its own folder."""
-        return Program("run", "study.toml", "--party", self.name, "--private", "private.toml", ledger=self.ledger,
-                       scratch=self.path / "scratch", cwd=self.path)
+        return Program(
+            "run",
+            "study.toml",
+            "--party",
+            self.name,
+            "--private",
+            "private.toml",
+            ledger=self.ledger,
+            scratch=self.path / "scratch",
+            cwd=self.path,
+        )
 
 
 class Folders:
@@ -65,7 +74,11 @@ class Folders:
     def make(cls, root: Path, trial: small.Trial, certify: bool = True) -> Folders:
         """One folder per party; the study names nobody's data."""
         made = cls(root, trial)
-        text = "".join(line for line in trial.path.read_text().splitlines(keepends=True) if not line.startswith("data = "))
+        text = "".join(
+            line
+            for line in trial.path.read_text().splitlines(keepends=True)
+            if not line.startswith("data = ")
+        )
         if certify:
             certificates.make_all(root / "certs", list(trial.names), keep_ca_key=True)
         for folder in made:

@@ -18,8 +18,17 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-CONTRACT_FILES = frozenset({"synthetic.csv", "report.html", "run.json", "events.jsonl", "measurements.json", "model.npz",
-                            "cosynth.log"})
+CONTRACT_FILES = frozenset(
+    {
+        "synthetic.csv",
+        "report.html",
+        "run.json",
+        "events.jsonl",
+        "measurements.json",
+        "model.npz",
+        "cosynth.log",
+    }
+)
 RESULTS = CONTRACT_FILES - {"events.jsonl", "cosynth.log"}
 """What only a finished run leaves."""
 
@@ -43,9 +52,19 @@ class Program:
         self.began = time.monotonic()
         with self._files[0].open("wb") as output, self._files[1].open("wb") as complaint:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "runner", *map(str, arguments)], cwd=cwd or scratch, stdin=subprocess.DEVNULL,
-                stdout=output, stderr=complaint, env={**os.environ, "COSYNTH_LEDGER": str(ledger), "PYTHONPATH": str(ROOT),
-                                       "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
+                [sys.executable, "-m", "runner", *map(str, arguments)],
+                cwd=cwd or scratch,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=complaint,
+                env={
+                    **os.environ,
+                    "COSYNTH_LEDGER": str(ledger),
+                    "PYTHONPATH": str(ROOT),
+                    "OMP_NUM_THREADS": "1",
+                    "OPENBLAS_NUM_THREADS": "1",
+                },
+            )
 
     @property
     def pid(self) -> int:
@@ -129,5 +148,8 @@ def happened(path: Path, phase: str, event: str | None = None, times: int = 1) -
 
 def results(directory: Path) -> set[str]:
     """Names of finished or half-finished results below a directory: empty if a run has left none."""
-    return {entry.name for entry in directory.rglob("*") if entry.name in RESULTS or "partial" in entry.name
-            or entry.name.endswith(".part")}
+    return {
+        entry.name
+        for entry in directory.rglob("*")
+        if entry.name in RESULTS or "partial" in entry.name or entry.name.endswith(".part")
+    }

@@ -106,8 +106,15 @@ def rows(seed: int, count: int) -> list[Row]:
         sick = rng.random() < (age - 10) / 120
         work = "" if rng.random() < 0.1 else WORK[int(rng.integers(0, 2)) if age < 65 else 2]
         income = "" if rng.random() < 0.15 else f"{rng.normal(3 if work == 'None' else 6, 2.5):.2f}"
-        table.append({"age": str(age), "work": work, "income": income, "grade": str(int(rng.integers(0, GRADES))),
-                      "sick": SICK[sick]})
+        table.append(
+            {
+                "age": str(age),
+                "work": work,
+                "income": income,
+                "grade": str(int(rng.integers(0, GRADES))),
+                "sick": SICK[sick],
+            }
+        )
     return table
 
 
@@ -121,8 +128,16 @@ def write_csv(path: Path, table: Sequence[Row]) -> None:
         writer.writerows(table)
 
 
-def write(directory: Path, *, parties: int = 3, count: int = 300, changes: Sequence[tuple[str, str]] = (),
-          party: Mapping[str, str] | None = None, data: Mapping[str, Any] | None = None, text: str = STUDY) -> Trial:
+def write(
+    directory: Path,
+    *,
+    parties: int = 3,
+    count: int = 300,
+    changes: Sequence[tuple[str, str]] = (),
+    party: Mapping[str, str] | None = None,
+    data: Mapping[str, Any] | None = None,
+    text: str = STUDY,
+) -> Trial:
     """Write study.toml and NAME.csv of every custodian into `directory`.
 
     changes: texts of the study to replace, each of which must occur. party: further lines of a party's table. data: a custodian's

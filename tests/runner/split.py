@@ -83,8 +83,10 @@ class Trial:
         """The joined table: what the synthetic one is about. Columns of an owner that lacks the person are empty."""
         held = [set(own) for own in self.rows.values()]
         people = set.union(*held) if self.union else set.intersection(*held)
-        return [{column: text for own in self.rows.values() for column, text in own.get(person, {}).items()}
-                for person in sorted(people)]
+        return [
+            {column: text for own in self.rows.values() for column, text in own.get(person, {}).items()}
+            for person in sorted(people)
+        ]
 
     def marginal(self, clique: Sequence[str]) -> list[int]:
         """True counts of the population, row-major in the clique's order."""
@@ -109,9 +111,20 @@ def everybody(seed: int, count: int) -> list[Person]:
     return found
 
 
-def write(directory: Path, *, own: Mapping[str, Sequence[str]] | None = None, parties: int = 3, count: int = 400,
-          share: float = 0.8, changes: Sequence[tuple[str, str]] = (), party: Mapping[str, str] | None = None,
-          text: str = STUDY, aligned: bool = False, held: Mapping[str, Sequence[int]] | None = None, seed: int = 7) -> Trial:
+def write(
+    directory: Path,
+    *,
+    own: Mapping[str, Sequence[str]] | None = None,
+    parties: int = 3,
+    count: int = 400,
+    share: float = 0.8,
+    changes: Sequence[tuple[str, str]] = (),
+    party: Mapping[str, str] | None = None,
+    text: str = STUDY,
+    aligned: bool = False,
+    held: Mapping[str, Sequence[int]] | None = None,
+    seed: int = 7,
+) -> Trial:
     """Write study.toml and NAME.csv of every owner into `directory`.
 
     own: the owners and their columns. share: of the people, independently at each owner. changes: texts of the study to

@@ -29,10 +29,19 @@ STUDIES = {
     "delta of zero": (("delta = 1e-6", "delta = 0.0"), ("[privacy] delta",)),
     "unknown key": (("rounds = 3", "round = 3"), ("round", "did you mean")),
     "unknown table": (("[workload]", "[work]\n[workload]"), ("work",)),
-    "unknown column in the workload": (("degree = 2", 'cliques = [["age", "sicc"]]'), ("sicc", 'did you mean "sick"')),
+    "unknown column in the workload": (
+        ("degree = 2", 'cliques = [["age", "sicc"]]'),
+        ("sicc", 'did you mean "sick"'),
+    ),
     "degree above the columns": (("degree = 2", "degree = 6"), ("degree", "5")),
-    "clique that cannot be shared": (("grade = 3", "grade = 500000\nplace = 500000"), ("16,777,216", "grade, place")),
-    "column above the model's limit": (("rounds = 3", "rounds = 3\nmax_model_mb = 0.00003"), ("max_model_mb", "age")),
+    "clique that cannot be shared": (
+        ("grade = 3", "grade = 500000\nplace = 500000"),
+        ("16,777,216", "grade, place"),
+    ),
+    "column above the model's limit": (
+        ("rounds = 3", "rounds = 3\nmax_model_mb = 0.00003"),
+        ("max_model_mb", "age"),
+    ),
     "hopeless epsilon": (("epsilon = 4.0", "epsilon = 1e-9"), ("epsilon",)),
     "another partition's table": (("[session]", "[alignment]\n[session]"), ("[alignment]",)),
     "not TOML": (("[privacy]", "[privacy"), ("line",)),
@@ -85,7 +94,9 @@ def test_duplicate_ports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_no_study_and_no_such_party(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "absent.toml" in told(capsys, 10, "run", tmp_path / "absent.toml", "--out", tmp_path / "out")
     trial = small.write(tmp_path / "study")
-    assert "north, south, west" in told(capsys, 2, "run", trial.path, "--party", "nort", "--out", tmp_path / "out")
+    assert "north, south, west" in told(
+        capsys, 2, "run", trial.path, "--party", "nort", "--out", tmp_path / "out"
+    )
     assert "--resume" in told(capsys, 2, "run", trial.path, "--resume")
 
 
@@ -94,7 +105,9 @@ def test_a_port_in_use_ends_the_whole_run_at_once(tmp_path: Path) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", trial.ports["south"]))
         holder.listen()
-        end = run("run", trial.path, "--out", tmp_path / "out", ledger=tmp_path / "l", scratch=tmp_path / "scratch")
+        end = run(
+            "run", trial.path, "--out", tmp_path / "out", ledger=tmp_path / "l", scratch=tmp_path / "scratch"
+        )
     assert end.code == 20 and f":{trial.ports['south']}" in end.complaint and "in use" in end.complaint
     assert end.complaint.count("\n") == 1 and end.seconds < 15 and not results(tmp_path)
 
@@ -108,7 +121,10 @@ TABLES: dict[str, tuple[str | None, tuple[str, ...]]] = {
     "empty table": (f"{HEADER}\n", ("no rows", "allow_empty")),
     "empty file": ("", ("line 1", "header")),
     "no header": (f"{GOOD}\n{CANARY},Gov,1,1,no\n", ("none of the study's columns",)),
-    "semicolons": (f"{HEADER}\n{GOOD}\n".replace(",", ";"), ("none of the study's columns", "semicolons", "with commas")),
+    "semicolons": (
+        f"{HEADER}\n{GOOD}\n".replace(",", ";"),
+        ("none of the study's columns", "semicolons", "with commas"),
+    ),
     "unknown column": (f"age,work,income,grade,sik\n{GOOD}\n", ('"sick"',)),
     "column twice": (f"{HEADER},age\n{GOOD},33\n", ("more than one", '"age"')),
     "value of no category": (f"{HEADER}\n{GOOD}\n33,{CANARY},2.5,1,no\n", ('"work"', "line 3")),
@@ -131,7 +147,19 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Folders:
 
 def checked(folder: Folder, capsys: pytest.CaptureFixture[str]) -> str:
     """What `check` says of this party's table, which it refuses."""
-    assert main(["check", str(folder / "study.toml"), "--party", folder.name, "--private", str(folder / "private.toml")]) == 30
+    assert (
+        main(
+            [
+                "check",
+                str(folder / "study.toml"),
+                "--party",
+                folder.name,
+                "--private",
+                str(folder / "private.toml"),
+            ]
+        )
+        == 30
+    )
     said = capsys.readouterr()
     assert CANARY not in said.out + said.err and said.err.count("\n") == 1
     return said.out + said.err
@@ -158,7 +186,9 @@ def test_a_party_with_a_bad_table_does_not_wait_for_the_others(deployment: Folde
     if text is not None:
         (north / "north.csv").write_text(text)
     end = deployment.run("north")["north"]
-    assert end.code == 30 and end.complaint.count("\n") == 1 and all(word in end.complaint for word in words), end
+    assert (
+        end.code == 30 and end.complaint.count("\n") == 1 and all(word in end.complaint for word in words)
+    ), end
     assert end.seconds < 15 and not results(north.path) and not north.ledger.exists()
     for path in north.path.rglob("*"):
         assert not path.is_file() or path.suffix == ".csv" or CANARY.encode() not in path.read_bytes(), path
@@ -169,8 +199,15 @@ def test_a_parquet_file_of_other_values(deployment: Folders, capsys: pytest.Capt
     north = deployment["north"]
     north.edit("private.toml", ('"north.csv"', '"north.parquet"'))
     try:
-        frame = pd.DataFrame({"age": [33.0, 41.5], "work": ["Gov", CANARY], "income": [1.0, None], "grade": [0, 7],
-                              "sick": ["no", "yes"]})
+        frame = pd.DataFrame(
+            {
+                "age": [33.0, 41.5],
+                "work": ["Gov", CANARY],
+                "income": [1.0, None],
+                "grade": [0, 7],
+                "sick": ["no", "yes"],
+            }
+        )
         frame.to_parquet(north / "north.parquet", index=False)
         said = checked(north, capsys)
         assert all(words in said for words in ('"age", row 2', '"work", row 2', '"grade", row 2')), said

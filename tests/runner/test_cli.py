@@ -52,11 +52,32 @@ def tables(directory: Path, rows: int = 400, header: str = "age,sex,work", odd: 
     draw = random.Random(5)
     for name in ("north", "south", "west"):
         lines = [f"{draw.randint(17, 90)},{draw.choice('fm')},{draw.choice('abc')}" for _ in range(rows)]
-        (directory / f"{name}.csv").write_text("\n".join([header, *lines, *([odd] if odd and name == "north" else [])]) + "\n")
+        (directory / f"{name}.csv").write_text(
+            "\n".join([header, *lines, *([odd] if odd and name == "north" else [])]) + "\n"
+        )
 
 
-@pytest.mark.parametrize("command", ["", "demo", "init", "check", "plan", "run", "certs", "certs make", "certs request",
-                                     "certs sign", "certs show", "sample", "query", "report", "ledger", "ledger show"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "",
+        "demo",
+        "init",
+        "check",
+        "plan",
+        "run",
+        "certs",
+        "certs make",
+        "certs request",
+        "certs sign",
+        "certs show",
+        "sample",
+        "query",
+        "report",
+        "ledger",
+        "ledger show",
+    ],
+)
 def test_help(run: Run, command: str) -> None:
     code, out, _ = run(*command.split(), "--help")
     assert code == 0 and "python -m runner" in out and (command in ("", "ledger") or "examples:" in out)
@@ -65,19 +86,44 @@ def test_help(run: Run, command: str) -> None:
 
 def test_the_main_help_tells_the_sequence_and_the_exit_codes(run: Run) -> None:
     out = run("--help")[1]
-    words = ["demo", "init", "check", "plan", "run", "certs", "sample", "query", "bench", "audit", "ledger", "report"]
+    words = [
+        "demo",
+        "init",
+        "check",
+        "plan",
+        "run",
+        "certs",
+        "sample",
+        "query",
+        "bench",
+        "audit",
+        "ledger",
+        "report",
+    ]
     assert all(f"    {word} " in out for word in words) and "130 interrupted" in out
 
 
-@pytest.mark.parametrize(("arguments", "words"), [
-    ([], "COMMAND"), (["runn"], "invalid choice"), (["run"], "STUDY"), (["run", "x.toml", "--nonsense"], "--nonsense"),
-    (["bench", "selec"], "did you mean"), (["audit"], "`audit`"), (["demo", "--vertically"], "--vertically"),
-    (["run", "x.toml", "--resume"], "--resume is not in this version yet"), (["run", "x.toml", "--private", "p"], "--party NAME"),
-    (["check", "x.toml", "--connect"], "--party NAME"), (["report", "nowhere"], "nowhere"),
-    (["query", "nowhere", "x"], "nowhere"), (["sample", "nowhere", "--rows", "-1"], "--rows"),
-    (["sample", "nowhere", "--rows", "5"], "nowhere holds no finished run"),
-    (["plan", "x.toml", "--rows", "0"], "--rows"), (["ledger", "show", "--delta", "2"], "--delta"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "COMMAND"),
+        (["runn"], "invalid choice"),
+        (["run"], "STUDY"),
+        (["run", "x.toml", "--nonsense"], "--nonsense"),
+        (["bench", "selec"], "did you mean"),
+        (["audit"], "`audit`"),
+        (["demo", "--vertically"], "--vertically"),
+        (["run", "x.toml", "--resume"], "--resume is not in this version yet"),
+        (["run", "x.toml", "--private", "p"], "--party NAME"),
+        (["check", "x.toml", "--connect"], "--party NAME"),
+        (["report", "nowhere"], "nowhere"),
+        (["query", "nowhere", "x"], "nowhere"),
+        (["sample", "nowhere", "--rows", "-1"], "--rows"),
+        (["sample", "nowhere", "--rows", "5"], "nowhere holds no finished run"),
+        (["plan", "x.toml", "--rows", "0"], "--rows"),
+        (["ledger", "show", "--delta", "2"], "--delta"),
+    ],
+)
 def test_usage(run: Run, arguments: list[str], words: str) -> None:
     code, _, err = run(*arguments)
     assert code == 2 and words in err
@@ -85,8 +131,13 @@ def test_usage(run: Run, arguments: list[str], words: str) -> None:
 
 def test_bad_studies_exit_with_10(run: Run, tmp_path: Path) -> None:
     study = write_study(tmp_path, ("epsilon = 1.0", "epsilon = 0"))
-    for command in (["run", study, "--out", tmp_path / "out"], ["plan", study], ["check", study],
-                    ["run", study, "--party", "north"], ["certs", "make", study, "--out", tmp_path / "certs"]):
+    for command in (
+        ["run", study, "--out", tmp_path / "out"],
+        ["plan", study],
+        ["check", study],
+        ["run", study, "--party", "north"],
+        ["certs", "make", study, "--out", tmp_path / "certs"],
+    ):
         code, _, err = run(*command)
         assert code == 10 and "epsilon must be a number greater than 0, got 0" in err
     assert not (tmp_path / "out").exists()
@@ -96,12 +147,21 @@ def test_bad_studies_exit_with_10(run: Run, tmp_path: Path) -> None:
 def test_party_names_and_the_ideal_backend(run: Run, tmp_path: Path) -> None:
     code, _, err = run("run", write_study(tmp_path), "--party", "nort", "--out", tmp_path / "o")
     assert code == 2 and '(did you mean "north"?); its parties: north, south, west' in err
-    code, _, err = run("run", write_study(tmp_path, ('"replicated"', '"ideal"')), "--party", "north", "--out", tmp_path / "o")
+    code, _, err = run(
+        "run", write_study(tmp_path, ('"replicated"', '"ideal"')), "--party", "north", "--out", tmp_path / "o"
+    )
     assert code == 2 and "without --party" in err
 
 
 def test_a_deployment_without_a_certificate(run: Run, tmp_path: Path) -> None:
-    code, _, err = run("run", write_study(tmp_path, ("insecure-loopback", "mutual")), "--party", "north", "--out", tmp_path / "o")
+    code, _, err = run(
+        "run",
+        write_study(tmp_path, ("insecure-loopback", "mutual")),
+        "--party",
+        "north",
+        "--out",
+        tmp_path / "o",
+    )
     assert code == 21 and "certs make" in err
 
 
@@ -118,8 +178,10 @@ def test_init_writes_a_valid_study_and_overwrites_nothing(run: Run, tmp_path: Pa
     assert code == 0 and "python -m runner check" in out
     study = load(directory / "study.toml")
     assert study.partition == partition
-    assert len(study.parties) == 3 and {"numeric", "categorical"} <= {column.kind for column in study.domain.columns}
-    from runner import private
+    assert len(study.parties) == 3 and {"numeric", "categorical"} <= {
+        column.kind for column in study.domain.columns
+    }
+    from runner.study import private_file as private
 
     assert private.problems(directory / "private.example.toml") == []
     code, _, err = run("init", directory)
@@ -133,7 +195,9 @@ def test_the_settings_that_init_leaves_out_are_settings(run: Run, tmp_path: Path
     plain, text = load(path), path.read_text()
     path.write_text(re.sub(r"^# (?!cliques)(?=\w+ = )", "", text, flags=re.MULTILINE))
     full, keys = load(path), tomllib.loads(path.read_text())["alignment"]
-    assert plain.alignment is not None and full.alignment is not None and set(KEYS) - {"security"} == set(keys)
+    assert (
+        plain.alignment is not None and full.alignment is not None and set(KEYS) - {"security"} == set(keys)
+    )
     for key in ("min_size", "size_epsilon", "size_delta"):
         assert getattr(plain.alignment, key) == getattr(full.alignment, key)
     assert full.party("north").columns == ("age", "income") and full.settings.synthetic_rows == 10000
@@ -148,7 +212,9 @@ def test_certificates(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("certs", "show", certs / "north.crt", certs / "ca.crt")
     assert code == 0 and "for         north" in out and "(89 days left)" in out and "(a CA)" in out
     before = (certs / "north.key").read_bytes()
-    assert run("certs", "make", study, "--out", certs)[0] == 2 and (certs / "north.key").read_bytes() == before
+    assert (
+        run("certs", "make", study, "--out", certs)[0] == 2 and (certs / "north.key").read_bytes() == before
+    )
     assert run("certs", "show", tmp_path / "none.crt")[0] == 21
 
 
@@ -164,7 +230,9 @@ def test_certificates_by_request(run: Run, tmp_path: Path) -> None:
     context = ssl.create_default_context(cafile=str(ca / "ca.crt"))
     context.load_cert_chain(ca / "north.crt", own / "north.key")
     (own / "west.csr").write_bytes((own / "north.csr").read_bytes())
-    assert run("certs", "sign", study, own / "west.csr", "--out", ca)[0] == 21  # another party's request under this name
+    assert (
+        run("certs", "sign", study, own / "west.csr", "--out", ca)[0] == 21
+    )  # another party's request under this name
     (own / "east.csr").write_bytes((own / "north.csr").read_bytes())
     assert run("certs", "sign", study, own / "east.csr", "--out", ca)[0] == 2
 
@@ -172,27 +240,43 @@ def test_certificates_by_request(run: Run, tmp_path: Path) -> None:
 def test_check_finds_everything(run: Run, tmp_path: Path) -> None:
     ports = free_ports(3)
     moved = [(f"127.0.0.1:{7101 + i}", f"127.0.0.1:{port}") for i, port in enumerate(ports)]
-    study = write_study(tmp_path, *moved, ("insecure-loopback", "mutual"), ("silence_s = 2", "silence_s = 2\nconnect_s = 1.5"))
+    study = write_study(
+        tmp_path, *moved, ("insecure-loopback", "mutual"), ("silence_s = 2", "silence_s = 2\nconnect_s = 1.5")
+    )
     tables(tmp_path)
     certs = tmp_path / "certs"
     assert run("certs", "make", study, "--out", certs)[0] == 0
     own = tmp_path / "north.toml"
-    own.write_text(f'data = "north.csv"\ncert = "{certs}/north.crt"\nkey = "{certs}/north.key"\nca = "{certs}/ca.crt"\n'
-                   "[ledger]\ncap_epsilon = 2\ncap_delta = 1e-8\n")
+    own.write_text(
+        f'data = "north.csv"\ncert = "{certs}/north.crt"\nkey = "{certs}/north.key"\nca = "{certs}/ca.crt"\n'
+        "[ledger]\ncap_epsilon = 2\ncap_delta = 1e-8\n"
+    )
     code, out, _ = run("check", study, "--party", "north", "--private", own)
     assert code == 0 and "problem" not in out
-    for words in ("its table fits the study", "is valid until", "cap 2", f"{ports[0]} is free", "is the certificate's key"):
+    for words in (
+        "its table fits the study",
+        "is valid until",
+        "cap 2",
+        f"{ports[0]} is free",
+        "is the certificate's key",
+    ):
         assert words in out
     assert "chmod 600" not in out
     (certs / "north.key").chmod(0o640)
     code, out, _ = run("check", study, "--party", "north", "--private", own)
     assert code == 0 and f"{certs}/north.key can be read by other users" in out
     code, out, err = run("check", study, "--party", "north", "--private", own, "--connect")
-    assert code == 20 and f"Party south did not come to 127.0.0.1:{ports[0]} within 1.5 s" in err and out.count("problem ") == 2
+    assert (
+        code == 20
+        and f"Party south did not come to 127.0.0.1:{ports[0]} within 1.5 s" in err
+        and out.count("problem ") == 2
+    )
     assert "note     waiting for south, west to start the same command: 1 of 1.5 s" in out
 
-    own.write_text(f'data = "north.csv"\ncert = "{certs}/west.crt"\nkey = "{certs}/north.key"\nca = "{certs}/ca.crt"\n'
-                   "[ledger]\ncap_epsilon = 0.1\ncap_delta = 1e-8\n")
+    own.write_text(
+        f'data = "north.csv"\ncert = "{certs}/west.crt"\nkey = "{certs}/north.key"\nca = "{certs}/ca.crt"\n'
+        "[ledger]\ncap_epsilon = 0.1\ncap_delta = 1e-8\n"
+    )
     tables(tmp_path, header="age,sex,work,shoe_size", odd="30,x,a,44")
     import socket
 
@@ -212,7 +296,12 @@ def test_check_without_a_party_looks_at_the_tables_that_are_here(run: Run, tmp_p
     tables(tmp_path, odd="30,x,a")
     code, out, err = run("check", write_study(tmp_path), "--json")
     kinds = [json.loads(line)["kind"] for line in out.splitlines()]
-    assert code == 30 and "north" in err and "x" not in err.replace("does not", "").split() and kinds.count("problem") == 1
+    assert (
+        code == 30
+        and "north" in err
+        and "x" not in err.replace("does not", "").split()
+        and kinds.count("problem") == 1
+    )
 
 
 @pytest.fixture(scope="module")
@@ -293,7 +382,9 @@ def test_ledger_show(run: Run, finished: Path, tmp_path: Path) -> None:
     assert code == 0 and "nothing spent" in out
     code, out, _ = run("ledger", "show", "--ledger", finished / "ledger.db")
     assert code == 0 and out.count("no cap is known here") == 3 and "trial" in out and "closed" in out
-    datasets = json.loads(run("ledger", "show", "--ledger", finished / "ledger.db", "--delta", "1e-9", "--json")[1])["datasets"]
+    datasets = json.loads(
+        run("ledger", "show", "--ledger", finished / "ledger.db", "--delta", "1e-9", "--json")[1]
+    )["datasets"]
     assert len(datasets) == 3 and all(0 < entry["epsilon"] <= 1 for entry in datasets)
     assert all(entry["delta"] == 1e-9 and entry["size_delta"] == 0 for entry in datasets)
     assert run("ledger", "show", "--ledger", tmp_path / "none.db")[0] == 2
@@ -301,7 +392,9 @@ def test_ledger_show(run: Run, finished: Path, tmp_path: Path) -> None:
 
 def test_ledger_show_converts_at_the_studies_delta_and_counts_sizes(run: Run, tmp_path: Path) -> None:
     rho, size_delta = rho_of(1.0, 1e-6), Fraction(1, 10**7)
-    asked = Reservation("patients", "1", "trial", "ab", 1.0, 1e-6, "add-remove", "row", rho, Fraction(0), ("south",))
+    asked = Reservation(
+        "patients", "1", "trial", "ab", 1.0, 1e-6, "add-remove", "row", rho, Fraction(0), ("south",)
+    )
     ledger = Ledger(tmp_path / "ledger.db")
     for number, aligns in enumerate((False, True)):
         sizes = {"aligns": True, "size_rho": Fraction(1, 8), "size_delta": size_delta} if aligns else {}
@@ -321,7 +414,11 @@ def test_ledger_show_converts_at_the_studies_delta_and_counts_sizes(run: Run, tm
     assert second["epsilon_spent"] == pytest.approx(1.5) and second["aligns"]
     assert second["delta_spent"] == pytest.approx(1.1e-6)
     out = run("ledger", "show", "--ledger", ledger.path)[1]
-    assert "at delta 1.1e-06" in out and "sizes of alignments included: rho 0.125, delta 1e-07" in out and "(1, 1e-06)" in out
+    assert (
+        "at delta 1.1e-06" in out
+        and "sizes of alignments included: rho 0.125, delta 1e-07" in out
+        and "(1, 1e-06)" in out
+    )
     assert "above any number" in run("ledger", "show", "--ledger", ledger.path, "--delta", "1e-8")[1]
     own = f'[ledger]\nfile = "{ledger.path}"\ndataset = "patients"\ncap_epsilon = 5\ncap_delta = '
     (tmp_path / "own.toml").write_text(own + "1e-5\n")
@@ -343,13 +440,21 @@ def test_a_cap_refuses_with_50(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
-    ended = subprocess.run(f"{sys.executable} -m runner --help | head -n 1", shell=True, capture_output=True, text=True, cwd=ROOT,
-                           env=os.environ | {"PYTHONUNBUFFERED": "1"})
+    ended = subprocess.run(
+        f"{sys.executable} -m runner --help | head -n 1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    )
     assert ended.stdout.startswith("usage:") and ended.stderr == ""
 
 
 def test_start_up_is_light() -> None:
-    script = ("import sys; from runner.__main__ import main; code = main(['--help']); "
-              "heavy = {'numpy', 'pandas', 'psycopg', 'duckdb', 'networkx', 'cryptography', 'mpyc', 'mpmath', 'rich'}; "
-              "sys.exit(code or bool(heavy & set(sys.modules)))")
+    script = (
+        "import sys; from runner.__main__ import main; code = main(['--help']); "
+        "heavy = {'numpy', 'pandas', 'psycopg', 'duckdb', 'networkx', 'cryptography', 'mpyc', 'mpmath', 'rich'}; "
+        "sys.exit(code or bool(heavy & set(sys.modules)))"
+    )
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, cwd=ROOT).returncode == 0

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mpc_protocols.errors import ProtocolAborted
+from runner.party.run_json import counters_of, timeline_of
 from runner.study import Study, load
-from runner.summary import counters_of, timeline_of
 from tests.runner import small
 
 COUNTERS = {"phases": [{"name": "input", "bytes_sent": 5}], "bytes_sent": 5, "bytes_received": 6, "rounds": 2}
@@ -35,9 +35,17 @@ def test_counters_that_are_no_numbers(text: str) -> None:
             counters_of({**COUNTERS, key: json.loads(text)}, "west")
 
 
-@pytest.mark.parametrize("timeline", [
-    *({"fit": [0.5, t]} for t in (float("nan"), float("inf"), -1, 10**400, "0", None, True)), {"other": [0.5]}, {"fit": 0.5},
-    {"fit": None}, [["fit", 0.5]], None])
+@pytest.mark.parametrize(
+    "timeline",
+    [
+        *({"fit": [0.5, t]} for t in (float("nan"), float("inf"), -1, 10**400, "0", None, True)),
+        {"other": [0.5]},
+        {"fit": 0.5},
+        {"fit": None},
+        [["fit", 0.5]],
+        None,
+    ],
+)
 def test_times_that_no_report_can_show(study: Study, timeline: Any) -> None:
     with pytest.raises(ProtocolAborted, match="sent times of events"):
         timeline_of({"timeline": TIMELINE | timeline if isinstance(timeline, dict) else timeline}, study)

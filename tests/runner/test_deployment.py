@@ -49,7 +49,9 @@ def same_everywhere(folders: Folders) -> dict[str, object]:
         assert {entry.name for entry in folder.out.iterdir()} >= CONTRACT_FILES
         for file in ("synthetic.csv", "report.html", "run.json", "measurements.json", "model.npz"):
             assert (folder.out / file).read_bytes() == (first.out / file).read_bytes(), file
-        assert not [entry for entry in folder.out.iterdir() if "partial" in entry.name or entry.name.endswith(".part")]
+        assert not [
+            entry for entry in folder.out.iterdir() if "partial" in entry.name or entry.name.endswith(".part")
+        ]
     summary: dict[str, object] = json.loads((first.out / "run.json").read_text())
     check_shape(summary, folders.trial.names)
     assert summary["deployment"] == "distributed"
@@ -71,8 +73,10 @@ def test_three_commands_make_one_table(folders: Folders) -> None:
         # what a party knows alone stays in its private log
         assert "clamped" in (folder.out / "private.log").read_text()
         assert (folder.out / "private.log").stat().st_mode & 0o777 == 0o600
-        assert "clamped" not in "".join((folder.out / file).read_text()
-                                        for file in ("run.json", "events.jsonl", "report.html", "cosynth.log"))
+        assert "clamped" not in "".join(
+            (folder.out / file).read_text()
+            for file in ("run.json", "events.jsonl", "report.html", "cosynth.log")
+        )
 
 
 def test_the_report_is_rebuilt_byte_for_byte_and_a_failure_harms_nothing(tmp_path: Path) -> None:
@@ -87,16 +91,24 @@ def test_the_report_is_rebuilt_byte_for_byte_and_a_failure_harms_nothing(tmp_pat
         assert b"one event at the party that led" in page
 
     def kept(folder: Folder) -> dict[str, tuple[bytes, int]]:
-        return {entry.name: (entry.read_bytes(), entry.stat().st_mtime_ns) for entry in folder.out.iterdir()
-                if not entry.name.startswith(("unfinished", "private", "journal"))}
+        return {
+            entry.name: (entry.read_bytes(), entry.stat().st_mtime_ns)
+            for entry in folder.out.iterdir()
+            if not entry.name.startswith(("unfinished", "private", "journal"))
+        }
 
     earlier = {folder.name: kept(folder) for folder in folders}
     assert {"events.jsonl", "cosynth.log", "run.json", "synthetic.csv"} <= set(earlier["north"])
     private = (folders["north"].out / "private.log").read_text()
     folders["west"].edit("study.toml", ("epsilon = 4.0", "epsilon = 4.5"))
     for name, end in folders.run().items():
-        assert end.code == 22 and "those of an earlier run; this one left none, and its events in" in end.output
-        assert happened(folders[name].out / "unfinished.jsonl", "connect") and (folders[name].out / "unfinished.log").exists()
+        assert (
+            end.code == 22 and "those of an earlier run; this one left none, and its events in" in end.output
+        )
+        assert (
+            happened(folders[name].out / "unfinished.jsonl", "connect")
+            and (folders[name].out / "unfinished.log").exists()
+        )
     assert {folder.name: kept(folder) for folder in folders} == earlier
     assert (folders["north"].out / "private.log").read_text().startswith(private)
 
@@ -106,7 +118,10 @@ def test_the_report_is_rebuilt_byte_for_byte_and_a_failure_harms_nothing(tmp_pat
         assert not list(folder.out.glob("unfinished*"))
         lines = [json.loads(line) for line in (folder.out / "events.jsonl").read_text().splitlines()]
         assert (lines[-1]["event"], lines[-1]["party"]) == ("written", folder.name)
-        assert all(kept(folder)[name] != earlier[folder.name][name] for name in ("events.jsonl", "cosynth.log", "run.json"))
+        assert all(
+            kept(folder)[name] != earlier[folder.name][name]
+            for name in ("events.jsonl", "cosynth.log", "run.json")
+        )
         session = json.loads((folder.out / "run.json").read_text())["session"]
         assert (folder.out / f"journal-{session[:16]}.jsonl").exists()
 
@@ -117,11 +132,27 @@ def test_keys_that_never_travel(tmp_path: Path) -> None:
     folders = Folders.make(tmp_path, trial, certify=False)
     folders["south"].edit("private.toml", ('out = "out"\n', 'out = "out"\nallow_empty = true\n'))
     for folder in folders:
-        end = run("certs", "request", folder.name, "--out", folder.path, ledger=folder.ledger, scratch=tmp_path / "scratch")
+        end = run(
+            "certs",
+            "request",
+            folder.name,
+            "--out",
+            folder.path,
+            ledger=folder.ledger,
+            scratch=tmp_path / "scratch",
+        )
         assert end.code == 0, end
     requests = [folder / f"{folder.name}.csr" for folder in folders]
-    end = run("certs", "sign", folders["north"] / "study.toml", *requests, "--out", tmp_path / "signer", ledger=tmp_path / "l",
-              scratch=tmp_path / "scratch")
+    end = run(
+        "certs",
+        "sign",
+        folders["north"] / "study.toml",
+        *requests,
+        "--out",
+        tmp_path / "signer",
+        ledger=tmp_path / "l",
+        scratch=tmp_path / "scratch",
+    )
     assert end.code == 0, end
     for folder in folders:
         shutil.copy(tmp_path / "signer" / f"{folder.name}.crt", folder.path)
@@ -138,14 +169,27 @@ def test_keys_that_never_travel(tmp_path: Path) -> None:
 
 def test_checks_that_are_typed_within_the_same_minute_meet(folders: Folders) -> None:
     """One after the other, the last with another study: everybody hears of everybody; nothing is written or charged."""
+
     def check(folder: Folder) -> Program:
-        return Program("check", "study.toml", "--party", folder.name, "--private", "private.toml", "--connect",
-                       ledger=folder.ledger, scratch=folder.path / "scratch", cwd=folder.path)
+        return Program(
+            "check",
+            "study.toml",
+            "--party",
+            folder.name,
+            "--private",
+            "private.toml",
+            "--connect",
+            ledger=folder.ledger,
+            scratch=folder.path / "scratch",
+            cwd=folder.path,
+        )
 
     folders["west"].edit("study.toml", ("epsilon = 4.0", "epsilon = 4.5"))
     programs = {name: check(folders[name]) for name in ("south", "north")}
     try:
-        assert eventually(lambda: all("to start the same command" in program.said()[0] for program in programs.values()), 20)
+        assert eventually(
+            lambda: all("to start the same command" in program.said()[0] for program in programs.values()), 20
+        )
         programs["west"] = check(folders["west"])
         ends = {name: program.end(20) for name, program in programs.items()}
     finally:
@@ -154,7 +198,10 @@ def test_checks_that_are_typed_within_the_same_minute_meet(folders: Folders) -> 
     assert {end.code for end in ends.values()} == {22}
     for one, other in (("north", "south"), ("south", "north")):
         assert f"ok       {other} proves who it is and has the same study and version\n" in ends[one].output
-        assert ends[one].complaint.startswith("Party west has study") and "give all parties the same study" in ends[one].output
+        assert (
+            ends[one].complaint.startswith("Party west has study")
+            and "give all parties the same study" in ends[one].output
+        )
     assert ends["west"].output.count("problem  Party ") == 2
     assert not any(folder.out.exists() or folder.ledger.exists() for folder in folders)
 
@@ -172,8 +219,12 @@ def test_a_foreign_ca(folders: Folders, tmp_path: Path) -> None:
         shutil.copy(tmp_path / "foreign" / file, folders["west"].path)
     with folders.started(["north", "south"]) as programs:
         # a party that came later would only find that the others have gone
-        assert all(eventually(lambda name=name: happened(folders[name].out / "events.jsonl", "connect", "connected"), 30)
-                   for name in programs)
+        assert all(
+            eventually(
+                lambda name=name: happened(folders[name].out / "events.jsonl", "connect", "connected"), 30
+            )
+            for name in programs
+        )
         ends = folders.run("west") | {name: program.end() for name, program in programs.items()}
     sentences = refused(folders, ends, north=21, south=21, west=21)
     assert "Party west" in sentences["north"] + sentences["south"]
@@ -188,9 +239,15 @@ def expired(folders: Folders, name: str) -> bytes:
     certs = folders.root / "certs"
     now = x509.load_pem_x509_certificate((certs / f"{name}.crt").read_bytes())
     key = serialization.load_pem_private_key((certs / "ca.key").read_bytes(), None)
-    builder = x509.CertificateBuilder(now.issuer, now.subject, now.public_key(), x509.random_serial_number(),
-                                      datetime.now(UTC) - timedelta(days=9), datetime.now(UTC) - timedelta(days=1),
-                                      list(now.extensions))
+    builder = x509.CertificateBuilder(
+        now.issuer,
+        now.subject,
+        now.public_key(),
+        x509.random_serial_number(),
+        datetime.now(UTC) - timedelta(days=9),
+        datetime.now(UTC) - timedelta(days=1),
+        list(now.extensions),
+    )
     return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)  # type: ignore[arg-type]
 
 
@@ -213,7 +270,15 @@ def test_ones_own_certificate_is_looked_at_first(folders: Folders) -> None:
 def test_two_computing_parties_are_too_few(tmp_path: Path) -> None:
     trial = small.write(tmp_path / "study", parties=2)
     for arguments in ((), ("--party", "north")):
-        end = run("run", trial.path, *arguments, "--out", tmp_path / "out", ledger=tmp_path / "l", scratch=tmp_path / "s")
+        end = run(
+            "run",
+            trial.path,
+            *arguments,
+            "--out",
+            tmp_path / "out",
+            ledger=tmp_path / "l",
+            scratch=tmp_path / "s",
+        )
         assert end.code == 10 and "three" in end.complaint and end.complaint.count("\n") == 1
 
 
@@ -226,7 +291,9 @@ def test_a_port_in_use(folders: Folders) -> None:
 
 
 def test_a_party_that_never_comes(tmp_path: Path) -> None:
-    folders = Folders.make(tmp_path, small.write(tmp_path / "study", changes=[("connect_s = 30", "connect_s = 5")]))
+    folders = Folders.make(
+        tmp_path, small.write(tmp_path / "study", changes=[("connect_s = 30", "connect_s = 5")])
+    )
     ends = folders.run("north", "south")
     sentences = refused(folders, ends, north=20, south=20).values()
     assert all("party west" in sentence.lower() or "nor did west" in sentence for sentence in sentences)
@@ -245,8 +312,11 @@ def bad_record(trial: small.Trial, name: str) -> None:
 
 def mentions(directory: Path, text: str) -> list[Path]:
     """Files that hold the text, tables aside."""
-    return [path for path in directory.rglob("*") if path.is_file() and path.suffix != ".csv" and text.encode() in
-            path.read_bytes()]
+    return [
+        path
+        for path in directory.rglob("*")
+        if path.is_file() and path.suffix != ".csv" and text.encode() in path.read_bytes()
+    ]
 
 
 def test_a_bad_record_is_refused_and_never_shown(tmp_path: Path) -> None:
@@ -255,10 +325,14 @@ def test_a_bad_record_is_refused_and_never_shown(tmp_path: Path) -> None:
     bad_record(trial, "west")
     folders = Folders.make(tmp_path, trial)
     sentences = refused(folders, folders.run(), north=40, south=40, west=30, east=40)
-    assert "west.csv" in sentences["west"] and '"work"' in sentences["west"] and "line 202" in sentences["west"]
+    assert (
+        "west.csv" in sentences["west"] and '"work"' in sentences["west"] and "line 202" in sentences["west"]
+    )
     for name in ("north", "south", "east"):
         assert "west" in sentences[name] and "data" in sentences[name]
-        assert "line" not in sentences[name] and "work" not in sentences[name]  # peers get a reason, not a place
+        assert (
+            "line" not in sentences[name] and "work" not in sentences[name]
+        )  # peers get a reason, not a place
         assert spent(folders[name]) == 0
     assert not mentions(tmp_path, CANARY)
     assert (folders["west"].path / "west.csv").read_text().count(CANARY) == 1
@@ -271,9 +345,15 @@ def spent(folder: Folder) -> Fraction:
 
 
 def test_more_rows_than_max_rows(tmp_path: Path) -> None:
-    folders = Folders.make(tmp_path, small.write(tmp_path / "study", changes=[("max_rows = 4096", "max_rows = 299")]))
-    (folders["north"] / "north.csv").write_text("".join((folders["north"] / "north.csv").open().readlines()[:290]))
-    (folders["south"] / "south.csv").write_text("".join((folders["south"] / "south.csv").open().readlines()[:290]))
+    folders = Folders.make(
+        tmp_path, small.write(tmp_path / "study", changes=[("max_rows = 4096", "max_rows = 299")])
+    )
+    (folders["north"] / "north.csv").write_text(
+        "".join((folders["north"] / "north.csv").open().readlines()[:290])
+    )
+    (folders["south"] / "south.csv").write_text(
+        "".join((folders["south"] / "south.csv").open().readlines()[:290])
+    )
     sentences = refused(folders, folders.run(), north=40, south=40, west=30)
     assert "max_rows = 299" in sentences["west"] and "300" not in sentences["west"]
     assert "299" not in sentences["north"] + sentences["south"]
@@ -286,7 +366,9 @@ def test_a_ledger_cap(folders: Folders) -> None:
     assert "cap" in sentences["south"] and "people of south" in sentences["south"]
     assert all("south" in sentences[name] and "budget" in sentences[name] for name in ("north", "west"))
     assert Ledger(folders["south"].ledger).entries() == []
-    assert spent(folders["north"]) == spent(folders["west"]) == 0  # they may have reserved, and nothing was released
+    assert (
+        spent(folders["north"]) == spent(folders["west"]) == 0
+    )  # they may have reserved, and nothing was released
 
 
 def test_the_launcher_reports_the_first_cause_at_once(tmp_path: Path) -> None:
@@ -294,7 +376,9 @@ def test_the_launcher_reports_the_first_cause_at_once(tmp_path: Path) -> None:
     trial = small.write(tmp_path / "study")
     bad_record(trial, "south")
     out = tmp_path / "out"
-    program = Program("run", trial.path, "--out", out, ledger=tmp_path / "ledger.db", scratch=tmp_path / "scratch")
+    program = Program(
+        "run", trial.path, "--out", out, ledger=tmp_path / "ledger.db", scratch=tmp_path / "scratch"
+    )
     try:
         assert eventually(lambda: len(parties(out)) == 3, 30)
         assert eventually(lambda: len(parties(out)) < 3, 30)

@@ -66,9 +66,14 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
 def generous(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
     """Six parties, one of which only computes and three only contribute; hardly any noise."""
     directory = tmp_path_factory.mktemp("generous")
-    trial = small.write(directory / "study", parties=6, count=120, data={"north": None},
-                        changes=[("epsilon = 4.0", "epsilon = 400.0")],
-                        party=dict.fromkeys(("north", "south", "hill"), "compute = true"))
+    trial = small.write(
+        directory / "study",
+        parties=6,
+        count=120,
+        data={"north": None},
+        changes=[("epsilon = 4.0", "epsilon = 400.0")],
+        party=dict.fromkeys(("north", "south", "hill"), "compute = true"),
+    )
     yield carry_out(directory, trial)
 
 
@@ -76,9 +81,13 @@ def generous(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
 def adaptive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
     """Adaptive rounds, replace adjacency, every candidate shared and scored."""
     directory = tmp_path_factory.mktemp("adaptive")
-    trial = small.write(directory / "study", changes=[
-        ("rounds = 3", 'rounds = "adaptive"\nprune = false\nsynthetic_rows = 500\nselect_share = 0.3'),
-        ('adjacency = "add-remove"', 'adjacency = "replace"')])
+    trial = small.write(
+        directory / "study",
+        changes=[
+            ("rounds = 3", 'rounds = "adaptive"\nprune = false\nsynthetic_rows = 500\nselect_share = 0.3'),
+            ('adjacency = "add-remove"', 'adjacency = "replace"'),
+        ],
+    )
     yield carry_out(directory, trial)
 
 
@@ -100,12 +109,25 @@ def finished(request: pytest.FixtureRequest) -> Finished:
 
 def check_shape(run: dict[str, Any], names: tuple[str, ...]) -> None:
     """Every key of DESIGN section 8 with its type; bool is no int."""
+
     def typed(table: dict[str, Any], **types: type) -> None:
         for key, kind in types.items():
             assert type(table[key]) is kind, (key, table[key])
 
-    typed(run, study=str, algorithm=str, backend=str, partition=str, deployment=str, rows=int, wall_s=float, privacy=dict,
-          selected=list, phases=list, parties=list)
+    typed(
+        run,
+        study=str,
+        algorithm=str,
+        backend=str,
+        partition=str,
+        deployment=str,
+        rows=int,
+        wall_s=float,
+        privacy=dict,
+        selected=list,
+        phases=list,
+        parties=list,
+    )
     assert run["deployment"] in ("one-machine", "distributed")
     typed(run["privacy"], epsilon=float, delta=float, rho=float, adjacency=str, unit=str, events=list)
     for event in run["privacy"]["events"]:
@@ -118,14 +140,18 @@ def check_shape(run: dict[str, Any], names: tuple[str, ...]) -> None:
     assert [party["name"] for party in run["parties"]] == list(names)
     for party in run["parties"]:
         typed(party, bytes_sent=int, bytes_received=int, rounds=int)
-    order = [PHASES.index(phase["name"]) for phase in run["phases"]]  # known, each once, in the contract's order
+    order = [
+        PHASES.index(phase["name"]) for phase in run["phases"]
+    ]  # known, each once, in the contract's order
     assert order == sorted(set(order))
 
 
 def test_contract_files(finished: Finished) -> None:
     found = {entry.name for entry in finished.out.iterdir()}
     assert found >= CONTRACT_FILES and found - CONTRACT_FILES <= {".cosynth", "parties"}
-    assert not [entry for entry in finished.out.rglob("*") if "partial" in entry.name or entry.name.endswith(".part")]
+    assert not [
+        entry for entry in finished.out.rglob("*") if "partial" in entry.name or entry.name.endswith(".part")
+    ]
 
 
 def test_what_lies_beside_the_results_tells_no_custodians_counts(finished: Finished) -> None:
@@ -142,10 +168,18 @@ def test_run_json(finished: Finished) -> None:
     run, trial = finished.run, finished.trial
     check_shape(run, trial.names)
     study = load(trial.path)
-    assert (run["study"], run["algorithm"], run["backend"], run["partition"]) == ("trial", "aim", study.backend, "horizontal")
+    assert (run["study"], run["algorithm"], run["backend"], run["partition"]) == (
+        "trial",
+        "aim",
+        study.backend,
+        "horizontal",
+    )
     assert run["deployment"] == "one-machine" and run["rows"] == len(finished.rows)
     privacy = run["privacy"]
-    assert (privacy["epsilon"], privacy["delta"]) == (float(study.privacy.epsilon), float(study.privacy.delta))
+    assert (privacy["epsilon"], privacy["delta"]) == (
+        float(study.privacy.epsilon),
+        float(study.privacy.delta),
+    )
     assert privacy["adjacency"] == study.privacy.adjacency and privacy["unit"] == "one row"
     closure = {frozenset(clique) for clique in study.workload.closure}
     assert run["selected"] and all(frozenset(clique) in closure for clique in run["selected"])
@@ -157,7 +191,9 @@ def test_budget(finished: Finished) -> None:
     spent = math.fsum(event["rho"] for event in privacy["events"])
     # below what the whole delta would allow: part of it is set aside for the samplers
     assert spent <= privacy["rho"] <= float(rho_of(privacy["epsilon"], privacy["delta"]))
-    if finished.run["privacy"]["epsilon"] < 100:  # with hardly any noise sigma is at its lower limit, and budget is left
+    if (
+        finished.run["privacy"]["epsilon"] < 100
+    ):  # with hardly any noise sigma is at its lower limit, and budget is left
         assert spent >= 0.99 * privacy["rho"]
     measured = [event for event in privacy["events"] if event["what"] == "measure"]
     assert len(measured) == 1 + len(finished.run["selected"])
@@ -195,11 +231,14 @@ def test_every_party_has_the_same(base: Finished, generous: Finished) -> None:
             assert {entry.name for entry in own.iterdir()} >= CONTRACT_FILES
             for file in ("synthetic.csv", "measurements.json", "model.npz"):
                 assert (own / file).read_bytes() == (finished.out / file).read_bytes()
-            assert (own / "report.html").read_bytes() == (finished.out / "parties" / finished.trial.names[0] /
-                                                          "report.html").read_bytes()
+            assert (own / "report.html").read_bytes() == (
+                finished.out / "parties" / finished.trial.names[0] / "report.html"
+            ).read_bytes()
             run = json.loads((own / "run.json").read_text())
             check_shape(run, finished.trial.names)
-            assert run["deployment"] == "one-machine" and not any("cpu_s" in party for party in run["parties"])
+            assert run["deployment"] == "one-machine" and not any(
+                "cpu_s" in party for party in run["parties"]
+            )
             whole = json.loads(json.dumps(finished.run))
             for party in whole["parties"]:
                 assert party.pop("cpu_s") > 0 and party.pop("peak_rss_mb") > 0
@@ -228,7 +267,10 @@ def test_shares_add_up(generous: Finished) -> None:
     assert abs(generous.measurements["noisy_total"] - len(generous.trial.pooled)) < 5
     assert abs(generous.run["rows"] - len(generous.trial.pooled)) < 5
     # and so is the table, for what was measured: sampling keeps marginals to within rounding, a few rows a cell
-    codes = [[small.code(name, value) for name, value in zip(small.COLUMNS, row, strict=True)] for row in generous.rows]
+    codes = [
+        [small.code(name, value) for name, value in zip(small.COLUMNS, row, strict=True)]
+        for row in generous.rows
+    ]
     for clique in generous.run["selected"]:
         columns = [small.COLUMNS.index(name) for name in clique]
         table = np.zeros([small.SIZES[name] for name in clique], int)
@@ -266,25 +308,39 @@ def test_units_and_dataframes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     from runner import run_study
 
     monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
-    trial = small.write(tmp_path / "study", changes=[
-        ("max_rows = 4096", 'max_rows = 4096\nunit = { id = "person", max_rows = 2, max_custodians = 1 }')])
+    trial = small.write(
+        tmp_path / "study",
+        changes=[
+            ("max_rows = 4096", 'max_rows = 4096\nunit = { id = "person", max_rows = 2, max_custodians = 1 }')
+        ],
+    )
     frames = {}
     for name in trial.names:
         table = pd.DataFrame(trial.rows[name])
-        frames[name] = pd.DataFrame({
-            "age": table["age"].astype(int), "income": pd.to_numeric(table["income"].replace("", None)),
-            "work": table["work"].replace("", None), "grade": table["grade"].astype("int8"), "sick": table["sick"],
-            "person": [f"p{number // 2}" for number in range(len(table))]})
+        frames[name] = pd.DataFrame(
+            {
+                "age": table["age"].astype(int),
+                "income": pd.to_numeric(table["income"].replace("", None)),
+                "work": table["work"].replace("", None),
+                "grade": table["grade"].astype("int8"),
+                "sick": table["sick"],
+                "person": [f"p{number // 2}" for number in range(len(table))],
+            }
+        )
         (trial.path.parent / f"{name}.csv").unlink()
     done = run_study(trial.path, frames, tmp_path / "out")
     finished = Finished(trial, tmp_path / "out")
-    assert done.report.is_file() and done.summary["rows"] == len(done.synthetic) and done.summary == finished.run
+    assert (
+        done.report.is_file() and done.summary["rows"] == len(done.synthetic) and done.summary == finished.run
+    )
     assert done.synthetic["income"].isna().any() and done.synthetic["age"].between(*small.AGE).all()
     assert "person" in finished.run["privacy"]["unit"] and "2 rows" in finished.run["privacy"]["unit"]
     sigma2 = float(Fraction(finished.measurements["measurements"][0]["sigma2"]))
     assert finished.run["privacy"]["events"][0]["rho"] == pytest.approx(5 * 2**2 / (2 * sigma2), rel=1e-6)
     z = np.array([deviation / sigma for deviation, sigma in finished.deviations()])
-    assert 1e-7 < stats.chi2.cdf(float((z * z).sum()), len(z)) < 1 - 1e-7  # the frames' rows are what was measured
+    assert (
+        1e-7 < stats.chi2.cdf(float((z * z).sum()), len(z)) < 1 - 1e-7
+    )  # the frames' rows are what was measured
     # a third row of one person is refused, in a sentence without the person
     frames["west"].loc[2, "person"] = "p0"
     with pytest.raises(DataRefused, match='"person"') as refused:
@@ -296,7 +352,16 @@ def test_units_and_dataframes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_ideal_says_so_and_takes_no_party(ideal: Finished, tmp_path: Path) -> None:
     assert ideal.end is not None and "protects nothing" in ideal.end.output
     assert ideal.run["backend"] == "ideal"
-    end = run("run", ideal.trial.path, "--party", "north", "--out", tmp_path / "o", ledger=tmp_path / "l", scratch=tmp_path / "s")
+    end = run(
+        "run",
+        ideal.trial.path,
+        "--party",
+        "north",
+        "--out",
+        tmp_path / "o",
+        ledger=tmp_path / "l",
+        scratch=tmp_path / "s",
+    )
     assert end.code == 2 and "ideal" in end.complaint and end.complaint.count("\n") == 1
     assert not (tmp_path / "o" / "run.json").exists() and not (tmp_path / "l").exists()
 
@@ -315,24 +380,34 @@ def test_the_ledger_holds_the_events(base: Finished) -> None:
     spent = math.fsum(event["rho"] for event in base.run["privacy"]["events"])
     for entry in entries:
         assert float(entry.spent_rho) == pytest.approx(spent, rel=1e-12)
-        assert [begun.event.what for begun in entry.events] == [event["what"] for event in base.run["privacy"]["events"]]
+        assert [begun.event.what for begun in entry.events] == [
+            event["what"] for event in base.run["privacy"]["events"]
+        ]
 
 
 def test_contributors_are_charged_the_events_too(generous: Finished) -> None:
     from parties.budget.ledger import Ledger
 
     entries = Ledger(generous.out.parent / "ledger.db").entries()
-    assert len(entries) == 5 and all(entry.state == "settled" for entry in entries)  # north has no data and no account
+    assert len(entries) == 5 and all(
+        entry.state == "settled" for entry in entries
+    )  # north has no data and no account
     assert sorted(entry.reservation.computes for entry in entries) == [False, False, False, True, True]
     spent = math.fsum(event["rho"] for event in generous.run["privacy"]["events"])
     assert all(float(entry.spent_rho) == pytest.approx(spent, rel=1e-12) for entry in entries)
     west = next(party for party in generous.run["parties"] if party["name"] == "west")
-    assert 0 < west["bytes_sent"] < 10_000  # seeds and masked counts of 175 cells; a computing party sends 300,000
+    assert (
+        0 < west["bytes_sent"] < 10_000
+    )  # seeds and masked counts of 175 cells; a computing party sends 300,000
 
 
 def test_more_rows_and_marginals_cost_nothing(base: Finished, tmp_path: Path) -> None:
     """`sample`, `query` and `report` on what a run left."""
-    for arguments in (("sample", base.out, "--rows", 50), ("query", base.out, "age", "sick"), ("report", base.out)):
+    for arguments in (
+        ("sample", base.out, "--rows", 50),
+        ("query", base.out, "age", "sick"),
+        ("report", base.out),
+    ):
         end = run(*arguments, ledger=tmp_path / "ledger.db", scratch=tmp_path / "scratch")
         assert end.code == 0 and end.complaint == "", end
     assert not (tmp_path / "ledger.db").exists()

@@ -25,7 +25,7 @@ import pytest
 from mpc_protocols.errors import UsageError
 from parties.budget.ledger import Ledger
 from parties.budget.spending import Entry
-from runner.outdir import claim
+from runner.results.outdir import claim
 from tests.runner import small
 from tests.runner.folders import Folders
 from tests.runner.processes import RESULTS, End, Program, events, eventually, gone, happened, parties
@@ -54,7 +54,11 @@ def opened(path: Path) -> int:
 def journalled(out: Path) -> int:
     """Releases in the newest journal of a directory."""
     journals = sorted(out.glob("journal-*.jsonl"), key=lambda path: path.stat().st_mtime)
-    return sum(json.loads(line)["record"] == "event" for line in journals[-1].read_text().splitlines()) if journals else 0
+    return (
+        sum(json.loads(line)["record"] == "event" for line in journals[-1].read_text().splitlines())
+        if journals
+        else 0
+    )
 
 
 def whole_or_nothing(out: Path) -> None:
@@ -66,6 +70,7 @@ def whole_or_nothing(out: Path) -> None:
 
 def clean_up(out: Path) -> None:
     """What the next run does first: a process that was killed cannot take away what it was writing."""
+
     def cleaned() -> bool:
         try:
             with claim(out):
@@ -96,13 +101,16 @@ def charged_right(entries: list[Entry], begun: int, seen: int, phase: str) -> No
 
 
 @contextmanager
-def under_way(tmp_path: Path, count: int, phase: str, victim: str) -> Iterator[tuple[Folders, dict[str, Program]]]:
+def under_way(
+    tmp_path: Path, count: int, phase: str, victim: str
+) -> Iterator[tuple[Folders, dict[str, Program]]]:
     """A deployment that has reached the phase."""
     folders = Folders.make(tmp_path, small.write(tmp_path / "study", parties=count, changes=CHANGES))
     with folders.started() as programs:
         reached = PHASES[phase]
-        assert eventually(lambda: reached(lambda name: folders[name].out / "events.jsonl", victim), 60), \
-            {name: program.said() for name, program in programs.items()}
+        assert eventually(lambda: reached(lambda name: folders[name].out / "events.jsonl", victim), 60), {
+            name: program.said() for name, program in programs.items()
+        }
         yield folders, programs
 
 
@@ -152,7 +160,11 @@ def test_the_leader_killed_in_a_round(tmp_path: Path) -> None:
     for folder in folders:
         whole_or_nothing(folder.out)
         dead, done = Ledger(folder.ledger).entries()
-        assert dead.spent_rho == before[folder.name] and done.state == "settled" and done.spent_rho > dead.spent_rho
+        assert (
+            dead.spent_rho == before[folder.name]
+            and done.state == "settled"
+            and done.spent_rho > dead.spent_rho
+        )
 
 
 def test_a_follower_stopped_in_a_round(tmp_path: Path) -> None:
@@ -164,19 +176,32 @@ def test_ctrl_c_at_one_party_while_it_reads_its_table(tmp_path: Path) -> None:
 
 
 UNMARKED = {(SIGKILL, "mid", LEADER), (SIGSTOP, "mid", "north"), (SIGINT, "input", "west")}
-MATRIX = [case for case in product((SIGKILL, SIGSTOP, SIGINT), PHASES, ("north", LEADER, "west")) if case not in UNMARKED]
+MATRIX = [
+    case
+    for case in product((SIGKILL, SIGSTOP, SIGINT), PHASES, ("north", LEADER, "west"))
+    if case not in UNMARKED
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "phase", "victim"), MATRIX, ids=lambda value: getattr(value, "name", value))
+@pytest.mark.parametrize(
+    ("number", "phase", "victim"), MATRIX, ids=lambda value: getattr(value, "name", value)
+)
 def test_signals_in_every_phase(tmp_path: Path, number: Signals, phase: str, victim: str) -> None:
     fault(tmp_path, number, phase, victim)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "phase", "victim"), [(SIGKILL, "mid", "east"), (SIGSTOP, "mid", "east"),
-                                                         (SIGINT, "input", "east"), (SIGKILL, "mid", "north")],
-                         ids=lambda value: getattr(value, "name", value))
+@pytest.mark.parametrize(
+    ("number", "phase", "victim"),
+    [
+        (SIGKILL, "mid", "east"),
+        (SIGSTOP, "mid", "east"),
+        (SIGINT, "input", "east"),
+        (SIGKILL, "mid", "north"),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
 def test_contributors(tmp_path: Path, number: Signals, phase: str, victim: str) -> None:
     folders = fault(tmp_path, number, phase, victim, count=4)
     if phase == "mid":  # its shares have left, and it cannot know what became of them
@@ -188,14 +213,18 @@ def test_contributors(tmp_path: Path, number: Signals, phase: str, victim: str) 
 
 
 @contextmanager
-def launched(tmp_path: Path, phase: str, victim: str, changes: list[tuple[str, str]]) -> Iterator[tuple[Program, Path, Path]]:
+def launched(
+    tmp_path: Path, phase: str, victim: str, changes: list[tuple[str, str]]
+) -> Iterator[tuple[Program, Path, Path]]:
     """A launcher whose parties have reached the phase; its output directory and the ledger."""
     trial = small.write(tmp_path / "study", changes=changes)
     out, ledger = tmp_path / "out", tmp_path / "ledger.db"
     program = Program("run", trial.path, "--out", out, ledger=ledger, scratch=tmp_path / "scratch")
     try:
         reached = PHASES[phase]
-        assert eventually(lambda: reached(lambda name: out / "parties" / name / "events.jsonl", victim), 60), program.said()
+        assert eventually(
+            lambda: reached(lambda name: out / "parties" / name / "events.jsonl", victim), 60
+        ), program.said()
         yield program, out, ledger
     finally:
         program.kill()
@@ -219,7 +248,9 @@ def left_right(out: Path, ledger: Path, phase: str, launcher_killed: bool) -> No
         assert len(entries) == 3
 
 
-def launcher_fault(tmp_path: Path, number: Signals, phase: str, victim: str | None, code: int, words: str) -> None:
+def launcher_fault(
+    tmp_path: Path, number: Signals, phase: str, victim: str | None, code: int, words: str
+) -> None:
     changes = LONG if number is SIGSTOP and victim is None and phase != "end" else CHANGES
     with launched(tmp_path, phase, victim or LEADER, changes) as (program, out, ledger):
         if victim is None:
@@ -233,7 +264,9 @@ def launcher_fault(tmp_path: Path, number: Signals, phase: str, victim: str | No
         end = program.end(30)
         assert time.monotonic() - began < LIMIT_S + (1 if number is SIGSTOP else 0)
         assert gone(out, 0.5)
-        if number is SIGSTOP and victim is None and end.code == 0:  # they were done before they missed the launcher
+        if (
+            number is SIGSTOP and victim is None and end.code == 0
+        ):  # they were done before they missed the launcher
             whole_or_nothing(out)
             assert phase == "end" and (out / "run.json").exists()
             return
@@ -254,21 +287,37 @@ def test_a_party_of_the_launcher_killed_while_it_writes(tmp_path: Path) -> None:
     launcher_fault(tmp_path, SIGKILL, "end", "west", 41, "Party west was killed")
 
 
-LAUNCHER = [(number, phase) for number in (SIGKILL, SIGSTOP, SIGINT) for phase in PHASES
-            if (number, phase) not in ((SIGINT, "mid"), (SIGKILL, "mid"))]
+LAUNCHER = [
+    (number, phase)
+    for number in (SIGKILL, SIGSTOP, SIGINT)
+    for phase in PHASES
+    if (number, phase) not in ((SIGINT, "mid"), (SIGKILL, "mid"))
+]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "phase"), LAUNCHER, ids=lambda value: getattr(value, "name", value))
 def test_the_launcher_in_every_phase(tmp_path: Path, number: Signals, phase: str) -> None:
-    code, words = {SIGKILL: (-SIGKILL, ""), SIGSTOP: (41, "launcher was silent"), SIGINT: (130, "Interrupted")}[number]
+    code, words = {
+        SIGKILL: (-SIGKILL, ""),
+        SIGSTOP: (41, "launcher was silent"),
+        SIGINT: (130, "Interrupted"),
+    }[number]
     launcher_fault(tmp_path, number, phase, None, code, words)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "phase", "victim", "code", "words"), [
-    (SIGKILL, "connect", "south", 41, "Party south was killed"), (SIGSTOP, "mid", "west", 41, "west"),
-    (SIGINT, "input", "north", 130, "north"), (SIGINT, "mid", "south", 130, "south"),
-], ids=lambda value: getattr(value, "name", value))
-def test_parties_of_the_launcher(tmp_path: Path, number: Signals, phase: str, victim: str, code: int, words: str) -> None:
+@pytest.mark.parametrize(
+    ("number", "phase", "victim", "code", "words"),
+    [
+        (SIGKILL, "connect", "south", 41, "Party south was killed"),
+        (SIGSTOP, "mid", "west", 41, "west"),
+        (SIGINT, "input", "north", 130, "north"),
+        (SIGINT, "mid", "south", 130, "south"),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_parties_of_the_launcher(
+    tmp_path: Path, number: Signals, phase: str, victim: str, code: int, words: str
+) -> None:
     launcher_fault(tmp_path, number, phase, victim, code, words)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from runner.__main__ import main
-from runner.forecast.invented import InventedTable
+from runner.forecast.presumed_tables import InventedTable
 from tests.runner import split
 from tests.runner.processes import run
 from tests.runner.studies import STUDY, free_ports, write_study
@@ -29,16 +29,23 @@ def study_of(directory: Path, *changes: tuple[str, str]) -> Path:
         for _ in range(1000):
             kind = draw.random()
             drawn = [kind if draw.random() < 0.5 else draw.random() for _ in SIZES]
-            lines.append(",".join(str(int(size * place**2)) for size, place in zip(SIZES.values(), drawn, strict=True)))
+            lines.append(
+                ",".join(str(int(size * place**2)) for size, place in zip(SIZES.values(), drawn, strict=True))
+            )
         (directory / f"{name}.csv").write_text("\n".join([",".join(SIZES), *lines]) + "\n")
     (directory / "domain.json").write_text(json.dumps(SIZES))
-    text = STUDY[:STUDY.index("[domain.columns.age]")] + '[domain]\nfile = "domain.json"\n' + STUDY[STUDY.index("[session]"):]
+    text = (
+        STUDY[: STUDY.index("[domain.columns.age]")]
+        + '[domain]\nfile = "domain.json"\n'
+        + STUDY[STUDY.index("[session]") :]
+    )
     moved = [(f"127.0.0.1:{7101 + i}", f"127.0.0.1:{port}") for i, port in enumerate(free_ports(3))]
     return write_study(directory, *moved, *changes, text=text)
 
 
-def predicted_and_counted(directory: Path, study: Path, capsys: pytest.CaptureFixture[str],
-                          monkeypatch: pytest.MonkeyPatch) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def predicted_and_counted(
+    directory: Path, study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     monkeypatch.setenv("COSYNTH_LEDGER", str(directory / "ledger.db"))
     capsys.readouterr()
     assert main(["plan", str(study), "--json"]) == 0
@@ -47,8 +54,9 @@ def predicted_and_counted(directory: Path, study: Path, capsys: pytest.CaptureFi
     return plan, json.loads((directory / "out" / "run.json").read_text())
 
 
-def test_plan_predicts_what_run_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str],
-                                       monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_predicts_what_run_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan, run = predicted_and_counted(tmp_path, study_of(tmp_path), capsys, monkeypatch)
     assert plan["rows"] == 3000 and "tables on this machine" in plan["rows_from"]
     for expected, counted in zip(plan["parties"], run["parties"], strict=True):
@@ -59,7 +67,9 @@ def test_plan_predicts_what_run_counts(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.slow
-def test_plan_bounds_an_adaptive_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_bounds_an_adaptive_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     study = study_of(tmp_path, ("rounds = 4", 'rounds = "adaptive"'))
     plan, run = predicted_and_counted(tmp_path, study, capsys, monkeypatch)
     sent = sum(party["bytes_sent"] for party in run["parties"])
@@ -69,12 +79,21 @@ def test_plan_bounds_an_adaptive_run(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert all(low <= party["rounds"] <= high for party in run["parties"])
 
 
-def test_the_text_says_what_it_costs_and_who_learns_what(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_says_what_it_costs_and_who_learns_what(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     study = study_of(tmp_path)
     assert main(["plan", str(study), "--rows", "20000"]) == 0
     text = capsys.readouterr().out
-    for words in ("epsilon 1, delta 1e-09", "for about 20,000 rows (from --rows)", "north      sends", "rounds, ", "MB per party",
-                  "who learns what", "nobody: another party's records"):
+    for words in (
+        "epsilon 1, delta 1e-09",
+        "for about 20,000 rows (from --rows)",
+        "north      sends",
+        "rounds, ",
+        "MB per party",
+        "who learns what",
+        "nobody: another party's records",
+    ):
         assert words in text
     (tmp_path / "ideal").mkdir()
     assert main(["plan", str(write_study(tmp_path / "ideal", ('"replicated"', '"ideal"')))]) == 0
@@ -100,21 +119,30 @@ def test_plan_predicts_a_vertical_run(tmp_path: Path, variant: str) -> None:
     if variant == "outside":  # two owners that only contribute; a union
         changes = [('population = "intersection"', 'population = "union"'), ('"replace"', '"add-remove"')]
         held = {"east": held["north"], "hill": held["south"]}
-        kwargs = {"own": dict(zip(held, split.TWO.values(), strict=True)), "parties": 5,
-                  "party": dict.fromkeys(("north", "south", "west"), "compute = true")}
+        kwargs = {
+            "own": dict(zip(held, split.TWO.values(), strict=True)),
+            "parties": 5,
+            "party": dict.fromkeys(("north", "south", "west"), "compute = true"),
+        }
     trial = split.write(tmp_path / "study", count=450, held=held, changes=changes, **kwargs)
     plan = run("plan", trial.path, "--rows", 300, "--json", ledger=tmp_path / "l", scratch=tmp_path / "p")
     assert plan.code == 0, plan
     expected = json.loads(plan.output)
     finished = carry_out(tmp_path, trial)
-    phases = {party: {phase["name"]: phase["bytes_sent"] for phase in finished.whole(party)} for party in trial.names}
+    phases = {
+        party: {phase["name"]: phase["bytes_sent"] for phase in finished.whole(party)}
+        for party in trial.names
+    }
     for party in expected["parties"]:
         counted = sum(phases[party["name"]].values())
         assert 0.75 < party["bytes_sent"] / counted < 1.35, (party, phases[party["name"]])
     joining = expected["joining"]
     aligned = sum(sent["align"] for sent in phases.values())
     assert 0.95 < joining["bytes_sent"] / aligned < 1.05 and joining["records"] == 300
-    assert joining["views"] == finished.run["alignment"]["views"] and joining["owners"] == finished.run["alignment"]["owners"]
+    assert (
+        joining["views"] == finished.run["alignment"]["views"]
+        and joining["owners"] == finished.run["alignment"]["owners"]
+    )
     rounds = max(phase["rounds"] for phase in finished.whole("west") if phase["name"] == "align")
     assert abs(joining["rounds"] - rounds) <= max(3, 0.1 * rounds)
 
@@ -122,12 +150,22 @@ def test_plan_predicts_a_vertical_run(tmp_path: Path, variant: str) -> None:
 def test_plan_presumes_what_only_private_files_say(tmp_path: Path) -> None:
     """No party's data or columns are in the study: columns are dealt out, and the text says so."""
     trial = split.write(tmp_path, changes=[('adjacency = "replace"', 'adjacency = "add-remove"')])
-    trial.path.write_text("".join(line for line in trial.path.read_text().splitlines(keepends=True)
-                                  if not line.startswith("data = ")))
+    trial.path.write_text(
+        "".join(
+            line
+            for line in trial.path.read_text().splitlines(keepends=True)
+            if not line.startswith("data = ")
+        )
+    )
     end = run("plan", trial.path, "--rows", 5000, ledger=tmp_path / "l", scratch=tmp_path / "p")
     assert end.code == 0, end
-    for words in ("records by person inside the three-party computation (merge3)", "north: age, income, sick (presumed",
-                  "for about 5,000 records at each owner (from --rows), half of them common to all", "joining    ",
-                  "west, from joining: the lengths of the owners' lists", "together with the results epsilon ",
-                  "nobody: another owner's records, or which of its own another owner holds"):
+    for words in (
+        "records by person inside the three-party computation (merge3)",
+        "north: age, income, sick (presumed",
+        "for about 5,000 records at each owner (from --rows), half of them common to all",
+        "joining    ",
+        "west, from joining: the lengths of the owners' lists",
+        "together with the results epsilon ",
+        "nobody: another owner's records, or which of its own another owner holds",
+    ):
         assert words in end.output, words

@@ -8,12 +8,14 @@ import pytest
 
 from mpc_protocols.errors import DataRefused
 from parties.budget.ledger import Ledger
-from runner import synthesis
-from runner.launch import launch
+from runner.launch.launcher import launch
+from runner.party import synthesis
 from tests.runner import small
 
 
-def test_a_run_that_fails_is_charged_what_it_had_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_fails_is_charged_what_it_had_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
     trial = small.write(tmp_path / "study", changes=[("replicated", "ideal")])
     whole = synthesis._run
@@ -30,10 +32,14 @@ def test_a_run_that_fails_is_charged_what_it_had_begun(tmp_path: Path, monkeypat
     assert all(0 < entry.spent_rho <= entry.reservation.rho for entry in entries)
 
 
-def test_one_custodians_refusal_costs_the_others_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_custodians_refusal_costs_the_others_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
     trial = small.write(tmp_path / "study", changes=[("replicated", "ideal")], data={"west": []})
     with pytest.raises(DataRefused):
         launch(trial.path, tmp_path / "out")
     entries = Ledger().entries()
-    assert [entry.spent_rho for entry in entries] == [0, 0] and {entry.state for entry in entries} == {"settled"}
+    assert [entry.spent_rho for entry in entries] == [0, 0] and {entry.state for entry in entries} == {
+        "settled"
+    }

@@ -13,9 +13,19 @@ from tests.runner.processes import ROOT
 OURS = {"runner", "synth", "mpc_protocols", "parties"}
 PARTY = {"numpy", "mpyc", "gmpy2", "duckdb", "pyarrow", "jinja2", "markupsafe"}
 """A custodian of a CSV or Parquet file: pandas, scipy, networkx, ibis and drivers of databases are not among them."""
-ELSEWHERE = ("mpc_protocols.replicated.vertical.source", "mpc_protocols.psu.align", "mpc_protocols.psu.merge3",
-             "mpc_protocols.psu.dh2", "parties.data.records", "runner.bench", "runner.demo", "runner.check", "runner.forecast",
-             "runner.ideal", "synth.metrics")
+ELSEWHERE = (
+    "mpc_protocols.replicated.vertical.source",
+    "mpc_protocols.psu.align",
+    "mpc_protocols.psu.merge3",
+    "mpc_protocols.psu.dh2",
+    "parties.data.records",
+    "runner.bench",
+    "runner.demo",
+    "runner.check.run",
+    "runner.forecast",
+    "runner.party.ideal",
+    "synth.metrics",
+)
 """Parts of the project that a horizontal run does without."""
 
 RECORD = """\
@@ -41,12 +51,18 @@ def test_the_launcher_and_the_parties_of_a_horizontal_run_load_no_more_than_they
     hook = tmp_path / "hook"
     hook.mkdir()
     (hook / "sitecustomize.py").write_text(RECORD)
-    subprocess.run([sys.executable, "-m", "runner", "run", str(study), "--out", str(tmp_path / "out")], check=True, timeout=60,
-                   cwd=tmp_path, stdout=subprocess.DEVNULL,
-                   env=os.environ | {"PYTHONPATH": f"{hook}{os.pathsep}{ROOT}", "COSYNTH_LEDGER": str(tmp_path / "ledger.db")})
+    subprocess.run(
+        [sys.executable, "-m", "runner", "run", str(study), "--out", str(tmp_path / "out")],
+        check=True,
+        timeout=60,
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        env=os.environ
+        | {"PYTHONPATH": f"{hook}{os.pathsep}{ROOT}", "COSYNTH_LEDGER": str(tmp_path / "ledger.db")},
+    )
     loaded = {name: set((hook / name).read_text().splitlines()) for name in ("launcher", *small.NAMES[:3])}
     assert not foreign(loaded.pop("launcher"), OURS | {"cryptography"})
     for name, modules in loaded.items():
-        assert {"numpy", "duckdb", "runner.party"} <= modules, name  # the hook saw a whole run
+        assert {"numpy", "duckdb", "runner.party.process"} <= modules, name  # the hook saw a whole run
         assert not foreign(modules, OURS | {"cryptography"} | PARTY), name
         assert not {module for module in modules if module.startswith(ELSEWHERE)}, name

@@ -24,7 +24,7 @@ from mpc_protocols.errors import (
     StudyInvalid,
     UsageError,
 )
-from runner.launch import launch
+from runner.launch.launcher import launch
 from tests.runner.studies import write_study
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,8 +38,8 @@ def told(monkeypatch: pytest.MonkeyPatch, **steps: list[list[Any]]) -> None:
 
 def failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **steps: list[list[Any]]) -> CosynthError:
     """Launch with these parties; what the launcher raises. No party process is left, and no result is there."""
-    monkeypatch.setattr("runner.children.GRACE_TERM", 1.0)
-    monkeypatch.setattr("runner.children.GRACE_KILL", 1.6)
+    monkeypatch.setattr("runner.launch.children.GRACE_TERM", 1.0)
+    monkeypatch.setattr("runner.launch.children.GRACE_KILL", 1.6)
     told(monkeypatch, **steps)
     out = tmp_path / "out"
     with pytest.raises(CosynthError) as raised:
@@ -74,15 +74,35 @@ def gone(tmp_path: Path, within: float) -> bool:
     return True
 
 
-def test_success_puts_the_leaders_files_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                                 capsys: pytest.CaptureFixture[str]) -> None:
-    selected = {"phase": "select", "event": "selected", "round": 1, "rounds": 4, "clique": ["age", "sex"], "candidates": 6}
-    told(monkeypatch, south=[["event", selected], ["event", {"phase": "connect", "event": "listening"}], ["write", None]],
-         north=[["event", selected], ["write", None]])
+def test_success_puts_the_leaders_files_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    selected = {
+        "phase": "select",
+        "event": "selected",
+        "round": 1,
+        "rounds": 4,
+        "clique": ["age", "sex"],
+        "candidates": 6,
+    }
+    told(
+        monkeypatch,
+        south=[["event", selected], ["event", {"phase": "connect", "event": "listening"}], ["write", None]],
+        north=[["event", selected], ["write", None]],
+    )
     out = tmp_path / "out"
     run = launch(write_study(tmp_path), out, program=PROGRAM)
-    assert {entry.name for entry in out.iterdir()} == {".cosynth", "parties", "synthetic.csv", "report.html", "run.json",
-                                                       "model.npz", "events.jsonl", "measurements.json", "cosynth.log"}
+    assert {entry.name for entry in out.iterdir()} == {
+        ".cosynth",
+        "parties",
+        "synthetic.csv",
+        "report.html",
+        "run.json",
+        "model.npz",
+        "events.jsonl",
+        "measurements.json",
+        "cosynth.log",
+    }
     assert (out / "synthetic.csv").read_text() == "synthetic.csv of south\n"
     assert json.loads((out / "run.json").read_text()) == run and run["deployment"] == "one-machine"
     for entry in run["parties"]:
@@ -93,52 +113,125 @@ def test_success_puts_the_leaders_files_in_place(tmp_path: Path, monkeypatch: py
     launch(write_study(tmp_path), out, program=PROGRAM)
 
 
-def test_json_shows_the_raw_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_shows_the_raw_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     event = {"phase": "select", "event": "selected", "clique": ["age"]}
     told(monkeypatch, **{name: [["event", event], ["write", None]] for name in ("north", "south")})
     launch(write_study(tmp_path), tmp_path / "out", progress="json", program=PROGRAM)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert sorted(line["party"] for line in lines) == ["north", "south"] and all(line["clique"] == ["age"] for line in lines)
+    assert sorted(line["party"] for line in lines) == ["north", "south"] and all(
+        line["clique"] == ["age"] for line in lines
+    )
 
 
-@pytest.mark.parametrize(("steps", "kind", "words"), [
-    # a refusal at one party, told by the others as an abort: before or after
-    ({"north": [["fail", ["ProtocolAborted", "south stopped: its data does not fit."]]],
-      "south": [["sleep", 0.5], ["fail", ["DataRefused", "south.csv, line 3: x."]]], "west": [["wait", None]]}, DataRefused,
-     "line 3"),
-    ({"north": [["sleep", 0.3], ["fail", ["PeerLost", "The connection to west ended."]]],
-      "west": [["fail", ["BudgetRefused", "The cap of west is reached."]]], "south": [["wait", None]]}, BudgetRefused, "The cap"),
-    # peers only: the party that the others complain of has its own complaint of a third
-    ({"north": [["fail", ["PeerLost", "south is lost."]]], "south": [["sleep", 0.3], ["fail", ["PeerLost", "west is lost."]]],
-      "west": [["sleep", 0.6], ["fail", ["PeerUnreachable", "West cannot listen: port 7103 is in use."]]]}, PeerUnreachable,
-     "7103"),
-    # two that blame each other: the first
-    ({"north": [["fail", ["ProtocolAborted", "south sent 3 bytes."]]],
-      "south": [["sleep", 0.4], ["fail", ["ProtocolAborted", "north aborted."]]], "west": [["wait", None]]}, ProtocolAborted,
-     "3 bytes"),
-    # a reason that names several parties without blaming them, and somebody who passes on that a party has stopped
-    ({"north": [["fail", ["ProtocolAborted", "Party west stopped: the protocol was aborted (exit 40)."]]],
-      "west": [["sleep", 0.4], ["fail", ["ProtocolAborted", "The key holds text at north and integers at south."]]],
-      "south": [["wait", None]]}, ProtocolAborted, "holds text at north"),
-    # killed: worth more than what the others say of it
-    ({"north": [["sleep", 0.2], ["fail", ["PeerLost", "south is lost."]]], "south": [["sleep", 0.4], ["kill", 9]],
-      "west": [["wait", None]]}, PeerLost, "Party south was killed (signal 9, SIGKILL)"),
-    ({"south": [["default", 2], ["kill", 2]], "west": [["wait", None]], "north": [["wait", None]]}, Interrupted,
-     "Party south was interrupted."),
-    ({"south": [["kill", 11]], "west": [["wait", None]], "north": [["wait", None]]}, PeerLost, "signal 11, SIGSEGV"),
-    # nobody else fails by itself: the launcher ends the rest
-    ({"north": [["fail", ["StudyInvalid", "The study cannot be run."]]], "south": [["hang", None]], "west": [["hang", None]]},
-     StudyInvalid, "cannot be run"),
-])
-def test_first_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: Steps, kind: type[CosynthError], words: str) -> None:
+@pytest.mark.parametrize(
+    ("steps", "kind", "words"),
+    [
+        # a refusal at one party, told by the others as an abort: before or after
+        (
+            {
+                "north": [["fail", ["ProtocolAborted", "south stopped: its data does not fit."]]],
+                "south": [["sleep", 0.5], ["fail", ["DataRefused", "south.csv, line 3: x."]]],
+                "west": [["wait", None]],
+            },
+            DataRefused,
+            "line 3",
+        ),
+        (
+            {
+                "north": [["sleep", 0.3], ["fail", ["PeerLost", "The connection to west ended."]]],
+                "west": [["fail", ["BudgetRefused", "The cap of west is reached."]]],
+                "south": [["wait", None]],
+            },
+            BudgetRefused,
+            "The cap",
+        ),
+        # peers only: the party that the others complain of has its own complaint of a third
+        (
+            {
+                "north": [["fail", ["PeerLost", "south is lost."]]],
+                "south": [["sleep", 0.3], ["fail", ["PeerLost", "west is lost."]]],
+                "west": [
+                    ["sleep", 0.6],
+                    ["fail", ["PeerUnreachable", "West cannot listen: port 7103 is in use."]],
+                ],
+            },
+            PeerUnreachable,
+            "7103",
+        ),
+        # two that blame each other: the first
+        (
+            {
+                "north": [["fail", ["ProtocolAborted", "south sent 3 bytes."]]],
+                "south": [["sleep", 0.4], ["fail", ["ProtocolAborted", "north aborted."]]],
+                "west": [["wait", None]],
+            },
+            ProtocolAborted,
+            "3 bytes",
+        ),
+        # a reason that names several parties without blaming them, and somebody who passes on that a party has stopped
+        (
+            {
+                "north": [
+                    ["fail", ["ProtocolAborted", "Party west stopped: the protocol was aborted (exit 40)."]]
+                ],
+                "west": [
+                    ["sleep", 0.4],
+                    ["fail", ["ProtocolAborted", "The key holds text at north and integers at south."]],
+                ],
+                "south": [["wait", None]],
+            },
+            ProtocolAborted,
+            "holds text at north",
+        ),
+        # killed: worth more than what the others say of it
+        (
+            {
+                "north": [["sleep", 0.2], ["fail", ["PeerLost", "south is lost."]]],
+                "south": [["sleep", 0.4], ["kill", 9]],
+                "west": [["wait", None]],
+            },
+            PeerLost,
+            "Party south was killed (signal 9, SIGKILL)",
+        ),
+        (
+            {"south": [["default", 2], ["kill", 2]], "west": [["wait", None]], "north": [["wait", None]]},
+            Interrupted,
+            "Party south was interrupted.",
+        ),
+        (
+            {"south": [["kill", 11]], "west": [["wait", None]], "north": [["wait", None]]},
+            PeerLost,
+            "signal 11, SIGSEGV",
+        ),
+        # nobody else fails by itself: the launcher ends the rest
+        (
+            {
+                "north": [["fail", ["StudyInvalid", "The study cannot be run."]]],
+                "south": [["hang", None]],
+                "west": [["hang", None]],
+            },
+            StudyInvalid,
+            "cannot be run",
+        ),
+    ],
+)
+def test_first_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: Steps, kind: type[CosynthError], words: str
+) -> None:
     began = time.monotonic()
     error = failure(tmp_path, monkeypatch, **steps)
     assert type(error) is kind and words in error.sentence
     assert time.monotonic() - began < 2 + 5
 
 
-def test_a_crash_is_an_internal_error_and_its_text_stays_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    error = failure(tmp_path, monkeypatch, west=[["crash", None]], north=[["wait", None]], south=[["wait", None]])
+def test_a_crash_is_an_internal_error_and_its_text_stays_in_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = failure(
+        tmp_path, monkeypatch, west=[["crash", None]], north=[["wait", None]], south=[["wait", None]]
+    )
     log = tmp_path / "out" / "parties" / "west" / "private.log"
     assert error.exit_code == 1 and "ValueError" in error.sentence and str(log) in error.sentence
     assert "secret" not in error.sentence and "a secret value" in log.read_text()
@@ -147,8 +240,13 @@ def test_a_crash_is_an_internal_error_and_its_text_stays_in_the_log(tmp_path: Pa
 
 def test_a_stopped_party_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     began = time.monotonic()
-    error = failure(tmp_path, monkeypatch, west=[["stop", None]], north=[["wait", None]],
-                    south=[["sleep", 1.9], ["fail", ["PeerLost", "west has been silent for 2 s."]]])
+    error = failure(
+        tmp_path,
+        monkeypatch,
+        west=[["stop", None]],
+        north=[["wait", None]],
+        south=[["sleep", 1.9], ["fail", ["PeerLost", "west has been silent for 2 s."]]],
+    )
     assert isinstance(error, PeerLost) and error.sentence.startswith("Party west was stopped (signal 19)")
     assert time.monotonic() - began < 2 + 5
 
@@ -172,7 +270,7 @@ def test_foreign_and_busy_directories_are_refused(tmp_path: Path, monkeypatch: p
     with pytest.raises(UsageError, match=r"thesis\.tex"):
         launch(write_study(tmp_path), foreign, program=PROGRAM)
     assert [entry.name for entry in foreign.iterdir()] == ["thesis.tex"]
-    from runner.outdir import claim
+    from runner.results.outdir import claim
 
     with claim(tmp_path / "busy"), pytest.raises(UsageError, match="in use by another run"):
         launch(write_study(tmp_path), tmp_path / "busy", program=PROGRAM)
@@ -196,8 +294,16 @@ class Launcher:
     def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: list[list[Any]]) -> None:
         marks = {name: tmp_path / f"{name}.ready" for name in ("north", "south", "west")}
         told(monkeypatch, **{name: [["touch", str(mark)], *last] for name, mark in marks.items()})
-        command = [sys.executable, "-m", "tests.runner.fake_launcher", str(write_study(tmp_path)), str(tmp_path / "out")]
-        self.process = subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        command = [
+            sys.executable,
+            "-m",
+            "tests.runner.fake_launcher",
+            str(write_study(tmp_path)),
+            str(tmp_path / "out"),
+        ]
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         until = time.monotonic() + 20
         while not all(mark.exists() for mark in marks.values()):
             assert time.monotonic() < until and self.process.poll() is None
@@ -240,7 +346,9 @@ def test_the_parties_die_with_the_launcher(tmp_path: Path, monkeypatch: pytest.M
     launcher.end()
 
 
-def test_the_parties_end_when_the_launcher_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_parties_end_when_the_launcher_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     launcher = Launcher(tmp_path, monkeypatch, [["wait", None]])
     os.kill(launcher.process.pid, signal.SIGSTOP)
     assert gone(tmp_path, 2 + 5)
@@ -249,7 +357,9 @@ def test_the_parties_end_when_the_launcher_is_stopped(tmp_path: Path, monkeypatc
     assert code == 41 and "launcher was silent for 2 s" in complaint
 
 
-def test_what_a_killed_launcher_left_goes_with_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_killed_launcher_left_goes_with_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     temporary = tmp_path / "temporary"
     (temporary / "cosynth-dead").mkdir(parents=True, mode=0o700)
     (temporary / "cosynth-dead" / ".lock").touch()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.progress import Display, Output, echo
+from runner.party.progress import Display, Output, echo
 from runner.study import load
 from tests.runner.studies import write_study
 
@@ -30,10 +30,27 @@ def test_lines_name_phase_round_clique_measurement_and_epsilon(tmp_path: Path) -
         {"phase": "agree", "event": "paced", "party": "west", "delay_us": 250, "round_bytes": 78080},
         {"phase": "agree", "event": "paced", "party": "north", "delay_us": 250, "round_bytes": 78080},
         {"phase": "input", "event": "assembled", "parties": 3},
-        {"phase": "select", "event": "selected", "round": 3, "rounds": 10, "clique": ["age", "sex"], "candidates": 5,
-         "rho_spent": 0.0149, "bytes_sent": 2_500_000},
-        {"phase": "measure", "event": "measured", "round": 3, "clique": ["age", "sex"], "cells": 16, "sigma": 12.34,
-         "noisy_l1_to_model": 1234.6, "l1_of_noise": 157.2})
+        {
+            "phase": "select",
+            "event": "selected",
+            "round": 3,
+            "rounds": 10,
+            "clique": ["age", "sex"],
+            "candidates": 5,
+            "rho_spent": 0.0149,
+            "bytes_sent": 2_500_000,
+        },
+        {
+            "phase": "measure",
+            "event": "measured",
+            "round": 3,
+            "clique": ["age", "sex"],
+            "cells": 16,
+            "sigma": 12.34,
+            "noisy_l1_to_model": 1234.6,
+            "l1_of_noise": 157.2,
+        },
+    )
     assert lines == [
         "connect  west is waiting for north, south",
         "connect  north and west are connected",
@@ -48,13 +65,16 @@ def test_the_leader_tells_rounds_and_a_follower_its_own_steps(tmp_path: Path) ->
     step = {"phase": "select", "event": "selected", "step": 1, "candidates": 5, "cells": 1000}
     assert shown(tmp_path, step, {**step, "party": "north"}) == []
     assert shown(tmp_path, {**step, "party": "north"}, only="north") == [
-        "select   step 1: one of 5 candidates chosen, 1,000 cells compared"]
+        "select   step 1: one of 5 candidates chosen, 1,000 cells compared"
+    ]
 
 
 def test_unknown_events_are_shown_plainly_and_lines_that_are_none_are_not(tmp_path: Path) -> None:
     skew = {"phase": "agree", "event": "clock_skew", "seconds": 0.123456}
     assert shown(tmp_path, skew) == ["agree    south: clock skew seconds=0.1235"]
-    assert shown(tmp_path, {"phase": "select", "event": "selected", "round": 1}) == ["select   south: selected round=1"]
+    assert shown(tmp_path, {"phase": "select", "event": "selected", "round": 1}) == [
+        "select   south: selected round=1"
+    ]
     stream = io.StringIO()
     display = Display("json", load(write_study(tmp_path)), None, Output(stream))
     for line in ("", "hello", "[1]", '{"phase": "x"}'):

@@ -28,8 +28,8 @@ from mpc_protocols.replicated.scores import bit_cache as compared
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.trio import ROUND_BYTES
 from mpc_protocols.wire import Wire
-from runner.forecast.invented import InventedTable
-from runner.forecast.rehearsal import Rehearsal
+from runner.forecast.dry_run import Rehearsal
+from runner.forecast.presumed_tables import InventedTable
 from tests.mpc_protocols.replicated.trio_run import small_groups
 
 SIZES = {"a": 9, "b": 1, "c": 14, "d": 4}
@@ -52,7 +52,9 @@ class _Table:
         names, found = list(SIZES), []
         for clique in cliques:
             shape = tuple(SIZES[column] for column in clique)
-            flat = np.ravel_multi_index(tuple(self._records[:, names.index(column)] for column in clique), shape)
+            flat = np.ravel_multi_index(
+                tuple(self._records[:, names.index(column)] for column in clique), shape
+            )
             found.append(np.bincount(flat, minlength=int(np.prod(shape))).astype(np.int64))
         return found
 
@@ -63,7 +65,7 @@ def _ask(oracle: MarginalOracle, cliques: Sequence[Clique], questions: Sequence[
     asked: list[int] = []
     for kind, seed in questions:
         rng = np.random.default_rng(seed)
-        some = [int(handle) for handle in rng.permutation(list(known))[:rng.integers(1, len(known) + 1)]]
+        some = [int(handle) for handle in rng.permutation(list(known))[: rng.integers(1, len(known) + 1)]]
         if kind == "measure":
             oracle.measure(some, SMALL)
         elif kind == "total":
@@ -76,7 +78,9 @@ def _ask(oracle: MarginalOracle, cliques: Sequence[Clique], questions: Sequence[
             density, rows = rng.choice([0, 0.02, 0.3, 1]), rng.choice([1, 500, 10**5])
             answers = [rng.random(oracle.setting.cells(known[handle])) for handle in asked]
             answers = [rows * cells / cells.sum() * (rng.random(len(cells)) < density) for cells in answers]
-            weights, penalties = [[Fraction(int(x)) for x in rng.integers(1, 9, len(asked))] for _ in range(2)]
+            weights, penalties = [
+                [Fraction(int(x)) for x in rng.integers(1, 9, len(asked))] for _ in range(2)
+            ]
             oracle.select(asked, answers, weights, penalties, Fraction(20))
 
 
@@ -87,18 +91,41 @@ def _sizes(draw: st.DrawFn) -> tuple[int, int, int]:
     return span, group, group + draw(st.sampled_from([0, 5, 60, 10**6]))
 
 
-@given(sizes=_sizes(), cliques=st.lists(st.sampled_from(CLIQUES), min_size=1, max_size=8, unique=True),
-       questions=st.lists(st.tuples(st.sampled_from(QUESTIONS), st.integers(0, 2**32)), min_size=1, max_size=7),
-       split=st.sampled_from([3, 20, 1024]), few=st.sampled_from([0, 30, 8192]), sparse=st.sampled_from([1, 16]),
-       cap=st.sampled_from([2000, 40_000_000]), contributors=st.integers(0, 1))
-@example(sizes=(60, 10**6, 10**6), cliques=CLIQUES, questions=[("select", 0), ("measure", 1), ("again", 2), ("again", 3)],
-         split=20, few=30, sparse=16, cap=40_000_000, contributors=0)  # the same groups, then narrower integers
+@given(
+    sizes=_sizes(),
+    cliques=st.lists(st.sampled_from(CLIQUES), min_size=1, max_size=8, unique=True),
+    questions=st.lists(st.tuples(st.sampled_from(QUESTIONS), st.integers(0, 2**32)), min_size=1, max_size=7),
+    split=st.sampled_from([3, 20, 1024]),
+    few=st.sampled_from([0, 30, 8192]),
+    sparse=st.sampled_from([1, 16]),
+    cap=st.sampled_from([2000, 40_000_000]),
+    contributors=st.integers(0, 1),
+)
+@example(
+    sizes=(60, 10**6, 10**6),
+    cliques=CLIQUES,
+    questions=[("select", 0), ("measure", 1), ("again", 2), ("again", 3)],
+    split=20,
+    few=30,
+    sparse=16,
+    cap=40_000_000,
+    contributors=0,
+)  # the same groups, then narrower integers
 @settings(max_examples=40, deadline=None)
 def test_a_rehearsal_of_the_same_table_counts_what_a_run_counts(
-        sizes: tuple[int, int, int], cliques: list[Clique], questions: list[tuple[str, int]], split: int, few: int, sparse: int,
-        cap: int, contributors: int) -> None:
+    sizes: tuple[int, int, int],
+    cliques: list[Clique],
+    questions: list[tuple[str, int]],
+    split: int,
+    few: int,
+    sparse: int,
+    cap: int,
+    contributors: int,
+) -> None:
     of, rng = Setting(SIZES, "add-remove", 1, cap, b"s" * 32), np.random.default_rng(len(questions))
-    records = [np.stack([rng.integers(0, size, 100) for size in SIZES.values()], 1) for _ in range(3 + contributors)]
+    records = [
+        np.stack([rng.integers(0, size, 100) for size in SIZES.values()], 1) for _ in range(3 + contributors)
+    ]
     shared: list[list[RingShare]] = [[], [], []]
     wanted: list[list[int]] = []
     drawn: list[tuple[KeyStream, int]] = []
@@ -115,7 +142,11 @@ def test_a_rehearsal_of_the_same_table_counts_what_a_run_counts(
         return follow(wire, of, counts, _Free()) if wire.me < 3 else contribute(wire, of, counts)
 
     with small_groups(*sizes), pytest.MonkeyPatch.context() as patch:
-        for module, name, value in ((thirds, "SPLIT", split), (compared, "FEW", few), (compared, "SPARSE", sparse)):
+        for module, name, value in (
+            (thirds, "SPLIT", split),
+            (compared, "FEW", few),
+            (compared, "SPARSE", sparse),
+        ):
             patch.setattr(module, name, value)
         patch.setattr(party, "round_worth", lambda delay_us: ROUND_BYTES)  # what a plan reckons with
         _decide(patch, shared, wanted)

@@ -15,29 +15,62 @@ from hypothesis import strategies as st
 
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Event
-from runner.release import Release, parse
+from runner.results.release import Release, parse
 from synth.domain import Domain
 from synth.mrf import Measurement, fit
 from synth.run import Measured
 
 DOMAIN = Domain.from_spec({"file": {"a": 3, "b": 4}})
 VALUES = np.array([5, -1, 2])
-MODEL = fit(DOMAIN.sizes, [Measurement(("a",), VALUES.astype(np.float64), 1.5)], total=6.0, warm_start=None, iterations=5)
+MODEL = fit(
+    DOMAIN.sizes,
+    [Measurement(("a",), VALUES.astype(np.float64), 1.5)],
+    total=6.0,
+    warm_start=None,
+    iterations=5,
+)
 RELEASE = Release(
-    np.array([[0, 3], [2, 1]], np.uint8), MODEL.to_bytes(), (Measured(("a",), Fraction(3, 2), 0, VALUES),), (("a", "b"),),
-    6.25, 7,
-    (Event("measure", Fraction(1, 3), Fraction(1, 10**20), {"cliques": [["a"]], "sigma2": "3/2"}),))
+    np.array([[0, 3], [2, 1]], np.uint8),
+    MODEL.to_bytes(),
+    (Measured(("a",), Fraction(3, 2), 0, VALUES),),
+    (("a", "b"),),
+    6.25,
+    7,
+    (Event("measure", Fraction(1, 3), Fraction(1, 10**20), {"cliques": [["a"]], "sigma2": "3/2"}),),
+)
 WHOLE = RELEASE.to_bytes(DOMAIN)
 SIZE = int.from_bytes(WHOLE[:4], "big")
-ODD: list[Any] = [0, 1, -1, True, None, "", "a", [], {}, [1, 0], [0, 0], [-1, 2], [1, 2.5], 1e308, float("inf"), float("nan"),
-                  2**70, -(2**70), 10**4000, [10**400, 1], [[]], [["a"], 3, 0, 0]]
+ODD: list[Any] = [
+    0,
+    1,
+    -1,
+    True,
+    None,
+    "",
+    "a",
+    [],
+    {},
+    [1, 0],
+    [0, 0],
+    [-1, 2],
+    [1, 2.5],
+    1e308,
+    float("inf"),
+    float("nan"),
+    2**70,
+    -(2**70),
+    10**4000,
+    [10**400, 1],
+    [[]],
+    [["a"], 3, 0, 0],
+]
 
 
 def with_header(change: Callable[[dict[str, Any]], object]) -> memoryview:
-    header = json.loads(WHOLE[4:4 + SIZE])
+    header = json.loads(WHOLE[4 : 4 + SIZE])
     change(header)
     text = json.dumps(header).encode()
-    return memoryview(len(text).to_bytes(4, "big") + text + WHOLE[4 + SIZE:])
+    return memoryview(len(text).to_bytes(4, "big") + text + WHOLE[4 + SIZE :])
 
 
 def read(payload: memoryview, rows: int = 2) -> Release:
@@ -52,19 +85,28 @@ def test_what_was_written_is_read() -> None:
     assert (found.noisy_total, found.decode_seed, found.measurements[0].sigma2) == (6.25, 7, Fraction(3, 2))
 
 
-@pytest.mark.parametrize(("what", "change"), [
-    ("more rows than the study allows", lambda header: header.update(rows=3)),
-    ("a rho without denominator", lambda header: header["events"][0].update(rho=[1, 0])),
-    ("a negative rho, which would lower a contributor's ledger", lambda header: header["events"][0].update(rho=[-1, 2])),
-    ("a negative beta", lambda header: header["events"][0].update(beta=[-1, 2])),
-    ("a rho beyond floats", lambda header: header["events"][0].update(rho=[2**1024, 1])),
-    ("a detail that stands for the charge in run.json", lambda header: header["events"][0]["detail"].update(rho=0)),
-    ("noise of variance 0", lambda header: header["measurements"][0].__setitem__(1, 0)),
-    ("a negative seed, which no generator takes", lambda header: header.update(decode_seed=-1)),
-    ("an endless seed", lambda header: header.update(decode_seed=2**64)),
-    ("a total that is no number", lambda header: header.update(noisy_total=float("nan"))),
-    ("a model cut short", lambda header: header.update(model=header["model"] - 1)),
-])
+@pytest.mark.parametrize(
+    ("what", "change"),
+    [
+        ("more rows than the study allows", lambda header: header.update(rows=3)),
+        ("a rho without denominator", lambda header: header["events"][0].update(rho=[1, 0])),
+        (
+            "a negative rho, which would lower a contributor's ledger",
+            lambda header: header["events"][0].update(rho=[-1, 2]),
+        ),
+        ("a negative beta", lambda header: header["events"][0].update(beta=[-1, 2])),
+        ("a rho beyond floats", lambda header: header["events"][0].update(rho=[2**1024, 1])),
+        (
+            "a detail that stands for the charge in run.json",
+            lambda header: header["events"][0]["detail"].update(rho=0),
+        ),
+        ("noise of variance 0", lambda header: header["measurements"][0].__setitem__(1, 0)),
+        ("a negative seed, which no generator takes", lambda header: header.update(decode_seed=-1)),
+        ("an endless seed", lambda header: header.update(decode_seed=2**64)),
+        ("a total that is no number", lambda header: header.update(noisy_total=float("nan"))),
+        ("a model cut short", lambda header: header.update(model=header["model"] - 1)),
+    ],
+)
 def test_refused(what: str, change: Callable[[dict[str, Any]], object]) -> None:
     read(with_header(lambda header: None))  # the same way of building is accepted unchanged
     with pytest.raises(ProtocolAborted, match=r"^Party south sent a result that does not fit the study"):
@@ -72,8 +114,16 @@ def test_refused(what: str, change: Callable[[dict[str, Any]], object]) -> None:
 
 
 def test_a_model_of_another_domain_is_refused() -> None:
-    other = fit({"a": 3, "c": 4}, [Measurement(("a",), VALUES.astype(np.float64), 1.5)], total=6.0, warm_start=None, iterations=5)
-    foreign = Release(RELEASE.codes, other.to_bytes(), RELEASE.measurements, RELEASE.selected, 6.25, 7, RELEASE.events)
+    other = fit(
+        {"a": 3, "c": 4},
+        [Measurement(("a",), VALUES.astype(np.float64), 1.5)],
+        total=6.0,
+        warm_start=None,
+        iterations=5,
+    )
+    foreign = Release(
+        RELEASE.codes, other.to_bytes(), RELEASE.measurements, RELEASE.selected, 6.25, 7, RELEASE.events
+    )
     with pytest.raises(ProtocolAborted):
         read(memoryview(foreign.to_bytes(DOMAIN)))
 
@@ -81,6 +131,7 @@ def test_a_model_of_another_domain_is_refused() -> None:
 @given(st.data())
 def test_any_entry_of_the_header_may_be_anything(data: st.DataObject) -> None:
     """Nothing but a `ProtocolAborted` comes of it, or a release whose costs can be charged and shown."""
+
     def change(header: dict[str, Any]) -> None:
         place: Any = header
         while True:
@@ -94,7 +145,9 @@ def test_any_entry_of_the_header_may_be_anything(data: st.DataObject) -> None:
         found = read(with_header(change))
     except ProtocolAborted:
         return
-    assert all(event.rho >= 0 and event.beta >= 0 and float(event.rho + event.beta) >= 0 for event in found.events)
+    assert all(
+        event.rho >= 0 and event.beta >= 0 and float(event.rho + event.beta) >= 0 for event in found.events
+    )
     assert all(float(m.sigma2) > 0 for m in found.measurements) and 0 <= found.decode_seed < 2**64
 
 

@@ -34,8 +34,15 @@ def server(postgres: Postgres) -> Iterator[Postgres]:
     postgres.execute("DROP SCHEMA IF EXISTS clinic CASCADE")
 
 
-TYPES = {"sick": "text", "grade": "smallint", "income": "double precision", "work": "varchar(10)", "age": "integer",
-         "remark": "text", "person": "char(12)"}
+TYPES = {
+    "sick": "text",
+    "grade": "smallint",
+    "income": "double precision",
+    "work": "varchar(10)",
+    "age": "integer",
+    "remark": "text",
+    "person": "char(12)",
+}
 
 
 def move(server: Postgres, trial: small.Trial | split.Trial, name: str) -> str:
@@ -44,7 +51,10 @@ def move(server: Postgres, trial: small.Trial | split.Trial, name: str) -> str:
     with file.open(newline="") as text:
         columns = ", ".join(f"{column} {TYPES[column]}" for column in next(csv.reader(text)))
     server.execute("CREATE SCHEMA clinic", f"CREATE TABLE clinic.people ({columns})")
-    with server.connect() as connection, connection.cursor().copy("COPY clinic.people FROM STDIN (FORMAT csv, HEADER)") as copy:
+    with (
+        server.connect() as connection,
+        connection.cursor().copy("COPY clinic.people FROM STDIN (FORMAT csv, HEADER)") as copy,
+    ):
         copy.write(file.read_bytes())
     file.unlink()
     return f'{{ url = "{server.url()}", table = "clinic.people" }}'
@@ -55,9 +65,13 @@ def to_parquet(trial: small.Trial | split.Trial, name: str) -> str:
     with file.open(newline="") as text:
         numbers = [column for column in next(csv.reader(text)) if column in ("age", "income")]
     with duckdb.connect() as database:
-        changed = f"REPLACE ({', '.join(f'{column}::DOUBLE AS {column}' for column in numbers)})" if numbers else ""
-        database.execute(f"COPY (SELECT * {changed} FROM read_csv('{file}', all_varchar = true)) TO "
-                         f"'{file.with_suffix('.parquet')}' (FORMAT parquet)")
+        changed = (
+            f"REPLACE ({', '.join(f'{column}::DOUBLE AS {column}' for column in numbers)})" if numbers else ""
+        )
+        database.execute(
+            f"COPY (SELECT * {changed} FROM read_csv('{file}', all_varchar = true)) TO "
+            f"'{file.with_suffix('.parquet')}' (FORMAT parquet)"
+        )
     file.unlink()
     return f'"{name}.parquet"'
 
@@ -78,7 +92,10 @@ def assert_true(trial: small.Trial | split.Trial, out: Path) -> None:
     for each in json.loads((out / "measurements.json").read_text())["measurements"]:
         true = trial.marginal(each["clique"])
         assert Fraction(each["sigma2"]) < 2 and len(each["values"]) == len(true)
-        squares += [(noisy - count) ** 2 / Fraction(each["sigma2"]) for noisy, count in zip(each["values"], true, strict=True)]
+        squares += [
+            (noisy - count) ** 2 / Fraction(each["sigma2"])
+            for noisy, count in zip(each["values"], true, strict=True)
+        ]
     assert len(squares) >= 20 and sum(squares) < stats.chi2.isf(1e-9, len(squares))
 
 
@@ -93,7 +110,14 @@ def assert_silent(root: Path, *but: str) -> None:
 
 def test_a_database_a_csv_and_a_parquet_file_on_one_machine(tmp_path: Path, server: Postgres) -> None:
     trial = mixed(server, small.write(tmp_path / "study", changes=[QUIET]))
-    end = run("run", trial.path, "--out", tmp_path / "out", ledger=tmp_path / "ledger.db", scratch=tmp_path / "scratch")
+    end = run(
+        "run",
+        trial.path,
+        "--out",
+        tmp_path / "out",
+        ledger=tmp_path / "ledger.db",
+        scratch=tmp_path / "scratch",
+    )
     assert end.code == 0 and end.complaint == "", end
     assert_true(trial, tmp_path / "out")
     assert_silent(tmp_path, "study.toml")
@@ -102,27 +126,57 @@ def test_a_database_a_csv_and_a_parquet_file_on_one_machine(tmp_path: Path, serv
 def test_owners_of_different_columns_join_across_formats(tmp_path: Path, server: Postgres) -> None:
     """The identifiers are char(12) with its blanks here, texts in capitals and with blanks there."""
     trial = mixed(server, split.write(tmp_path / "study", own=split.THREE, changes=[QUIET]))
-    end = run("run", trial.path, "--out", tmp_path / "out", ledger=tmp_path / "ledger.db", scratch=tmp_path / "scratch")
+    end = run(
+        "run",
+        trial.path,
+        "--out",
+        tmp_path / "out",
+        ledger=tmp_path / "ledger.db",
+        scratch=tmp_path / "scratch",
+    )
     assert end.code == 0 and end.complaint == "", end
     assert_true(trial, tmp_path / "out")
     assert_silent(tmp_path, "study.toml")
 
 
-def test_a_servers_table_is_not_joined_by_an_order_that_it_does_not_have(tmp_path: Path, server: Postgres) -> None:
+def test_a_servers_table_is_not_joined_by_an_order_that_it_does_not_have(
+    tmp_path: Path, server: Postgres
+) -> None:
     rows = ('method = "psu"\nvia = "merge3"\nid = "person"', 'method = "row-order"')
-    trial = mixed(server, split.write(tmp_path / "study", own=split.THREE, aligned=True, changes=[QUIET, rows]))
-    end = run("run", trial.path, "--out", tmp_path / "out", ledger=tmp_path / "ledger.db", scratch=tmp_path / "scratch")
+    trial = mixed(
+        server, split.write(tmp_path / "study", own=split.THREE, aligned=True, changes=[QUIET, rows])
+    )
+    end = run(
+        "run",
+        trial.path,
+        "--out",
+        tmp_path / "out",
+        ledger=tmp_path / "ledger.db",
+        scratch=tmp_path / "scratch",
+    )
     assert end.code == 30 and "rows have no order" in end.complaint and not results(tmp_path), end
 
 
-def test_each_party_on_its_own_with_the_address_in_its_private_file(tmp_path: Path, server: Postgres,
-                                                                    capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_party_on_its_own_with_the_address_in_its_private_file(
+    tmp_path: Path, server: Postgres, capsys: pytest.CaptureFixture[str]
+) -> None:
     trial = small.write(tmp_path / "study", changes=[QUIET])
     folders = Folders.make(tmp_path / "parties", trial)
     (folders["north"] / "north.csv").unlink()
     folders["north"].edit("private.toml", ('data = "north.csv"', f"data = {move(server, trial, 'north')}"))
-    assert main(["check", str(folders["north"] / "study.toml"), "--party", "north",
-                 "--private", str(folders["north"] / "private.toml")]) == 0
+    assert (
+        main(
+            [
+                "check",
+                str(folders["north"] / "study.toml"),
+                "--party",
+                "north",
+                "--private",
+                str(folders["north"] / "private.toml"),
+            ]
+        )
+        == 0
+    )
     told = capsys.readouterr()
     assert "north: its table fits the study" in told.out and "SECRET" not in told.out + told.err, told.out
     ends = folders.run()
@@ -132,18 +186,32 @@ def test_each_party_on_its_own_with_the_address_in_its_private_file(tmp_path: Pa
     assert_silent(tmp_path / "parties", "private.toml")
 
 
-@pytest.mark.parametrize(("old", "new", "words"), [
-    (quote(PASSWORD, safe=""), "SECRET-42-wrong", "does not admit this user with this password"),
-    ("clinic.people", "clinic.patients", "does not exist in this database"),
-    ('clinic.people"', 'clinic.nulls"', 'column "grade", row 1: the value is missing'),
-])
-def test_what_the_database_refuses_ends_the_run_with_30(tmp_path: Path, server: Postgres, old: str, new: str, words: str) -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (quote(PASSWORD, safe=""), "SECRET-42-wrong", "does not admit this user with this password"),
+        ("clinic.people", "clinic.patients", "does not exist in this database"),
+        ('clinic.people"', 'clinic.nulls"', 'column "grade", row 1: the value is missing'),
+    ],
+)
+def test_what_the_database_refuses_ends_the_run_with_30(
+    tmp_path: Path, server: Postgres, old: str, new: str, words: str
+) -> None:
     trial = mixed(server, small.write(tmp_path / "study", changes=[QUIET]))
-    server.execute("CREATE VIEW clinic.nulls AS SELECT sick, NULL::integer AS grade, income, work, age FROM clinic.people")
+    server.execute(
+        "CREATE VIEW clinic.nulls AS SELECT sick, NULL::integer AS grade, income, work, age FROM clinic.people"
+    )
     text = trial.path.read_text()
     assert old in text
     trial.path.write_text(text.replace(old, new))
-    end = run("run", trial.path, "--out", tmp_path / "out", ledger=tmp_path / "ledger.db", scratch=tmp_path / "scratch")
+    end = run(
+        "run",
+        trial.path,
+        "--out",
+        tmp_path / "out",
+        ledger=tmp_path / "ledger.db",
+        scratch=tmp_path / "scratch",
+    )
     assert end.code == 30 and words in end.complaint and end.complaint.count("\n") == 1, end
     assert "SECRET" not in end.complaint + end.output and not results(tmp_path)
     assert_silent(tmp_path, "study.toml")

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from mpc_protocols.errors import PeerIdentity, StudyInvalid
-from runner import private
 from runner.study import digest, load, problems
+from runner.study import private_file as private
 from tests.runner.studies import STUDY, write_study
 
 NORTH = '[[party]]\nname = "north"\naddress = "127.0.0.1:7101"\ndata = "north.csv"\n'
@@ -23,12 +23,25 @@ AGE = '[domain.columns.age]\nkind = "numeric"\nlow = 17\nhigh = 90\nbins = 8\n'
 
 def test_a_valid_study(tmp_path: Path) -> None:
     study = load(write_study(tmp_path))
-    assert (study.name, study.algorithm, study.backend, study.partition) == ("trial", "aim", "replicated", "horizontal")
-    assert study.privacy.epsilon == 1 and study.privacy.delta == Fraction(1, 10**9) and study.privacy.max_rows == 2**22
+    assert (study.name, study.algorithm, study.backend, study.partition) == (
+        "trial",
+        "aim",
+        "replicated",
+        "horizontal",
+    )
+    assert (
+        study.privacy.epsilon == 1
+        and study.privacy.delta == Fraction(1, 10**9)
+        and study.privacy.max_rows == 2**22
+    )
     assert study.privacy.unit.id is None and study.privacy.unit.rows == 1
     assert dict(study.domain.sizes) == {"age": 8, "sex": 2, "work": 4}
     assert study.workload.cliques == (("age", "sex"), ("age", "work"), ("sex", "work"))
-    assert [party.name for party in study.computing] == ["north", "south", "west"] and study.leader.name == "south"
+    assert [party.name for party in study.computing] == [
+        "north",
+        "south",
+        "west",
+    ] and study.leader.name == "south"
     assert study.party("west").data is not None and study.party("west").data.path == tmp_path / "west.csv"
     with pytest.raises(FrozenInstanceError):
         study.name = "other"  # type: ignore[misc]
@@ -39,10 +52,19 @@ def test_data_lies_where_the_file_that_names_it_says(tmp_path: Path, monkeypatch
     folder = tmp_path / "50%20? of"
     folder.mkdir()
     monkeypatch.chdir(tmp_path)
-    study = load(write_study(folder, ('"south.csv"', '{ url = "duckdb://in/the%20south.db", table = "s.people" }'),
-                             ('"west.csv"', f'{{ url = "duckdb://{tmp_path.as_posix()}/w.db", table = "people" }}')))
+    study = load(
+        write_study(
+            folder,
+            ('"south.csv"', '{ url = "duckdb://in/the%20south.db", table = "s.people" }'),
+            ('"west.csv"', f'{{ url = "duckdb://{tmp_path.as_posix()}/w.db", table = "people" }}'),
+        )
+    )
     places = [party.data.locate() for party in study.parties if party.data is not None]
-    assert [place.path for place in places] == [folder / "north.csv", folder / "in" / "the south.db", tmp_path / "w.db"]
+    assert [place.path for place in places] == [
+        folder / "north.csv",
+        folder / "in" / "the south.db",
+        tmp_path / "w.db",
+    ]
     assert [place.table for place in places] == ["", "s.people", "people"]
 
 
@@ -56,53 +78,114 @@ BAD = {
     "syntax": (("epsilon = 1.0", "epsilon = = 1.0"), "line 8, column 11"),
     "unknown key": (("rounds = 4", "round = 4"), '[aim] unknown key "round" (did you mean "rounds"?)'),
     "unknown table": (("[session]", "[sesion]"), 'unknown key "sesion" (did you mean "session"?)'),
-    "algorithm typo": (('"aim"', '"aims"'),
-                       '[study] algorithm must be "aim", "mwem" or "mst", got "aims" (did you mean "aim"?)'),
-    "table of another": (('algorithm = "aim"', 'algorithm = "mwem"'), '[aim] has no meaning with algorithm = "mwem"'),
-    "backend not yet": (('"replicated"', '"shamir"'),
-                        '"shamir" cannot be run by this version yet; available: "replicated" and "ideal"'),
-    "vertical": (('"horizontal"', '"vertical"'), 'has no [alignment] table, and partition = "vertical" needs one'),
-    "epsilon zero": (("epsilon = 1.0", "epsilon = 0"), "[privacy] epsilon must be a number greater than 0, got 0"),
+    "algorithm typo": (
+        ('"aim"', '"aims"'),
+        '[study] algorithm must be "aim", "mwem" or "mst", got "aims" (did you mean "aim"?)',
+    ),
+    "table of another": (
+        ('algorithm = "aim"', 'algorithm = "mwem"'),
+        '[aim] has no meaning with algorithm = "mwem"',
+    ),
+    "backend not yet": (
+        ('"replicated"', '"shamir"'),
+        '"shamir" cannot be run by this version yet; available: "replicated" and "ideal"',
+    ),
+    "vertical": (
+        ('"horizontal"', '"vertical"'),
+        'has no [alignment] table, and partition = "vertical" needs one',
+    ),
+    "epsilon zero": (
+        ("epsilon = 1.0", "epsilon = 0"),
+        "[privacy] epsilon must be a number greater than 0, got 0",
+    ),
     "epsilon negative": (("epsilon = 1.0", "epsilon = -2.5"), "greater than 0, got -2.5"),
     "epsilon infinite": (("epsilon = 1.0", "epsilon = inf"), "greater than 0, got inf"),
     "epsilon no number": (("epsilon = 1.0", "epsilon = nan"), "got nan"),
     "epsilon text": (("epsilon = 1.0", 'epsilon = "1"'), 'got "1"'),
     "epsilon true": (("epsilon = 1.0", "epsilon = true"), "got true"),
     "epsilon missing": (("epsilon = 1.0", ""), "[privacy] epsilon is missing"),
-    "backend missing": (('backend = "replicated"', ""), '[study] backend is missing: it must be "replicated" or "ideal"'),
-    "delta one": (("delta = 1e-9", "delta = 1.0"), "[privacy] delta must be a number greater than 0 and less than 1, got 1.0"),
+    "backend missing": (
+        ('backend = "replicated"', ""),
+        '[study] backend is missing: it must be "replicated" or "ideal"',
+    ),
+    "delta one": (
+        ("delta = 1e-9", "delta = 1.0"),
+        "[privacy] delta must be a number greater than 0 and less than 1, got 1.0",
+    ),
     "delta zero": (("delta = 1e-9", "delta = 0"), "less than 1, got 0"),
-    "adjacency": (("add-remove", "addremove"), 'must be "add-remove" or "replace", got "addremove" (did you mean "add-remove"?)'),
-    "max_rows": (("delta = 1e-9", "delta = 1e-9\nmax_rows = 0"), "max_rows must be a whole number of at least 1"),
+    "adjacency": (
+        ("add-remove", "addremove"),
+        'must be "add-remove" or "replace", got "addremove" (did you mean "add-remove"?)',
+    ),
+    "max_rows": (
+        ("delta = 1e-9", "delta = 1e-9\nmax_rows = 0"),
+        "max_rows must be a whole number of at least 1",
+    ),
     "unit": (("delta = 1e-9", 'delta = 1e-9\nunit = "person"'), 'unit must be "row" or'),
-    "unit half": (("delta = 1e-9", 'delta = 1e-9\nunit = {id = "person", max_rows = 3}'), "max_custodians is missing"),
-    "workload column": (("degree = 2", 'cliques = [["age", "seks"]]'), 'names the column "seks", which the domain does not have'),
-    "workload degree": (("degree = 2", "degree = 4"),
-                        "[workload] degree must be a whole number of at least 1 and at most 3, got 4"),
+    "unit half": (
+        ("delta = 1e-9", 'delta = 1e-9\nunit = {id = "person", max_rows = 3}'),
+        "max_custodians is missing",
+    ),
+    "workload column": (
+        ("degree = 2", 'cliques = [["age", "seks"]]'),
+        'names the column "seks", which the domain does not have',
+    ),
+    "workload degree": (
+        ("degree = 2", "degree = 4"),
+        "[workload] degree must be a whole number of at least 1 and at most 3, got 4",
+    ),
     "workload both": (("degree = 2", 'degree = 2\ncliques = [["age"]]'), "cliques"),
     "workload none": (("degree = 2", ""), "[workload]"),
-    "rounds": (("rounds = 4", 'rounds = "adaptiv"'), 'or "adaptive", got "adaptiv" (did you mean "adaptive"?)'),
-    "share": (("rounds = 4", "select_share = 1.0"), "select_share must be a number greater than 0 and less than 1"),
-    "foreign table": (("[session]", "[mst]\nmax_model_mb = 1\n[session]"), '[mst] has no meaning with algorithm = "aim"'),
+    "rounds": (
+        ("rounds = 4", 'rounds = "adaptiv"'),
+        'or "adaptive", got "adaptiv" (did you mean "adaptive"?)',
+    ),
+    "share": (
+        ("rounds = 4", "select_share = 1.0"),
+        "select_share must be a number greater than 0 and less than 1",
+    ),
+    "foreign table": (
+        ("[session]", "[mst]\nmax_model_mb = 1\n[session]"),
+        '[mst] has no meaning with algorithm = "aim"',
+    ),
     "alignment": (("[session]", '[alignment]\nmethod = "psu"\n[session]'), "[alignment] has no meaning"),
     "column": (("bins = 8", "bins = 0"), "age"),
     "column kind": (('"numeric"', '"numerical"'), "age"),
-    "column too large": (("bins = 8", "bins = 600000"), 'max_model_mb = 4 MiB is too small for the column "age" alone'),
-    "clique too large": ((AGE + "\n", "".join(AGE.replace("age", f"x{i}").replace("bins = 8", "bins = 5000") for i in (1, 2))),
-                         "x1, x2 of 25,000,000 cells"),
-    "domain twice": ((AGE, '[domain]\nfile = "x.json"\n' + AGE), "[domain] needs either file or columns, and only one of them"),
+    "column too large": (
+        ("bins = 8", "bins = 600000"),
+        'max_model_mb = 4 MiB is too small for the column "age" alone',
+    ),
+    "clique too large": (
+        (AGE + "\n", "".join(AGE.replace("age", f"x{i}").replace("bins = 8", "bins = 5000") for i in (1, 2))),
+        "x1, x2 of 25,000,000 cells",
+    ),
+    "domain twice": (
+        (AGE, '[domain]\nfile = "x.json"\n' + AGE),
+        "[domain] needs either file or columns, and only one of them",
+    ),
     "silence": (("silence_s = 2", "silence_s = 0.5"), "silence_s must be a number greater than"),
-    "loopback": (("127.0.0.1:7102", "10.0.0.2:7102"), '[[party]] south address = "10.0.0.2:7102" is not a loopback address'),
-    "two parties": ((WEST, ""), 'has two computing parties only (north, south), and backend = "replicated" needs exactly three'),
+    "loopback": (
+        ("127.0.0.1:7102", "10.0.0.2:7102"),
+        '[[party]] south address = "10.0.0.2:7102" is not a loopback address',
+    ),
+    "two parties": (
+        (WEST, ""),
+        'has two computing parties only (north, south), and backend = "replicated" needs exactly three',
+    ),
     "two compute": ((WEST, WEST + "compute = false\n"), "has two computing parties only (north, south)"),
-    "no party": ((STUDY[STUDY.index("[[party]]"):], ""), "has no [[party]] table"),
+    "no party": ((STUDY[STUDY.index("[[party]]") :], ""), "has no [[party]] table"),
     "same name": (('name = "west"', 'name = "North"'), 'is named like an earlier party ("north")'),
-    "same port": (("127.0.0.1:7103", "127.0.0.1:7101"), 'west address = "127.0.0.1:7101" is the address of north too'),
+    "same port": (
+        ("127.0.0.1:7103", "127.0.0.1:7101"),
+        'west address = "127.0.0.1:7101" is the address of north too',
+    ),
     "no port": (("127.0.0.1:7103", "127.0.0.1"), 'west address must be "host:port"'),
     "port 70000": (("127.0.0.1:7103", "127.0.0.1:70000"), "with a port from 1 to 65535"),
     "name path": (('name = "west"', 'name = "../west"'), "files are named after it"),
-    "data kind": (("west.csv", "west.xlsx"),
-                  'data must name a .csv or .parquet file, or be { url = "...", table = "..." }, got "west.xlsx"'),
+    "data kind": (
+        ("west.csv", "west.xlsx"),
+        'data must name a .csv or .parquet file, or be { url = "...", table = "..." }, got "west.xlsx"',
+    ),
     "fingerprint": ((WEST, WEST + 'fingerprint = "abc"\n'), "64 hexadecimal digits"),
     "columns": ((WEST, WEST + 'columns = ["age"]\n'), "every custodian has all columns"),
 }
@@ -121,8 +204,15 @@ def test_bad_studies(tmp_path: Path, case: str) -> None:
 
 
 def test_all_problems_at_once(tmp_path: Path) -> None:
-    path = write_study(tmp_path, ("epsilon = 1.0", "epsilon = -1"), ("delta = 1e-9", "delta = 2"), ("rounds = 4", "rounds = 0"),
-                       ("bins = 8", "bins = -1"), ("127.0.0.1:7103", "127.0.0.1:7101"), ('"f", "m"', '"f", "f"'))
+    path = write_study(
+        tmp_path,
+        ("epsilon = 1.0", "epsilon = -1"),
+        ("delta = 1e-9", "delta = 2"),
+        ("rounds = 4", "rounds = 0"),
+        ("bins = 8", "bins = -1"),
+        ("127.0.0.1:7103", "127.0.0.1:7101"),
+        ('"f", "m"', '"f", "f"'),
+    )
     found = problems(path)
     assert len(found) == 6
     for word, sentence in zip(("epsilon", "delta", "age", "sex", "rounds", "7101"), found, strict=True):
@@ -137,13 +227,24 @@ def test_missing_and_unreadable_files(tmp_path: Path) -> None:
         load(tmp_path / "latin.toml")
 
 
-@pytest.mark.parametrize(("content", "words"), [
-    ('{"age": 8, "sex": 2,}', "not JSON"), ('{"age": 8, "age": 9}', '"age" stands there twice'), ("[1]", "must map every column"),
-    ("{}", "must map every column"), ('{"age": -1}', "age"), ('{"age": 16777217}', "age"),
-])
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('{"age": 8, "sex": 2,}', "not JSON"),
+        ('{"age": 8, "age": 9}', '"age" stands there twice'),
+        ("[1]", "must map every column"),
+        ("{}", "must map every column"),
+        ('{"age": -1}', "age"),
+        ('{"age": 16777217}', "age"),
+    ],
+)
 def test_domain_files(tmp_path: Path, content: str, words: str) -> None:
     (tmp_path / "domain.json").write_text(content)
-    text = STUDY[:STUDY.index("[domain.columns.age]")] + '[domain]\nfile = "domain.json"\n' + STUDY[STUDY.index("[session]"):]
+    text = (
+        STUDY[: STUDY.index("[domain.columns.age]")]
+        + '[domain]\nfile = "domain.json"\n'
+        + STUDY[STUDY.index("[session]") :]
+    )
     with pytest.raises(StudyInvalid, match=words):
         load(write_study(tmp_path, text=text))
 
@@ -151,11 +252,15 @@ def test_domain_files(tmp_path: Path, content: str, words: str) -> None:
 def test_who_computes(tmp_path: Path) -> None:
     fourth = '[[party]]\nname = "east"\naddress = "127.0.0.1:7104"\n'
     study = load(write_study(tmp_path, (WEST, WEST + fourth)))
-    assert [party.name for party in study.numbered] == ["north", "south", "west", "east"] and not study.party("east").compute
+    assert [party.name for party in study.numbered] == ["north", "south", "west", "east"] and not study.party(
+        "east"
+    ).compute
     study = load(write_study(tmp_path, (NORTH, NORTH + "compute = false\n"), (WEST, WEST + fourth)))
     assert [party.name for party in study.numbered] == ["south", "west", "east", "north"]
     four = [(f'name = "{name}"', f'name = "{name}"\ncompute = true') for name in ("north", "south", "west")]
-    path = write_study(tmp_path, *four, ('data = "west.csv"\n', 'data = "west.csv"\n' + fourth + "compute = true\n"))
+    path = write_study(
+        tmp_path, *four, ('data = "west.csv"\n', 'data = "west.csv"\n' + fourth + "compute = true\n")
+    )
     assert "has 4 computing parties" in problems(path)[0]
 
 
@@ -168,27 +273,49 @@ def test_an_ideal_study_needs_no_three_parties(tmp_path: Path) -> None:
 
 def test_the_digest_forgets_data_comments_and_spacing(tmp_path: Path) -> None:
     one = digest(load(write_study(tmp_path)), "ab" * 32)
-    same = write_study(tmp_path, ("south.csv", "elsewhere/south.parquet"), ("[aim]\nrounds = 4", "[aim]   # ten\nrounds=4"),
-                       ('data = "west.csv"\n', ""))
+    same = write_study(
+        tmp_path,
+        ("south.csv", "elsewhere/south.parquet"),
+        ("[aim]\nrounds = 4", "[aim]   # ten\nrounds=4"),
+        ('data = "west.csv"\n', ""),
+    )
     assert digest(load(same), ":".join(["AB"] * 32)) == one and len(one) == 32
 
 
-PUBLIC = (("trial", "trials"), ("epsilon = 1.0", "epsilon = 1.0000001"), ("delta = 1e-9", "delta = 2e-9"),
-          ("add-remove", "replace"), ("degree = 2", "degree = 3"), ("rounds = 4", "rounds = 5"),
-          ("bins = 8", "bins = 9"), ("low = 17", "low = 16"),
-          ('"f", "m"', '"m", "f"'), ("missing = true", "missing = false"), ("silence_s = 2", "silence_s = 3"), ("7102", "7112"),
-          ('name = "west"', 'name = "east"'), ("delta = 1e-9", "delta = 1e-9\nmax_rows = 4194303"), ('"replicated"', '"ideal"'),
-          (WEST, WEST + f'fingerprint = "{"0" * 64}"\n'), (NORTH, ""), ("rounds = 4", "rounds = 4\nprune = false"))
+PUBLIC = (
+    ("trial", "trials"),
+    ("epsilon = 1.0", "epsilon = 1.0000001"),
+    ("delta = 1e-9", "delta = 2e-9"),
+    ("add-remove", "replace"),
+    ("degree = 2", "degree = 3"),
+    ("rounds = 4", "rounds = 5"),
+    ("bins = 8", "bins = 9"),
+    ("low = 17", "low = 16"),
+    ('"f", "m"', '"m", "f"'),
+    ("missing = true", "missing = false"),
+    ("silence_s = 2", "silence_s = 3"),
+    ("7102", "7112"),
+    ('name = "west"', 'name = "east"'),
+    ("delta = 1e-9", "delta = 1e-9\nmax_rows = 4194303"),
+    ('"replicated"', '"ideal"'),
+    (WEST, WEST + f'fingerprint = "{"0" * 64}"\n'),
+    (NORTH, ""),
+    ("rounds = 4", "rounds = 4\nprune = false"),
+)
 
 
 @pytest.mark.parametrize("change", PUBLIC)
 def test_the_digest_sees_every_public_byte(tmp_path: Path, change: tuple[str, str]) -> None:
     one = digest(load(write_study(tmp_path)), "ab" * 32)
-    changes = [change] if change[0] != NORTH else [(NORTH, ""), (WEST, WEST + NORTH)]  # another order of parties
+    changes = (
+        [change] if change[0] != NORTH else [(NORTH, ""), (WEST, WEST + NORTH)]
+    )  # another order of parties
     assert digest(load(write_study(tmp_path, *changes)), "ab" * 32) != one
 
 
-def test_the_digest_sees_columns_in_their_order_the_ca_and_the_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_digest_sees_columns_in_their_order_the_ca_and_the_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     study = load(write_study(tmp_path))
     one = digest(study, "ab" * 32)
     assert digest(study, "cd" * 32) != one
@@ -200,10 +327,19 @@ def test_the_digest_sees_columns_in_their_order_the_ca_and_the_version(tmp_path:
 
 
 def test_the_digest_sees_the_domain_file(tmp_path: Path) -> None:
-    text = STUDY[:STUDY.index("[domain.columns.age]")] + '[domain]\nfile = "domain.json"\n' + STUDY[STUDY.index("[session]"):]
+    text = (
+        STUDY[: STUDY.index("[domain.columns.age]")]
+        + '[domain]\nfile = "domain.json"\n'
+        + STUDY[STUDY.index("[session]") :]
+    )
     path, file = write_study(tmp_path, text=text), tmp_path / "domain.json"
     seen = set()
-    for content in ('{"age": 8, "sex": 2}', '{"age": 9, "sex": 2}', '{"sex": 2, "age": 8}', '{ "age":8,\n"sex":2 }'):
+    for content in (
+        '{"age": 8, "sex": 2}',
+        '{"age": 9, "sex": 2}',
+        '{"sex": 2, "age": 8}',
+        '{ "age":8,\n"sex":2 }',
+    ):
         file.write_text(content)
         seen.add(digest(load(path), ""))
     assert len(seen) == 3  # spacing does not count, the order of columns does
@@ -214,34 +350,54 @@ def test_the_digest_sees_the_domain_file(tmp_path: Path) -> None:
 
 def test_a_private_file(tmp_path: Path) -> None:
     path = tmp_path / "north.toml"
-    path.write_text('data = "own.parquet"\nlisten = "0.0.0.0:9000"\nout = "o"\ncert = "c.crt"\nkey = "c.key"\nca = "ca.crt"\n'
-                    'allow_empty = true\n[ledger]\nfile = "l.db"\ndataset = "people"\ncap_epsilon = 3\ncap_delta = 1e-8\n'
-                    "max_alignments = 2\n")
+    path.write_text(
+        'data = "own.parquet"\nlisten = "0.0.0.0:9000"\nout = "o"\ncert = "c.crt"\nkey = "c.key"\nca = "ca.crt"\n'
+        'allow_empty = true\n[ledger]\nfile = "l.db"\ndataset = "people"\ncap_epsilon = 3\ncap_delta = 1e-8\n'
+        "max_alignments = 2\n"
+    )
     own = private.load(path)
-    assert own.data is not None and own.data.path == tmp_path / "own.parquet" and own.listen == ("0.0.0.0", 9000)
+    assert (
+        own.data is not None and own.data.path == tmp_path / "own.parquet" and own.listen == ("0.0.0.0", 9000)
+    )
     assert (own.out, own.key, own.allow_empty) == (tmp_path / "o", tmp_path / "c.key", True)
     assert own.ledger == private.LedgerSettings(tmp_path / "l.db", "people", 3.0, 1e-8, 2)
     assert private.load(None) == private.Private()
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    ('dta = "x.csv"', 'unknown key "dta" (did you mean "data"?)'), ("[ledger]\ncap = 1", 'unknown key "cap"'),
-    ("[ledger]\ncap_epsilon = 1", "needs cap_epsilon and cap_delta together"), ("allow_empty = 1", "must be true or false"),
-    ('listen = "7101"', 'must be "host:port"'), ('data = {url = "mysql://u:secret@h/d", table = "t"}', "must begin with postgres://"),
-    ('data = "postgres://u:secret@h/d"', "got an address"), ("x = \n", "line 1, column 5"),
-])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('dta = "x.csv"', 'unknown key "dta" (did you mean "data"?)'),
+        ("[ledger]\ncap = 1", 'unknown key "cap"'),
+        ("[ledger]\ncap_epsilon = 1", "needs cap_epsilon and cap_delta together"),
+        ("allow_empty = 1", "must be true or false"),
+        ('listen = "7101"', 'must be "host:port"'),
+        ('data = {url = "mysql://u:secret@h/d", table = "t"}', "must begin with postgres://"),
+        ('data = "postgres://u:secret@h/d"', "got an address"),
+        ("x = \n", "line 1, column 5"),
+    ],
+)
 def test_bad_private_files(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "private.toml"
     path.write_text(text)
     with pytest.raises(StudyInvalid) as raised:
         private.load(path)
-    assert words in raised.value.sentence and str(path) in raised.value.sentence and "secret" not in raised.value.sentence
+    assert (
+        words in raised.value.sentence
+        and str(path) in raised.value.sentence
+        and "secret" not in raised.value.sentence
+    )
     assert private.problems(path)[0] == raised.value.sentence
 
 
 def test_a_party_must_compute_or_have_data(tmp_path: Path) -> None:
-    study = load(write_study(tmp_path, (WEST, WEST + '[[party]]\nname = "east"\naddress = "127.0.0.1:7104"\n'),
-                             ('data = "north.csv"\n', "")))
+    study = load(
+        write_study(
+            tmp_path,
+            (WEST, WEST + '[[party]]\nname = "east"\naddress = "127.0.0.1:7104"\n'),
+            ('data = "north.csv"\n', ""),
+        )
+    )
     assert private.location(study, "north", private.Private()) is None
     with pytest.raises(StudyInvalid, match="east neither computes nor has data"):
         private.location(study, "east", private.Private())
@@ -253,16 +409,33 @@ def test_certificates_of_a_deployment(tmp_path: Path) -> None:
         private.certificates(study, "north", private.Private())
     with pytest.raises(PeerIdentity, match="does not name `ca`"):
         private.certificates(study, "north", private.Private(cert=Path("c"), key=Path("k")))
-    pins = [(f'name = "{name}"', f'name = "{name}"\nfingerprint = "{"0" * 64}"') for name in ("north", "south", "west")]
+    pins = [
+        (f'name = "{name}"', f'name = "{name}"\nfingerprint = "{"0" * 64}"')
+        for name in ("north", "south", "west")
+    ]
     study = load(write_study(tmp_path, ("insecure-loopback", "mutual"), *pins))
     files = private.certificates(study, "north", private.Private(cert=Path("c"), key=Path("k")))
     assert files is not None and files.ca is None
 
 
 def test_reading_studies_needs_the_standard_library_only(tmp_path: Path) -> None:
-    script = ("import json, sys; from runner.study import load, digest; from runner import private, launch, cli; "
-              f"digest(load({str(write_study(tmp_path))!r}), ''); cli.parser(); "
-              "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules} - set(sys.stdlib_module_names))))")
-    loaded = subprocess.run([sys.executable, "-S", "-c", script], capture_output=True, text=True, check=True,
-                            cwd=Path(__file__).parents[2]).stdout
-    assert set(json.loads(loaded)) <= {"__main__", "runner", "synth", "mpc_protocols", "parties", "sitecustomize"}
+    script = (
+        "import json, sys; from runner.study import load, digest; from runner import private, launch, cli; "
+        f"digest(load({str(write_study(tmp_path))!r}), ''); cli.parser(); "
+        "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules} - set(sys.stdlib_module_names))))"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-S", "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    ).stdout
+    assert set(json.loads(loaded)) <= {
+        "__main__",
+        "runner",
+        "synth",
+        "mpc_protocols",
+        "parties",
+        "sitecustomize",
+    }

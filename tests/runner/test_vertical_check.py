@@ -12,10 +12,10 @@ import pytest
 from parties.budget.ledger import Ledger, Reservation
 from parties.budget.spending import epsilon_by_rho
 from runner.__main__ import main
-from runner.alignment import own_events
+from runner.party.alignment import own_events
+from runner.party.synthesis import plan_of
 from runner.study import digest, load
 from runner.study.owners import ownership
-from runner.synthesis import plan_of
 from tests.runner import split
 from tests.runner.processes import CONTRACT_FILES, parties, run
 
@@ -26,7 +26,9 @@ def found(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, 
     """`check`: its exit code and (kind, text) of each finding."""
     capsys.readouterr()
     code = main(["check", *map(str, arguments), "--json"])
-    return code, [(line["kind"], line["text"]) for line in map(json.loads, capsys.readouterr().out.splitlines())]
+    return code, [
+        (line["kind"], line["text"]) for line in map(json.loads, capsys.readouterr().out.splitlines())
+    ]
 
 
 def rewrite(path: Path, change) -> None:  # type: ignore[no-untyped-def]
@@ -37,28 +39,42 @@ def rewrite(path: Path, change) -> None:  # type: ignore[no-untyped-def]
         csv.writer(file).writerows(rows)
 
 
-def test_an_owner_hears_about_its_records_and_nobody_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_owner_hears_about_its_records_and_nobody_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     trial = split.write(tmp_path, changes=[ADDED])
     code, findings = found(capsys, trial.path)
     texts = [text for _, text in findings]
     assert code == 0 and not any(kind == "problem" for kind, _ in findings)
-    for words in ("records are joined on person inside the three-party computation (merge3); population: records that every",
-                  f"north: its table fits the study: {len(trial.rows['north'])} records of age, income",
-                  "south: columns that are not its own in this study are not read: remark", "west only computes"):
+    for words in (
+        "records are joined on person inside the three-party computation (merge3); population: records that every",
+        f"north: its table fits the study: {len(trial.rows['north'])} records of age, income",
+        "south: columns that are not its own in this study are not read: remark",
+        "west only computes",
+    ):
         assert any(words in text for text in texts), words
 
 
 BAD = {
-    "a null identifier": (lambda rows: [*rows[:5], [*rows[5][:-1], ""], *rows[6:]],
-                          'column "person", line 6: the identifier is missing'),
-    "a placeholder": (lambda rows: [*rows[:3], [*rows[3][:-1], "N/A"], *rows[4:]], "line 4: the identifier is a placeholder"),
+    "a null identifier": (
+        lambda rows: [*rows[:5], [*rows[5][:-1], ""], *rows[6:]],
+        'column "person", line 6: the identifier is missing',
+    ),
+    "a placeholder": (
+        lambda rows: [*rows[:3], [*rows[3][:-1], "N/A"], *rows[4:]],
+        "line 4: the identifier is a placeholder",
+    ),
     "twice the same": (lambda rows: [*rows, rows[1]], "several rows with the same identifier"),
-    "twice after normalising": (lambda rows: [*rows, [*rows[1][:-1], " " + rows[1][-1].lower()]],
-                                "several rows with the same identifier"),
+    "twice after normalising": (
+        lambda rows: [*rows, [*rows[1][:-1], " " + rows[1][-1].lower()]],
+        "several rows with the same identifier",
+    ),
     "no identifier": (lambda rows: [row[:-1] for row in rows], 'has no column "person"'),
     "too few": (lambda rows: rows[:6], "Party north has fewer records than [alignment] min_size = 10"),
-    "another's column": (lambda rows: [[*row, "sick" if i == 0 else "no"] for i, row in enumerate(rows)],
-                         'the column "sick" is at north and south: each column needs exactly one owner'),
+    "another's column": (
+        lambda rows: [[*row, "sick" if i == 0 else "no"] for i, row in enumerate(rows)],
+        'the column "sick" is at north and south: each column needs exactly one owner',
+    ),
 }
 
 
@@ -78,37 +94,70 @@ def test_what_is_lacking_may_be_in_a_private_file(tmp_path: Path, capsys: pytest
     trial = split.write(tmp_path)
     rewrite(tmp_path / "north.csv", lambda rows: [row[1:] for row in rows])
     code, findings = found(capsys, trial.path)
-    assert code == 0 and any(kind == "note" and "no owner has the column age" in text for kind, text in findings)
+    assert code == 0 and any(
+        kind == "note" and "no owner has the column age" in text for kind, text in findings
+    )
     end = run("run", trial.path, "--out", tmp_path / "out", ledger=tmp_path / "l", scratch=tmp_path / "s")
-    assert end.code == 10 and "no owner has the column age" in end.complaint and end.complaint.count("\n") == 1
+    assert (
+        end.code == 10 and "no owner has the column age" in end.complaint and end.complaint.count("\n") == 1
+    )
     trial = split.write(tmp_path / "all", own=split.THREE)
     rewrite(tmp_path / "all" / "west.csv", lambda rows: [row[1:] for row in rows])
     code, findings = found(capsys, trial.path)
-    assert code == 10 and any(kind == "problem" and "no owner has the column grade" in text for kind, text in findings)
+    assert code == 10 and any(
+        kind == "problem" and "no owner has the column grade" in text for kind, text in findings
+    )
 
 
 def test_the_quota_is_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trial = split.write(tmp_path, changes=[("silence_s = 3", 'silence_s = 3\ntls = "insecure-loopback"')])
     private = tmp_path / "private.toml"
-    private.write_text('data = "north.csv"\n[ledger]\nfile = "ledger.db"\ndataset = "people"\nmax_alignments = 1\n')
+    private.write_text(
+        'data = "north.csv"\n[ledger]\nfile = "ledger.db"\ndataset = "people"\nmax_alignments = 1\n'
+    )
     code, findings = found(capsys, trial.path, "--party", "north", "--private", private)
-    assert code == 0 and any("aligned at most 0 times with one of the others, 1 are allowed" in text for _, text in findings)
-    Ledger(tmp_path / "ledger.db").reserve(Reservation(
-        "people", "ab" * 32, "earlier", "cd" * 32, 1.0, 1e-6, "replace", "identifier", Fraction(1, 10), Fraction(0), ("south",),
-        aligns=True)).settle()
+    assert code == 0 and any(
+        "aligned at most 0 times with one of the others, 1 are allowed" in text for _, text in findings
+    )
+    Ledger(tmp_path / "ledger.db").reserve(
+        Reservation(
+            "people",
+            "ab" * 32,
+            "earlier",
+            "cd" * 32,
+            1.0,
+            1e-6,
+            "replace",
+            "identifier",
+            Fraction(1, 10),
+            Fraction(0),
+            ("south",),
+            aligns=True,
+        )
+    ).settle()
     code, findings = found(capsys, trial.path, "--party", "north", "--private", private)
     assert code == 50
-    assert any(kind == "problem" and "people has been aligned once with south" in text for kind, text in findings)
+    assert any(
+        kind == "problem" and "people has been aligned once with south" in text for kind, text in findings
+    )
 
 
 def test_the_cap_is_held_against_the_sizes_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What `check` foretells is what the run's reservation makes of it: sizes are charged on top of the study's epsilon."""
-    trial = split.write(tmp_path, changes=[ADDED, ("silence_s = 3", 'silence_s = 3\ntls = "insecure-loopback"'),
-                                           ("min_size = 10", "min_size = 10\nsize_epsilon = 1")])
+    trial = split.write(
+        tmp_path,
+        changes=[
+            ADDED,
+            ("silence_s = 3", 'silence_s = 3\ntls = "insecure-loopback"'),
+            ("min_size = 10", "min_size = 10\nsize_epsilon = 1"),
+        ],
+    )
     private = tmp_path / "private.toml"
     for cap, code in ((4.5, 50), (9.0, 0)):
-        private.write_text(f'data = "north.csv"\n[ledger]\nfile = "ledger.db"\ndataset = "people"\ncap_epsilon = {cap}\n'
-                           "cap_delta = 1e-5\n")
+        private.write_text(
+            f'data = "north.csv"\n[ledger]\nfile = "ledger.db"\ndataset = "people"\ncap_epsilon = {cap}\n'
+            "cap_delta = 1e-5\n"
+        )
         ends, findings = found(capsys, trial.path, "--party", "north", "--private", private)
         assert ends == code, findings
     told = next(text for _, text in findings if "with this study" in text)
@@ -116,14 +165,21 @@ def test_the_cap_is_held_against_the_sizes_too(tmp_path: Path, capsys: pytest.Ca
     owned = ownership(study, split.TWO)
     sizes = own_events(study, owned, "north")
     assert len(sizes) == 2
-    expected = epsilon_by_rho([], 1e-5, sum((event.rho for event in sizes), plan_of(study).budget.rho_cap),
-                             sum((event.beta for event in sizes), Fraction(0)))
+    expected = epsilon_by_rho(
+        [],
+        1e-5,
+        sum((event.rho for event in sizes), plan_of(study).budget.rho_cap),
+        sum((event.beta for event in sizes), Fraction(0)),
+    )
     assert f"{expected:.3g} with this study" in told
 
 
-def test_tables_in_row_order_have_the_same_number_of_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = split.STUDY.replace('method = "psu"\nvia = "merge3"\nid = "person"\npopulation = "intersection"',
-                               'method = "row-order"')
+def test_tables_in_row_order_have_the_same_number_of_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = split.STUDY.replace(
+        'method = "psu"\nvia = "merge3"\nid = "person"\npopulation = "intersection"', 'method = "row-order"'
+    )
     trial = split.write(tmp_path, aligned=True, text=text)
     assert found(capsys, trial.path)[0] == 0
     rewrite(tmp_path / "north.csv", lambda rows: rows[:-1])
@@ -134,26 +190,35 @@ def test_tables_in_row_order_have_the_same_number_of_rows(tmp_path: Path, capsys
 
 def test_a_run_about_nobody_warns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Identifiers that never meet: the run ends well, but not silently."""
-    trial = split.write(tmp_path, changes=[('"replicated"', '"ideal"')], held={"north": range(200), "south": range(200, 400)})
+    trial = split.write(
+        tmp_path, changes=[('"replicated"', '"ideal"')], held={"north": range(200), "south": range(200, 400)}
+    )
     capsys.readouterr()
     assert main(["run", str(trial.path), "--out", str(tmp_path / "out")]) == 0
     assert "warning: This table shows hardly anything but noise:" in capsys.readouterr().out
     assert "hardly anything but noise" in (tmp_path / "out" / "report.html").read_text()
 
 
-def test_results_of_an_earlier_run_are_not_taken_for_this_one_s(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_of_an_earlier_run_are_not_taken_for_this_one_s(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     trial, out = split.write(tmp_path, changes=[('"replicated"', '"ideal"')]), tmp_path / "out"
     capsys.readouterr()
     assert main(["run", str(trial.path), "--out", str(out)]) == 0
     assert "earlier run" not in capsys.readouterr().out
     rewrite(tmp_path / "north.csv", BAD["a null identifier"][0])
     assert main(["run", str(trial.path), "--out", str(out)]) == 30
-    assert f"note: the results in {out} are those of an earlier run; this one left none" in capsys.readouterr().out
+    assert (
+        f"note: the results in {out} are those of an earlier run; this one left none"
+        in capsys.readouterr().out
+    )
     assert main(["run", str(trial.path), "--out", str(tmp_path / "new")]) == 30
     assert "earlier run" not in capsys.readouterr().out
 
 
-def test_parties_can_compare_their_studies_beforehand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_parties_can_compare_their_studies_beforehand(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     trial = split.write(tmp_path, changes=[("silence_s = 3", 'silence_s = 3\ntls = "insecure-loopback"')])
     text, told = trial.path.read_text(), []
     for copy in (text, "# our copy\n" + text, text.replace("epsilon = 4.0", "epsilon = 2.0")):
@@ -168,11 +233,21 @@ def test_a_problem_is_told_once_where_both_outputs_are_one_place(tmp_path: Path)
     import sys
 
     trial = split.write(tmp_path, changes=[("epsilon = 4.0", "epsilon = -1")])
-    together = subprocess.run([sys.executable, "-m", "runner", "check", trial.path], stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, check=False)
+    together = subprocess.run(
+        [sys.executable, "-m", "runner", "check", trial.path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
     assert together.returncode == 10 and together.stdout.count("epsilon must be") == 1
-    apart = subprocess.run([sys.executable, "-m", "runner", "check", trial.path], capture_output=True, text=True, check=False)
-    assert apart.returncode == 10 and apart.stdout.count("epsilon must be") == apart.stderr.count("epsilon must be") == 1
+    apart = subprocess.run(
+        [sys.executable, "-m", "runner", "check", trial.path], capture_output=True, text=True, check=False
+    )
+    assert (
+        apart.returncode == 10
+        and apart.stdout.count("epsilon must be") == apart.stderr.count("epsilon must be") == 1
+    )
 
 
 def test_demo(tmp_path: Path) -> None:
@@ -184,5 +259,11 @@ def test_demo(tmp_path: Path) -> None:
     summary = json.loads((out / "run.json").read_text())
     assert summary["partition"] == "vertical" and 4300 < summary["rows"] < 4900  # 0.85^2 of 6,366, and noise
     report = (out / "report.html").read_text()
-    for words in ("Whose records", "What joining revealed to whom", "Only possible in a demo", "counsel", "withheld"):
+    for words in (
+        "Whose records",
+        "What joining revealed to whom",
+        "Only possible in a demo",
+        "counsel",
+        "withheld",
+    ):
         assert words in report, words

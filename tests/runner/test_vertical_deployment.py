@@ -16,7 +16,7 @@ from mpc_protocols.functionality import Event
 from mpc_protocols.memory_wire import run_parties
 from parties.budget.journal import read
 from parties.budget.ledger import Ledger
-from runner.alignment import Account, join
+from runner.party.alignment import Account, join
 from runner.study import load
 from runner.study.owners import ownership
 from tests.runner import split
@@ -39,7 +39,9 @@ def test_three_folders(tmp_path: Path) -> None:
     (folders["west"] / "west.key").chmod(0o640)
     ends = folders.run()
     assert all(end.code == 0 and end.complaint == "" for end in ends.values()), ends
-    warned = {name for name, end in ends.items() if "can be read by other users of this machine" in end.output}
+    warned = {
+        name for name, end in ends.items() if "can be read by other users of this machine" in end.output
+    }
     assert warned == {"west"} and "chmod 600" in ends["west"].output
     runs = [json.loads((folder.out / "run.json").read_text()) for folder in folders]
     assert runs[0] == runs[1] == runs[2] and runs[0]["deployment"] == "distributed"
@@ -48,8 +50,10 @@ def test_three_folders(tmp_path: Path) -> None:
         assert len({(folder.out / file).read_bytes() for folder in folders}) == 1
     for measured in json.loads((folders["west"].out / "measurements.json").read_text())["measurements"]:
         sigma = float(Fraction(measured["sigma2"])) ** 0.5
-        assert all(abs(noisy - true) < 10 * sigma
-                   for noisy, true in zip(measured["values"], trial.marginal(measured["clique"]), strict=True))
+        assert all(
+            abs(noisy - true) < 10 * sigma
+            for noisy, true in zip(measured["values"], trial.marginal(measured["clique"]), strict=True)
+        )
     assert not folders["west"].ledger.exists()
     for name in ("north", "south"):
         (entry,) = Ledger(folders[name].ledger).entries()
@@ -69,19 +73,36 @@ def test_the_quota_is_kept_before_anything_is_sent(tmp_path: Path) -> None:
     assert all(end.code == 0 for end in folders.run().values())
     ends = folders.run()
     assert (ends["south"].code, ends["north"].code, ends["west"].code) == (50, 40, 40)
-    assert "max_alignments = 1" in ends["south"].complaint and "aligned once with north" in ends["south"].complaint
-    assert all("Party south" in ends[name].complaint and ends[name].complaint.count("\n") == 1 for name in ("north", "west"))
+    assert (
+        "max_alignments = 1" in ends["south"].complaint
+        and "aligned once with north" in ends["south"].complaint
+    )
+    assert all(
+        "Party south" in ends[name].complaint and ends[name].complaint.count("\n") == 1
+        for name in ("north", "west")
+    )
     for folder in folders:  # nothing of the alignment began: only the first run's journal is there
         assert len(list(folder.out.glob("journal-*.jsonl"))) == 1
-        assert happened(folder.out / "unfinished.jsonl", "connect") and not happened(folder.out / "unfinished.jsonl", "align")
+        assert happened(folder.out / "unfinished.jsonl", "connect") and not happened(
+            folder.out / "unfinished.jsonl", "align"
+        )
     entries = Ledger(folders["north"].ledger).entries()
-    assert all(entry.state == "settled" for entry in entries) and not any(entry.events for entry in entries[1:])
+    assert all(entry.state == "settled" for entry in entries) and not any(
+        entry.events for entry in entries[1:]
+    )
 
 
 REFUSED = {
-    "too few": ([], {"north": range(100), "south": range(5)}, "Party south has fewer records than [alignment] min_size = 10"),
-    "above pad_to": ([ADDED, ("min_size = 10", "min_size = 10\npad_to = { north = 70, south = 50 }")], in_common(20, 60),
-                     "Party south has more records than [alignment] pad_to = 50"),
+    "too few": (
+        [],
+        {"north": range(100), "south": range(5)},
+        "Party south has fewer records than [alignment] min_size = 10",
+    ),
+    "above pad_to": (
+        [ADDED, ("min_size = 10", "min_size = 10\npad_to = { north = 70, south = 50 }")],
+        in_common(20, 60),
+        "Party south has more records than [alignment] pad_to = 50",
+    ),
 }
 
 
@@ -94,26 +115,38 @@ def test_lists_that_do_not_fit_are_refused_by_their_owner(tmp_path: Path, case: 
     assert words in ends["south"].complaint and all(end.complaint.count("\n") == 1 for end in ends.values())
     assert not any(results(folder.out) for folder in folders)
     # before anybody's sizes were on record as told
-    assert not any(entry.events for name in ("north", "south") for entry in Ledger(folders[name].ledger).entries())
+    assert not any(
+        entry.events for name in ("north", "south") for entry in Ledger(folders[name].ledger).entries()
+    )
 
 
 @contextmanager
 def joining(tmp_path: Path, count: int) -> Iterator[tuple[Folders, dict[str, Program]]]:
     """A deployment whose owners are in the middle of a Diffie-Hellman union, which takes seconds."""
-    trial = split.write(tmp_path / "study", count=2 * count, held=in_common(count // 2, count),
-                        changes=[("merge3", "florist"), ADDED, ("max_rows = 4096", "max_rows = 65536")])
+    trial = split.write(
+        tmp_path / "study",
+        count=2 * count,
+        held=in_common(count // 2, count),
+        changes=[("merge3", "florist"), ADDED, ("max_rows = 4096", "max_rows = 65536")],
+    )
     folders = Folders.make(tmp_path, trial)
     with folders.started() as programs:
-        assert eventually(lambda: all(happened(folder.out / "events.jsonl", "align", "started") for folder in folders), 40)
-        assert eventually(lambda: all(sizes_on_record(folders, name) == (2, 2) for name in ("north", "south")), 5)
+        assert eventually(
+            lambda: all(happened(folder.out / "events.jsonl", "align", "started") for folder in folders), 40
+        )
+        assert eventually(
+            lambda: all(sizes_on_record(folders, name) == (2, 2) for name in ("north", "south")), 5
+        )
         yield folders, programs
 
 
 def sizes_on_record(folders: Folders, name: str) -> tuple[int, int]:
     """How many sizes are in an owner's journal, and in its ledger, which comes second and still before any message."""
     entries = Ledger(folders[name].ledger).entries()
-    return (journal(folders, name).count("alignment.size"),
-            sum(begun.event.what == "alignment.size" for entry in entries for begun in entry.events))
+    return (
+        journal(folders, name).count("alignment.size"),
+        sum(begun.event.what == "alignment.size" for entry in entries for begun in entry.events),
+    )
 
 
 def journal(folders: Folders, name: str) -> str:
@@ -128,15 +161,25 @@ def test_a_party_killed_while_records_are_joined(tmp_path: Path, victim: str) ->
         ends = {name: program.end(20) for name, program in programs.items()}
     for name, end in ends.items():
         if name != victim:
-            assert end.code in (40, 41) and f"party {victim}" in end.complaint.lower() and end.complaint.count("\n") == 1, end
+            assert (
+                end.code in (40, 41)
+                and f"party {victim}" in end.complaint.lower()
+                and end.complaint.count("\n") == 1
+            ), end
             assert not happened(folders[name].out / "events.jsonl", "align", "aligned")
     for name in ("north", "south"):
         (entry,) = Ledger(folders[name].ledger).entries()
         assert entry.state == "settled" and entry.spent_rho == entry.spent_size_rho == Fraction(1, 100)
-        assert [begun.event.what for begun in entry.events][:3] == ["alignment.started", "alignment.size", "alignment.size"]
+        assert [begun.event.what for begun in entry.events][:3] == [
+            "alignment.started",
+            "alignment.size",
+            "alignment.size",
+        ]
         (path,) = folders[name].out.glob("journal-*.jsonl")
         kinds = [event.what for event in read(path).alignment]
-        assert kinds == ["alignment.started", "alignment.size", "alignment.size"] + ["alignment.aborted"] * (name != victim)
+        assert kinds == ["alignment.started", "alignment.size", "alignment.size"] + ["alignment.aborted"] * (
+            name != victim
+        )
     assert not any(results(folder.out) for folder in folders)
 
 
@@ -166,16 +209,23 @@ def test_events_are_on_record_before_the_first_message(tmp_path: Path) -> None:
 def test_an_abort_is_on_record_and_keeps_its_cause(tmp_path: Path) -> None:
     owned = ownership(load(split.write(tmp_path).path), {name: tuple(own) for name, own in split.TWO.items()})
     seen: list[tuple[str, dict[str, object]]] = []
-    with (pytest.raises(PeerLost),
-          Account(lambda event, _: seen.append((event.what, dict(event.detail))), bytes(32), owned)):
+    with (
+        pytest.raises(PeerLost),
+        Account(lambda event, _: seen.append((event.what, dict(event.detail))), bytes(32), owned),
+    ):
         raise PeerLost("south is gone.")
-    assert seen == [("alignment.started", {"owners": ["north", "south"]}), ("alignment.aborted", {"code": 41})]
+    assert seen == [
+        ("alignment.started", {"owners": ["north", "south"]}),
+        ("alignment.aborted", {"code": 41}),
+    ]
 
 
 def records_of(study, trial: split.Trial, name: str):  # type: ignore[no-untyped-def]
     from parties.data.records import read as read_records
     from parties.data.source import locate, open_source
-    from runner.alignment import identifier_policy
+    from runner.party.alignment import identifier_policy
 
     with open_source(locate(trial.path.parent / f"{name}.csv")) as source:
-        return read_records(source, study.domain.subset(split.TWO[name]), identifier_policy(study), max_rows=4096)
+        return read_records(
+            source, study.domain.subset(split.TWO[name]), identifier_policy(study), max_rows=4096
+        )

@@ -58,7 +58,14 @@ class Finished:
 
 
 def carry_out(directory: Path, trial: split.Trial) -> Finished:
-    end = run("run", trial.path, "--out", directory / "out", ledger=directory / "ledger.db", scratch=directory / "scratch")
+    end = run(
+        "run",
+        trial.path,
+        "--out",
+        directory / "out",
+        ledger=directory / "ledger.db",
+        scratch=directory / "scratch",
+    )
     assert end.code == 0 and end.complaint == "", end
     assert not parties(directory)
     return Finished(directory, trial, end)
@@ -67,13 +74,21 @@ def carry_out(directory: Path, trial: split.Trial) -> Finished:
 VARIANTS: dict[str, dict[str, Any]] = {
     "merge3": {"changes": [LOUD]},
     "three owners": {"own": split.THREE, "changes": [LOUD, UNION, ADDED]},
-    "helper": {"changes": [LOUD, ADDED, ("merge3", "helper"), ("min_size = 10", "min_size = 10\npad_to = 400")]},
-    "dh2": {"changes": [LOUD, UNION, ("merge3", "dh2"), ("min_size = 10", 'min_size = 10\nsecurity = "proofs"')]},
+    "helper": {
+        "changes": [LOUD, ADDED, ("merge3", "helper"), ("min_size = 10", "min_size = 10\npad_to = 400")]
+    },
+    "dh2": {
+        "changes": [LOUD, UNION, ("merge3", "dh2"), ("min_size = 10", 'min_size = 10\nsecurity = "proofs"')]
+    },
     "florist": {"changes": [LOUD, ADDED, ("merge3", "florist")], "count": 150},
     "row order": {"changes": [LOUD, ADDED, ROWS], "aligned": True},
     # owners that contribute only, two of three; the third owner computes
-    "outside": {"own": {"east": ("age", "income"), "north": ("work",), "hill": ("grade", "sick")}, "parties": 5, "party": OUTSIDE,
-                "changes": [LOUD, ("merge3", "auto")]},
+    "outside": {
+        "own": {"east": ("age", "income"), "north": ("work",), "hill": ("grade", "sick")},
+        "parties": 5,
+        "party": OUTSIDE,
+        "changes": [LOUD, ("merge3", "auto")],
+    },
     "ideal": {"changes": [LOUD, UNION, ("replicated", "ideal")]},
 }
 
@@ -81,6 +96,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Finished]]:
     """Made when first asked for; one of each variant."""
+
     class Made(dict[str, Finished]):
         def __missing__(self, name: str) -> Finished:
             directory = tmp_path_factory.mktemp(name.replace(" ", "-"))
@@ -106,7 +122,8 @@ def test_files_and_their_shape(runs: dict[str, Finished], name: str) -> None:
     assert finished.run["partition"] == "vertical"
     assert {entry.name for entry in finished.out.iterdir()} >= CONTRACT_FILES
     assert {owner["name"]: set(owner["columns"]) for owner in alignment["owners"]} == {
-        name: set(next(iter(people.values()))) for name, people in own.items()}
+        name: set(next(iter(people.values()))) for name, people in own.items()
+    }
     if name != "ideal":
         assert [view["name"] for view in alignment["views"]] == list(finished.trial.names)
         whole = [phase["name"] for phase in finished.run["phases"]]
@@ -125,7 +142,9 @@ def test_what_is_handed_out_has_no_traffic_that_follows_the_sizes(runs: dict[str
         finished = runs[name]
         for phase in finished.run["phases"]:
             hidden = phase["name"] in ("input", "align")
-            assert phase.get("withheld", False) == hidden and (not hidden or phase["rounds"] == phase["bytes_sent"] == 0)
+            assert phase.get("withheld", False) == hidden and (
+                not hidden or phase["rounds"] == phase["bytes_sent"] == 0
+            )
         shown = sum(phase["rounds"] for phase in finished.run["phases"])
         assert all(party["rounds"] <= shown + 2 for party in finished.run["parties"])
         for party in finished.run["parties"]:
@@ -144,12 +163,14 @@ def test_size_events_and_own_views(runs: dict[str, Finished]) -> None:
     for name, each in (("three owners", 2), ("helper", 1), ("florist", 2), ("row order", 1)):
         finished = runs[name]
         entries = {entry.reservation.dataset: entry for entry in Ledger(finished.ledger).entries()}
-        assert len(entries) == len(finished.trial.rows) and all(entry.state == "settled" for entry in entries.values())
+        assert len(entries) == len(finished.trial.rows) and all(
+            entry.state == "settled" for entry in entries.values()
+        )
         for entry in entries.values():
             begun = [one.event for one in entry.events]
             assert begun[0].what == "alignment.started" and entry.reservation.aligns
             sizes = [event for event in begun if event.what == "alignment.size"]
-            assert begun[1:1 + each] == sizes and len(sizes) == each  # before everything else
+            assert begun[1 : 1 + each] == sizes and len(sizes) == each  # before everything else
             assert entry.spent_size_rho == sum(event.rho for event in sizes) == each * Fraction(1, 200)
             assert entry.spent_size_delta == sum(event.beta for event in sizes) > 0
             told = {recipient for event in sizes for recipient in event.detail["recipients"]}  # type: ignore[attr-defined]
@@ -160,14 +181,24 @@ def test_size_events_and_own_views(runs: dict[str, Finished]) -> None:
             delta = finished.run["privacy"]["delta"] + sum(size["delta"] for size in view["sizes"])
             assert finished.run["privacy"]["epsilon"] <= view["epsilon"] <= epsilon + 1e-9
             assert view["delta"] == pytest.approx(delta)
-        assert all(event["what"] in ("select", "measure", "total") for event in finished.run["privacy"]["events"])
+        assert all(
+            event["what"] in ("select", "measure", "total") for event in finished.run["privacy"]["events"]
+        )
     rows = {view["name"]: view["sizes"] for view in runs["row order"].run["alignment"]["views"]}
-    assert len(rows["west"]) == 1 and not rows["north"] and not rows["south"]  # owners know the number of rows: it is theirs
-    unions = {view["name"]: [size["of"] for size in view["sizes"]] for view in runs["florist"].run["alignment"]["views"]}
+    assert (
+        len(rows["west"]) == 1 and not rows["north"] and not rows["south"]
+    )  # owners know the number of rows: it is theirs
+    unions = {
+        view["name"]: [size["of"] for size in view["sizes"]]
+        for view in runs["florist"].run["alignment"]["views"]
+    }
     assert [of for name, of in unions.items() if name not in runs["florist"].trial.rows] == [["union"]]
     for name in ("merge3", "dh2", "outside"):  # replace: sizes are public among the parties, and cost nothing
         for entry in Ledger(runs[name].ledger).entries():
-            assert entry.spent_size_rho == 0 and [one.event.what for one in entry.events].count("alignment.started") == 1
+            assert (
+                entry.spent_size_rho == 0
+                and [one.event.what for one in entry.events].count("alignment.started") == 1
+            )
 
 
 def test_journals_have_the_alignment(runs: dict[str, Finished]) -> None:
@@ -175,7 +206,9 @@ def test_journals_have_the_alignment(runs: dict[str, Finished]) -> None:
         for party in ("north", "south", "west"):
             (path,) = (runs[name].out / "parties" / party).glob("journal-*.jsonl")
             record = read(path)
-            assert [event.what for event in record.alignment] == ["alignment.started"] + each * ["alignment.size"]
+            assert [event.what for event in record.alignment] == ["alignment.started"] + each * [
+                "alignment.size"
+            ]
             assert record.code == 0 and len(record.releases) == len(runs[name].run["privacy"]["events"])
 
 
@@ -198,8 +231,10 @@ def test_what_the_alignment_sends_is_the_same_for_every_overlap(tmp_path: Path) 
         own = {"north": range(60), "south": range(first, first + 60)}
         trial = split.write(tmp_path / str(number) / "study", count=120, held=own)
         finished = carry_out(tmp_path / str(number), trial)
-        shape = [(finished.traffic(party, "align")["bytes_sent"], finished.traffic(party, "align")["rounds"])
-                 for party in trial.names]
+        shape = [
+            (finished.traffic(party, "align")["bytes_sent"], finished.traffic(party, "align")["rounds"])
+            for party in trial.names
+        ]
         seen.add(tuple(shape))
         assert finished.run["rows"] < 10 or first < 60
     assert len(seen) == 1
@@ -213,14 +248,20 @@ def test_the_python_api_takes_frames(tmp_path: Path, monkeypatch: pytest.MonkeyP
     from runner import run_study
 
     monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
-    trial = split.write(tmp_path / "study", changes=[LOUD, ("min_size = 10", 'min_size = 10\nduplicates = "first"'),
-                                                     ("replicated", "ideal")])
+    trial = split.write(
+        tmp_path / "study",
+        changes=[LOUD, ("min_size = 10", 'min_size = 10\nduplicates = "first"'), ("replicated", "ideal")],
+    )
     frames = {}
     for name, people in trial.rows.items():
         (trial.path.parent / f"{name}.csv").unlink()
-        frames[name] = pd.DataFrame([{"person": int(person[2:]), **values} for person, values in people.items()])
+        frames[name] = pd.DataFrame(
+            [{"person": int(person[2:]), **values} for person, values in people.items()]
+        )
     repeated = frames["north"].iloc[[0, 0, 1]].assign(age="20", income="0")
-    done = run_study(trial.path, {**frames, "north": pd.concat([frames["north"], repeated])}, tmp_path / "out")
+    done = run_study(
+        trial.path, {**frames, "north": pd.concat([frames["north"], repeated])}, tmp_path / "out"
+    )
     assert abs(done.summary["rows"] - len(trial.population)) < 15
     for measured in json.loads((tmp_path / "out" / "measurements.json").read_text())["measurements"]:
         true = trial.marginal(measured["clique"])
@@ -232,5 +273,9 @@ def test_the_python_api_takes_frames(tmp_path: Path, monkeypatch: pytest.MonkeyP
         run_study(trial.path, {"north": frames["north"], "south": texts}, tmp_path / "out")
     trial.path.write_text(trial.path.read_text().replace('"first"', '"refuse"'))
     with pytest.raises(DataRefused, match="several rows with the same identifier") as refused:
-        run_study(trial.path, {"north": pd.concat([frames["north"], repeated]), "south": frames["south"]}, tmp_path / "out")
+        run_study(
+            trial.path,
+            {"north": pd.concat([frames["north"], repeated]), "south": frames["south"]},
+            tmp_path / "out",
+        )
     assert str(repeated["person"].iloc[0]) not in refused.value.sentence.split()

@@ -1,8 +1,8 @@
 """What a wiretap inside every party sees of a real run of the oracle: four processes (three compute, one contributes), TLS links.
 
-    sizes      the sequence of (direction, peer, stream, size) is the same whatever the counts are: none, the most possible, any
-    shares     every byte of the share-bearing messages is uniform, whatever the counts are
-    counts     no message of any party holds counts in plain: neither one as 64 bits nor two neighbours as 32 bits each
+sizes      the sequence of (direction, peer, stream, size) is the same whatever the counts are: none, the most possible, any
+shares     every byte of the share-bearing messages is uniform, whatever the counts are
+counts     no message of any party holds counts in plain: neither one as 64 bits nor two neighbours as 32 bits each
 """
 
 from __future__ import annotations
@@ -39,30 +39,53 @@ def stream_of(name: str) -> str:
 
 
 def test_sizes_do_not_depend_on_the_data(seen: dict[str, list[Frames]]) -> None:
-    shapes = {kind: [[(direction, peer, stream_of(stream), len(payload)) for direction, peer, stream, _, payload in frames]
-                     for frames in parties] for kind, parties in seen.items()}
+    shapes = {
+        kind: [
+            [
+                (direction, peer, stream_of(stream), len(payload))
+                for direction, peer, stream, _, payload in frames
+            ]
+            for frames in parties
+        ]
+        for kind, parties in seen.items()
+    }
     # each direction by itself: in which order a party's sending and receiving interleave is a matter of its threads' timing
     for kind in travelling.KINDS:
         for number in range(4):
             for direction in ("sent", "received"):
-                own, zeros = ([frame for frame in shapes[which][number] if frame[0] == direction] for which in (kind, "zeros"))
+                own, zeros = (
+                    [frame for frame in shapes[which][number] if frame[0] == direction]
+                    for which in (kind, "zeros")
+                )
                 assert own and own == zeros, (kind, number, direction)
 
 
 def test_both_ends_see_the_same(seen: dict[str, list[Frames]]) -> None:
     for parties in seen.values():
-        sent = sorted((number, peer, stream, at, payload) for number, frames in enumerate(parties)
-                      for direction, peer, stream, at, payload in frames if direction == "sent")
-        received = sorted((peer, number, stream, at, payload) for number, frames in enumerate(parties)
-                          for direction, peer, stream, at, payload in frames if direction == "received")
+        sent = sorted(
+            (number, peer, stream, at, payload)
+            for number, frames in enumerate(parties)
+            for direction, peer, stream, at, payload in frames
+            if direction == "sent"
+        )
+        received = sorted(
+            (peer, number, stream, at, payload)
+            for number, frames in enumerate(parties)
+            for direction, peer, stream, at, payload in frames
+            if direction == "received"
+        )
         assert sent == received and len(sent) > 100
 
 
 def shares(parties: list[Frames]) -> list[bytes]:
     """Messages that carry shares: all that followers and contributors send but the digests; the leader also sends its public
     questions and answers, which are left out with it."""
-    return [payload for number in (0, 2, 3) for direction, _, _, _, payload in parties[number]
-            if direction == "sent" and len(payload) > DIGEST]
+    return [
+        payload
+        for number in (0, 2, 3)
+        for direction, _, _, _, payload in parties[number]
+        if direction == "sent" and len(payload) > DIGEST
+    ]
 
 
 @pytest.mark.parametrize("kind", travelling.KINDS)
@@ -81,8 +104,11 @@ def test_no_message_comes_twice(seen: dict[str, list[Frames]]) -> None:
     sends the same part to both others). By chance: below 1e-30."""
     for number in (0, 2, 3):
         for peer in range(3):
-            found = [payload for direction, to, _, _, payload in seen["zeros"][number]
-                     if direction == "sent" and to == peer and len(payload) >= 16 and len(payload) != DIGEST]
+            found = [
+                payload
+                for direction, to, _, _, payload in seen["zeros"][number]
+                if direction == "sent" and to == peer and len(payload) >= 16 and len(payload) != DIGEST
+            ]
             assert len(set(found)) == len(found) and (found or number in (peer, 3))
 
 
@@ -115,14 +141,23 @@ def private(frames: Frames) -> list[bytes]:
 def patterns_of(kind: str) -> NDArray[np.uint64]:
     """What must not be found: each count above 255 as 64 bits, each pair of neighbours as 32 bits each; 8 bytes each."""
     tables = [travelling.table(kind, number) for number in range(4)]
-    held = [*tables, sum(tables[:3]), sum(tables), tables[0] + tables[3], tables[1] + tables[3], tables[2] + tables[3]]
+    held = [
+        *tables,
+        sum(tables[:3]),
+        sum(tables),
+        tables[0] + tables[3],
+        tables[1] + tables[3],
+        tables[2] + tables[3],
+    ]
     patterns: set[bytes] = set()
     for table in held:
         for marginal in travelling.counts_of(np.asarray(table))(travelling.CLIQUES):
             # small counts are also lengths and indices of public messages
             for count in {int(count) for count in marginal if count > 255}:
                 patterns |= {count.to_bytes(8, "little"), count.to_bytes(8, "big")}
-            patterns |= {np.array(pair, "<u4").tobytes() for pair in pairwise(marginal.tolist()) if max(pair) > 255}
+            patterns |= {
+                np.array(pair, "<u4").tobytes() for pair in pairwise(marginal.tolist()) if max(pair) > 255
+            }
     return np.frombuffer(b"".join(patterns), "<u8")
 
 

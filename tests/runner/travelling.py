@@ -45,7 +45,9 @@ def counts_of(joint: NDArray[np.int64]) -> LocalCounts:
         for clique in cliques:
             kept = [name for name in order if name in clique]
             summed = joint.sum(axis=tuple(i for i, name in enumerate(order) if name not in clique))
-            found.append(np.ascontiguousarray(summed.transpose([kept.index(name) for name in clique])).reshape(-1))
+            found.append(
+                np.ascontiguousarray(summed.transpose([kept.index(name) for name in clique])).reshape(-1)
+            )
         return found
 
     return counts
@@ -68,10 +70,18 @@ def ask(wire: SessionWire, kind: str) -> list[tuple[str, int, str, int, bytes]]:
         with ReplicatedOracle(wire, setting, counts, _Allows()) as oracle:
             handles = oracle.prepare(CLIQUES)
             rng = np.random.default_rng(0)  # public answers, a third of them zero
-            answers = [rng.integers(0, 999, setting.cells(clique)) * (rng.random(setting.cells(clique)) < 0.7)
-                       for clique in CLIQUES]
+            answers = [
+                rng.integers(0, 999, setting.cells(clique)) * (rng.random(setting.cells(clique)) < 0.7)
+                for clique in CLIQUES
+            ]
             weights = [Fraction(weight) for weight in (1, 2, 1, 3)]
-            oracle.select(handles, [answer.astype(np.float64) for answer in answers], weights, [Fraction(0)] * 4, Fraction(1, 2))
+            oracle.select(
+                handles,
+                [answer.astype(np.float64) for answer in answers],
+                weights,
+                [Fraction(0)] * 4,
+                Fraction(1, 2),
+            )
             oracle.measure(handles[1:3], Fraction(10_000))
             oracle.total(Fraction(400))
     elif wire.me < wire.computing:

@@ -23,8 +23,12 @@ from runner.bench.parameters import ROWS, Parameter, Params
 from runner.bench.registry import Kernel, Task
 
 VALUES = Parameter("values", "one-hot columns of each owner", (200,), 1, 2000)
-ROLE = Parameter("role", "what the two owners do besides: compute, or contribute to three others", ("compute",),
-                 choices=("compute", "contribute"))
+ROLE = Parameter(
+    "role",
+    "what the two owners do besides: compute, or contribute to three others",
+    ("compute",),
+    choices=("compute", "contribute"),
+)
 _OF_A_COLUMN = 20
 """Values of a column."""
 
@@ -32,7 +36,11 @@ _OF_A_COLUMN = 20
 class Contingency(Kernel):
     """All pairs of two owners' columns of twenty values: `values` times `values` counts. Each owner holds 9 rows in 10."""
 
-    name, purpose, counts = "contingency", "tables over the columns of two owners, from their records to shares of counts", "rows"
+    name, purpose, counts = (
+        "contingency",
+        "tables over the columns of two owners, from their records to shares of counts",
+        "rows",
+    )
     parameters = (ROWS.of(45_000), VALUES, ROLE)
 
     def amount(self, params: Params) -> float:
@@ -61,7 +69,9 @@ class Contingency(Kernel):
         def check(marginals: VerticalMarginals) -> None:
             opened = open_ring(trio, concatenate([marginals.shared(clique) for clique in cliques]))
             if wire.me == 0:
-                wanted = ideal_counts(partition, {owner: _own(params, owner) for owner in owners}, sizes)(cliques)
+                wanted = ideal_counts(partition, {owner: _own(params, owner) for owner in owners}, sizes)(
+                    cliques
+                )
                 expect(self.name, opened, np.concatenate(wanted).astype(np.uint32))
 
         return Task(run, check)
@@ -106,9 +116,14 @@ def _own(params: Params, owner: int) -> OwnRows:
     """An owner's records."""
     rows = int(params["rows"])
     rng = np.random.default_rng([7, owner, rows])
-    held = rng.permutation(rows)[:rows - rows // 10]
-    return OwnRows(held, {f"{owner}.{place}": rng.integers(0, size, len(held), np.uint8)
-                          for place, size in enumerate(_sizes(params))})
+    held = rng.permutation(rows)[: rows - rows // 10]
+    return OwnRows(
+        held,
+        {
+            f"{owner}.{place}": rng.integers(0, size, len(held), np.uint8)
+            for place, size in enumerate(_sizes(params))
+        },
+    )
 
 
 def _one_hot(params: Params, owner: int) -> NDArray[Any]:

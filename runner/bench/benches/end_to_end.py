@@ -18,14 +18,14 @@ from contextlib import suppress
 from typing import Any
 
 from runner.bench.benches.fit import SIZES
-from runner.bench.invented import write_tables
+from runner.bench.mock_table import write_tables
 from runner.bench.parameters import PARTIES, ROWS, Parameter, Params
 from runner.bench.processes import free_ports, party_names
 from runner.bench.registry import Place, Program
 from runner.bench.within import program
-from runner.causes import Report, as_error
-from runner.children import PROGRAM, environment
-from runner.leash import PR_SET_PDEATHSIG
+from runner.launch.children import PROGRAM, environment
+from runner.launch.first_failure import Report, as_error
+from runner.launch.watchdog import PR_SET_PDEATHSIG
 
 COLUMNS = Parameter("columns", "columns of the table, the first ones of fourteen like Adult's", (14,), 3, 14)
 AIM_ROUNDS = Parameter("aim-rounds", "rounds of AIM", (10,), 1, 100)
@@ -59,7 +59,11 @@ _PARTY = '[[party]]\nname = "{name}"\naddress = "{host}:{port}"\ndata = "{name}.
 class EndToEnd(Program):
     """`python -m runner run` on this machine."""
 
-    name, purpose, counts = "end-to-end", "whole runs of AIM, replicated against ideal, start-up included", "runs"
+    name, purpose, counts = (
+        "end-to-end",
+        "whole runs of AIM, replicated against ideal, start-up included",
+        "runs",
+    )
     parameters = (ROWS, PARTIES, COLUMNS, AIM_ROUNDS)
 
     def amount(self, params: Params) -> float:
@@ -67,14 +71,20 @@ class EndToEnd(Program):
 
     def problem(self, params: Params) -> str | None:
         fits = int(params["rows"]) >= int(params["parties"])
-        return None if fits else f"{params['parties']} custodians need at least one row each, got {params['rows']}"
+        return (
+            None
+            if fits
+            else f"{params['parties']} custodians need at least one row each, got {params['rows']}"
+        )
 
     def prepare(self, params: Params, place: Place) -> None:
         names = party_names(int(params["parties"]))
         sizes = dict(list(SIZES.items())[: int(params["columns"])])
         write_tables(place.directory, sizes, int(params["rows"]), names)
         for backend in ("replicated", "ideal"):
-            (place.directory / f"{backend}.toml").write_text(_study(backend, names, params, place), encoding="utf-8")
+            (place.directory / f"{backend}.toml").write_text(
+                _study(backend, names, params, place), encoding="utf-8"
+            )
 
     def run(self, params: Params, place: Place) -> dict[str, Any]:
         return _run(place, "replicated")
@@ -87,10 +97,16 @@ class EndToEnd(Program):
 def _study(backend: str, names: list[str], params: Params, place: Place) -> str:
     spaces = place.namespaces
     rows = 1 << max(10, (2 * int(params["rows"]) - 1).bit_length())
-    head = _STUDY.format(backend=backend, max_rows=rows, rounds=params["aim-rounds"],
-                         tls="mutual" if params["tls"] else "insecure-loopback")
-    return head + "".join(_PARTY.format(name=name, host=spaces.address(number) if spaces else "127.0.0.1", port=port)
-                          for number, (name, port) in enumerate(zip(names, free_ports(len(names)), strict=True)))
+    head = _STUDY.format(
+        backend=backend,
+        max_rows=rows,
+        rounds=params["aim-rounds"],
+        tls="mutual" if params["tls"] else "insecure-loopback",
+    )
+    return head + "".join(
+        _PARTY.format(name=name, host=spaces.address(number) if spaces else "127.0.0.1", port=port)
+        for number, (name, port) in enumerate(zip(names, free_ports(len(names)), strict=True))
+    )
 
 
 def _program(place: Place, backend: str) -> tuple[str, ...]:
@@ -100,7 +116,9 @@ def _program(place: Place, backend: str) -> tuple[str, ...]:
     if place.namespaces is not None:
         spaces = place.namespaces
         names = party_names(spaces.parties)
-        where: dict[str, Any] = {"namespaces": {name: spaces.name(number) for number, name in enumerate(names)}}
+        where: dict[str, Any] = {
+            "namespaces": {name: spaces.name(number) for number, name in enumerate(names)}
+        }
     else:
         rate = {} if place.net.bytes_per_s is None else {"bytes_per_s": place.net.bytes_per_s}
         where = {"network": {"delay_s": place.net.delay_s, **rate}}
@@ -110,13 +128,25 @@ def _program(place: Place, backend: str) -> tuple[str, ...]:
 def _run(place: Place, backend: str) -> dict[str, Any]:
     """One run; figures from outside (wall, the ideal's CPU and memory) and from its run.json."""
     out = place.directory / f"out-{backend}"
-    command = [*_program(place, backend), "run", str(place.directory / f"{backend}.toml"), "--out", str(out), "--json"]
+    command = [
+        *_program(place, backend),
+        "run",
+        str(place.directory / f"{backend}.toml"),
+        "--out",
+        str(out),
+        "--json",
+    ]
     errors = place.directory / "errors"
     began = time.monotonic()
     with errors.open("wb") as stderr:
         process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=stderr, process_group=0, preexec_fn=_end_with_parent,
-            env=environment() | {"COSYNTH_LEDGER": str(place.directory / "ledger.db")})
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            process_group=0,
+            preexec_fn=_end_with_parent,
+            env=environment() | {"COSYNTH_LEDGER": str(place.directory / "ledger.db")},
+        )
     try:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -125,7 +155,9 @@ def _run(place: Place, backend: str) -> dict[str, Any]:
         raise
     wall = time.monotonic() - began
     if process.returncode:
-        said = errors.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["the run ended without a word."]
+        said = errors.read_text(encoding="utf-8", errors="replace").strip().splitlines() or [
+            "the run ended without a word."
+        ]
         raise as_error(Report("bench", process.returncode, said[-1], time.monotonic()))
     facts = json.loads((out / "run.json").read_text(encoding="utf-8"))
     phases: dict[str, float] = {}
@@ -136,13 +168,18 @@ def _run(place: Place, backend: str) -> dict[str, Any]:
     alone = backend == "ideal"
     peak = usage.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
     return {
-        "wall_s": wall, "inner_wall_s": facts["wall_s"],
-        "cpu_s": [usage.ru_utime + usage.ru_stime] if alone else [party.get("cpu_s", 0.0) for party in parties],
+        "wall_s": wall,
+        "inner_wall_s": facts["wall_s"],
+        "cpu_s": [usage.ru_utime + usage.ru_stime]
+        if alone
+        else [party.get("cpu_s", 0.0) for party in parties],
         "bytes_sent": [party["bytes_sent"] for party in parties],
         "bytes_received": [party["bytes_received"] for party in parties],
         "rounds": max((party["rounds"] for party in parties), default=0),
         "peak_mb": [peak] if alone else [party.get("peak_rss_mb", 0.0) * 2**20 / 1e6 for party in parties],
-        "phases": phases, "secure_over_fit": secure / fitting if fitting else None}
+        "phases": phases,
+        "secure_over_fit": secure / fitting if fitting else None,
+    }
 
 
 def _end_with_parent() -> None:

@@ -15,10 +15,12 @@ from mpc_protocols.functionality import Clique
 from mpc_protocols.wire import Wire
 from runner.bench.parameters import ROWS, Parameter, Params
 from runner.bench.registry import Kernel, Task
-from runner.forecast.invented import InventedTable
+from runner.forecast.presumed_tables import InventedTable
 from synth.mrf import Measurement, Model, fit, model_size_mb
 
-SIZES = {f"c{number}": size for number, size in enumerate((74, 9, 100, 16, 16, 7, 15, 6, 5, 2, 100, 90, 96, 42))}
+SIZES = {
+    f"c{number}": size for number, size in enumerate((74, 9, 100, 16, 16, 7, 15, 6, 5, 2, 100, 90, 96, 42))
+}
 """Numbers of values of an invented table with Adult's proportions."""
 MARGINALS = Parameter("marginals", "measured pairs and triples, one more in each round", (10,), 0, 100)
 ITERATIONS = Parameter("iterations", "most iterations of a round's fit", (100,), 1, 10**6)
@@ -54,8 +56,12 @@ def _rounds(params: Params) -> list[list[Measurement]]:
     """The measurements of each round: all single columns, then one more clique each time, within the model's limit."""
     rng = np.random.default_rng(3)
     table = InventedTable(SIZES, int(params["rows"]))
-    wanted = [clique for degree in (2, 3) for clique in itertools.combinations(SIZES, degree)
-              if math.prod(SIZES[name] for name in clique) <= 20_000]
+    wanted = [
+        clique
+        for degree in (2, 3)
+        for clique in itertools.combinations(SIZES, degree)
+        if math.prod(SIZES[name] for name in clique) <= 20_000
+    ]
     chosen: list[Clique] = [(name,) for name in SIZES]
     singles = len(chosen)
     for place in rng.permutation(len(wanted)):
@@ -63,8 +69,10 @@ def _rounds(params: Params) -> list[list[Measurement]]:
             break
         if model_size_mb(SIZES, [*chosen, wanted[place]]) <= _MODEL_MB:
             chosen.append(wanted[place])
-    measured = [Measurement(clique, values + rng.normal(0, _SIGMA, len(values)), _SIGMA**2)
-                for clique, values in zip(chosen, table.counts(chosen), strict=True)]
+    measured = [
+        Measurement(clique, values + rng.normal(0, _SIGMA, len(values)), _SIGMA**2)
+        for clique, values in zip(chosen, table.counts(chosen), strict=True)
+    ]
     return [measured[:count] for count in range(singles, len(measured) + 1)]
 
 

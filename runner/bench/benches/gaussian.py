@@ -46,8 +46,10 @@ class Gaussian(Kernel):
             expected = float(_variance(params))
             wrong = abs(float(np.square(opened).mean()) / expected - 1) > 12 * math.sqrt(3 / count) + 0.01
             if wrong or float(np.abs(opened).max()) > of.bound:
-                raise CosynthError("The benchmark gaussian drew noise of a wrong spread; its figures mean nothing, "
-                                   "please report it.")
+                raise CosynthError(
+                    "The benchmark gaussian drew noise of a wrong spread; its figures mean nothing, "
+                    "please report it."
+                )
 
         return Task(run, check)
 
@@ -56,14 +58,19 @@ class Gaussian(Kernel):
 
         def run() -> Any:
             shape = (len(of.parts), count)
-            return reference_array(of, rng.integers(0, 2**64 - 1, shape, np.uint64, endpoint=True),
-                                   rng.integers(0, 1, shape, np.uint8, endpoint=True))
+            return reference_array(
+                of,
+                rng.integers(0, 2**64 - 1, shape, np.uint64, endpoint=True),
+                rng.integers(0, 1, shape, np.uint8, endpoint=True),
+            )
 
         return Task(run)
 
     def peer(self, params: Params) -> Params | None:
         thresholds = sum(len(table.thresholds) for _, table in sampler(_variance(params)).parts)
-        return {"samples": max(1, 300 // thresholds), "sigma": params["sigma"]} if thresholds <= 2000 else None
+        return (
+            {"samples": max(1, 300 // thresholds), "sigma": params["sigma"]} if thresholds <= 2000 else None
+        )
 
     def mpyc(self, mpc: Any, params: Params) -> Task:
         """Compare 64 random bits with every threshold of the half table; a random sign."""

@@ -41,7 +41,10 @@ class Multiply(Kernel):
     def mpyc(self, mpc: Any, params: Params) -> Task:
         secure = mpc.SecInt(int(params["bits"]))
         half = int(params["bits"]) // 2 - 2  # MPyC's integers do not wrap
-        x, y = (mpc.input(secure.array(vector(int(params["cells"]), half, seed).astype(object)), senders=0) for seed in (1, 2))
+        x, y = (
+            mpc.input(secure.array(vector(int(params["cells"]), half, seed).astype(object)), senders=0)
+            for seed in (1, 2)
+        )
         mpc.run(mpc.gather(x, y))
 
         def run() -> Any:
@@ -51,7 +54,9 @@ class Multiply(Kernel):
 
         def check(product: Any) -> None:
             first, second = (vector(int(params["cells"]), half, seed) for seed in (1, 2))
-            expect("multiply (MPyC)", np.asarray(mpc.run(mpc.output(product))).astype(np.int64), first * second)
+            expect(
+                "multiply (MPyC)", np.asarray(mpc.run(mpc.output(product))).astype(np.int64), first * second
+            )
 
         return Task(run, check)
 

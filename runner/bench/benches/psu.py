@@ -26,17 +26,31 @@ from runner.bench.repeat import JobWire
 
 IDENTIFIERS = Parameter("identifiers", "identifiers of each owner", (10**5,), 1, 2**24)
 OWNERS = Parameter("owners", "parties with identifiers, of which up to three compute", (2,), 2, 8)
-COMMON = Parameter("common", "share of every owner's identifiers that all owners have", (0.5,), 0, 1, whole=False)
-VIA = Parameter("via", "protocol; all but merge3 are for two owners", ("merge3",),
-                choices=("merge3", "helper", "dh2", "florist"))
-GROUP = Parameter("group", "group of florist: ristretto255, or the paper's, squares modulo a prime of 2,048 bits (slow)",
-                  ("ristretto255",), choices=("ristretto255", "residues"))
+COMMON = Parameter(
+    "common", "share of every owner's identifiers that all owners have", (0.5,), 0, 1, whole=False
+)
+VIA = Parameter(
+    "via",
+    "protocol; all but merge3 are for two owners",
+    ("merge3",),
+    choices=("merge3", "helper", "dh2", "florist"),
+)
+GROUP = Parameter(
+    "group",
+    "group of florist: ristretto255, or the paper's, squares modulo a prime of 2,048 bits (slow)",
+    ("ristretto255",),
+    choices=("ristretto255", "residues"),
+)
 
 
 class PrivateSetUnion(Kernel):
     """One whole alignment, keys and local sorting included."""
 
-    name, purpose, counts = "psu", "private set union: who is the same, without learning who is known to whom", "identifiers"
+    name, purpose, counts = (
+        "psu",
+        "private set union: who is the same, without learning who is known to whom",
+        "identifiers",
+    )
     parameters = (IDENTIFIERS, OWNERS, COMMON, VIA, GROUP)
 
     def amount(self, params: Params) -> float:
@@ -53,9 +67,14 @@ class PrivateSetUnion(Kernel):
 
     def prepare(self, wire: Wire, params: Params) -> Task:
         spec = AlignmentSpec(resolve(str(params["via"]), int(params["owners"]), wire.computing), min_size=0)
-        members = [Member(f"party {number}", bytes([number]) * 32, number) for number in range(self.processes(params))]
-        owners = tuple(members[:int(params["owners"])])
-        context = Context(bytes(32), owners, members[2] if spec.method == "helper" else None, tuple(members[:3]))
+        members = [
+            Member(f"party {number}", bytes([number]) * 32, number)
+            for number in range(self.processes(params))
+        ]
+        owners = tuple(members[: int(params["owners"])])
+        context = Context(
+            bytes(32), owners, members[2] if spec.method == "helper" else None, tuple(members[:3])
+        )
         side = context.side(wire.me)
         own = None
         if side is not None:
@@ -68,13 +87,15 @@ class PrivateSetUnion(Kernel):
             everybody = np.concatenate([_people(params, owner) for owner in range(len(owners))])
             expect(self.name, np.array([result.n_rows]), np.array([len(np.unique(everybody))]))
             expect(self.name, np.unique(result.rows), np.sort(result.rows))
-            same = hashlib.sha256(result.digest + result.rows[:_common(params)].tobytes()).digest()
+            same = hashlib.sha256(result.digest + result.rows[: _common(params)].tobytes()).digest()
             if wire.me and side is not None:
                 wire.send(0, same)
             for owner in owners[1:] if wire.me == 0 else ():
                 if bytes(wire.receive(owner.number, 32)) != same:
-                    raise CosynthError("The benchmark psu came to a wrong result: two owners place the same people in other "
-                                       "rows; its figures mean nothing, please report it.")
+                    raise CosynthError(
+                        "The benchmark psu came to a wrong result: two owners place the same people in other "
+                        "rows; its figures mean nothing, please report it."
+                    )
 
         return Task(lambda: align(JobWire(wire, next(runs)), own, spec, context, Free(), group), check)
 

@@ -30,13 +30,20 @@ class Scores(Kernel):
 
     def problem(self, params: Params) -> str | None:
         fits = int(params["candidates"]) <= int(params["cells"])
-        return None if fits else f"{params['candidates']} candidates need at least as many cells, got {params['cells']}"
+        return (
+            None
+            if fits
+            else f"{params['candidates']} candidates need at least as many cells, got {params['cells']}"
+        )
 
     def prepare(self, wire: Wire, params: Params) -> Task:
         trio, bits = trio_of(wire), int(params["bits"])
         x, c, lengths = _input(params)
         whole, edges = shared(trio, x), np.append(0, np.cumsum(lengths))
-        groups = [_thirds(trio, whole, c, edges, slice(start, start + GROUP), bits) for start in range(0, len(x), GROUP)]
+        groups = [
+            _thirds(trio, whole, c, edges, slice(start, start + GROUP), bits)
+            for start in range(0, len(x), GROUP)
+        ]
 
         def run() -> RingShare:
             parts = np.zeros(len(lengths), x.dtype)
@@ -83,7 +90,9 @@ def _input(params: Params) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64
     return np.abs(vector(cells, bits, 1)).astype(ring), np.abs(vector(cells, bits, 2)).astype(ring), lengths
 
 
-def _thirds(trio: Trio, x: RingShare, c: NDArray[Any], edges: NDArray[np.int64], group: slice, bits: int) -> list[Third]:
+def _thirds(
+    trio: Trio, x: RingShare, c: NDArray[Any], edges: NDArray[np.int64], group: slice, bits: int
+) -> list[Third]:
     """Every third cell of a group and its answers, the bits of x shared; edges: where the candidates begin and end."""
     x, c, where = x[group], c[group], np.arange(group.start, min(group.stop, len(c)))
     known = [known_of(trio, x[third::THIRDS], third) for third in range(THIRDS)]

@@ -34,7 +34,11 @@ class Select(Kernel):
     def problem(self, params: Params) -> str | None:
         if int(params["candidates"]) > int(params["cells"]):
             return f"{params['candidates']} candidates need at least as many cells, got {params['cells']}"
-        return None if 4 <= int(params["bits"]) <= 28 else f"the rows' bound has 4 to 28 bits, got {params['bits']}"
+        return (
+            None
+            if 4 <= int(params["bits"]) <= 28
+            else f"the rows' bound has 4 to 28 bits, got {params['bits']}"
+        )
 
     def prepare(self, wire: Wire, params: Params) -> Task:
         candidates = int(params["candidates"])
@@ -50,7 +54,9 @@ class Select(Kernel):
             oracle = ReplicatedOracle(wire, setting, local, Free(), ahead=False)
             handles = oracle.prepare(cliques)
             answers = [_answer(params, int(name)) for name in sizes]
-            return Task(lambda: oracle.select(handles, answers, weights, penalties, _EPSILON), _in_range(candidates))
+            return Task(
+                lambda: oracle.select(handles, answers, weights, penalties, _EPSILON), _in_range(candidates)
+            )
         party = ComputingParty(wire, setting, local, Free(), None, ahead=False)
         step = parse(wire.receive_up_to(LEADER, MAX_BYTES))
         assert isinstance(step, PrepareStep)
@@ -69,7 +75,9 @@ class Select(Kernel):
         answers = [_answer(params, int(name)) for name in _sizes(params)]
 
         def run() -> int:
-            scores = [float(np.abs(table - answer).sum()) for table, answer in zip(tables, answers, strict=True)]
+            scores = [
+                float(np.abs(table - answer).sum()) for table, answer in zip(tables, answers, strict=True)
+            ]
             return int(np.argmax(np.array(scores) + rng.gumbel(size=len(scores)) * 2 / float(_EPSILON)))
 
         return Task(run)
@@ -96,7 +104,9 @@ class Select(Kernel):
 def _in_range(candidates: int) -> Any:
     def check(position: int) -> None:
         if not 0 <= position < candidates:
-            raise CosynthError("The benchmark select chose no candidate; its figures mean nothing, please report it.")
+            raise CosynthError(
+                "The benchmark select chose no candidate; its figures mean nothing, please report it."
+            )
 
     return check
 

@@ -40,7 +40,9 @@ class Share(Kernel):
             state = PublicState(setting)
             handles = state.prepare(PrepareStep(tuple(cliques)))
             opened = open_ring(trio, concatenate([marginals.marginal(state, handle) for handle in handles]))
-            wanted = np.concatenate([sum(counts(size, _ROWS, party) for party in range(parties)) for size in sizes.values()])
+            wanted = np.concatenate(
+                [sum(counts(size, _ROWS, party) for party in range(parties)) for size in sizes.values()]
+            )
             expect(self.name, opened, wanted.astype(np.uint32))
 
         def run() -> SharedMarginals:

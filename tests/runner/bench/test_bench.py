@@ -18,14 +18,25 @@ import pytest
 from mpc_protocols.errors import CosynthError
 from parties.data.scratch import PREFIX, Scratch
 from runner.__main__ import main
-from runner.bench import netns
 from runner.bench.inputs import expect
-from runner.bench.network import Net
+from runner.bench.net import netns
+from runner.bench.net.network import Net
 
 ROOT = Path(__file__).resolve().parents[3]
 Run = Callable[..., tuple[int, str, str]]
-FIELDS = {"bench": str, "params": dict, "net": str, "wall_s": float, "cpu_s": list, "bytes_sent": list, "rounds": int,
-          "throughput": float, "unit": str, "repeats": int, "baseline": dict}
+FIELDS = {
+    "bench": str,
+    "params": dict,
+    "net": str,
+    "wall_s": float,
+    "cpu_s": list,
+    "bytes_sent": list,
+    "rounds": int,
+    "throughput": float,
+    "unit": str,
+    "repeats": int,
+    "baseline": dict,
+}
 """What every line has (the specification's words), and its type."""
 
 
@@ -64,51 +75,142 @@ def measured(run: Run, tmp_path: Path, *arguments: object) -> list[dict[str, Any
 def test_a_selections_memory_is_flat_in_cells(run: Run, tmp_path: Path) -> None:
     """Eight times the cells that are computed with at a time take no more memory than twice as many, a fifth allowed for the
     allocator; the data, and the model's answers at the leader, are there before. 20 bits: enough rows for a sign in each cell."""
-    lines = measured(run, tmp_path, "select", "--cells", "4e6,16e6", "--bits", 20, "--repeats", 1, "--warmup", 1, "--no-baseline")
+    lines = measured(
+        run,
+        tmp_path,
+        "select",
+        "--cells",
+        "4e6,16e6",
+        "--bits",
+        20,
+        "--repeats",
+        1,
+        "--warmup",
+        1,
+        "--no-baseline",
+    )
     few, many = (max(line["above_mb"]) for line in lines)
     assert many < 100 and many < 1.2 * few
 
 
 def test_every_kernel_at_a_tiny_size(run: Run, tmp_path: Path) -> None:
     (tmp_path / "lines.jsonl").write_text("not JSON\n")  # is emptied
-    lines = measured(run, tmp_path, "multiply", "scores", "select", "gaussian", "rounds", "share", "fit", "contingency",
-                     "--cells", 640, "--rows", 300, "--values", 7, "--role", "compute,contribute",
-                     "--bits", "12,17", "--candidates", 5, "--samples", 200, "--sigma", 3, "--rounds", 4, "--parties", "3,5",
-                     "--marginals", 1, "--iterations", 3, "--repeats", 2, "--no-baseline", "--html", tmp_path / "page.html")
+    lines = measured(
+        run,
+        tmp_path,
+        "multiply",
+        "scores",
+        "select",
+        "gaussian",
+        "rounds",
+        "share",
+        "fit",
+        "contingency",
+        "--cells",
+        640,
+        "--rows",
+        300,
+        "--values",
+        7,
+        "--role",
+        "compute,contribute",
+        "--bits",
+        "12,17",
+        "--candidates",
+        5,
+        "--samples",
+        200,
+        "--sigma",
+        3,
+        "--rounds",
+        4,
+        "--parties",
+        "3,5",
+        "--marginals",
+        1,
+        "--iterations",
+        3,
+        "--repeats",
+        2,
+        "--no-baseline",
+        "--html",
+        tmp_path / "page.html",
+    )
     found = {line["bench"]: line for line in lines}
-    assert [line["bench"] for line in lines] == ["multiply"] * 2 + ["scores"] * 2 + ["select"] * 2 + ["gaussian", "rounds"] + [
-        "share"] * 2 + ["fit"] + ["contingency"] * 2
+    assert [line["bench"] for line in lines] == ["multiply"] * 2 + ["scores"] * 2 + ["select"] * 2 + [
+        "gaussian",
+        "rounds",
+    ] + ["share"] * 2 + ["fit"] + ["contingency"] * 2
     owners = [300 * 7 * 4 + 7 * 7 * 4] * 2
     assert lines[-2]["bytes_sent"] == [*owners, 7 * 7 * 4] and lines[-2]["rounds"] == 2
-    assert lines[-1]["bytes_sent"][3:] == [2 * 300 * 7 * 4 + 4 * 16] * 2 and max(lines[-1]["bytes_sent"][:3]) <= 7 * 7 * 4 + 64
+    assert (
+        lines[-1]["bytes_sent"][3:] == [2 * 300 * 7 * 4 + 4 * 16] * 2
+        and max(lines[-1]["bytes_sent"][:3]) <= 7 * 7 * 4 + 64
+    )
     assert found["multiply"]["bytes_sent"] == [640 * 4] * 3 and found["multiply"]["rounds"] == 1
     assert found["rounds"]["rounds"] == 4 and found["rounds"]["bytes_sent"] == [4 * 16 * 4] * 3
     assert found["share"]["bytes_sent"][3:] == [640 * 4 + 16] * 2 and found["share"]["rounds"] == 2
     assert found["fit"]["bytes_sent"] == [0, 0, 0] and found["select"]["rounds"] > 10
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "Bytes sent by the busiest party against bits" in page  # times may be level, and then have no curve
+    assert (
+        "Bytes sent by the busiest party against bits" in page
+    )  # times may be level, and then have no curve
     assert all(f'id="{name}"' in page for name in found)
 
 
 def test_baselines_state_their_own_size(run: Run, tmp_path: Path) -> None:
-    line, = measured(run, tmp_path, "rounds", "--rounds", 60, "--width", 5000, "--repeats", 1)
+    (line,) = measured(run, tmp_path, "rounds", "--rounds", 60, "--width", 5000, "--repeats", 1)
     mpyc, floor = line["baseline"]["mpyc"], line["baseline"]["numpy"]
     assert mpyc["params"] == {"rounds": 50, "width": 1000} and mpyc["amount"] == 50
-    assert mpyc["throughput"] == pytest.approx(50 / mpyc["wall_s"], rel=1e-3) and mpyc["bytes_sent"][0] >= 50 * 1000 * 8
+    assert (
+        mpyc["throughput"] == pytest.approx(50 / mpyc["wall_s"], rel=1e-3)
+        and mpyc["bytes_sent"][0] >= 50 * 1000 * 8
+    )
     assert floor["throughput"] == pytest.approx(60 / floor["wall_s"], rel=0.05)
 
 
 @pytest.mark.parametrize("tls", ["off", "on"])
 def test_a_delay_delays_every_round(run: Run, tmp_path: Path, tls: str) -> None:
-    quick, slow = measured(run, tmp_path, "rounds", "--rounds", 10, "--delay-ms", "0,30", "--repeats", 1, "--no-baseline",
-                           "--tls", tls)
-    assert slow["wall_s"] >= 10 * 0.030 and slow["bytes_sent"] == quick["bytes_sent"] and slow["rounds"] == quick["rounds"] == 10
-    assert slow["network"] == {"delay_ms": 30, "rate_mbit": None, "by": "shim"} and quick["network"]["by"] is None
+    quick, slow = measured(
+        run,
+        tmp_path,
+        "rounds",
+        "--rounds",
+        10,
+        "--delay-ms",
+        "0,30",
+        "--repeats",
+        1,
+        "--no-baseline",
+        "--tls",
+        tls,
+    )
+    assert (
+        slow["wall_s"] >= 10 * 0.030
+        and slow["bytes_sent"] == quick["bytes_sent"]
+        and slow["rounds"] == quick["rounds"] == 10
+    )
+    assert (
+        slow["network"] == {"delay_ms": 30, "rate_mbit": None, "by": "shim"}
+        and quick["network"]["by"] is None
+    )
 
 
 def test_a_rate_limits_what_a_party_receives(run: Run, tmp_path: Path) -> None:
-    line, = measured(run, tmp_path, "multiply", "--cells", 50_000, "--bits", 32, "--rate-mbit", 8, "--repeats", 1,
-                     "--no-baseline")
+    (line,) = measured(
+        run,
+        tmp_path,
+        "multiply",
+        "--cells",
+        50_000,
+        "--bits",
+        32,
+        "--rate-mbit",
+        8,
+        "--repeats",
+        1,
+        "--no-baseline",
+    )
     assert line["wall_s"] >= 50_000 * 4 / 1e6
 
 
@@ -120,14 +222,22 @@ def test_wrong_results_do_not_count() -> None:
         expect("x", np.arange(2), np.arange(3))
 
 
-@pytest.mark.parametrize(("arguments", "words"), [
-    (["selct"], 'did you mean "select"'), (["multiply", "--sigma", "3"], "--sigma is not a parameter of multiply"),
-    (["multiply", "--cells", "0"], "--cells must be from 1"), (["multiply", "--cells"], "expected one argument"),
-    (["multiply", "--net", "moon"], "moon"), (["multiply", "--repeats", "0"], "--repeats"),
-    (["multiply", "--warmup", "-1"], "warmup"),
-    (["scores", "--cells", "5"], "64 candidates need"), (["multiply", "--json", "/nowhere/at/all"], "cannot be written"),
-    (["multiply", "--nonsense"], "--nonsense"), (["end-to-end", "--rows", "2"], "at least one row each"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["selct"], 'did you mean "select"'),
+        (["multiply", "--sigma", "3"], "--sigma is not a parameter of multiply"),
+        (["multiply", "--cells", "0"], "--cells must be from 1"),
+        (["multiply", "--cells"], "expected one argument"),
+        (["multiply", "--net", "moon"], "moon"),
+        (["multiply", "--repeats", "0"], "--repeats"),
+        (["multiply", "--warmup", "-1"], "warmup"),
+        (["scores", "--cells", "5"], "64 candidates need"),
+        (["multiply", "--json", "/nowhere/at/all"], "cannot be written"),
+        (["multiply", "--nonsense"], "--nonsense"),
+        (["end-to-end", "--rows", "2"], "at least one row each"),
+    ],
+)
 def test_bad_arguments(run: Run, arguments: list[str], words: str) -> None:
     code, out, err = run(*arguments)
     assert code == 2 and words in err and out == ""
@@ -135,7 +245,12 @@ def test_bad_arguments(run: Run, arguments: list[str], words: str) -> None:
 
 def test_help_and_list(run: Run) -> None:
     code, out, _ = run("--help")
-    assert code == 0 and "examples:" in out and "--candidates" in out and all(len(line) <= 110 for line in out.splitlines())
+    assert (
+        code == 0
+        and "examples:" in out
+        and "--candidates" in out
+        and all(len(line) <= 110 for line in out.splitlines())
+    )
     code, out, _ = run("--list")
     assert code == 0 and "gaussian" in out and "--sigma" in out
 
@@ -143,32 +258,59 @@ def test_help_and_list(run: Run) -> None:
 def children(pid: int) -> list[int]:
     """Process numbers of a process's children."""
     try:
-        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+        return [
+            int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+        ]
     except OSError:
         return []  # it has ended meanwhile
 
 
 def alive(pids: list[int]) -> list[int]:
     """Those that still run (a zombie does not)."""
+
     def state(pid: int) -> str:
         try:
             return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0]
         except OSError:
             return "Z"
+
     return [pid for pid in pids if state(pid) != "Z"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9), (None, 41)])
-def test_however_it_ends_nothing_is_left(number: int | None, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9), (None, 41)]
+)
+def test_however_it_ends_nothing_is_left(
+    number: int | None, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """number: the signal to the launcher; None: one party is killed instead. A killed launcher's keys go with the next run's."""
     out, temporary = tmp_path / "out", tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     with out.open("wb") as stdout:
-        process = subprocess.Popen([sys.executable, "-m", "runner", "bench", "rounds", "--rounds", "5,100000", "--no-baseline",
-                                    "--repeats", "1", "--warmup", "0", "--tls", "on"], cwd=ROOT, stdout=stdout,
-                                   stderr=subprocess.PIPE, env=os.environ | {"TMPDIR": str(temporary)})
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "runner",
+                "bench",
+                "rounds",
+                "--rounds",
+                "5,100000",
+                "--no-baseline",
+                "--repeats",
+                "1",
+                "--warmup",
+                "0",
+                "--tls",
+                "on",
+            ],
+            cwd=ROOT,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"TMPDIR": str(temporary)},
+        )
     try:
         deadline = time.monotonic() + 30
         while b"rounds 5," not in out.read_bytes() and time.monotonic() < deadline:
@@ -180,7 +322,11 @@ def test_however_it_ends_nothing_is_left(number: int | None, code: int, tmp_path
         else:
             process.send_signal(number)
         _, err = process.communicate(timeout=20)
-        assert process.returncode == code and b"Traceback" not in err and err.count(b"\n") == (number != signal.SIGKILL)
+        assert (
+            process.returncode == code
+            and b"Traceback" not in err
+            and err.count(b"\n") == (number != signal.SIGKILL)
+        )
         deadline = time.monotonic() + 10
         while alive(parties) and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -212,9 +358,29 @@ def test_of_a_network_in_namespaces_nothing_is_left(number: int | None) -> None:
     """
     if why := without(Net("custom", 1.0, 1000.0, "netns")):
         pytest.skip(why)
-    process = subprocess.Popen([sys.executable, "-m", "runner", "bench", "rounds", "--rounds", "5,100000", "--no-baseline",
-                                "--repeats", "1", "--warmup", "0", "--net-by", "netns", "--delay-ms", "1"], cwd=ROOT,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "runner",
+            "bench",
+            "rounds",
+            "--rounds",
+            "5,100000",
+            "--no-baseline",
+            "--repeats",
+            "1",
+            "--warmup",
+            "0",
+            "--net-by",
+            "netns",
+            "--delay-ms",
+            "1",
+        ],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     try:
         assert process.stdout is not None
         while b"rounds 5," not in process.stdout.readline():
@@ -227,7 +393,9 @@ def test_of_a_network_in_namespaces_nothing_is_left(number: int | None) -> None:
         else:
             process.send_signal(number)
         _, err = process.communicate(timeout=20)
-        assert process.returncode == {None: 41, signal.SIGKILL: -9}.get(number, 130) and b"Traceback" not in err
+        assert (
+            process.returncode == {None: 41, signal.SIGKILL: -9}.get(number, 130) and b"Traceback" not in err
+        )
         deadline = time.monotonic() + 10
         while alive(everybody) and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -243,25 +411,50 @@ def test_of_a_network_in_namespaces_nothing_is_left(number: int | None) -> None:
 def test_parties_in_namespaces(run: Run, tmp_path: Path) -> None:
     if why := without(Net("loopback", by="netns")):
         pytest.skip(why)
-    line, = measured(run, tmp_path, "rounds", "--rounds", 5, "--net-by", "netns", "--repeats", 1, "--no-baseline")
+    (line,) = measured(
+        run, tmp_path, "rounds", "--rounds", 5, "--net-by", "netns", "--repeats", 1, "--no-baseline"
+    )
     assert line["params"]["tls"] and line["rounds"] == 5
     assert line["network"]["by"] is None  # nothing is slowed down
     assert not namespaces_of(os.getpid())
 
 
-@pytest.mark.parametrize(("delay", "rate", "cells", "apart"), [(20, 100, 200_000, 4 / 3), (1, 1000, 1_000_000, 3 / 2)])
-def test_the_emulations_agree(run: Run, tmp_path: Path, delay: int, rate: int, cells: int, apart: float) -> None:
+@pytest.mark.parametrize(
+    ("delay", "rate", "cells", "apart"), [(20, 100, 200_000, 4 / 3), (1, 1000, 1_000_000, 3 / 2)]
+)
+def test_the_emulations_agree(
+    run: Run, tmp_path: Path, delay: int, rate: int, cells: int, apart: float
+) -> None:
     """By the session, and between namespaces by netem or a relay: neither is below the model, and they are near each other.
 
     Seen at load 2: within 8 % on the slow network, 20 % on the fast one, where half of the time is computing.
     """
     if why := without(Net("custom", delay, rate, "netns")):
         pytest.skip(why)
-    shape = ("multiply", "rounds", "--cells", cells, "--bits", 32, "--rounds", 10, "--delay-ms", delay, "--rate-mbit", rate,
-             "--tls", "on", "--repeats", 3, "--no-baseline")
+    shape = (
+        "multiply",
+        "rounds",
+        "--cells",
+        cells,
+        "--bits",
+        32,
+        "--rounds",
+        10,
+        "--delay-ms",
+        delay,
+        "--rate-mbit",
+        rate,
+        "--tls",
+        "on",
+        "--repeats",
+        3,
+        "--no-baseline",
+    )
     ours = measured(run, tmp_path, *shape, "--net-by", "shim")
     kernels = measured(run, tmp_path, *shape, "--net-by", "netns")
-    for one, other, model in zip(ours, kernels, (delay / 1e3 + cells * 32 / (rate * 1e6), 10 * delay / 1e3), strict=True):
+    for one, other, model in zip(
+        ours, kernels, (delay / 1e3 + cells * 32 / (rate * 1e6), 10 * delay / 1e3), strict=True
+    ):
         assert (one["network"]["by"], other["network"]["by"] in ("netem", "relay")) == ("shim", True)
         assert min(one["wall_s"], other["wall_s"]) >= model
         assert 1 / apart <= one["wall_s"] / other["wall_s"] <= apart, (one["wall_s"], other["wall_s"])
@@ -271,8 +464,25 @@ def test_the_emulations_agree(run: Run, tmp_path: Path, delay: int, rate: int, c
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_no_party_of_a_whole_run_is_left(number: int) -> None:
-    process = subprocess.Popen([sys.executable, "-m", "runner", "bench", "end-to-end", "--rows", "3000", "--columns", "4",
-                                "--repeats", "50", "--no-baseline"], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "runner",
+            "bench",
+            "end-to-end",
+            "--rows",
+            "3000",
+            "--columns",
+            "4",
+            "--repeats",
+            "50",
+            "--no-baseline",
+        ],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
     try:
         deadline, everybody = time.monotonic() + 30, []
         while len(everybody) < 4 and time.monotonic() < deadline:
@@ -294,8 +504,23 @@ def test_no_party_of_a_whole_run_is_left(number: int) -> None:
 
 @pytest.mark.slow
 def test_whole_runs(run: Run, tmp_path: Path) -> None:
-    line, = measured(run, tmp_path, "end-to-end", "--rows", 3000, "--columns", 4, "--aim-rounds", 1, "--repeats", 1,
-                     "--warmup", 0, "--delay-ms", 5)
+    (line,) = measured(
+        run,
+        tmp_path,
+        "end-to-end",
+        "--rows",
+        3000,
+        "--columns",
+        4,
+        "--aim-rounds",
+        1,
+        "--repeats",
+        1,
+        "--warmup",
+        0,
+        "--delay-ms",
+        5,
+    )
     assert line["wall_s"] >= line["inner_wall_s"] >= 0.005 * line["rounds"] / 2 and min(line["peak_mb"]) > 20
     assert {"select", "measure", "fit"} <= set(line["phases"]) and line["baseline"]["ideal"]["wall_s"] > 0
     secure = line["phases"]["select"] + line["phases"]["measure"]

@@ -8,30 +8,46 @@ from typing import Any
 import pytest
 
 from runner.bench import registry
-from runner.bench.curves import Dot, Series, chart
-from runner.bench.page import clock, page
-from runner.bench.table import amount, heading, row, time
+from runner.bench.output.curves import Dot, Series, chart
+from runner.bench.output.page import clock, page
+from runner.bench.output.table import amount, heading, row, time
 
 
 def line(cells: int, delay: float, **changes: Any) -> dict[str, Any]:
     """A line of `scores` as `results.line_of` makes it."""
     wall = cells * 1e-7 + delay / 50
-    return {"bench": "scores", "params": {"cells": cells, "bits": 24, "candidates": 64, "tls": False},
-            "net": "custom" if delay else "loopback",
-            "network": {"delay_ms": delay, "rate_mbit": None, "by": "shim" if delay else None}, "wall_s": wall,
-            "wall_spread_s": [0.9 * wall, 1.2 * wall], "wall_s_per_party": [wall] * 3, "cpu_s": [wall] * 3,
-            "bytes_sent": [14 * cells, 3 * cells, 3 * cells], "bytes_received": [3 * cells, 14 * cells, 3 * cells], "rounds": 26,
-            "peak_mb": [60.0] * 3, "above_mb": [4.0] * 3, "amount": float(cells), "throughput": cells / wall, "unit": "cells/s",
-            "repeats": 5, "warmup": 1,
-            "baseline": {"mpyc": {"params": {"cells": 1000}, "wall_s": 1.0, "throughput": 1000.0}}} | changes
+    return {
+        "bench": "scores",
+        "params": {"cells": cells, "bits": 24, "candidates": 64, "tls": False},
+        "net": "custom" if delay else "loopback",
+        "network": {"delay_ms": delay, "rate_mbit": None, "by": "shim" if delay else None},
+        "wall_s": wall,
+        "wall_spread_s": [0.9 * wall, 1.2 * wall],
+        "wall_s_per_party": [wall] * 3,
+        "cpu_s": [wall] * 3,
+        "bytes_sent": [14 * cells, 3 * cells, 3 * cells],
+        "bytes_received": [3 * cells, 14 * cells, 3 * cells],
+        "rounds": 26,
+        "peak_mb": [60.0] * 3,
+        "above_mb": [4.0] * 3,
+        "amount": float(cells),
+        "throughput": cells / wall,
+        "unit": "cells/s",
+        "repeats": 5,
+        "warmup": 1,
+        "baseline": {"mpyc": {"params": {"cells": 1000}, "wall_s": 1.0, "throughput": 1000.0}},
+    } | changes
 
 
 def test_a_curve_for_each_number_that_varies() -> None:
     lines = [line(cells, delay) for cells in (10**4, 10**5, 10**6) for delay in (0.0, 1.0, 20.0)]
     text = page(lines, registry.load())
     titles = re.findall(r"<figcaption>(.*?)</figcaption>", text)
-    assert titles == ["Wall time against cells", "Bytes sent by the busiest party against cells",
-                      "Wall time against one-way delay, ms"]  # bytes do not depend on the delay
+    assert titles == [
+        "Wall time against cells",
+        "Bytes sent by the busiest party against cells",
+        "Wall time against one-way delay, ms",
+    ]  # bytes do not depend on the delay
     assert text.count("<circle") == 9 + 9 + 9 and "MPyC" in text
     assert not re.search(r"<script|<link rel=\"stylesheet|https?:|src=", text)
 
@@ -47,7 +63,12 @@ def test_dots_stand_where_their_values_are() -> None:
     drawn = str(chart("t", "x", [Series("s", dots, 0)], str, str))
     points = [(float(x), float(y)) for x, y in re.findall(r'<circle cx="([0-9.]+)" cy="([0-9.]+)"', drawn)]
     (x0, _), (x1, y1), (x2, y2), (x3, y3) = points
-    assert x0 < x1 and x2 - x1 == pytest.approx(x3 - x2, abs=0.02) and y1 - y2 == pytest.approx(y2 - y3, abs=0.02) and y3 < y1
+    assert (
+        x0 < x1
+        and x2 - x1 == pytest.approx(x3 - x2, abs=0.02)
+        and y1 - y2 == pytest.approx(y2 - y3, abs=0.02)
+        and y3 < y1
+    )
     assert len(re.findall(r'class="line"', drawn)) == 1
 
 

@@ -12,10 +12,28 @@ from runner.__main__ import main
 
 def test_all_protocols(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "lines.jsonl"
-    arguments = ["bench", "psu", "--identifiers", "50", "--common", "0,0.5,1", "--repeats", "2", "--json", str(path)]
-    assert main([*arguments, "--owners", "2", "--via", "merge3,helper,dh2,florist"]) == 0, capsys.readouterr().err
+    arguments = [
+        "bench",
+        "psu",
+        "--identifiers",
+        "50",
+        "--common",
+        "0,0.5,1",
+        "--repeats",
+        "2",
+        "--json",
+        str(path),
+    ]
+    assert main([*arguments, "--owners", "2", "--via", "merge3,helper,dh2,florist"]) == 0, (
+        capsys.readouterr().err
+    )
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    assert len(lines) == 12 and {line["params"]["via"] for line in lines} == {"merge3", "helper", "dh2", "florist"}
+    assert len(lines) == 12 and {line["params"]["via"] for line in lines} == {
+        "merge3",
+        "helper",
+        "dh2",
+        "florist",
+    }
     assert all(line["amount"] == 100 and line["baseline"]["numpy"]["wall_s"] > 0 for line in lines)
     assert main([*arguments, "--owners", "3,5", "--no-baseline"]) == 0, capsys.readouterr().err
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -32,6 +50,8 @@ def test_the_papers_group_is_for_its_own_protocol(tmp_path: Path, capsys: pytest
     arguments = ["bench", "psu", "--identifiers", "3", "--repeats", "1", "--no-baseline", "--json", str(path)]
     assert main([*arguments, "--via", "florist", "--group", "residues"]) == 0, capsys.readouterr().err
     line = json.loads(path.read_text(encoding="utf-8"))
-    assert sum(line["bytes_sent"]) > 8 * 3 * 256  # elements of 256 bytes, about eleven for each identifier of an owner
+    assert (
+        sum(line["bytes_sent"]) > 8 * 3 * 256
+    )  # elements of 256 bytes, about eleven for each identifier of an owner
     assert main([*arguments, "--via", "dh2", "--group", "residues"]) == 2
     assert "--group residues is for --via florist, got dh2" in capsys.readouterr().err

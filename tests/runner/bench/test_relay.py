@@ -17,10 +17,10 @@ import time
 import pytest
 
 from mpc_protocols.errors import UsageError
-from runner.bench import netns, relay
-from runner.bench.netns import Namespaces
-from runner.bench.network import Net
-from runner.bench.relay import NETWORK, Relay, WayIn, burst, carry, wire_bytes
+from runner.bench.net import netns, relay
+from runner.bench.net.netns import Namespaces
+from runner.bench.net.network import Net
+from runner.bench.net.relay import NETWORK, Relay, WayIn, burst, carry, wire_bytes
 
 
 def packet(size: int, to: int = 1, segment: int = 0, headers: int = 52, first: int = 0x45) -> bytes:
@@ -46,9 +46,11 @@ def test_a_packet_is_as_late_as_the_law_says() -> None:
             seen.append((now, packet(draw.randrange(20, 60_000))))
             way.take(seen[-1][1], now)
         for k, (due, held) in enumerate(way.queue):
-            times = [wire_bytes(each) / rate for _, each in seen[:k + 1]]
+            times = [wire_bytes(each) / rate for _, each in seen[: k + 1]]
             assert held is seen[k][1]
-            assert due == pytest.approx(delay + max(seen[j][0] + math.fsum(times[j:]) for j in range(k + 1)), abs=1e-9)
+            assert due == pytest.approx(
+                delay + max(seen[j][0] + math.fsum(times[j:]) for j in range(k + 1)), abs=1e-9
+            )
 
 
 def test_the_queue_is_bounded_and_loses_nothing_before_that(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,8 +142,12 @@ def test_precision_between_namespaces(delay: float, rate: float, size: int) -> N
         server = subprocess.Popen([*made.prefix(0), sys.executable, "-c", ECHO], stdout=subprocess.PIPE)
         try:
             assert server.stdout is not None and server.stdout.readline() == b"up\n"
-            asked = subprocess.run([*made.prefix(1), sys.executable, "-c", ASK, str(size)], capture_output=True, check=True,
-                                   timeout=30)
+            asked = subprocess.run(
+                [*made.prefix(1), sys.executable, "-c", ASK, str(size)],
+                capture_output=True,
+                check=True,
+                timeout=30,
+            )
         finally:
             server.kill()
             server.communicate()
@@ -154,15 +160,22 @@ def test_precision_between_namespaces(delay: float, rate: float, size: int) -> N
 
 def test_what_stands_in_its_way_is_said_and_nothing_is_left() -> None:
     net = Net("custom", 1.0, 1000.0, "netns")
-    with pytest.raises(UsageError, match="no netem, and a relay in its place cannot work: it ended at once; use --net-by shim"):
+    with pytest.raises(
+        UsageError,
+        match="no netem, and a relay in its place cannot work: it ended at once; use --net-by shim",
+    ):
         Relay(("false",), 1, net)
     needs_a_relay(net)
     with Namespaces(1, Net("loopback", by="netns")) as made:
         hub = made.name("hub")
-        subprocess.run(["ip", "-n", hub, "link", "add", "link1", "type", "veth", "peer", "name", "other"], check=True)
+        subprocess.run(
+            ["ip", "-n", hub, "link", "add", "link1", "type", "veth", "peer", "name", "other"], check=True
+        )
         with pytest.raises(UsageError, match="/dev/net/tun says 'Invalid argument'"):
             Relay(made.prefix("hub"), 2, net)
-        devices = subprocess.run(["ip", "-n", hub, "-o", "link"], capture_output=True, text=True, check=True).stdout
+        devices = subprocess.run(
+            ["ip", "-n", hub, "-o", "link"], capture_output=True, text=True, check=True
+        ).stdout
         assert "link0" not in devices
 
 

@@ -18,8 +18,8 @@ from scipy.stats.contingency import association
 from runner.report import charts, graph
 from runner.report.agreement import agreements, associations, cramers_v, one_way, synthetic_counts
 from runner.report.files import load
+from runner.report.number_format import duration, listed, moment, percent, plain, size
 from runner.report.svg import number, ticks
-from runner.report.words import duration, listed, moment, percent, plain, size
 from synth.domain import Categorical, Codes, Domain, Numeric
 from tests.runner.report.fake import GROUPS, PEOPLE, people, write_run
 
@@ -33,10 +33,17 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_table_is_read_back_as_codes(tmp_path: Path) -> None:
     """Decoding then reading is the identity, for every kind of column, missing values and odd spellings included."""
-    domain = Domain(("i", "f", "t", "n", "c", "k"), (
-        Numeric(-3, 40, 9, integral=True, missing=True), Numeric(0.1, 0.7, 7, missing=True),
-        Categorical(("yes, \"no\"", " padded ", "NA", "null", "nan"), missing=True), Categorical((1, 2, 30)),
-        Categorical((True, False)), Codes(5)))
+    domain = Domain(
+        ("i", "f", "t", "n", "c", "k"),
+        (
+            Numeric(-3, 40, 9, integral=True, missing=True),
+            Numeric(0.1, 0.7, 7, missing=True),
+            Categorical(('yes, "no"', " padded ", "NA", "null", "nan"), missing=True),
+            Categorical((1, 2, 30)),
+            Categorical((True, False)),
+            Codes(5),
+        ),
+    )
     codes = people(domain, 2000)
     write_run(tmp_path, domain=domain, codes=codes, groups=(("i", "f"),))
     run = load(tmp_path)
@@ -67,17 +74,23 @@ def test_agreement_is_the_definition(directory: Path) -> None:
         for row in run.codes[:, columns].tolist():
             counts[tuple(row)] = counts.get(tuple(row), 0) + 1
         cells = np.ndindex(*(run.domain.sizes[name] for name in a.clique))
-        expected = sum(abs(value / run.noisy_total - counts.get(cell, 0) / len(run.codes))
-                       for cell, value in zip(cells, measurement.values.tolist(), strict=True))
+        expected = sum(
+            abs(value / run.noisy_total - counts.get(cell, 0) / len(run.codes))
+            for cell, value in zip(cells, measurement.values.tolist(), strict=True)
+        )
         assert a.distance == pytest.approx(expected, rel=1e-9)
-        assert a.noise == pytest.approx(math.sqrt(2 / math.pi) * math.sqrt(measurement.sigma2) * a.cells / run.noisy_total)
+        assert a.noise == pytest.approx(
+            math.sqrt(2 / math.pi) * math.sqrt(measurement.sigma2) * a.cells / run.noisy_total
+        )
         assert int(synthetic_counts(run, a.clique).sum()) == len(run.codes)
 
 
 def test_a_column_never_measured_alone_is_summed_from_the_best_group(directory: Path) -> None:
     run = load(directory)
     wide = next(m for m in run.measurements if m.clique == ("age", "married"))
-    object.__setattr__(run, "measurements", tuple(m for m in run.measurements if m.clique not in (("age",), ("region",))))
+    object.__setattr__(
+        run, "measurements", tuple(m for m in run.measurements if m.clique not in (("age",), ("region",)))
+    )
     found = {one.name: one for one in one_way(run)}
     assert found["region"].measured is None
     age = found["age"]
@@ -90,7 +103,9 @@ def test_a_column_never_measured_alone_is_summed_from_the_best_group(directory: 
 @given(st.integers(2, 6), st.integers(2, 6), st.integers(0, 2**32 - 1))
 def test_cramers_v_equals_scipy(rows: int, columns: int, seed: int) -> None:
     counts = np.random.default_rng(seed).integers(1, 50, size=(rows, columns))
-    assert cramers_v(counts.astype(float)) == pytest.approx(association(counts, method="cramer", correction=False), abs=1e-12)
+    assert cramers_v(counts.astype(float)) == pytest.approx(
+        association(counts, method="cramer", correction=False), abs=1e-12
+    )
 
 
 def test_cramers_v_at_its_ends() -> None:
@@ -111,7 +126,9 @@ def test_associations_come_from_the_model(directory: Path) -> None:
 
 def places(markup: str) -> dict[str, tuple[float, float, float]]:
     """Name -> (centre x, centre y, width) of the pills of a drawn graph."""
-    found = re.findall(r'<g><title>([^<]*)</title><rect x="([-\d.]+)" y="([-\d.]+)" width="([\d.]+)" height="26"', markup)
+    found = re.findall(
+        r'<g><title>([^<]*)</title><rect x="([-\d.]+)" y="([-\d.]+)" width="([\d.]+)" height="26"', markup
+    )
     return {name: (float(x) + float(w) / 2, float(y) + 13, float(w)) for name, x, y, w in found}
 
 
@@ -162,10 +179,29 @@ def test_coordinates_keep_two_decimals(value: float) -> None:
 
 def test_numbers_as_people_write_them() -> None:
     written = {
-        plain(0.0123456): "0.0123", plain(0): "0", plain(1234.6): "1,235", plain(1e-5): "10⁻⁵", plain(2.5e-15): "2.5 × 10⁻¹⁵",
-        plain(3e9): "3 × 10⁹", percent(0.5): "50 %", percent(0.12346, 2): "12.35 %", percent(1): "100 %", size(12): "12 B",
-        size(4210): "4.21 kB", size(23_100_000): "23.1 MB", size(5e9): "5 GB", duration(0.25): "250 ms",
-        duration(7.42): "7.42 s", duration(600): "10 min", duration(9000): "2 h 30 min"}
-    assert {text.replace("\u00a0", " "): expected for text, expected in written.items()} == {v: v for v in written.values()}
+        plain(0.0123456): "0.0123",
+        plain(0): "0",
+        plain(1234.6): "1,235",
+        plain(1e-5): "10⁻⁵",
+        plain(2.5e-15): "2.5 × 10⁻¹⁵",
+        plain(3e9): "3 × 10⁹",
+        percent(0.5): "50 %",
+        percent(0.12346, 2): "12.35 %",
+        percent(1): "100 %",
+        size(12): "12 B",
+        size(4210): "4.21 kB",
+        size(23_100_000): "23.1 MB",
+        size(5e9): "5 GB",
+        duration(0.25): "250 ms",
+        duration(7.42): "7.42 s",
+        duration(600): "10 min",
+        duration(9000): "2 h 30 min",
+    }
+    assert {text.replace("\u00a0", " "): expected for text, expected in written.items()} == {
+        v: v for v in written.values()
+    }
     assert [listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
-    assert moment("2025-11-04T09:31:07+00:00") == "4 November 2025, 09:31 UTC" and moment("yesterday") == "yesterday"
+    assert (
+        moment("2025-11-04T09:31:07+00:00") == "4 November 2025, 09:31 UTC"
+        and moment("yesterday") == "yesterday"
+    )

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from runner.report import render
-from runner.report.joined import joined
+from runner.report.alignment_text import joined
 from runner.report.statement import faint
 from tests.runner.report.fake import write_run
 
-OWNERS = [{"name": "north", "columns": ["age", "work", "schooling"]},
-          {"name": "south", "columns": ["married", "income", "region"]}]
+OWNERS = [
+    {"name": "north", "columns": ["age", "work", "schooling"]},
+    {"name": "south", "columns": ["married", "income", "region"]},
+]
 NAMES = ("north", "south", "west")
 SIZE = {"of": "intersection", "epsilon": 0.1, "delta": 9.3e-10, "rho": 0.005}
 
@@ -23,12 +25,21 @@ SIZE = {"of": "intersection", "epsilon": 0.1, "delta": 9.3e-10, "rho": 0.005}
 def facts_of(via: str, population: str = "intersection", adjacency: str = "add-remove") -> dict[str, Any]:
     """run.json of a vertical run, as far as the section reads it."""
     sizes = [SIZE] if adjacency == "add-remove" and via != "ideal" else []
-    views = [{"name": name, "epsilon": 1.0 + 0.1 * len(sizes), "delta": 1e-5, "sizes": sizes} for name in NAMES]
-    return {"alignment": {"method": "row-order" if via == "row-order" else "psu", "via": via, "population": population,
-                          "id": [] if via == "row-order" else ["person"], "owners": OWNERS,
-                          "views": [] if via == "ideal" else views},
-            "privacy": {"adjacency": adjacency},
-            "parties": [{"name": name, "role": "compute"} for name in NAMES]}
+    views = [
+        {"name": name, "epsilon": 1.0 + 0.1 * len(sizes), "delta": 1e-5, "sizes": sizes} for name in NAMES
+    ]
+    return {
+        "alignment": {
+            "method": "row-order" if via == "row-order" else "psu",
+            "via": via,
+            "population": population,
+            "id": [] if via == "row-order" else ["person"],
+            "owners": OWNERS,
+            "views": [] if via == "ideal" else views,
+        },
+        "privacy": {"adjacency": adjacency},
+        "parties": [{"name": name, "role": "compute"} for name in NAMES],
+    }
 
 
 def page_of(directory: Path, **alignment: Any) -> str:
@@ -87,9 +98,13 @@ def test_proofs_are_mentioned() -> None:
 
 def test_a_table_of_noise_is_called_one() -> None:
     """Nobody in common is no error, for an error would tell it; what is released tells it with noise."""
+
     def said(total: float, **alignment: str) -> str:
         facts = facts_of("merge3") if alignment else {"privacy": {}}
-        facts["privacy"] |= {"noisy_total": total, "events": [{"what": "select"}, {"what": "measure", "sigma2": "400/1"}]}
+        facts["privacy"] |= {
+            "noisy_total": total,
+            "events": [{"what": "select"}, {"what": "measure", "sigma2": "400/1"}],
+        }
         if alignment:
             facts["alignment"] |= alignment
         return faint(facts)
@@ -97,7 +112,9 @@ def test_a_table_of_noise_is_called_one() -> None:
     joining = {"population": "intersection"}
     assert said(100.0, **joining) == said(1e6) == ""
     assert "it stands for 9 records, counted with noise, and every measured count" in said(9.4, **joining)
-    assert "a standard deviation of 20." in said(9.4, **joining) and "for 1 record, counted" in said(1.2, **joining)
+    assert "a standard deviation of 20." in said(9.4, **joining) and "for 1 record, counted" in said(
+        1.2, **joining
+    )
     assert "normalise" in said(99.0, **joining) and "for no records, counted" in said(-30.0, **joining)
     for other in (said(9.0), said(9.0, population="union"), said(9.0, method="row-order")):
         assert "normalise" not in other and other.endswith("too little data for this epsilon.")
@@ -112,12 +129,24 @@ def test_only_florist_is_said_to_be_broken_unnoticed() -> None:
 
 def test_the_page(tmp_path: Path) -> None:
     page = page_of(tmp_path / "a", via="merge3")
-    for words in ("Whose records", "the records that north and south have in common", "Its ε", "1.1",
-                  "any one record had been left out or added", "everything that the owners hold under one identifier",
-                  "columns, record by record", ">withheld<", "The traffic of two phases"):
+    for words in (
+        "Whose records",
+        "the records that north and south have in common",
+        "Its ε",
+        "1.1",
+        "any one record had been left out or added",
+        "everything that the owners hold under one identifier",
+        "columns, record by record",
+        ">withheld<",
+        "The traffic of two phases",
+    ):
         assert words in page, words
     page = page_of(tmp_path / "b", via="helper", population="union", adjacency="replace")
-    for words in ("every record that at least one owner holds", "these sizes cost no epsilon", "any one record had held"):
+    for words in (
+        "every record that at least one owner holds",
+        "these sizes cost no epsilon",
+        "any one record had held",
+    ):
         assert words in page, words
     assert "Its ε" not in page
 

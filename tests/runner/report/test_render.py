@@ -92,12 +92,17 @@ def changed(finished: Path, target: Path, **changes: object) -> Path:
 def test_loads_nothing_and_runs_nothing(finished: Path) -> None:
     text = (finished / "report.html").read_text(encoding="utf-8")
     page = Page(text)
-    policy = next(a["content"] for tag, a in page.elements if a.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        a["content"] for tag, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy is not None and "default-src 'none'" in policy and "script" not in policy
     forbidden = {"script", "iframe", "object", "embed", "form", "img", "use", "image", "foreignobject"}
     assert not forbidden & {tag for tag, _ in page.elements}
     for tag, attributes in page.elements:
-        assert not any(name.startswith("on") or name in ("src", "style", "srcset") for name in attributes), (tag, attributes)
+        assert not any(name.startswith("on") or name in ("src", "style", "srcset") for name in attributes), (
+            tag,
+            attributes,
+        )
         target = attributes.get("href")
         assert target is None or target.startswith("#") or target == "data:,", target
     assert not re.search(r"https?:|url\(|@import", text)
@@ -108,15 +113,22 @@ def test_loads_nothing_and_runs_nothing(finished: Path) -> None:
 def test_same_files_same_bytes(finished: Path, tmp_path: Path) -> None:
     other = changed(finished, tmp_path / "elsewhere")
     assert render(other).read_bytes() == (finished / "report.html").read_bytes()
-    assert sorted(p.name for p in other.iterdir()) == ["measurements.json", "model.npz", "report.html", "run.json",
-                                                       "synthetic.csv"]
+    assert sorted(p.name for p in other.iterdir()) == [
+        "measurements.json",
+        "model.npz",
+        "report.html",
+        "run.json",
+        "synthetic.csv",
+    ]
 
 
 def test_first_paragraph_on_one_machine(finished: Path) -> None:
     assert "a run on one machine protects nobody from that machine" in page_of(finished).first("p")
 
 
-def test_distributed_run_makes_no_such_remark_and_shows_no_processor_or_memory(finished: Path, tmp_path: Path) -> None:
+def test_distributed_run_makes_no_such_remark_and_shows_no_processor_or_memory(
+    finished: Path, tmp_path: Path
+) -> None:
     text = page_of(changed(finished, tmp_path, deployment="distributed")).text
     assert "one machine" not in text and "Processor" not in text and "241 MB" not in text
     assert "Processor" in page_of(finished).text and "241 MB" in page_of(finished).text.replace("\u00a0", " ")
@@ -125,7 +137,9 @@ def test_distributed_run_makes_no_such_remark_and_shows_no_processor_or_memory(f
 def test_ideal_says_that_it_protected_nothing(finished: Path, tmp_path: Path) -> None:
     page = page_of(changed(finished, tmp_path, backend="ideal"))
     paragraphs = [text for tag, text in page.texts if tag == "p"][:2]
-    assert "protects nobody from that machine" in paragraphs[0] and paragraphs[1].startswith("This run protected nothing.")
+    assert "protects nobody from that machine" in paragraphs[0] and paragraphs[1].startswith(
+        "This run protected nothing."
+    )
     assert "nobody gathered the data" not in page.text and "computed together" not in page.text
     assert "at every computing party" not in page.text
 
@@ -140,7 +154,10 @@ def test_unencrypted_links_are_not_called_encrypted(finished: Path, tmp_path: Pa
 def test_what_a_lying_custodian_can_do_is_stated(finished: Path) -> None:
     """`mechanisms.md` 5: impossible counts break the sign bound, so it is more than a spoilt table."""
     text = " ".join(html.unescape((finished / "report.html").read_text(encoding="utf-8")).split())
-    assert "with impossible counts it can also make a choice of marginal depend on somebody else’s record" in text
+    assert (
+        "with impossible counts it can also make a choice of marginal depend on somebody else’s record"
+        in text
+    )
 
 
 def test_statement_follows_adjacency_unit_and_roles(finished: Path, tmp_path: Path) -> None:
@@ -148,9 +165,19 @@ def test_statement_follows_adjacency_unit_and_roles(finished: Path, tmp_path: Pa
     assert "left out or added" in text and "How many rows each party holds is protected too" in text
     assert "Each contributor" not in text
     facts = json.loads((finished / "run.json").read_text())
-    parties = [*facts["parties"], {"name": "coast", "role": "contribute", "bytes_sent": 1, "bytes_received": 2, "rounds": 2}]
-    text = page_of(changed(finished, tmp_path, parties=parties, privacy={"adjacency": "replace", "epsilon": 2.0},
-                           public_study={"privacy": {"unit": {"id": "person_no", "max_rows": 3, "max_custodians": 2}}})).text
+    parties = [
+        *facts["parties"],
+        {"name": "coast", "role": "contribute", "bytes_sent": 1, "bytes_received": 2, "rounds": 2},
+    ]
+    text = page_of(
+        changed(
+            finished,
+            tmp_path,
+            parties=parties,
+            privacy={"adjacency": "replace", "epsilon": 2.0},
+            public_study={"privacy": {"unit": {"id": "person_no", "max_rows": 3, "max_custodians": 2}}},
+        )
+    ).text
     assert "had held other values" in text and "is not protected" in text and "Each contributor" in text
     assert "person_no" in text and "at most three rows" in text and "most two custodians" in text
     assert "88.1" in text  # e^2 / (1 + e^2) = 0.88080, rounded up
@@ -167,8 +194,20 @@ def test_every_text_is_inert(tmp_path: Path) -> None:
     columns = Categorical((HOSTILE, "b")), Categorical(("c", HOSTILE), missing=True)
     domain = Domain((HOSTILE.replace("\u202e", ""), "plain"), columns)
     codes = people(domain, 400)
-    plain = ("study", "algorithm", "backend", "version", "digest", "session", "started", "partition", "deployment")
-    facts = write_run(tmp_path, domain=domain, codes=codes, groups=(domain.names,), **dict.fromkeys(plain, HOSTILE))
+    plain = (
+        "study",
+        "algorithm",
+        "backend",
+        "version",
+        "digest",
+        "session",
+        "started",
+        "partition",
+        "deployment",
+    )
+    facts = write_run(
+        tmp_path, domain=domain, codes=codes, groups=(domain.names,), **dict.fromkeys(plain, HOSTILE)
+    )
     facts["privacy"]["events"].append({"what": HOSTILE, "rho": 1e-9, "cliques": [[HOSTILE]]})
     facts["privacy"] |= {"unit": HOSTILE, "adjacency": HOSTILE}
     facts["public_study"] = {"privacy": {"unit": {"id": HOSTILE}}, HOSTILE: {"rounds": 3}}
@@ -176,7 +215,10 @@ def test_every_text_is_inert(tmp_path: Path) -> None:
     facts["phases"][0]["name"] = HOSTILE
     facts["timeline"][HOSTILE] = [9.0]
     (tmp_path / "run.json").write_text(json.dumps(facts))
-    comparison = {"metrics": {HOSTILE: (0.1, None, HOSTILE)}, "counts": {"plain": marginal(codes, domain, ("plain",))}}
+    comparison = {
+        "metrics": {HOSTILE: (0.1, None, HOSTILE)},
+        "counts": {"plain": marginal(codes, domain, ("plain",))},
+    }
     text = render(tmp_path, comparison=comparison).read_text(encoding="utf-8")
     page = Page(text)
     assert not {"script", "img"} & {tag for tag, _ in page.elements}
@@ -192,17 +234,30 @@ def test_a_lone_surrogate_does_not_stop_the_report(finished: Path, tmp_path: Pat
 def test_figures_of_the_run_are_on_the_page(finished: Path) -> None:
     facts = json.loads((finished / "run.json").read_text())
     text = page_of(finished).text.replace("\u00a0", " ")
-    for expected in (facts["study"], f"{facts['rows']:,}", "north, south and west", "AIM, three rounds",
-                     "4 November 2025, 09:31 UTC", "7.42 s", facts["digest"], facts["session"], "age × work × income", "23.1 MB",
-                     "python -m runner query DIR age work", "Selected schooling × income among 61 candidates",
-                     "noise σ = 12 rows"):
+    for expected in (
+        facts["study"],
+        f"{facts['rows']:,}",
+        "north, south and west",
+        "AIM, three rounds",
+        "4 November 2025, 09:31 UTC",
+        "7.42 s",
+        facts["digest"],
+        facts["session"],
+        "age × work × income",
+        "23.1 MB",
+        "python -m runner query DIR age work",
+        "Selected schooling × income among 61 candidates",
+        "noise σ = 12 rows",
+    ):
         assert expected in text, expected
 
 
 def test_comparison_is_framed_and_absent_otherwise(finished: Path) -> None:
     assert "Only possible in a demo" not in page_of(finished).text
     counts = {name: marginal(people(PEOPLE, 3000), PEOPLE, (name,)) for name in ("age", "region")}
-    page = page_of(finished, comparison={"metrics": {"Workload error": (0.1234, 0.5, "mean L1")}, "counts": counts})
+    page = page_of(
+        finished, comparison={"metrics": {"Workload error": (0.1234, 0.5, "mean L1")}, "counts": counts}
+    )
     section = next(text for tag, text in page.texts if tag == "section" and "Only possible in a demo" in text)
     assert "0.123" in section and "0.5" in section and "mean L1" in section and "real rows" in section
     render(finished)
@@ -212,17 +267,27 @@ def test_every_drawing_has_a_name_and_every_table_headers(finished: Path) -> Non
     page = Page((finished / "report.html").read_text(encoding="utf-8"))
     for tag, attributes in page.elements:
         if tag == "svg":
-            assert attributes.get("aria-hidden") == "true" or (attributes.get("role") == "img" and attributes.get("aria-label"))
+            assert attributes.get("aria-hidden") == "true" or (
+                attributes.get("role") == "img" and attributes.get("aria-label")
+            )
         if tag == "th":
             assert attributes.get("scope") in ("row", "col")
-    assert sum(tag == "table" for tag, _ in page.elements) == sum(tag == "caption" for tag, _ in page.elements) >= 5
+    assert (
+        sum(tag == "table" for tag, _ in page.elements)
+        == sum(tag == "caption" for tag, _ in page.elements)
+        >= 5
+    )
     levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch(r"h[1-6]", tag)]
     assert levels[0] == 1 and levels.count(1) == 1 and all(b <= a + 1 for a, b in pairwise(levels))
 
 
 def luminance(colour: str) -> float:
     """Relative luminance of WCAG 2.2."""
-    parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)] if len(colour) == 7 else [int(c, 16) / 15 for c in colour[1:]]
+    parts = (
+        [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        if len(colour) == 7
+        else [int(c, 16) / 15 for c in colour[1:]]
+    )
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
@@ -231,7 +296,9 @@ def luminance(colour: str) -> float:
 def test_contrast(finished: Path, theme: str) -> None:
     """Texts have a contrast of 4.5 with the page, marks of 3 (WCAG 2.2 AA), in every theme."""
     text = (finished / "report.html").read_text(encoding="utf-8")
-    themes = dict(zip(("light", "dark", "print"), re.findall(r":root \{(.*?)\}", text, re.DOTALL), strict=True))
+    themes = dict(
+        zip(("light", "dark", "print"), re.findall(r":root \{(.*?)\}", text, re.DOTALL), strict=True)
+    )
     colours: dict[str, str] = {}
     for name in ("light", theme):
         colours.update(re.findall(r"--([\w-]+): (#\w+)", themes[name]))
@@ -240,7 +307,17 @@ def test_contrast(finished: Path, theme: str) -> None:
         light, dark = sorted((luminance(colours[one]), luminance(colours[other])), reverse=True)
         return (light + 0.05) / (dark + 0.05)
 
-    for ink in ("ink", "muted", "synthetic-ink", "h0", "h1", "h2", "h3", "h4", "h5"):  # badges: page colour on the hue
+    for ink in (
+        "ink",
+        "muted",
+        "synthetic-ink",
+        "h0",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+    ):  # badges: page colour on the hue
         assert contrast(ink, "paper") >= 4.5, (theme, ink)
     assert contrast("warn", "warn-paper") >= 4.5 and contrast("ink", "raised") >= 4.5
     for mark in ("synthetic", "measured", "real", "select"):
@@ -273,8 +350,12 @@ def test_files_of_two_runs_are_refused(finished: Path, tmp_path: Path) -> None:
 def test_an_entry_missing_from_run_json_is_refused(finished: Path, tmp_path: Path) -> None:
     whole = json.loads((finished / "run.json").read_text())
     directory = changed(finished, tmp_path)
-    for keys in ([key] for key in whole if key != "public_study"), (["privacy", key] for key in whole["privacy"]), \
-            (["phases", 0, key] for key in whole["phases"][0]), (["parties", 0, key] for key in whole["parties"][0]):
+    for keys in (
+        ([key] for key in whole if key != "public_study"),
+        (["privacy", key] for key in whole["privacy"]),
+        (["phases", 0, key] for key in whole["phases"][0]),
+        (["parties", 0, key] for key in whole["parties"][0]),
+    ):
         for place in keys:
             facts = json.loads(json.dumps(whole))
             inner = facts
@@ -282,7 +363,15 @@ def test_an_entry_missing_from_run_json_is_refused(finished: Path, tmp_path: Pat
                 inner = inner[key]
             del inner[place[-1]]
             (directory / "run.json").write_text(json.dumps(facts))
-            if place[-1] in ("rho_spent", "max_rows", "noisy_total", "delta_for_zcdp", "cpu_s", "peak_rss_mb", "timeline"):
+            if place[-1] in (
+                "rho_spent",
+                "max_rows",
+                "noisy_total",
+                "delta_for_zcdp",
+                "cpu_s",
+                "peak_rss_mb",
+                "timeline",
+            ):
                 render(directory)
                 continue
             with pytest.raises(UsageError, match=r"run\.json"):
@@ -319,11 +408,18 @@ def test_odd_shapes_render(tmp_path: Path) -> None:
 
 def test_heavy_imports_are_left_out(finished: Path) -> None:
     """Naming the package costs nothing; rendering needs neither pandas nor matplotlib."""
-    script = ("import sys; from pathlib import Path; import runner.report as report; early = set(sys.modules); "
-              f"report.render(Path({str(finished)!r})); "
-              "print(bool({'numpy', 'jinja2'} & early), bool({'pandas', 'matplotlib', 'scipy'} & set(sys.modules)))")
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True,
-                          cwd=Path(__file__).parents[3])
+    script = (
+        "import sys; from pathlib import Path; import runner.report as report; early = set(sys.modules); "
+        f"report.render(Path({str(finished)!r})); "
+        "print(bool({'numpy', 'jinja2'} & early), bool({'pandas', 'matplotlib', 'scipy'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[3],
+    )
     assert done.stdout.split() == ["False", "False"]
 
 

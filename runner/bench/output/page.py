@@ -1,0 +1,209 @@
+"""The page of curves (`bench --html`): one self-contained file in the report's style, made from the JSON lines alone.
+
+A benchmark is a section: a curve for every number that was varied (a parameter, or the network's delay or rate), cost in
+seconds and in bytes of the busiest party, one line per combination of what else was varied; and a table of everything.
+"""
+
+# ruff: noqa: RUF001 - typographic signs are meant
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from runner.bench.output import table
+from runner.bench.output.curves import HUES, Dot, Series, chart
+from runner.bench.output.results import Line
+from runner.bench.parameters import Value, spelled
+from runner.bench.registry import Bench
+from runner.report import number_format as words
+from runner.version import VERSION
+
+_DELAY, _RATE, _NET, _BY = "delay", "rate", "network", "by"
+_LEVEL = 1.02
+"""Lines that rise less than this say what the table says."""
+_ACROSS = {_DELAY: "one-way delay, ms", _RATE: "rate into a party, Mbit/s"}
+
+
+def write(path: Path, lines: Sequence[Line], benches: Mapping[str, Bench]) -> None:
+    """Write the page of these lines."""
+    path.write_text(page(lines, benches), encoding="utf-8")
+
+
+def page(lines: Sequence[Line], benches: Mapping[str, Bench]) -> str:
+    """The whole HTML text."""
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=jinja2.FunctionLoader(_source),
+    )
+    names = list(dict.fromkeys(line["bench"] for line in lines))
+    sections = [_section(benches[name], [line for line in lines if line["bench"] == name]) for name in names]
+    networks = list(dict.fromkeys(_network(line) for line in lines))
+    return environment.get_template("bench.html.j2").render(
+        style=Markup(_source("report.css")),
+        sections=sections,
+        networks=networks,
+        version=VERSION,
+        count=len(lines),
+        processors=os.cpu_count(),
+        machine=platform.machine(),
+        python=platform.python_version(),
+        repeats=sorted({line["repeats"] for line in lines}),
+    )
+
+
+def _source(name: str) -> str:
+    return resources.files("runner.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _network(line: Line) -> str:
+    network = line["network"]
+    if network["by"] is None:
+        return str(line["net"])
+    rate = "" if network["rate_mbit"] is None else f", {network['rate_mbit']:g} Mbit/s"
+    return f"{line['net']}: {network['delay_ms']:g} ms one way{rate}, emulated by {network['by']}"
+
+
+def _section(bench: Bench, lines: Sequence[Line]) -> dict[str, Any]:
+    facets = [_facets(line) for line in lines]
+    varied = [name for name in facets[0] if len({facet[name] for facet in facets}) > 1]
+    charts = []
+    for name in varied:
+        numeric = all(
+            isinstance(facet[name], (int, float)) and not isinstance(facet[name], bool) for facet in facets
+        )
+        if numeric and not (name == _RATE and any(facet[_RATE] == 0 for facet in facets)):
+            charts += _charts(name, varied, list(zip(lines, facets, strict=True)))
+    rows = [_row(line) for line in lines]
+    return {
+        "name": bench.name,
+        "purpose": bench.purpose,
+        "counts": bench.counts,
+        "charts": charts,
+        "rows": rows,
+        "baselines": [each for line in lines for each in _baselines(line)],
+    }
+
+
+def _facets(line: Line) -> dict[str, Value]:
+    """Everything that can differ between two lines of a benchmark; a rate without a limit counts as 0."""
+    network = line["network"]
+    facets: dict[str, Value] = dict(line["params"])
+    facets |= {
+        _DELAY: network["delay_ms"],
+        _RATE: network["rate_mbit"] or 0,
+        _BY: network["by"] or "loopback",
+    }
+    return facets
+
+
+def _charts(
+    name: str, varied: Sequence[str], pairs: Sequence[tuple[Line, dict[str, Value]]]
+) -> list[dict[str, Any]]:
+    """Seconds, and bytes where any are sent, against one number."""
+    others = [other for other in varied if other != name]
+    if (
+        name == _DELAY
+    ):  # what emulates the delay, and its rate, go along with it where the networks are named ones
+        others = [other for other in others if other not in (_BY, _RATE)]
+    elif name != _RATE:
+        others = [other for other in others if other not in (_BY, _RATE)] if _DELAY in others else others
+    groups: dict[str, list[Line]] = {}
+    for line, facet in pairs:
+        groups.setdefault(
+            ", ".join(_said(other, facet[other]) for other in others) or line["bench"], []
+        ).append(line)
+    across = _ACROSS.get(name, name)
+    found = []
+    quantities: list[tuple[str, Callable[[Line], Dot], Callable[[float], str]]] = [
+        ("Wall time", lambda line: Dot(_at(line, name), line["wall_s"], *line["wall_spread_s"]), clock),
+        (
+            "Bytes sent by the busiest party",
+            lambda line: Dot(_at(line, name), max(line["bytes_sent"])),
+            words.size,
+        ),
+    ]
+    for title, dot_of, say in quantities:
+        series = [
+            Series(label, tuple(sorted(map(dot_of, members), key=lambda dot: dot.x)), number % HUES)
+            for number, (label, members) in enumerate(groups.items())
+        ]
+        if any(
+            max(heights) > _LEVEL * min(heights)
+            for heights in ([dot.y for dot in one.dots] for one in series)
+        ):
+            whole = f"{title} against {across}"
+            found.append({"title": whole, "drawing": chart(whole, across, series, _tick, say)})
+    return found
+
+
+def _at(line: Line, name: str) -> float:
+    return float(_facets(line)[name])
+
+
+def _said(name: str, value: Value) -> str:
+    if name == _DELAY:
+        return f"{value:g} ms"
+    return str(value) if name == _BY else f"{name} {spelled(value)}"
+
+
+def clock(seconds: float) -> str:
+    """A time with a no-break space before its unit."""
+    text = table.time(seconds)
+    return f"{text.rstrip('mus')}\u00a0{text.lstrip('0123456789.')}".replace("\u00a0us", "\u00a0µs")
+
+
+def _tick(value: float) -> str:
+    return table.amount(value).replace(" ", "\u00a0") if value >= 1 else f"{value:g}"
+
+
+def _row(line: Line) -> dict[str, Any]:
+    secure = line.get("secure_over_fit")
+    return {
+        "params": ", ".join(
+            f"{name} {spelled(value)}" for name, value in line["params"].items() if name != "tls" or value
+        ),
+        "net": _network(line),
+        "wall": clock(line["wall_s"]),
+        "spread": " – ".join(map(clock, line["wall_spread_s"])),
+        "throughput": table.amount(line["throughput"]),
+        "unit": line["unit"],
+        "cpu": " / ".join(map(clock, line["cpu_s"])),
+        "sent": " / ".join(map(words.size, line["bytes_sent"])),
+        "rounds": line["rounds"],
+        "memory": " / ".join(f"{mb:.0f}" for mb in line.get("above_mb") or line["peak_mb"]),
+        "note": "" if secure is None else f"select and measure take {secure:.2f} of the fit's time",
+    }
+
+
+def _baselines(line: Line) -> list[dict[str, Any]]:
+    names = {
+        "mpyc": "MPyC’s secure arrays",
+        "numpy": "NumPy, in the clear",
+        "ideal": "the same run in the clear (ideal)",
+    }
+    found = []
+    for name, figures in line["baseline"].items():
+        params = figures.get("params", line["params"])
+        found.append(
+            {
+                "name": names.get(name, name),
+                "net": _network(line),
+                "wall": clock(figures["wall_s"]),
+                "params": ", ".join(
+                    f"{key} {spelled(value)}" for key, value in params.items() if key != "tls"
+                ),
+                "throughput": table.amount(figures["throughput"]),
+                "ratio": f"{table.plain(line['throughput'] / figures['throughput'])} ×",
+            }
+        )
+    return list({tuple(each.items()): each for each in found}.values())

@@ -1,0 +1,326 @@
+"""Every problem of a run in one go, before the appointed hour: what `check` looks at (DESIGN section 8).
+
+Each look is a function that yields findings: fine, worth knowing, or a problem with the error that a run would end with.
+Nothing is sent, released or charged. Names and places of this party's own data may appear: they are shown to its owner.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Generator, Iterator
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpc_protocols.errors import (
+    BudgetRefused,
+    CosynthError,
+    DataRefused,
+    PeerIdentity,
+    PeerUnreachable,
+    StudyInvalid,
+    UsageError,
+)
+from runner import study as study_file
+from runner.check import vertical
+from runner.check.finding import Finding, fine, note, problem
+from runner.failures import reason
+from runner.party.options import CertificateFiles
+from runner.party.session import session_config, study_digest
+from runner.study import DataLocation, Party, Study, private_file
+from runner.study.private_file import Private
+from runner.study.table import nearest
+
+if TYPE_CHECKING:
+    from synth.plan import Plan
+
+TOO_LARGE = {
+    "aim": "it is never measured itself, only its subsets are",
+    "mwem": "it is never measured",
+    "mst": "no tree will hold this pair",
+}
+SOON_DAYS = 30
+
+
+def findings(path: Path, party: str | None, private: Path | None, connect: bool) -> Iterator[Finding]:
+    """All findings about a study, and about one party of it if named."""
+    wrong = [StudyInvalid(sentence) for sentence in study_file.problems(path)]
+    if private is not None:
+        wrong += [StudyInvalid(sentence) for sentence in private_file.problems(private)]
+    yield from map(problem, wrong)
+    if wrong:
+        yield note("the rest is looked at once these are corrected")
+        return
+    study, own = study_file.load(path), private_file.load(private)
+    if party is not None and party not in (names := [member.name for member in study.parties]):
+        yield problem(
+            UsageError(
+                f"--party {party} is not in {path}{nearest(party, names)}; its parties: {', '.join(names)}."
+            )
+        )
+        return
+    yield fine(f"{path}: {study.name}, {study.algorithm} on {study.backend}, {len(study.parties)} parties")
+    if private is not None:
+        yield fine(f"{private}: this party's private file")
+    plan = None
+    try:
+        from runner.party.synthesis import plan_of
+
+        plan = plan_of(study)
+        yield from _planned(study, plan)
+    except StudyInvalid as error:
+        yield problem(error)
+    if study.alignment is not None:
+        yield from vertical.alignment(study)
+    if party is None:
+        yield from _everybody(study)
+        return
+    known = yield from _certificates(study, study.party(party), own)
+    yield from _own_data(study, party, own)
+    if plan is not None:
+        yield from _budget(study, party, own, plan)
+    free = yield from _port(study.party(party), own)
+    if connect and known and free:
+        yield from _peers(study, party, own)
+    elif connect:
+        yield note("the others are met once this party has its certificate and its port")
+
+
+def _planned(study: Study, plan: Plan) -> Iterator[Finding]:
+    rounds = "up to " * (plan.rounds[0] != plan.rounds[1]) + str(plan.rounds[1])
+    yield fine(
+        f"budget: rho {float(plan.budget.rho_cap):.4g} for epsilon {float(study.privacy.epsilon):g}, delta "
+        f"{float(study.privacy.delta):g}; {rounds} rounds among {len(plan.candidates)} candidates"
+    )
+    for clique in plan.oversized:
+        size = study.domain.cells(clique) * 8 / 2**20
+        yield note(
+            f"{' x '.join(clique)} ({size:.1f} MiB) is too large for max_model_mb = {study.settings.max_model_mb:g}: "
+            + TOO_LARGE[study.algorithm]
+        )
+
+
+def _everybody(study: Study) -> Iterator[Finding]:
+    """Without --party: the tables that happen to be on this machine, as a run on one machine would read them."""
+    here: list[int | None] = []
+    for party in study.parties:
+        if party.data is None:
+            words = "only computes" if party.compute else "has its data in its private file, or none"
+            yield note(f"{party.name} {words}, as far as the study says")
+        elif party.data.path is not None and not party.data.path.exists():
+            yield note(
+                f"{party.name}: {party.data.path} is not on this machine; `check --party {party.name}` looks at it "
+                "where it is"
+            )
+        else:
+            here.append((yield from _table(study, party.name, party.data, False)))
+    if not here:
+        yield note("no custodian's data is on this machine: only a deployment can run this study")
+    elif study.alignment is not None:
+        yield from vertical.ownership(study)
+        if study.alignment.method == "row-order" and len({rows for rows in here if rows is not None}) > 1:
+            from mpc_protocols.psu.row_order import UNEQUAL
+
+            yield problem(DataRefused(UNEQUAL))
+
+
+def _own_data(study: Study, party: str, own: Private) -> Iterator[Finding]:
+    try:
+        data = private_file.location(study, party, own)
+    except StudyInvalid as error:
+        yield problem(error)
+        return
+    if data is None:
+        yield fine(f"{party} has no data of its own: it computes")
+    else:
+        yield from _table(study, party, data, own.allow_empty)
+
+
+def _table(
+    study: Study, party: str, data: DataLocation, allow_empty: bool
+) -> Generator[Finding, None, int | None]:
+    """Returns the number of rows of a vertical study's table, if it could be read."""
+    if study.alignment is not None:
+        return (yield from vertical.records(study, party, data, allow_empty))
+    from parties.data.local_marginals import validate
+    from parties.data.scan import inspect
+    from parties.data.source import open_source
+
+    unit = study.privacy.unit
+    own_unit = None if unit.id is None else (unit.id, unit.max_rows)
+    try:
+        with open_source(data.locate()) as source:
+            wrong = validate(
+                source, study.domain, max_rows=study.privacy.max_rows, unit=own_unit, allow_empty=allow_empty
+            )
+            ignored = inspect(source, study.domain, own_unit).ignored
+    except CosynthError as error:
+        yield problem(type(error)(f"{party}: {error.sentence}"))
+        return None
+    for sentence in wrong:
+        yield problem(DataRefused(f"{party}: {sentence}"))
+    if not wrong:
+        yield fine(f"{party}: its table fits the study")
+    if ignored:
+        yield note(f"{party}: columns that the study does not use are ignored: {', '.join(ignored)}")
+    return None
+
+
+def _certificates(study: Study, party: Party, own: Private) -> Generator[Finding, None, bool]:
+    """Returns whether the party can prove who it is."""
+    if study.session.tls == "insecure-loopback":
+        yield _digest(study, None)
+        yield note('tls = "insecure-loopback": nothing is encrypted, and nobody is asked who they are')
+        return True
+    try:
+        files = private_file.certificates(study, party.name, own)
+        assert files is not None
+        for path in filter(None, (files.cert, files.ca)):
+            yield _valid(path, party if path == files.cert else None)
+        _key_fits(files.cert, files.key)
+        yield fine(f"{files.key} is the certificate's key")
+        if exposed := private_file.exposed_key(files):
+            yield note(exposed)
+        yield _digest(study, files)
+    except CosynthError as error:
+        yield problem(error)
+        return False
+    return True
+
+
+def _digest(study: Study, files: CertificateFiles | None) -> Finding:
+    """What the parties compare first, for people to compare beforehand."""
+    return fine(
+        f"the study's digest, which must be the same at all parties: {study_digest(study, files).hex()[:12]}"
+    )
+
+
+def _valid(path: Path, party: Party | None) -> Finding:
+    """A certificate's time, and its name and fingerprint if it is this party's own. Raises `PeerIdentity`."""
+    from parties.certificates import read
+
+    facts, now = read(path), datetime.now(UTC)
+    if facts.not_after <= now:
+        raise PeerIdentity(
+            f"{path} expired on {facts.not_after:%Y-%m-%d}; have it made anew (`python -m runner certs`)."
+        )
+    if facts.not_before > now:
+        raise PeerIdentity(
+            f"{path} is valid from {facts.not_before:%Y-%m-%d %H:%M} UTC only; check this machine's clock."
+        )
+    if party and party.name not in facts.names:
+        raise PeerIdentity(
+            f"{path} names {', '.join(facts.names)}, not {party.name}; take the certificate of this party."
+        )
+    if party and party.fingerprint not in (None, facts.fingerprint):
+        raise PeerIdentity(
+            f"{path} is not the certificate that the study pins for {party.name}; it has {facts.fingerprint}."
+        )
+    left = (facts.not_after - now).days
+    words = f"{path} is valid until {facts.not_after:%Y-%m-%d} ({left} days)"
+    return note(f"{words}: renew it soon") if left < SOON_DAYS else fine(words)
+
+
+def _key_fits(cert: Path, key: Path) -> None:
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(cert, key, password="")
+    except (OSError, ValueError):
+        raise PeerIdentity(
+            f"{key} cannot be read, is encrypted, or is not the key of {cert}; take the NAME.key that was made "
+            "with it."
+        ) from None
+
+
+def _budget(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Finding]:
+    with contextlib.suppress(StudyInvalid):  # a party that should not be there: named already
+        data = private_file.location(study, party, own)
+        if data is None:
+            return
+        from parties.budget.ledger import Ledger
+        from parties.budget.spending import epsilon_by_rho
+
+        ledger = Ledger(own.ledger.file)
+        if study.alignment is not None:
+            yield from vertical.quota(study, party, own, ledger, own.ledger.dataset or data.locate().dataset)
+        cap, delta = own.ledger.cap_epsilon, own.ledger.cap_delta
+        if cap is None or delta is None:
+            yield note(f"{ledger.path}: no cap is set, the ledger only counts")
+            return
+        try:
+            dataset = own.ledger.dataset or data.locate().dataset
+            entries = ledger.entries(dataset) if ledger.path.exists() else []
+        except CosynthError as error:
+            yield problem(error)
+            return
+        sizes = vertical.sizes(study, party) if study.alignment is not None else ()
+        after = epsilon_by_rho(
+            entries,
+            delta,
+            sum((event.rho for event in sizes), plan.budget.rho_cap),
+            sum((event.beta for event in sizes), Fraction(0)),
+        )
+        words = (
+            f"{dataset}: epsilon {epsilon_by_rho(entries, delta):.3g} spent, {after:.3g} with this study, cap {cap:g} "
+            f"(delta {delta:g})"
+        )
+        yield (
+            problem(
+                BudgetRefused(
+                    f"{words}: this run would exceed the cap; ask for a smaller epsilon or raise cap_epsilon."
+                )
+            )
+            if after > cap
+            else fine(f"ledger: {words}")
+        )
+
+
+def _port(party: Party, own: Private) -> Generator[Finding, None, bool]:
+    """Computing parties listen; contributors only connect. Returns whether nothing is in the way."""
+    if not party.compute:
+        return True
+    host, port = own.listen or (party.host, party.port)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+            probe.listen(1)
+        yield fine(f"{host}:{port} is free to listen on")
+    except OSError as error:
+        yield problem(
+            PeerUnreachable(
+                f"Party {party.name} cannot listen on {host}:{port} ({reason(error)}); "
+                "free the port, or name an address of this machine with `listen` in the private file."
+            )
+        )
+        return False
+    return True
+
+
+def _peers(study: Study, party: str, own: Private) -> Iterator[Finding]:
+    """The others, as each comes: who types the same command there within the time that a run would wait."""
+    from parties.session.admission.preflight import Met, meet
+
+    try:
+        files = private_file.certificates(study, party, own)
+        config = session_config(study, party, files, study_digest(study, files), own.listen, {})
+        for news in meet(config):
+            if isinstance(news, Met):
+                proof = "" if config.insecure_loopback else " proves who it is and"
+                yield (
+                    problem(news.error)
+                    if news.error
+                    else fine(f"{news.name}{proof} has the same study and version")
+                )
+            else:
+                names = ", ".join(f"{name} ({why})" if why else name for name, why in news.parties)
+                yield note(
+                    f"waiting for {names} to start the same command: {news.seconds:.0f} of {config.connect_s:g} s"
+                )
+    except CosynthError as error:
+        yield problem(error)

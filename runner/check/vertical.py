@@ -1,0 +1,166 @@
+"""What `check` looks at in a vertical study: the alignment, who owns what, an owner's identifiers, the quota (`psu.md` 3 and 5).
+
+Counts of an owner's own records are shown to whoever runs `check` with that owner's data, and to nobody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, StudyInvalid
+from runner.check.finding import Finding, fine, note, problem
+from runner.study import DataLocation, Study
+from runner.study.owners import MOST_OWNERS, Ownership, clashing, lacking, via_of
+from runner.study.private_file import Private
+
+if TYPE_CHECKING:
+    from mpc_protocols.functionality import Event
+    from parties.budget.ledger import Ledger
+
+WAYS = {
+    "merge3": "inside the three-party computation (merge3)",
+    "helper": "through a computing party without data (helper)",
+    "dh2": "by Diffie-Hellman between the two owners, where deviating to learn memberships is noticed but for a chance below 1 "
+    "in 1,000 or a right guess (dh2)",
+    "florist": "by FLORIST's protocol as printed, whose owners can learn memberships by deviating (florist)",
+    "row-order": "by the order of their rows, which must be the same at all owners; it protects nothing about who is in the data",
+}
+POPULATIONS = {
+    "intersection": "records that every owner has",
+    "union": "records that some owner has; columns of the others are missing",
+}
+
+
+def alignment(study: Study) -> Iterator[Finding]:
+    """How records are joined and what the table will be about."""
+    own = study.alignment
+    assert own is not None
+    by = f" on {', '.join(own.id)}" if own.id else ""
+    way = (
+        "in the clear"
+        if study.backend == "ideal"
+        else WAYS[via_of(study)] + ", with proofs" * (own.security == "proofs")
+    )
+    yield fine(f"alignment: records are joined{by} {way}; population: {POPULATIONS[own.population]}")
+    if own.method == "psu" and study.privacy.adjacency == "add-remove":
+        from mpc_protocols.psu.dummies import centre
+
+        try:
+            centre(own.size_epsilon, own.size_delta)
+        except StudyInvalid as error:
+            yield problem(StudyInvalid(f"{study.path}: {error.sentence}"))
+
+
+def ownership(study: Study) -> Iterator[Finding]:
+    """Whether the tables that the study names hold every column once, where all of them are on this machine.
+
+    A party whose data stands in its private file may yet bring what is lacking: then that is only worth knowing.
+    """
+    from parties.data.source import open_source
+
+    announced: dict[str, tuple[str, ...]] = {}
+    for party in study.parties:
+        if party.data is None:
+            continue
+        columns = party.columns
+        if columns is None:
+            try:
+                with open_source(party.data.locate()) as source:
+                    columns = tuple(name for name in study.domain.names if name in source.columns)
+            except CosynthError:  # named already
+                return
+        announced[party.name] = columns
+    for sentence in clashing(study, announced):
+        yield problem(StudyInvalid(f"{study.path}: {sentence}"))
+    for sentence in lacking(study, announced):
+        if len(announced) < len(study.parties):
+            yield note(f"as far as the study says which party has data: {sentence}")
+        else:
+            yield problem(StudyInvalid(f"{study.path}: {sentence}"))
+
+
+def records(
+    study: Study, party: str, data: DataLocation, allow_empty: bool
+) -> Generator[Finding, None, int | None]:
+    """An owner's table: every row is read, every identifier normalised, as a run would. Returns its rows if it could be read."""
+    from parties.data.records import read, validate
+    from parties.data.source import open_source
+    from runner.party.alignment import check_size, identifier_policy, own_columns
+
+    own = study.alignment
+    assert own is not None
+    try:
+        columns = own_columns(study, party, data)
+        domain, policy = study.domain.subset(columns), identifier_policy(study)
+        with open_source(data.locate()) as source:
+            wrong = validate(source, domain, policy, max_rows=study.privacy.max_rows, allow_empty=allow_empty)
+            for sentence in wrong:
+                yield problem(DataRefused(f"{party}: {sentence}"))
+            if wrong:
+                return None
+            found = read(source, domain, policy, max_rows=study.privacy.max_rows, allow_empty=allow_empty)
+    except CosynthError as error:
+        yield problem(type(error)(f"{party}: {error.sentence}"))
+        return None
+    yield fine(f"{party}: its table fits the study: {found.rows:,} records of {', '.join(columns)}")
+    if found.identifiers is not None and found.identifiers.duplicates:
+        yield note(f"{party}: {found.identifiers.duplicates:,} rows repeat an identifier and are left out")
+    if found.ignored:
+        yield note(
+            f"{party}: columns that are not its own in this study are not read: {', '.join(found.ignored)}"
+        )
+    try:
+        check_size(study, party, found.rows)
+    except DataRefused as error:
+        yield problem(error)
+    return found.rows
+
+
+def quota(study: Study, party: str, own: Private, ledger: Ledger, dataset: str) -> Iterator[Finding]:
+    """How many alignments with each of the others the owner's private file still allows."""
+    allowed = own.ledger.max_alignments
+    if allowed is None:
+        yield note(
+            "[ledger] max_alignments is not set in the private file: alignments with one counterparty are not limited"
+        )
+        return
+    from parties.budget.spending import used_up
+
+    try:
+        done = {
+            other.name: ledger.alignments(dataset, other.name)
+            for other in study.parties
+            if other.name != party
+        }
+    except CosynthError as error:
+        yield problem(error)
+        return
+    spent = [name for name, count in done.items() if count >= allowed]
+    if spent:
+        yield problem(BudgetRefused(used_up(dataset, spent[0], done[spent[0]], allowed)))
+    else:
+        yield fine(
+            f"ledger: {dataset} has been aligned at most {max(done.values())} times with one of the others, "
+            f"{allowed} are allowed"
+        )
+
+
+def sizes(study: Study, party: str) -> tuple[Event, ...]:
+    """What an owner's ledger will be charged for its sizes on top of the study's budget, by the owners to be expected."""
+    from runner.forecast.alignment import owners
+    from runner.party.alignment import own_events
+
+    try:
+        owned, _ = owners(study)
+    except (
+        StudyInvalid
+    ):  # who owns what is not known here: the charge follows from how many owners there are, at most
+        pad_to = study.alignment.pad_to if study.alignment is not None else None
+        names = [
+            member.name
+            for member in study.parties
+            if not isinstance(pad_to, Mapping) or member.name in pad_to
+        ]
+        owned = Ownership(tuple(names[:MOST_OWNERS]), {})
+    return own_events(study, owned, party)

@@ -1,0 +1,167 @@
+"""A forecast in words: what will happen, what it costs, and who learns what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runner.check.vertical import POPULATIONS, WAYS
+from runner.forecast.predict import Forecast
+from runner.report.alignment_text import told
+from runner.study import ADAPTIVE, Study
+
+ASKED = {
+    "aim": "each column once, then {count} round{s}: which of {candidates} marginals is worst, and its counts",
+    "mwem": "the number of rows, then {count} round{s}: which of {candidates} cliques is worst, and its counts",
+    "mst": "each column once, then {count} time{s} which of {candidates} pairs is least independent, at last their counts",
+}
+"""What the parties ask of the data, by algorithm."""
+
+
+def words(study: Study, expected: Forecast) -> str:
+    """The text that `plan` prints."""
+    return "\n".join(
+        [
+            *_questions(study, expected),
+            *_joined(study, expected),
+            "",
+            *_costs(study, expected),
+            "",
+            *_learns(study, expected),
+        ]
+    )
+
+
+def _questions(study: Study, expected: Forecast) -> list[str]:
+    privacy, asked = expected.privacy, expected.questions
+    low, high = asked["rounds"]
+    count = str(high) if low == high else f"{low} to {high}"
+    lines = [
+        f"{study.name}: {study.algorithm} on {study.backend}, {len(study.parties)} parties, {len(study.domain)} columns",
+        f"privacy    epsilon {privacy['epsilon']:g}, delta {privacy['delta']:g} ({privacy['adjacency']}; unit: "
+        f"{privacy['unit']}); rho {privacy['rho']:.4g} in all",
+        "questions  "
+        + ASKED[study.algorithm].format(
+            count=count, s="s" * (high != 1), candidates=f"{asked['candidates']:,}"
+        ),
+        f"noise      standard deviation {asked['noise_sd']:.3g} a count"
+        + (", less in later rounds" if study.settings.rounds == ADAPTIVE else ""),
+    ]
+    left_out = "only its subsets are measured" if study.algorithm == "aim" else "it is not measured"
+    return lines + [
+        f"too large  {' x '.join(clique)} exceeds max_model_mb: {left_out}" for clique in expected.oversized
+    ]
+
+
+def _joined(study: Study, expected: Forecast) -> list[str]:
+    """How a vertical study joins its owners' records; nothing for a horizontal one."""
+    joining = expected.joining
+    if joining is None:
+        return []
+    way = WAYS[joining["via"]] if study.backend != "ideal" else "in the clear"
+    by = f" by {', '.join(joining['id'])}" if joining["id"] else ""
+    lines = [f"joining    records{by} {way}", f"population {POPULATIONS[joining['population']]}"]
+    for owner in joining["owners"]:
+        presumed = (
+            " (presumed: neither the study nor this machine says it)"
+            if owner["name"] in joining["presumed"]
+            else ""
+        )
+        lines.append(f"owner      {owner['name']}: {', '.join(owner['columns'])}{presumed}")
+    return lines
+
+
+def _costs(study: Study, expected: Forecast) -> list[str]:
+    joining = expected.joining
+    lines = [f"for about {expected.rows:,} rows (from {expected.rows_from}):"]
+    if joining is not None:
+        half = "" if joining["method"] == "row-order" else ", half of them common to all"
+        lines = [f"for about {expected.rows:,} records at each owner (from {expected.rows_from}){half}:"]
+        if study.backend != "ideal":
+            lines.append(
+                f"  joining    {joining['rounds']:,} rounds, {_bytes(joining['bytes_sent'])}, {joining['seconds']:.2g} "
+                "s of computing; included below"
+            )
+    if study.backend == "ideal":
+        lines.append("  messages   none: the ideal backend runs in one process, and protects nothing")
+    else:
+        lines.append(
+            f"  messages   {expected.rounds:,} rounds, {_bytes(expected.bytes_sent)} in all"
+            + _bounds(study, expected)
+        )
+        width = max(10, *(len(party.name) for party in expected.parties))
+        lines += [
+            f"  {party.name:<{width}} sends {_bytes(party.bytes_sent)}"
+            + (" (computes)" if party.role == "compute" else " (contributes)")
+            for party in expected.parties
+        ]
+    lines.append(f"  memory     about {expected.memory_mb:,} MB per party")
+    lines.append(
+        "  time       "
+        + ", ".join(f"{_seconds(seconds)} ({name})" for name, seconds in expected.time_s.items())
+    )
+    return lines
+
+
+def _bounds(study: Study, expected: Forecast) -> str:
+    if study.settings.rounds != ADAPTIVE:
+        return ""
+    rounds, sent = expected.range["rounds"], expected.range["bytes_sent"]
+    return f"; from {rounds[0]:,} to at most {rounds[1]:,} rounds, {_bytes(sent[0])} to {_bytes(sent[1])}"
+
+
+def _learns(study: Study, expected: Forecast) -> list[str]:
+    joining = expected.joining
+    if study.backend == "ideal":
+        return ["who learns what", "  whoever can read this process learns every record"]
+    computing = ", ".join(party.name for party in study.computing)
+    return [
+        "who learns what",
+        f"  {computing} (they compute): the marginals that were chosen and their noisy counts, as they come; nothing",
+        "      else"
+        + (" but what joining tells (below)" if joining is not None else "")
+        + ", as long as no two of them work "
+        "together and all follow the protocol",
+        *(
+            [
+                f"  {', '.join(party.name for party in study.contributing)}: which marginals are shared, and the result"
+            ]
+            if study.contributing
+            else []
+        ),
+        *([] if joining is None else _sizes(study, joining)),
+        "  everybody, and whoever they give it to: synthetic table, model, noisy counts, report: what (epsilon, delta) covers",
+        "  nobody: another party's records, counts or number of rows; the noise"
+        if joining is None
+        else "  nobody: another owner's records"
+        + (", or which of its own another owner holds" if joining["id"] else "")
+        + "; the noise",
+    ]
+
+
+def _sizes(study: Study, joining: dict[str, Any]) -> list[str]:
+    """What joining tells each party, and what that adds to the study's claim."""
+    owners, noisy = [owner["name"] for owner in joining["owners"]], study.privacy.adjacency == "add-remove"
+    padded = study.alignment is not None and study.alignment.pad_to is not None
+    lines = []
+    for view in joining["views"]:
+        name = view["name"]
+        words = told(joining["via"], name in owners, len(owners), noisy, padded).replace("\u2019", "'")
+        sums = (
+            f"together with the results epsilon {view['epsilon']:.4g}, delta {view['delta']:.4g}"
+            if view["sizes"]
+            else ""
+        )
+        lines += [
+            f"  {name}, from joining: {words}" + (";" if sums else ""),
+            *([f"      {sums}"] if sums else []),
+        ]
+    return lines
+
+
+def _bytes(count: int) -> str:
+    power = min(4, (len(str(count)) - 1) // 3)
+    return f"{count / 1000**power:.3g} {('B', 'kB', 'MB', 'GB', 'TB')[power]}"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

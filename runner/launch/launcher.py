@@ -1,0 +1,207 @@
+"""`run STUDY` without `--party`: all parties of a study as processes of this machine (DESIGN sections 3 and 8).
+
+The launcher starts one process per party, makes throw-away certificates while these load (TLS is on even here), shows their
+progress, and puts the leader's results into DIR when all have succeeded; each party's own files lie in DIR/parties/NAME. If
+anything fails, the first cause decides the exit code and the sentence, an earlier run's results in DIR stay as they were, and
+no process is left; what a launcher that is killed leaves behind (throw-away keys) the next one removes
+(`parties.data.scratch`). A
+run on one machine protects nobody from that machine: run.json says `deployment = "one-machine"`.
+Standard library only, and `cryptography` for the certificates: the processes load what they need themselves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from mpc_protocols.errors import Interrupted, StudyInvalid
+from parties.data.scratch import Scratch
+from runner.launch.children import PROGRAM, Child, Command, supervise
+from runner.launch.first_failure import as_error, first_cause
+from runner.launch.watchdog import Job
+from runner.party.options import PartyOptions, Progress
+from runner.party.progress import Display
+from runner.results.outdir import PARTIES, PRIVATE_LOG, claim, finished, install, sweep
+from runner.study import Study, load
+from runner.study import private_file as private
+
+
+def launch(
+    path: Path,
+    out: Path,
+    *,
+    progress: Progress = "human",
+    data: Mapping[str, Path] | None = None,
+    program: Sequence[str] = PROGRAM,
+) -> dict[str, Any]:
+    """Run a study on this machine; the results are in `out` afterwards. Returns the content of its run.json.
+
+    data: files that replace the study's `data` of the parties named. program: what party processes run. Raises the first
+    cause as the `CosynthError` of its exit code.
+    """
+    study = load(path)
+    overrides = dict(data or {})
+    for name in overrides:
+        if name not in {party.name for party in study.parties}:
+            raise StudyInvalid(f"{path}: data is given for {name}, which is not a party of the study.")
+    _roles(study, overrides)
+    display = Display(progress, study)
+    with claim(out):
+        display.say(
+            "study",
+            f"{study.name}: {study.algorithm} on {study.backend}, {len(study.parties)} parties on this machine, "
+            f"epsilon {float(study.privacy.epsilon):g}, delta {float(study.privacy.delta):g}",
+        )
+        if study.backend == "ideal":
+            display.say(
+                "study", "the ideal backend protects nothing: one process sees every custodian's records"
+            )
+            return _ideal(PartyOptions(path, None, out, one_machine=True, data=overrides, progress=progress))
+        return _parties(study, out, overrides, display, progress, program)
+
+
+def _roles(study: Study, data: Mapping[str, Path]) -> None:
+    """Somebody must have data, and nobody may be without both data and computing."""
+    found = [
+        name
+        for name in (party.name for party in study.parties)
+        if name in data or private.location(study, name, private.Private())
+    ]
+    if not found:
+        raise StudyInvalid(f"{study.path}: no party has data; give each custodian's [[party]] a data file.")
+
+
+def _ideal(options: PartyOptions) -> dict[str, Any]:
+    from runner.party.ideal import run_ideal
+
+    run_ideal(options)
+    return finished(options.out)
+
+
+def _parties(
+    study: Study,
+    out: Path,
+    data: Mapping[str, Path],
+    display: Display,
+    progress: Progress,
+    program: Sequence[str],
+) -> dict[str, Any]:
+    with Scratch() as temporary, _interruptions() as interruptions, _aside(display) as show:
+        commands = [
+            _command(study, party.name, out / PARTIES / party.name, temporary, data.get(party.name))
+            for party in study.parties
+        ]
+        children, by_user = supervise(
+            commands,
+            study.session.silence_s,
+            lambda _, line: show(line.decode("utf-8", "replace")),
+            program,
+            interruptions,
+            lambda: _certificates(study, temporary),
+        )
+        _conclude(out, children, by_user)
+    run = finished(out / PARTIES / study.leader.name)
+    usage = {child.party: child.usage for child in children}
+    run["deployment"] = "one-machine"
+    for entry in run["parties"]:
+        if entry["name"] in usage:
+            used = usage[entry["name"]]
+            entry.update(cpu_s=round(used.cpu_s, 3), peak_rss_mb=round(used.peak_rss_mb, 1))
+    install(out / PARTIES / study.leader.name, out, run)
+    return run
+
+
+def _conclude(out: Path, children: Sequence[Child], by_user: bool) -> None:
+    """Raise the first cause, if the run failed; what killed parties left half written is removed."""
+    for child in children:
+        sweep(out / PARTIES / child.party)
+    if by_user:
+        raise Interrupted(f"Interrupted; {out} holds no result of this run, only the parties' logs.")
+    cause = first_cause([child.report for child in children])
+    if cause is not None:
+        raise as_error(cause)
+
+
+def _command(study: Study, party: str, out: Path, temporary: Path, data: Path | None) -> Command:
+    certificates = (temporary / "ca.crt", temporary / f"{party}.crt", temporary / f"{party}.key")
+    ca, cert, key = map(str, certificates) if study.session.tls == "mutual" else (None, None, None)
+    report, job = temporary / f"{party}.report", temporary / f"{party}.job"
+    job.write_text(
+        json.dumps(
+            asdict(
+                Job(
+                    os.getpid(),
+                    str(report),
+                    study.session.silence_s,
+                    ca,
+                    cert,
+                    key,
+                    str(data) if data else None,
+                )
+            )
+        ),
+        encoding="utf-8",
+    )
+    return Command(
+        party,
+        ("run", str(study.path), "--party", party, "--out", str(out), "--json", "--job", str(job)),
+        report,
+        temporary / f"{party}.stderr",
+        out / PRIVATE_LOG,
+    )
+
+
+def _certificates(study: Study, directory: Path) -> None:
+    """A CA and certificates that live as long as this run."""
+    if study.session.tls == "mutual":
+        from parties.certificates import make_all
+
+        make_all(directory, [party.name for party in study.parties])
+
+
+@contextlib.contextmanager
+def _interruptions() -> Iterator[int | None]:
+    """A file descriptor on which every Ctrl-C, SIGTERM and SIGHUP is a byte; None outside the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield None
+        return
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    os.set_blocking(writer, False)
+    earlier = {
+        number: signal.signal(number, lambda *_: os.write(writer, b"!"))
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
+    try:
+        yield reader
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+        os.close(reader)
+        os.close(writer)
+
+
+@contextlib.contextmanager
+def _aside(display: Display) -> Iterator[Callable[[str], None]]:
+    """Show lines from a thread of its own: a terminal that is paused must not stop the heartbeats."""
+    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+
+    def show() -> None:
+        while (line := lines.get()) is not None:
+            display.feed(line)
+
+    thread = threading.Thread(target=show, name="display", daemon=True)
+    thread.start()
+    try:
+        yield lines.put
+    finally:
+        lines.put(None)
+        thread.join()

@@ -1,0 +1,252 @@
+"""From a vertical study and its owners to the common table: what the alignment is told and what it gives (DESIGN 6, `psu.md`).
+
+    specification(study, owned)           the public parameters of the protocol
+    identifier_policy(study)              how identifiers are made; None for row order
+    join(...)                             phase "align" of one party: its part in the protocol, and what it brings to the oracle
+    ideal_join(...)                       the same for all owners at once, in the clear
+
+Who learns what: owners and computing parties learn the list sizes and u, the size of the union (`psu.md` 0 says which of them
+for which protocol); with adjacency "add-remove" all of them carry noise, and each release is an event that `authorise` has put
+on record before the first message of the alignment leaves. Nothing of it goes into the run's outputs: recipients see neither
+list sizes, nor u, nor how many records are in common. An empty intersection is no error either, for an error would tell it:
+the run goes on, and its counts are noise around zero.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from fractions import Fraction
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, cast
+
+from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused
+from runner.study import DataLocation, Study
+from runner.study.owners import Ownership, via_of
+
+if TYPE_CHECKING:
+    from mpc_protocols.functionality import Event
+    from mpc_protocols.partition import OwnRows, Partition, VerticalData
+    from mpc_protocols.psu.functionality import AlignmentSpec, Context
+    from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
+    from mpc_protocols.wire import Wire
+    from parties.data.records import Records
+
+STARTED, ABORTED = "alignment.started", "alignment.aborted"
+"""What an alignment puts on record beside its releases (`psu.md` 3)."""
+MOST_IDENTIFIERS = 1 << 28
+"""The longest list of an alignment (`AlignmentSpec`)."""
+
+
+def identifier_policy(study: Study) -> IdentifierPolicy | None:
+    """How the owners make identifiers; None if the study aligns by row order."""
+    from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
+
+    alignment = study.alignment
+    assert alignment is not None
+    if alignment.method == "row-order":
+        return None
+    return IdentifierPolicy(alignment.id, alignment.normalise, alignment.duplicates)
+
+
+def own_columns(study: Study, party: str, data: DataLocation) -> tuple[str, ...]:
+    """The columns that a party with data owns: those the study declares, else the domain's in its data. Raises `DataRefused`."""
+    from parties.data.scan import unknown
+    from parties.data.source import open_source
+
+    names, declared = study.domain.names, study.party(party).columns
+    if declared is not None:
+        return tuple(name for name in names if name in declared)
+    with open_source(data.locate()) as source:
+        found = tuple(name for name in names if name in source.columns)
+    if not found:
+        raise DataRefused(unknown(source))
+    return found
+
+
+def check_size(study: Study, owner: str, records: int) -> None:
+    """Raise `DataRefused` if an owner has too few records for an alignment to hide anybody, or more than its list is padded to.
+
+    Before anything is sent, and before the other owners have put on record what their sizes reveal.
+    """
+    alignment = study.alignment
+    assert alignment is not None
+    if records < alignment.min_size:
+        raise DataRefused(
+            f"Party {owner} has fewer records than [alignment] min_size = {alignment.min_size:,}: an alignment of "
+            "so few would reveal who is in it; the parties must agree on a smaller min_size if they accept that."
+        )
+    pad_to = (
+        alignment.pad_to
+        if alignment.pad_to is None or isinstance(alignment.pad_to, int)
+        else alignment.pad_to.get(owner)
+    )
+    if pad_to is not None and records > pad_to:
+        raise DataRefused(
+            f"Party {owner} has more records than [alignment] pad_to = {pad_to:,}; the parties must agree on a "
+            "larger one."
+        )
+
+
+def specification(study: Study, owned: Ownership) -> AlignmentSpec:
+    """The public parameters, equal at all parties. Raises `StudyInvalid`."""
+    from mpc_protocols.psu.functionality import AlignmentSpec
+
+    alignment, privacy = study.alignment, study.privacy
+    assert alignment is not None
+    pad_to = alignment.pad_to
+    sizes = (
+        None
+        if pad_to is None
+        else tuple(pad_to if isinstance(pad_to, int) else pad_to[name] for name in owned.owners)
+    )
+    return AlignmentSpec(
+        via_of(study),
+        alignment.security,
+        privacy.adjacency,
+        alignment.min_size,
+        min(privacy.max_rows, MOST_IDENTIFIERS),
+        alignment.size_epsilon,
+        alignment.size_delta,
+        sizes,
+    )
+
+
+def partition(study: Study, owned: Ownership, rows: int) -> Partition:
+    """How the columns of the common table of so many rows are split, by wire numbers."""
+    from mpc_protocols.partition import Partition
+
+    assert study.alignment is not None
+    number = {party.name: i for i, party in enumerate(study.numbered)}
+    union = study.alignment.population == "union"
+    return Partition(
+        tuple(number[name] for name in owned.owners),
+        {column: number[name] for column, name in owned.columns.items()},
+        study.alignment.population,
+        {name: study.domain[name].size - 1 for name in study.domain.names} if union else {},
+        rows,
+    )
+
+
+def own_events(study: Study, owned: Ownership, owner: str) -> tuple[Event, ...]:
+    """What an owner's sizes reveal to the others in one run: charged to its data on top of the study's budget."""
+    from mpc_protocols.psu.dummies import size_events
+
+    onlookers = study.computing if via_of(study) == "row-order" else study.parties
+    others = [party.name for party in onlookers if party.name != owner]
+    if via_of(study) == "row-order":
+        others = [name for name in others if name not in owned.owners]
+    outside = [name for name in others if name not in owned.owners]
+    return size_events(specification(study, owned), others, len(owned.owners), outside)
+
+
+def view_of(study: Study, owned: Ownership, viewer: str) -> tuple[Event, ...]:
+    """What a party of the run learns from everybody's sizes, beyond what recipients learn."""
+    from mpc_protocols.psu.dummies import size_events, view_events
+
+    spec = specification(study, owned)
+    if spec.method != "row-order":
+        return view_events(spec, owned.owners, viewer)
+    return () if viewer in owned.owners else size_events(spec, [viewer], len(owned.owners))
+
+
+class Account:
+    """What an alignment releases, put on record before it is: a guard (`mpc_protocols.functionality`) of its own.
+
+    The events are no part of the study's budget: they are what the other parties of the run learn beyond the released results,
+    so they are charged to the owner's data on top of it. As a context manager it records that the alignment was started, before
+    its first message, and an abort. Everything stays on record however the run ends.
+    """
+
+    def __init__(self, record: Callable[[Event, bytes], None], session: bytes, owned: Ownership) -> None:
+        """record: makes an event durable. Raises `BudgetRefused`."""
+        self._record, self._session, self._owned = record, session, owned
+
+    def authorise(self, event: Event, inputs: bytes) -> None:
+        """Put a release on record. Raises `BudgetRefused`: then nothing of it may leave."""
+        self._record(event, inputs)
+
+    def __enter__(self) -> Account:
+        from mpc_protocols.functionality import Event
+
+        self._record(
+            Event(STARTED, Fraction(0), Fraction(0), {"owners": list(self._owned.owners)}), self._session
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            return
+        from mpc_protocols.functionality import Event
+
+        code = error.exit_code if isinstance(error, CosynthError) else 1
+        with suppress(BudgetRefused):  # the cause of the abort is what there is to tell
+            self._record(Event(ABORTED, Fraction(0), Fraction(0), {"code": code}), self._session)
+
+
+def join(
+    study: Study, owned: Ownership, wire: Wire, study_digest: bytes, records: Records | None, account: Account
+) -> VerticalData:
+    """This party's part in the alignment, whatever its role; what it brings to the oracle. Blocks.
+
+    wire: a stream of the alignment's own. records: an owner's. Raises `DataRefused` (before anything is sent), `BudgetRefused`,
+    `ProtocolAborted`, `PeerLost`.
+    """
+    from mpc_protocols.partition import OwnRows, VerticalData
+    from mpc_protocols.psu.align import align
+
+    listed = None if records is None else records.rows if records.identifiers is None else records.identifiers
+    aligned = align(wire, listed, specification(study, owned), context(study, owned, study_digest), account)
+    own = None if records is None else OwnRows(aligned.rows, cast("Mapping[str, Any]", records.codes))
+    return VerticalData(partition(study, owned, aligned.n_rows), own)
+
+
+def context(study: Study, owned: Ownership, study_digest: bytes) -> Context:
+    """Who takes part. The study's digest covers every party's pinned certificate, or the CA whose name for it is checked."""
+    from mpc_protocols.psu.functionality import Context, Member
+
+    def member(number: int, name: str) -> Member:
+        return Member(name, hashlib.sha256(study_digest + name.encode()).digest(), number)
+
+    members = {party.name: member(number, party.name) for number, party in enumerate(study.numbered)}
+    helpers = [party.name for party in study.computing if party.name not in owned.owners]
+    return Context(
+        study_digest,
+        tuple(members[name] for name in owned.owners),
+        members[helpers[0]] if via_of(study) == "helper" else None,
+        tuple(members[party.name] for party in study.computing),
+    )
+
+
+def ideal_join(
+    study: Study, owned: Ownership, records: Mapping[str, Records]
+) -> tuple[Partition, dict[int, OwnRows]]:
+    """The common table of all owners in the clear: its partition and every owner's rows. It protects nothing.
+
+    records: by the owner's name. Raises `DataRefused` as the owners would.
+    """
+    import numpy as np
+
+    from mpc_protocols.partition import OwnRows
+    from mpc_protocols.psu.functionality import ideal_align
+    from mpc_protocols.psu.row_order import UNEQUAL
+
+    spec = specification(study, owned)
+    number = {party.name: i for i, party in enumerate(study.numbered)}
+    own = [records[name] for name in owned.owners]
+    if study.alignment is not None and study.alignment.method == "row-order":
+        if len({table.rows for table in own}) > 1:
+            raise DataRefused(UNEQUAL)
+        rows = own[0].rows
+        places = [np.arange(rows, dtype=np.int64) for _ in own]
+    else:
+        lists = [table.identifiers.entries for table in own if table.identifiers is not None]
+        aligned = ideal_align(lists, spec)
+        rows, places = aligned[0].n_rows, [result.rows for result in aligned]
+    return partition(study, owned, rows), {
+        number[name]: OwnRows(place, cast("Mapping[str, Any]", table.codes))
+        for name, place, table in zip(owned.owners, places, own, strict=True)
+    }

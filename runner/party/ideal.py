@@ -1,0 +1,120 @@
+"""A run on the ideal backend: all custodians' tables in one process, in the clear. IT PROTECTS NOTHING (`mpc_protocols.ideal`).
+
+The same plan, the same ledgers, the same events and files as a run of parties, for tests, simulations and baselines.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from runner.party.custodian import Custodian, override
+from runner.party.events import EventLog, Meter
+from runner.party.logs import recording
+from runner.party.options import PartyOptions
+from runner.party.run_json import describe
+from runner.results.outdir import PARTIES
+from runner.study import Study, digest, load, private_file
+from runner.study.owners import ownership
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mpc_protocols.functionality import Clique, Event, LocalCounts
+
+
+def run_ideal(options: PartyOptions) -> None:
+    """Run the whole study in this process, in the clear: it protects nothing. Raises `CosynthError`."""
+    study = load(options.study)
+    private = options.out / PARTIES
+    private.mkdir(exist_ok=True)
+    with recording(options, study, private) as observe, ExitStack() as accounts:
+        _run(options, study, observe, accounts)
+
+
+def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitStack) -> None:
+    """All custodians' tables in one process, in the clear. accounts: closes ledgers, for this process may live on."""
+    import secrets
+
+    from mpc_protocols.ideal import IdealOracle
+    from mpc_protocols.partition import ideal_counts
+    from runner.party.alignment import ideal_join
+    from runner.party.synthesis import counted, plan_of, row_limit, setting_of, synthesize
+    from runner.results.outputs import write_outputs
+    from synth.accounting import Accountant
+
+    started, clock, meter = datetime.now(UTC), time.monotonic(), Meter()
+    session, study_digest = secrets.token_bytes(32), digest(study, "")
+    plan = plan_of(study)
+    custodians = {}
+    for party in study.parties:
+        data = override(options.data[party.name]) if party.name in options.data else party.data
+        if data is not None:
+            custodians[party.name] = Custodian(study, party.name, private_file.Private(), data)
+    owned = None
+    if study.alignment is not None:
+        owned = ownership(study, {name: custodian.columns for name, custodian in custodians.items()})
+    for custodian in custodians.values():
+        custodian.ready(counted(plan))
+        accounts.callback(custodian.close)
+        custodian.reserve(plan, session, study_digest, computes=True)
+    meter.mark("input")
+    observe("input", "counted", custodians=len(custodians))
+    setting = setting_of(study, len(custodians), session)
+    if owned is None:
+        counts = _added(list(custodians.values()))
+    else:
+        joined, tables = ideal_join(
+            study,
+            owned,
+            {
+                name: records
+                for name, custodian in custodians.items()
+                if (records := custodian.records) is not None
+            },
+        )
+        counts = ideal_counts(joined, tables, setting.sizes)
+        meter.mark("align")
+        observe("align", "aligned", owners=len(owned.owners), via="ideal")
+
+    def record(event: Event, inputs: bytes) -> None:
+        for custodian in custodians.values():
+            custodian.begin(event)
+
+    def watch(phase: str, event: str, **fields: Any) -> None:
+        meter.mark(phase)
+        observe(phase, event, **fields)
+
+    accountant = Accountant(plan.budget, record=record)
+    oracle = IdealOracle(setting, counts, accountant)
+    release = synthesize(oracle, plan, watch, row_limit(study, len(custodians)), accountant.events)
+    for custodian in custodians.values():
+        custodian.settle()
+    shared = {
+        "started": started.isoformat(timespec="seconds"),
+        "wall_s": round(time.monotonic() - clock, 3),
+        "phases": meter.phases(),
+        "timeline": observe.timeline(),
+        "parties": [{"bytes_sent": 0, "bytes_received": 0, "rounds": 0} for _ in study.parties],
+    }
+    write_outputs(
+        options.out,
+        release,
+        study.domain,
+        describe(study, plan, release, shared, session, study_digest, "one-machine", owned),
+    )
+    observe("report", "written", rows=int(release.codes.shape[0]))
+
+
+def _added(custodians: Sequence[Custodian]) -> LocalCounts:
+    """The sums of all custodians' counts."""
+
+    def everybody(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+        parts = [counts(cliques) for custodian in custodians if (counts := custodian.counts()) is not None]
+        return [sum(cells[1:], cells[0].copy()) for cells in zip(*parts, strict=True)]
+
+    return everybody

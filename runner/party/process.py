@@ -1,0 +1,368 @@
+"""One party of a run, from the study file to the finished files (DESIGN sections 3 and 5).
+
+    connect   session with the others; this party's own table is counted beside it
+    agree     study, roles, session id; the budget is reserved in this custodian's ledger
+    input     when all have counted (vertical: read) and reserved, shares of the counts leave, masked
+    align     vertical only: the owners' records are joined (`runner.party.alignment`); what their sizes say is on record first
+    select, measure, fit     the leader runs the synthesizer against the oracle; the others obey its steps
+    sample    the leader samples the table and hands the release to everybody
+    report    counters are exchanged, every party writes its own files
+
+Who learns what: computing parties see the opened index and noisy counts of each step, contributors the release; all of it is
+what the study's (epsilon, delta) covers. Each computing party keeps its own accountant and journal, and refuses a step that
+the budget does not allow. The release comes from the leader and is believed by nobody: see `runner.results.release`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid, UsageError
+from runner.party.custodian import PRIVATE, Custodian, override
+from runner.party.events import PHASES, WITHHELD, EventLog, Meter
+from runner.party.logs import recording
+from runner.party.options import PartyOptions
+from runner.party.run_json import counters_of, describe, parsed
+from runner.party.session import session_config, study_digest
+from runner.study import Study, load, private_file
+from runner.study.owners import Ownership, ownership, via_of
+from runner.version import VERSION
+
+if TYPE_CHECKING:
+    from mpc_protocols.functionality import Event, LocalCounts, Setting
+    from mpc_protocols.partition import VerticalData
+    from parties.budget.journal import Journal
+    from parties.session import SessionConfig, SessionWire
+    from runner.results.release import Release
+    from synth.plan import Plan
+
+COUNTERS_LIMIT = 8 << 20
+"""Bytes of one party's counters, or of what the leader makes of them; the times of its events are most of it."""
+
+
+def run_party(options: PartyOptions) -> None:
+    """Take part in a run as `options.party`; the files are in `options.out` afterwards. Raises `CosynthError`."""
+    study = load(options.study)
+    name = options.party
+    if name is None or name not in {party.name for party in study.parties}:
+        raise UsageError(
+            f"--party {name}: the study's parties are {', '.join(party.name for party in study.parties)}."
+        )
+    if study.backend == "ideal":
+        raise UsageError("The ideal backend protects nothing and runs in one process: it takes no --party.")
+    settings = private_file.load(options.private)
+    data = (
+        override(options.data[name]) if name in options.data else private_file.location(study, name, settings)
+    )
+    custodian = Custodian(study, name, settings, data)
+    with recording(options, study, options.out) as observe:
+        _Party(options, study, settings, custodian, observe).run()
+
+
+class _Party:
+    """A run of one party: what the session's threads need to know of each other."""
+
+    def __init__(
+        self,
+        options: PartyOptions,
+        study: Study,
+        settings: private_file.Private,
+        custodian: Custodian,
+        observe: EventLog,
+    ) -> None:
+        self._options, self._study, self._settings, self._custodian = options, study, settings, custodian
+        self._name = options.party or ""
+        self._events = observe
+        self._meter = Meter(WITHHELD if study.alignment is not None else frozenset())
+        self._started, self._clock = datetime.now(UTC), time.monotonic()
+        self._digest = study_digest(study, options.certs)
+        self._plan: Plan | None = None
+        self._last = 0
+
+    def run(self) -> None:
+        """Connect, compute, write. Raises `CosynthError`."""
+        from parties.session import run_session
+
+        run_session(self._config(), self._body, self._observe, beside=self._count)
+
+    def _config(self) -> SessionConfig:
+        return session_config(
+            self._study, self._name, self._options.certs, self._digest, self._settings.listen, self._facts()
+        )
+
+    def _facts(self) -> dict[str, object]:
+        """What this party announces: whether it has data and, in a vertical study that does not say it, which columns."""
+        facts: dict[str, object] = {"data": self._custodian.has_data}
+        if (
+            self._study.alignment is not None
+            and self._custodian.columns
+            and self._study.party(self._name).columns is None
+        ):
+            facts["columns"] = list(self._custodian.columns)
+        return facts
+
+    def _count(self) -> None:
+        """Beside the connecting: derive the plan, read this party's own table."""
+        from runner.party.synthesis import counted, plan_of
+
+        self._plan = plan_of(self._study)
+        self._custodian.ready(counted(self._plan))
+
+    def _observe(self, phase: str, event: str, **fields: Any) -> None:
+        """An event of this run; what led to it belongs to its phase."""
+        if phase in PHASES:
+            self._meter.mark(phase)
+        if sent := self._meter.totals()["bytes_sent"]:
+            fields["bytes_sent"] = sent
+        self._events(phase, event, **fields)
+
+    def _body(self, wire: SessionWire) -> None:
+        """Everything after the parties have agreed, in the session's worker thread."""
+        from runner.party.alignment import own_events
+        from runner.party.synthesis import row_limit, setting_of
+
+        self._meter.traffic = wire.traffic
+        custodians = [name for name, facts in wire.announcements.items() if facts.get("data") is True]
+        if not custodians:
+            raise StudyInvalid(
+                f"{self._study.path}: no party has data; give a custodian a data file, in the study or in its "
+                "private file."
+            )
+        owned = None
+        if self._study.alignment is not None:
+            owned = ownership(
+                self._study,
+                {name: _columns_of(wire.announcements[name], self._study, name) for name in custodians},
+            )
+        plan = self._plan
+        assert plan is not None
+        computes = wire.me < wire.computing
+        setting = setting_of(self._study, len(custodians), wire.session_id)
+        sizes = (
+            ()
+            if owned is None or self._name not in owned.owners
+            else own_events(self._study, owned, self._name)
+        )
+        self._custodian.reserve(plan, wire.session_id, self._digest, computes, sizes)
+        self._observe("input", "counted", custodians=len(custodians))
+        try:
+            self._assemble(wire)
+        except CosynthError:
+            with suppress(BudgetRefused):  # then the reservation stands; the cause is what there is to tell
+                self._custodian.settle()  # nothing has left this party: a contributor, too, knows that nothing was released
+            raise
+        journal = self._open_journal(wire) if computes else None
+        data: LocalCounts | VerticalData | None = self._custodian.counts()
+        if owned is not None:
+            data = self._align(wire, owned, journal)
+        limit = row_limit(self._study, len(custodians))
+        if journal is not None:
+            release = self._compute(wire, setting, data, plan, limit, journal)
+        else:
+            release = self._contribute(wire, setting, data, limit)
+        self._finish(wire, plan, release, owned)
+
+    def _assemble(self, wire: SessionWire) -> None:
+        """Wait until every party has its counts and its budget: what one of them refuses must not cost the others any.
+
+        2 rounds of empty messages: to the leader, and back. Before it nothing leaves a party.
+        """
+        stream = wire.fork("assembly")
+        if wire.me != 1:
+            stream.send(1, b"")
+            stream.receive(1, 0)
+            return
+        others = [number for number in range(len(self._study.parties)) if number != 1]
+        for number in others:
+            stream.receive(number, 0)
+        self._observe("input", "assembled", parties=len(self._study.parties))
+        for number in others:
+            stream.send(number, b"")
+
+    def _open_journal(self, wire: SessionWire) -> Journal:
+        from parties.budget.journal import Header, Journal
+
+        return Journal(
+            self._options.out / f"journal-{wire.session_id.hex()[:16]}.jsonl",
+            Header(self._digest, wire.session_id, self._name, VERSION),
+        )
+
+    def _align(self, wire: SessionWire, owned: Ownership, journal: Journal | None) -> VerticalData:
+        """Phase "align": this party's part in joining the owners' records. What it begins stays on record however it ends."""
+        from runner.party.alignment import Account, join
+
+        def record(event: Event, inputs: bytes) -> None:
+            if journal is not None:
+                journal.alignment(event, inputs)
+            self._custodian.begin(event)
+
+        self._meter.mark("input")
+        self._observe("align", "started", owners=len(owned.owners), via=via_of(self._study))
+        with Account(record, wire.session_id, owned) as account:
+            data = join(
+                self._study, owned, wire.fork("align"), self._digest, self._custodian.records, account
+            )
+        # list sizes and the size of the union are for the parties alone: events go into the report
+        self._observe("align", "aligned", owners=len(owned.owners), via=via_of(self._study))
+        return data
+
+    def _compute(
+        self,
+        wire: SessionWire,
+        setting: Setting,
+        data: LocalCounts | VerticalData | None,
+        plan: Plan,
+        limit: int,
+        journal: Journal,
+    ) -> Release:
+        """A computing party's part: the leader runs the synthesizer, the others obey; returns the release."""
+        from mpc_protocols.replicated.oracle import ReplicatedOracle, follow
+        from runner.party.synthesis import synthesize
+        from synth.accounting import Accountant
+
+        accountant = Accountant(plan.budget, record=self._recorder(journal))
+        if self._name == self._study.leader.name:
+            oracle = ReplicatedOracle(wire, setting, data, accountant, self._observe)
+            release = synthesize(oracle, plan, self._observe, limit, accountant.events, oracle.close)
+        else:
+            opened = follow(wire, setting, data, accountant, self._observe)
+            release = self._receive(wire, limit)
+            if not release.tells(opened, accountant.events):
+                raise ProtocolAborted(
+                    f"Party {self._study.leader.name} reports other releases than this party has authorised "
+                    "and opened; do not use its result."
+                )
+        journal.opened(self._last)
+        journal.end(0)
+        return release
+
+    def _contribute(
+        self, wire: SessionWire, setting: Setting, data: LocalCounts | VerticalData | None, limit: int
+    ) -> Release:
+        """A contributor's part: its data goes out masked, the release comes in."""
+        from mpc_protocols.replicated.oracle import contribute
+
+        if data is None:
+            raise StudyInvalid(f"{self._study.path}: party {self._name} neither computes nor has data.")
+        contribute(wire, setting, data)
+        self._meter.mark("input")
+        release = self._receive(wire, limit)
+        for event in release.events:
+            self._custodian.begin(event)
+        return release
+
+    def _recorder(self, journal: Journal) -> Callable[[Event, bytes], None]:
+        """What the accountant does before a release: journal, then ledger. A new release means that the last one was opened."""
+
+        def record(event: Event, inputs: bytes) -> None:
+            if self._last:
+                journal.opened(self._last)
+            self._last = journal.event(event, inputs)
+            self._custodian.begin(event)
+
+        return record
+
+    def _receive(self, wire: SessionWire, limit: int) -> Release:
+        from runner.report import prepare
+        from runner.results.release import parse, size_limit
+
+        prepare()  # here there is time: the leader samples its model
+        payload = wire.fork("release").receive_up_to(1, size_limit(self._study.domain, limit))
+        return parse(payload, self._study.domain, limit, self._study.leader.name)
+
+    def _finish(self, wire: SessionWire, plan: Plan, release: Release, owned: Ownership | None) -> None:
+        """Hand out the release (leader), exchange counters, write the files, settle the ledger."""
+        from runner.results.outputs import write_outputs
+        from runner.results.release import parse
+
+        if wire.me == 1:
+            payload = release.to_bytes(self._study.domain)
+            release = parse(
+                memoryview(payload), self._study.domain, len(release.codes), self._name
+            )  # as the others see it
+            stream = wire.fork("release")
+            for peer in range(len(self._study.parties)):
+                if peer != wire.me:
+                    stream.send(peer, payload)
+        self._meter.mark("sample")
+        logging.getLogger(PRIVATE).info(
+            "own traffic: %s; by phase: %s", vars(wire.traffic()), self._meter.whole()
+        )
+        shared = self._counters(wire)
+        self._custodian.settle()
+        run = describe(
+            self._study,
+            plan,
+            release,
+            shared,
+            wire.session_id,
+            self._digest,
+            "one-machine" if self._options.one_machine else "distributed",
+            owned,
+        )
+        try:
+            write_outputs(self._options.out, release, self._study.domain, run)
+        except (
+            UsageError
+        ):  # the report reads the files strictly: whoever made their content is to blame, not the user
+            raise ProtocolAborted(
+                f"Party {self._study.leader.name} sent results of which no report can be made; nothing was "
+                "written."
+            ) from None
+        self._events("report", "written", rows=int(release.codes.shape[0]))
+
+    def _counters(self, wire: SessionWire) -> dict[str, Any]:
+        """Everybody's counters, gathered and handed out by the leader with its timeline, so that all reports are the same."""
+        stream = wire.fork("counters")
+        own: dict[str, Any] = {"phases": self._meter.phases(), **self._meter.totals()}
+        names = [party.name for party in self._study.numbered]
+        if wire.me != 1:
+            stream.send(1, json.dumps(own).encode())
+            return parsed(stream.receive_up_to(1, COUNTERS_LIMIT), names[1])
+        parties = {}
+        for number, name in enumerate(names):
+            parties[name] = (
+                own
+                if number == 1
+                else counters_of(parsed(stream.receive_up_to(number, COUNTERS_LIMIT), name), name)
+            )
+        if self._study.alignment is not None:  # a contributor's clock jumps over the rounds that are withheld
+            for party in parties.values():
+                party["rounds"] = min(party["rounds"], own["rounds"])
+        sent: dict[str, int] = {}
+        for party in parties.values():
+            for phase in party["phases"]:
+                sent[phase["name"]] = sent.get(phase["name"], 0) + phase["bytes_sent"]
+        shared = {
+            "started": self._started.isoformat(timespec="seconds"),
+            "wall_s": round(time.monotonic() - self._clock, 3),
+            "phases": [{**phase, "bytes_sent": sent[phase["name"]]} for phase in own["phases"]],
+            "parties": [
+                {key: parties[party.name][key] for key in ("bytes_sent", "bytes_received", "rounds")}
+                for party in self._study.parties
+            ],
+            "timeline": self._events.timeline(),
+        }
+        payload = json.dumps(shared).encode()
+        for peer in range(len(names)):
+            if peer != 1:
+                stream.send(peer, payload)
+        return shared
+
+
+def _columns_of(facts: Mapping[str, object], study: Study, name: str) -> Sequence[str]:
+    """The columns that a party with data owns: as the study says, else as it announces. Raises `ProtocolAborted`."""
+    declared = study.party(name).columns
+    columns = facts.get("columns") if declared is None else declared
+    if not isinstance(columns, list | tuple) or not all(column in study.domain for column in columns):
+        raise ProtocolAborted(
+            f"Party {name} announced columns that the study does not have; use the same version at all "
+            "parties."
+        )
+    return columns

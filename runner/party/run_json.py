@@ -1,0 +1,219 @@
+"""run.json, and what the leader hands out for it: counters of all parties, and when its own events were (DESIGN section 8).
+
+Everything here is a function of the study, the release and the traffic counters, all of them public; what a peer sends of them
+is judged before it is used. `describe` gives every party the same content.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, cast
+
+from mpc_protocols.errors import ProtocolAborted
+from runner.party.events import PHASES, WITHHELD
+from runner.study import Study
+from runner.study.owners import Ownership, via_of
+from runner.version import VERSION
+
+if TYPE_CHECKING:
+    from mpc_protocols.functionality import Event
+    from runner.results.release import Release
+    from synth.plan import Plan
+
+
+def describe(
+    study: Study,
+    plan: Plan,
+    release: Release,
+    shared: Mapping[str, Any],
+    session: bytes,
+    study_digest: bytes,
+    deployment: str,
+    owned: Ownership | None = None,
+) -> dict[str, Any]:
+    """The content of run.json (DESIGN section 8): a function of the study, the release and the traffic counters.
+
+    owned: of a vertical study.
+    """
+    privacy = study.privacy
+    columns = study.domain.to_spec()["columns"]
+    assert isinstance(columns, list)
+    try:
+        return {
+            "study": study.name,
+            "algorithm": study.algorithm,
+            "backend": study.backend,
+            "partition": study.partition,
+            "deployment": deployment,
+            "rows": int(release.codes.shape[0]),
+            "wall_s": float(shared["wall_s"]),
+            "privacy": {
+                "epsilon": float(privacy.epsilon),
+                "delta": float(privacy.delta),
+                "rho": float(plan.budget.rho_cap),
+                "adjacency": privacy.adjacency,
+                "unit": privacy.unit.words,
+                "events": [
+                    {"what": event.what, "rho": float(event.rho), **event.detail} for event in release.events
+                ],
+                "rho_spent": float(sum(event.rho for event in release.events)),
+                "beta": float(sum(event.beta for event in release.events)),
+                "max_rows": privacy.max_rows,
+                # what is left of delta for zCDP: the samplers' distance from the exact laws takes the rest (DESIGN 5)
+                # (but never more than half: `accounting.Budget` then counts on less epsilon)
+                "delta_for_zcdp": float(privacy.delta)
+                - min(
+                    float(privacy.delta) / 2,
+                    (1 + math.exp(min(float(privacy.epsilon), 700.0))) * float(plan.budget.beta_cap),
+                ),
+                "noisy_total": release.noisy_total,
+            },
+            "selected": [list(clique) for clique in release.selected],
+            "phases": [
+                {
+                    "name": str(phase["name"]),
+                    "wall_s": float(phase["wall_s"]),
+                    "rounds": int(phase["rounds"]),
+                    "bytes_sent": int(phase["bytes_sent"]),
+                    **(
+                        {"withheld": True}
+                        if study.alignment is not None and phase["name"] in WITHHELD
+                        else {}
+                    ),
+                }
+                for phase in shared["phases"]
+            ],
+            "parties": [
+                {
+                    "name": party.name,
+                    "role": "compute" if party.compute else "contribute",
+                    **{key: int(counters[key]) for key in ("bytes_sent", "bytes_received", "rounds")},
+                }
+                for party, counters in zip(study.parties, shared["parties"], strict=True)
+            ],
+            "timeline": timeline_of(shared, study),
+            "version": VERSION,
+            "started": str(shared["started"]),
+            "digest": study_digest.hex(),
+            "session": session.hex(),
+            "columns": [
+                {"size": column.size, **spec}
+                for column, spec in zip(study.domain.columns, columns, strict=True)
+            ],
+            "public_study": study.public(),
+            **({"alignment": alignment_facts(study, plan, owned)} if owned is not None else {}),
+        }
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise ProtocolAborted(
+            f"Party {study.leader.name} sent counters that do not fit the study; nothing was written."
+        ) from None
+
+
+def alignment_facts(study: Study, plan: Plan, owned: Ownership) -> dict[str, Any]:
+    """How the columns were split and what joining them revealed, to whom. Public, and known before the run: no size is in it.
+
+    A party's own view of the others' data: the released results, under the study's (epsilon, delta), and what the sizes told it.
+    """
+    from runner.party.alignment import view_of
+
+    assert study.alignment is not None
+    ideal = study.backend == "ideal"
+    views = []
+    for party in [] if ideal else study.parties:
+        events = view_of(study, owned, party.name)
+        epsilon, delta = own_view(study, plan, events)
+        views.append(
+            {
+                "name": party.name,
+                "epsilon": epsilon,
+                "delta": delta,
+                "sizes": [
+                    {
+                        "of": event.detail["of"],
+                        "epsilon": event.detail["epsilon"],
+                        "delta": float(event.beta),
+                        "rho": float(event.rho),
+                    }
+                    for event in events
+                ],
+            }
+        )
+    return {
+        "method": study.alignment.method,
+        "via": "ideal" if ideal else via_of(study),
+        "id": list(study.alignment.id),
+        "population": study.alignment.population,
+        "owners": [{"name": name, "columns": list(owned.of(name))} for name in owned.owners],
+        "views": views,
+    }
+
+
+def own_view(study: Study, plan: Plan, sizes: Sequence[Event]) -> tuple[float, float]:
+    """(epsilon, delta) of everything that a party has seen: the study's, and these events of noisy sizes.
+
+    A size's noise is pure epsilon-DP but for truncated tails of probability delta: it adds epsilon^2 / 2 to rho, and its delta
+    beside it (`parties.budget.ledger`). The plain sum of epsilons holds too; the less of both is told. The samplers' distance is
+    taken
+    off at the larger epsilon.
+    """
+    from synth.accounting import epsilon_of
+
+    privacy = study.privacy
+    epsilon = float(privacy.epsilon) + math.fsum(
+        float(cast(float, event.detail["epsilon"])) for event in sizes
+    )
+    delta = float(privacy.delta) + math.fsum(float(event.beta) for event in sizes)
+    rest = float(privacy.delta) - (1 + math.exp(min(epsilon, 700.0))) * float(plan.budget.beta_cap)
+    if sizes and rest >= 0.5 * float(privacy.delta):
+        epsilon = min(
+            epsilon, epsilon_of(plan.budget.rho_cap + sum((event.rho for event in sizes), Fraction(0)), rest)
+        )
+    return epsilon, delta
+
+
+def parsed(payload: memoryview, sender: str) -> dict[str, Any]:
+    """The object that a party sent as its counters. Raises `ProtocolAborted`."""
+    try:
+        content = json.loads(bytes(payload))
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise ProtocolAborted(f"Party {sender} sent counters that cannot be read; nothing was written.")
+    return content
+
+
+def counters_of(content: dict[str, Any], sender: str) -> dict[str, Any]:
+    """One party's own counters, with nothing else in them. Raises `ProtocolAborted`."""
+    try:
+        return {
+            "phases": [
+                {"name": str(phase["name"]), "bytes_sent": int(phase["bytes_sent"])}
+                for phase in content["phases"]
+            ],
+            **{key: int(content[key]) for key in ("bytes_sent", "bytes_received", "rounds")},
+        }
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise ProtocolAborted(
+            f"Party {sender} sent counters that do not fit the study; nothing was written."
+        ) from None
+
+
+def timeline_of(shared: Mapping[str, Any], study: Study) -> dict[str, list[float]]:
+    """When the leader's events were, by phase: what the report draws, so that it is the same at every party.
+
+    A known phase has a list of seconds. Raises `ProtocolAborted`.
+    """
+    timeline = shared.get("timeline")
+    if not isinstance(timeline, dict) or not all(
+        phase in PHASES
+        and isinstance(times, list)
+        and all(isinstance(t, int | float) and not isinstance(t, bool) and 0 <= t < 1e9 for t in times)
+        for phase, times in timeline.items()
+    ):
+        raise ProtocolAborted(
+            f"Party {study.leader.name} sent times of events that cannot be read; nothing was written."
+        )
+    return {phase: [float(t) for t in times] for phase, times in timeline.items()}

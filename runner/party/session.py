@@ -1,0 +1,54 @@
+"""From a study and a party's own settings to its part in a session (DESIGN 3): the same for a run and for `check --connect`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from runner.party.options import CertificateFiles
+from runner.study import Study, digest
+from runner.version import VERSION
+
+if TYPE_CHECKING:
+    from parties.session import SessionConfig
+
+
+def study_digest(study: Study, certs: CertificateFiles | None) -> bytes:
+    """What all parties compare: the study's, with the session's CA if there is one (DESIGN 7)."""
+    if certs is None or certs.ca is None:
+        return digest(study, "")
+    from parties.certificates import fingerprint
+
+    return digest(study, fingerprint(certs.ca))
+
+
+def session_config(
+    study: Study,
+    party: str,
+    certs: CertificateFiles | None,
+    agreed: bytes,
+    listen: tuple[str, int] | None,
+    facts: Mapping[str, object],
+) -> SessionConfig:
+    """agreed: the `study_digest`. facts: what the party announces to all. Raises `StudyInvalid`."""
+    from parties.session import Peer, SessionConfig
+
+    return SessionConfig(
+        me=party,
+        parties=tuple(
+            Peer(
+                each.name, each.host, each.port, "compute" if each.compute else "contribute", each.fingerprint
+            )
+            for each in study.parties
+        ),
+        study_digest=agreed,
+        version=VERSION,
+        listen=listen,
+        cert=certs.cert if certs else None,
+        key=certs.key if certs else None,
+        ca=certs.ca if certs else None,
+        insecure_loopback=study.session.tls == "insecure-loopback",
+        facts=facts,
+        connect_s=study.session.connect_s,
+        silence_s=study.session.silence_s,
+    )

@@ -1,0 +1,141 @@
+"""The output directory of a run: whose it is, who may write to it, and how files get into it (DESIGN section 8).
+
+Rule: a run writes into a directory that is new, empty, or holds an earlier run of this program. The mark is the file
+`.cosynth`, which is also the lock: two runs never share a directory. An earlier run's files are replaced only by those of a
+run that succeeded; until then, and if it fails, its events and its log stand beside them under names of their own (UNFINISHED).
+Anything else in such a directory is left alone. What only the party may know (its row count, a traceback
+that may quote a record) goes to a log of its own, PRIVATE_LOG, which is nobody else's to read and is never put beside the
+results of a run on one machine: DIR can be passed on as it is, but for DIR/parties. Every run appends to it. Standard library
+only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mpc_protocols.errors import UsageError
+from runner.failures import reason
+
+MARK = ".cosynth"
+LOG = "cosynth.log"
+PRIVATE_LOG = "private.log"
+PARTIES = "parties"
+"""Where a run on one machine keeps each party's own files, inside its directory."""
+EVENTS = "events.jsonl"
+RUN = "run.json"
+STAGING = ".partial-"
+"""How the name of a directory begins in which results are being made."""
+FILES = ("synthetic.csv", "measurements.json", "model.npz", "report.html", EVENTS, LOG, RUN)
+"""What a finished run leaves, in the order in which it is put in place: run.json last, the sign that all is there."""
+UNFINISHED = {EVENTS: "unfinished.jsonl", LOG: "unfinished.log"}
+"""Where a run that is under way, or has failed, tells of itself in a directory that holds an earlier run's results."""
+
+
+@contextlib.contextmanager
+def claim(directory: Path) -> Iterator[Path]:
+    """Make `directory` ours for the time of a run, creating it. Raises `UsageError` if it is foreign, busy or not writable."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        entries = {entry.name for entry in directory.iterdir()}
+    except (FileExistsError, NotADirectoryError):
+        raise UsageError(f"--out {directory} is not a directory; name another one.") from None
+    except OSError as error:
+        raise _unusable(directory, error) from None
+    if entries and MARK not in entries:
+        raise UsageError(
+            f'--out {directory} holds files of others (such as "{min(entries)}"); name a directory that is new, '
+            "empty, or holds an earlier run."
+        )
+    try:
+        lock = os.open(directory / MARK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise _unusable(directory, error) from None
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UsageError(
+                f"--out {directory} is in use by another run; wait for it or name another directory."
+            ) from None
+        sweep(directory)
+        for name in UNFINISHED.values():
+            (directory / name).unlink(missing_ok=True)
+        yield directory
+    finally:
+        os.close(lock)
+
+
+def sweep(directory: Path) -> None:
+    """Remove what a run that was killed was about to put in place. Only for who knows that no run is writing there."""
+    for entry in [*directory.glob(f"{STAGING}*"), *directory.glob(".*.part")]:
+        shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink(missing_ok=True)
+
+
+def _unusable(directory: Path, error: OSError) -> UsageError:
+    return UsageError(f"--out {directory} cannot be used ({reason(error)}); name another one.")
+
+
+def account(directory: Path) -> dict[str, Path]:
+    """Where a run that begins writes its EVENTS and its LOG."""
+    kept = (directory / RUN).exists()
+    return {name: directory / (other if kept else name) for name, other in UNFINISHED.items()}
+
+
+def private_log(directory: Path) -> Path:
+    """The PRIVATE_LOG in `directory`, made if there is none, readable by its owner alone."""
+    path = directory / PRIVATE_LOG
+    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    os.fchmod(log, 0o600)
+    os.close(log)
+    return path
+
+
+def finished(directory: Path) -> dict[str, Any]:
+    """The run.json of a finished run in `directory`. Raises `UsageError` if there is none."""
+    try:
+        run = json.loads((directory / RUN).read_text(encoding="utf-8"))
+        if isinstance(run, dict) and isinstance(run.get("parties"), list):
+            return run
+    except OSError:
+        raise UsageError(
+            f"{directory} holds no finished run (no {RUN}); name the --out directory of a run."
+        ) from None
+    except ValueError:
+        pass
+    raise UsageError(
+        f"{directory / RUN} is not the file of a finished run; name the --out directory of a run."
+    )
+
+
+def install(source: Path, target: Path, run: dict[str, Any]) -> None:
+    """Copy a finished run's files from `source` to `target`, with `run` as run.json: all are written before one is replaced.
+
+    The events and the log that the run has written in `target` itself take their places there; they may still be open.
+    """
+    staged, places = [], []
+    try:
+        for name in FILES:
+            part = target / f".{name}.part"
+            if name == RUN:
+                part.write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
+            elif (source / name).exists():
+                shutil.copyfile(source / name, part)
+            elif name in UNFINISHED and (own := target / UNFINISHED[name]).exists():
+                places.append((own, target / name))
+                continue
+            else:
+                continue
+            staged.append(part)
+            places.append((part, target / name))
+        for part, final in places:
+            os.replace(part, final)
+    finally:
+        for part in staged:
+            part.unlink(missing_ok=True)

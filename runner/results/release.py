@@ -1,0 +1,197 @@
+"""The released part of a run, as the leader hands it to every other party: table, model, measurements, events.
+
+All of it is a function of differentially private outputs. It arrives from another party, so nothing in it is believed: the
+message is a canonical JSON header and raw integer arrays, every size is bounded by the study before memory is taken, codes
+must lie in the domain, and a computing party compares events with those of its own accountant.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.functionality import Clique, Event
+from synth.mrf import storage
+from synth.run import Measured
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from synth.domain import Domain
+
+HEADER_LIMIT = 8 << 20
+MODEL_LIMIT = 1 << 30
+SEED_BITS = 64
+_LONGEST_PART = 1023  # bits of a rational's numerator or denominator: as a float it stays finite
+
+
+@dataclass(frozen=True)
+class Release:
+    """What every party of a run ends up with.
+
+    codes: (rows, columns) integer codes in domain order; model: the bytes of model.npz; decode_seed: public, so that all
+    parties decode the same values; events: the leader's record of what was spent.
+    """
+
+    codes: NDArray[np.integer[Any]]
+    model: bytes
+    measurements: tuple[Measured, ...]
+    selected: tuple[Clique, ...]
+    noisy_total: float
+    decode_seed: int
+    events: tuple[Event, ...]
+
+    def tells(self, opened: Sequence[NDArray[np.int64]], events: Sequence[Event]) -> bool:
+        """Whether it holds just what another computing party has opened, in order, and authorised."""
+        return (
+            len(opened) == len(self.measurements)
+            and list(self.events) == list(events)
+            and all(np.array_equal(own, m.values) for own, m in zip(opened, self.measurements, strict=True))
+        )
+
+    def to_bytes(self, domain: Domain) -> bytes:
+        """Header length (4 bytes), header, compressed codes, model, measured values."""
+        width = _code_dtype(domain)
+        codes = zlib.compress(np.ascontiguousarray(self.codes.T.astype(width)).tobytes(), 1)
+        values = b"".join(m.values.astype("<i8").tobytes() for m in self.measurements)
+        header = json.dumps(
+            {
+                "rows": int(self.codes.shape[0]),
+                "codes": len(codes),
+                "model": len(self.model),
+                "measurements": [
+                    [list(m.clique), *m.sigma2.as_integer_ratio(), m.round] for m in self.measurements
+                ],
+                "selected": [list(clique) for clique in self.selected],
+                "noisy_total": self.noisy_total,
+                "decode_seed": self.decode_seed,
+                "events": [event_to_json(event) for event in self.events],
+            },
+            sort_keys=True,
+        ).encode()
+        return b"".join((len(header).to_bytes(4, "big"), header, codes, self.model, values))
+
+
+def size_limit(domain: Domain, row_limit: int) -> int:
+    """The most bytes a release of this study may take; a peer's message is refused above it."""
+    return 4 + HEADER_LIMIT + 4 * row_limit * len(domain.names) + 1024 + 2 * MODEL_LIMIT
+
+
+def parse(payload: memoryview, domain: Domain, row_limit: int, sender: str) -> Release:
+    """Read a release received from `sender`. Raises `ProtocolAborted` on anything that the study does not allow."""
+    try:
+        return _parse(payload, domain, row_limit)
+    except (ValueError, LookupError, TypeError, ArithmeticError, zlib.error, RecursionError, ProtocolAborted):
+        raise ProtocolAborted(
+            f"Party {sender} sent a result that does not fit the study; ask its operator for the log of "
+            "this run and repeat it with the same software version everywhere."
+        ) from None
+
+
+def _parse(payload: memoryview, domain: Domain, row_limit: int) -> Release:
+    header_size = int.from_bytes(payload[:4], "big")
+    if header_size > HEADER_LIMIT:
+        raise ValueError("header")
+    header = json.loads(bytes(payload[4 : 4 + header_size]))
+    at = 4 + header_size
+    rows, width, columns = _whole(header["rows"], row_limit), _code_dtype(domain), len(domain.names)
+    expected = rows * columns * width.itemsize
+    inflate = zlib.decompressobj()
+    packed = _whole(header["codes"], len(payload))
+    raw = inflate.decompress(bytes(payload[at : at + packed]), max_length=expected + 1)
+    if len(raw) != expected or not inflate.eof:
+        raise ValueError("codes")
+    codes = np.frombuffer(raw, width).reshape(columns, rows).T
+    for j, name in enumerate(domain.names):
+        if rows and int(codes[:, j].max()) >= domain.sizes[name]:
+            raise ValueError("code outside the domain")
+    at += packed
+    model = bytes(payload[at : at + _whole(header["model"], MODEL_LIMIT)])
+    at += len(model)
+    if list(storage.from_bytes(model)[0].items()) != list(domain.sizes.items()):
+        raise ValueError("model of other columns")
+    measurements = []
+    for names, numerator, denominator, number in header["measurements"]:
+        clique = _clique(names, domain)
+        cells = math.prod(domain.sizes[name] for name in clique)
+        values = np.frombuffer(payload[at : at + 8 * cells], "<i8").astype(np.int64)
+        if len(values) != cells:
+            raise ValueError("values")
+        at += 8 * cells
+        sigma2 = _rational([numerator, denominator])
+        if sigma2 == 0:
+            raise ValueError("sigma2")
+        measurements.append(Measured(clique, sigma2, _whole(number, len(header["measurements"])), values))
+    if at != len(payload):
+        raise ValueError("length")
+    noisy_total = float(header["noisy_total"])
+    if not math.isfinite(noisy_total):
+        raise ValueError("noisy_total")
+    return Release(
+        codes,
+        model,
+        tuple(measurements),
+        tuple(_clique(names, domain) for names in header["selected"]),
+        noisy_total,
+        _whole(header["decode_seed"], (1 << SEED_BITS) - 1),
+        tuple(event_from_json(e) for e in header["events"]),
+    )
+
+
+def event_to_json(event: Event) -> dict[str, Any]:
+    """Exact form of an event for the wire."""
+    return {
+        "what": event.what,
+        "rho": list(event.rho.as_integer_ratio()),
+        "beta": list(event.beta.as_integer_ratio()),
+        "detail": dict(event.detail),
+    }
+
+
+def event_from_json(form: dict[str, Any]) -> Event:
+    """Inverse of `event_to_json`; raises ValueError, KeyError or TypeError on anything else, a negative cost included."""
+    detail = form["detail"]
+    if (
+        not isinstance(form["what"], str)
+        or not isinstance(detail, dict)
+        or not detail.keys().isdisjoint(form)
+    ):
+        raise ValueError("event")
+    return Event(form["what"], _rational(form["rho"]), _rational(form["beta"]), detail)
+
+
+def _whole(value: object, most: int) -> int:
+    """An integer from 0 to `most`, and no bool."""
+    if type(value) is not int or not 0 <= value <= most:
+        raise ValueError("integer")
+    return value
+
+
+def _rational(form: Sequence[object]) -> Fraction:
+    """A rational of at least 0 from [numerator, denominator]."""
+    numerator, denominator = form
+    longest = (1 << _LONGEST_PART) - 1
+    if not _whole(denominator, longest):
+        raise ValueError("denominator")
+    return Fraction(_whole(numerator, longest), _whole(denominator, longest))
+
+
+def _clique(names: Sequence[str], domain: Domain) -> Clique:
+    if not all(isinstance(name, str) and name in domain.sizes for name in names) or len(set(names)) != len(
+        names
+    ):
+        raise ValueError("clique")
+    return tuple(names)
+
+
+def _code_dtype(domain: Domain) -> np.dtype[Any]:
+    """The smallest unsigned type that holds every code of the domain."""
+    return np.dtype(np.min_scalar_type(max(domain.sizes.values()) - 1)).newbyteorder("<")
