@@ -91,6 +91,16 @@ def last_word(wire: SessionWire, size: int) -> int:
     return 0
 
 
+def last_word_of_one(wire: SessionWire) -> None:
+    """Party 1 sends party 0 some messages; both wait for one another."""
+    meet(wire)
+    if wire.me == 1:
+        for _ in range(20):
+            wire.send(0, bytes(1000))
+    for _ in range(20):
+        wire.receive(1 - wire.me, 1000)
+
+
 def mpyc_waits(wire: SessionWire, culprit: int) -> None:
     """Everybody but the culprit waits inside MPyC."""
     meet(wire)
