@@ -134,6 +134,7 @@ class _Exchanger:
         self._loop, self._party, self._wire, self._peer = loop, party, wire, peer
         self._messages: dict[int, bytes | asyncio.Future[bytes]] = {}
         self._unexpected = 0
+        self._departed = False
         self.nbytes_sent = 0
         self.bad: CosynthError | None = None
 
@@ -150,6 +151,8 @@ class _Exchanger:
             return message
         future: asyncio.Future[bytes] = asyncio.Future(loop=self._loop)
         self._messages[label] = future
+        if self._departed:
+            self._fail(self._finished())
         return future
 
     def close_connection(self) -> None:
@@ -159,15 +162,29 @@ class _Exchanger:
         """Bring the peer's messages to MPyC's loop, until the session fails or the process ends."""
         while True:
             try:
-                message = bytes(self._wire.listen(self._peer))
+                message = self._wire.listen(self._peer)
             except CosynthError as error:
                 self._call(self._fail, error)
                 return
-            self._call(self._deliver, message)
+            if message is None:
+                self._call(self._depart, None)
+                return
+            self._call(self._deliver, bytes(message))
 
     def _call(self, function: Any, argument: object) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(function, argument)
+
+    def _depart(self, _: object) -> None:
+        """The peer has said goodbye: no failure unless MPyC waits for it, now or later."""
+        self._departed = True
+        if any(isinstance(waiting, asyncio.Future) for waiting in self._messages.values()):
+            self._fail(self._finished())
+
+    def _finished(self) -> ProtocolAborted:
+        return ProtocolAborted(
+            f"Party {self._party.names[self._peer]} has finished its part while MPyC still waits for a message of it."
+        )
 
     def _deliver(self, message: bytes) -> None:
         if len(message) < _LABEL.size:

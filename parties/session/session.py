@@ -366,6 +366,9 @@ class _Session(Generic[T]):
     def waiting(self) -> bool:
         return self._party.waiting()
 
+    def depart(self, peer: int) -> None:
+        self._party.depart(peer)
+
     def heard(self, source: Link, kind: Kind, payload: bytes) -> None:
         if kind is Kind.ABORT:
             code, culprit = frames.parse_abort(payload)
