@@ -15,7 +15,7 @@ import struct
 from enum import IntEnum
 from typing import NamedTuple
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Version of this format; parties with different versions do not talk."""
 
 CHUNK = 1 << 20

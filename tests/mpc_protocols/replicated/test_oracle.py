@@ -405,9 +405,6 @@ def test_followers_refuse_messages_that_are_no_step(message: bytes) -> None:
     [
         PrepareStep((("nobody",),)),  # a column that the study does not have
         PrepareStep((("a", "a"),)),
-        PrepareStep(
-            tuple((name,) for name in SIZES) * 3000
-        ),  # more marginals than a run can use, named at length
         TotalStep(0, Fraction(1, 10**60)),  # so little noise that the budget's arithmetic refuses it
     ],
     ids=["column", "twice", "noise"],
