@@ -14,12 +14,13 @@ Progress = Literal["human", "json"]
 class CertificateFiles:
     """Paths of the session CA's certificate, this party's certificate and this party's key, all PEM.
 
-    ca: None if the study pins every party's certificate.
+    ca: None if the study pins every party's certificate. insecure_key: go on although other users can read the key.
     """
 
     ca: Path | None
     cert: Path
     key: Path
+    insecure_key: bool = False
 
 
 @dataclass(frozen=True)

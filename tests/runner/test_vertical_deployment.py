@@ -37,6 +37,7 @@ def test_three_folders(tmp_path: Path) -> None:
     trial = split.write(tmp_path / "study", changes=[HELPER, ADDED, ("epsilon = 4.0", "epsilon = 400.0")])
     folders = Folders.make(tmp_path, trial)
     (folders["west"] / "west.key").chmod(0o640)
+    folders["west"].options = ("--insecure-key",)
     ends = folders.run()
     assert all(end.code == 0 and end.complaint == "" for end in ends.values()), ends
     warned = {
