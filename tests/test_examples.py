@@ -10,15 +10,26 @@ import runpy
 import shutil
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
+from types import ModuleType
 
+import numpy as np
 import pytest
 
+from mpc_protocols.functionality import Adjacency
 from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
+from mpc_protocols.psu.randomness import system
 from mpc_protocols.wire import Wire
 from runner.bench import benches, registry
+from synth.accounting import Accountant
+from synth.metrics import marginal
+from synth.plan import unobserved
+from synth.workload import Workload
 from tests.runner import processes
 from tests.runner.studies import free_ports
+from tests.synth.oracles import chain, ideal
 
 ROOT = processes.ROOT
 EXAMPLES = ROOT / "examples"
@@ -105,3 +116,57 @@ def test_the_benchmark_of_the_how_to_page_is_found_and_right(
     network = MemoryNetwork(3)
     network.run([party] * 3)
     assert [network.traffic(number).bytes_sent for number in range(3)] == [1000] * 3
+
+
+def module_of(source: str, name: str) -> ModuleType:
+    """A module with this source, which is not one that can be imported by others."""
+    module = ModuleType(name)
+    exec(compile(source, f"{name}.py", "exec"), module.__dict__)
+    return module
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+def test_the_algorithm_of_the_how_to_page_spends_its_budget(adjacency: Adjacency) -> None:
+    pytest.importorskip("synth.algorithm")
+    algorithm = module_of(*python_blocks("add-an-algorithm.md"), "how_to_independent").ALGORITHM
+    domain, codes = chain(5000, np.random.default_rng(3))
+    plan = algorithm.plan(
+        domain,
+        Workload(domain, (domain.names[:2],)),
+        algorithm.config(),
+        epsilon=1.0,
+        delta=1e-9,
+        adjacency=adjacency,
+    )
+    guard = Accountant(plan.budget)
+    made = algorithm.run(ideal(codes, domain, guard, adjacency), plan, unobserved)
+    assert [event.what for event in guard.events] == ["measure"]
+    assert plan.budget.rho_cap * Fraction(99, 100) <= guard.rho <= plan.budget.rho_cap
+    assert guard.beta <= plan.budget.beta_cap
+    first = made.model.marginal(domain.names[:1])
+    assert np.abs(first - marginal(codes, domain, domain.names[:1])).sum() < 500
+
+
+def test_the_alignment_of_the_how_to_page_gives_both_owners_the_same_rows() -> None:
+    pytest.importorskip("mpc_protocols.psu.method")
+    from mpc_protocols.psu.method import METHODS
+
+    method = module_of(*python_blocks("add-an-alignment.md"), "how_to_shown").METHOD
+    lists = [[b"\0a", b"\0b", b"\0c"], [b"\0b", b"\0d"]]
+    members = tuple(Member(f"owner{i}", bytes([i]) * 32, i) for i in (0, 1))
+    context = Context(bytes(32), members, computing=members)
+
+    def owner(wire: Wire) -> Alignment:
+        made: Alignment = method.align(wire, lists[wire.me], (), spec, context, None, system)
+        return made
+
+    with METHODS.registered(method):
+        spec = AlignmentSpec(method.name, min_size=1)
+        first, second = MemoryNetwork(2, computing=2).run([owner, owner])
+    assert first.n_rows == second.n_rows == 4 and first.digest == second.digest
+    rows = [
+        dict(zip(entries, made.rows.tolist(), strict=True))
+        for entries, made in zip(lists, (first, second), strict=True)
+    ]
+    assert rows[0][b"\0b"] == rows[1][b"\0b"]
+    assert len({*rows[0].values(), *rows[1].values()}) == 4
