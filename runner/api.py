@@ -63,7 +63,7 @@ def run_study(
     from parties.data.scratch import Scratch
     from runner.launch.launcher import launch
 
-    with Scratch() as private, open(os.devnull, "w") as nowhere:
+    with Scratch(watched=True) as private, open(os.devnull, "w") as nowhere:
         files = {}
         for number, (name, frame) in enumerate((data or {}).items()):
             files[name] = private / f"{number}.parquet"

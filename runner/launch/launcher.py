@@ -94,7 +94,7 @@ def _parties(
     progress: Progress,
     program: Sequence[str],
 ) -> dict[str, Any]:
-    with Scratch() as temporary, _interruptions() as interruptions, _aside(display) as show:
+    with Scratch(watched=True) as temporary, _interruptions() as interruptions, _aside(display) as show:
         commands = [
             _command(study, party.name, out / PARTIES / party.name, temporary, data.get(party.name))
             for party in study.parties
