@@ -73,7 +73,7 @@ def clean_up(out: Path) -> None:
 
     def cleaned() -> bool:
         try:
-            with claim(out):
+            with claim(out, replace=True):
                 return True
         except UsageError:  # a process whose memory is gone already may hold its lock a moment longer
             return False

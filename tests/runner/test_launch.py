@@ -257,8 +257,10 @@ def test_a_failed_run_leaves_an_earlier_result_alone(tmp_path: Path, monkeypatch
     launch(study, out, program=PROGRAM)
     told(monkeypatch, west=[["fail", ["DataRefused", "No."]]])
     before = {path.name: path.stat().st_mtime_ns for path in out.iterdir() if path.is_file()}
-    with pytest.raises(DataRefused):
+    with pytest.raises(UsageError, match="holds a finished run"):
         launch(study, out, program=PROGRAM)
+    with pytest.raises(DataRefused):
+        launch(study, out, replace=True, program=PROGRAM)
     assert {path.name: path.stat().st_mtime_ns for path in out.iterdir() if path.is_file()} == before
 
 
