@@ -53,24 +53,26 @@ def run_study(
     data: Mapping[str, pd.DataFrame] | None = None,
     out: str | os.PathLike[str] = "out",
     *,
+    replace: bool = False,
     quiet: bool = True,
 ) -> Run:
     """Run a study with all its parties on this machine.
 
-    data: tables of the parties named, instead of what the study names for them. out: new, empty, or of an earlier run. quiet:
-    no progress on standard output. Raises the `CosynthError` of the first cause; its `exit_code` is the command line's.
+    data: tables of the parties named, instead of what the study names for them. out: new or empty; with `replace` also the
+    directory of an earlier run, whose files give way to this one's if it succeeds. quiet: no progress on standard output. Raises
+    the `CosynthError` of the first cause; its `exit_code` is the command line's.
     """
     from parties.data.scratch import Scratch
     from runner.launch.launcher import launch
 
-    with Scratch() as private, open(os.devnull, "w") as nowhere:
+    with Scratch(watched=True) as private, open(os.devnull, "w") as nowhere:
         files = {}
         for number, (name, frame) in enumerate((data or {}).items()):
             files[name] = private / f"{number}.parquet"
             frame.to_parquet(files[name], index=False)
         if quiet:
             with redirect_stdout(nowhere):
-                summary = launch(Path(study), Path(out), data=files)
+                summary = launch(Path(study), Path(out), data=files, replace=replace)
         else:
-            summary = launch(Path(study), Path(out), data=files)
+            summary = launch(Path(study), Path(out), data=files, replace=replace)
     return Run(Path(out), summary)

@@ -19,7 +19,7 @@ from runner.failures import describe
 from runner.launch.first_failure import Report, interrupted, write_report
 from runner.launch.watchdog import Job, hold
 from runner.party.options import CertificateFiles, PartyOptions
-from runner.results.outdir import EVENTS, PRIVATE_LOG, RUN, UNFINISHED, claim, finished
+from runner.results.outdir import EVENTS, PRIVATE_LOG, RUN, UNFINISHED, claim, finished, state
 from runner.study import load, private_file
 from runner.study.table import nearest
 
@@ -35,8 +35,10 @@ others until the study's connect_s is over.
 Results in DIR, the same at every party: synthetic.csv, report.html, run.json, measurements.json,
 model.npz; and this party's own account of the run: events.jsonl, cosynth.log and a journal of what
 was released. What nobody else may know, such as the number of rows read, stands in private.log only.
-DIR must be new, empty, or hold an earlier run. An earlier run's files are replaced only when this one
-has succeeded; until then, and if it fails, this one's events and log are DIR/unfinished.jsonl and .log.
+DIR must be new or empty: a finished or interrupted run there stays, unless --replace says that this
+one is to take its place. Even then its files are replaced only when this one has succeeded; until then,
+and if it fails, this one's events and log are DIR/unfinished.jsonl and .log. With --resume a run that is
+finished in DIR is left as it is, and one that had released nothing is started anew.
 """
 EXAMPLES = """\
   python -m runner run study.toml --out out
@@ -66,8 +68,14 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--private", metavar="FILE", type=Path, help="this party's private settings: data, keys, ledger"
     )
-    parser.add_argument(
-        "--resume", action="store_true", help="go on with an interrupted run (not in this version)"
+    earlier = parser.add_mutually_exclusive_group()
+    earlier.add_argument(
+        "--replace", action="store_true", help="take the place of an earlier run in DIR, if this one succeeds"
+    )
+    earlier.add_argument(
+        "--resume",
+        action="store_true",
+        help="do what an earlier run in DIR left to do (not in this version: one that had begun to release)",
     )
     parser.add_argument("--json", action="store_true", help="events as JSON lines instead of text")
     parser.add_argument("--job", type=Path, help=argparse.SUPPRESS)
@@ -75,10 +83,6 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    if arguments.resume:
-        raise UsageError(
-            "--resume is not in this version yet: start anew; what the interrupted run spent stays in the ledger."
-        )
     if arguments.party is not None:
         _party(arguments)
         return
@@ -87,13 +91,17 @@ def run(arguments: argparse.Namespace) -> None:
     from runner.launch.launcher import launch
 
     out = arguments.out or Path("out")
+    if arguments.resume and _is_done(arguments, out):
+        return
     began = time.monotonic()
     if load(arguments.study).backend == "ideal":
         # this process does all the work, and none of its products is large enough for a second thread, which would only spin
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     earlier = _stamp(out)
     try:
-        result = launch(arguments.study, out, progress="json" if arguments.json else "human")
+        result = launch(
+            arguments.study, out, progress="json" if arguments.json else "human", replace=arguments.replace
+        )
     except CosynthError as error:
         if not isinstance(error, UsageError):
             _note_earlier(out, earlier, arguments.json)
@@ -117,7 +125,10 @@ def _party(arguments: argparse.Namespace) -> None:
         options = _options(arguments, name, job)
         if job is None and options.certs is not None and (exposed := private_file.exposed_key(options.certs)):
             _warn(exposed, arguments.json)
-        with claim(options.out) as out:
+        if arguments.resume and _is_done(arguments, options.out):
+            return
+        # what the launcher's own directory holds has been asked already
+        with claim(options.out, arguments.replace or job is not None) as out:
             earlier = _stamp(out)
             from runner.party.process import run_party
 
@@ -143,6 +154,26 @@ def _party(arguments: argparse.Namespace) -> None:
         if job is None:
             _warn_if_faint(finished(options.out))
         print(f"done: results in {options.out}, report: {options.out / 'report.html'}")
+
+
+def _is_done(arguments: argparse.Namespace, out: Path) -> bool:
+    """Whether there is nothing left to do for a run that is to be resumed; then its user is told. Raises `UsageError`."""
+    held = state(out)
+    if held == "interrupted":
+        raise UsageError(
+            f"{out} holds a run that had begun to release, and --resume cannot go on with one in this version yet: start "
+            "anew with --replace; what the interrupted run spent stays in the ledger."
+        )
+    if held == "free":
+        return False
+    if finished(out).get("public_study") != json.loads(json.dumps(load(arguments.study).public())):
+        raise UsageError(
+            f"{out} holds a finished run of another study than {arguments.study}; name the directory of the run "
+            "to resume."
+        )
+    if not arguments.json:
+        print(f"done already: results in {out}, report: {out / 'report.html'}")
+    return True
 
 
 def _stamp(out: Path) -> int | None:

@@ -40,12 +40,13 @@ def launch(
     *,
     progress: Progress = "human",
     data: Mapping[str, Path] | None = None,
+    replace: bool = False,
     program: Sequence[str] = PROGRAM,
 ) -> dict[str, Any]:
     """Run a study on this machine; the results are in `out` afterwards. Returns the content of its run.json.
 
-    data: files that replace the study's `data` of the parties named. program: what party processes run. Raises the first
-    cause as the `CosynthError` of its exit code.
+    data: files that replace the study's `data` of the parties named. replace: an earlier run in `out` may be replaced. program:
+    what party processes run. Raises the first cause as the `CosynthError` of its exit code.
     """
     study = load(path)
     overrides = dict(data or {})
@@ -54,7 +55,7 @@ def launch(
             raise StudyInvalid(f"{path}: data is given for {name}, which is not a party of the study.")
     _roles(study, overrides)
     display = Display(progress, study)
-    with claim(out):
+    with claim(out, replace):
         display.say(
             "study",
             f"{study.name}: {study.algorithm} on {study.backend}, {len(study.parties)} parties on this machine, "
@@ -94,7 +95,7 @@ def _parties(
     progress: Progress,
     program: Sequence[str],
 ) -> dict[str, Any]:
-    with Scratch() as temporary, _interruptions() as interruptions, _aside(display) as show:
+    with Scratch(watched=True) as temporary, _interruptions() as interruptions, _aside(display) as show:
         commands = [
             _command(study, party.name, out / PARTIES / party.name, temporary, data.get(party.name))
             for party in study.parties

@@ -270,12 +270,13 @@ def test_the_python_api_takes_frames(tmp_path: Path, monkeypatch: pytest.MonkeyP
     trial.path.write_text(trial.path.read_text().replace('"ideal"', '"replicated"'))
     texts = frames["south"].assign(person=frames["south"]["person"].astype(str))
     with pytest.raises(ProtocolAborted, match="holds text at party south and integer at party north"):
-        run_study(trial.path, {"north": frames["north"], "south": texts}, tmp_path / "out")
+        run_study(trial.path, {"north": frames["north"], "south": texts}, tmp_path / "out", replace=True)
     trial.path.write_text(trial.path.read_text().replace('"first"', '"refuse"'))
     with pytest.raises(DataRefused, match="several rows with the same identifier") as refused:
         run_study(
             trial.path,
             {"north": pd.concat([frames["north"], repeated]), "south": frames["south"]},
             tmp_path / "out",
+            replace=True,
         )
     assert str(repeated["person"].iloc[0]) not in refused.value.sentence.split()
