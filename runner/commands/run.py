@@ -66,7 +66,11 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--party", metavar="NAME", help="be this one party")
     parser.add_argument(
-        "--private", metavar="FILE", type=Path, help="this party's private settings: data, keys, ledger"
+        "--private",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="this party's private settings: data, keys, ledger; with all parties here NAME=FILE, once for each that has one",
     )
     earlier = parser.add_mutually_exclusive_group()
     earlier.add_argument(
@@ -86,8 +90,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.party is not None:
         _party(arguments)
         return
-    if arguments.private is not None:
-        raise UsageError("--private belongs to one party: name it with --party NAME.")
+    private = _private_files(arguments.private)
     from runner.launch.launcher import launch
 
     out = arguments.out or Path("out")
@@ -100,7 +103,11 @@ def run(arguments: argparse.Namespace) -> None:
     earlier = _stamp(out)
     try:
         result = launch(
-            arguments.study, out, progress="json" if arguments.json else "human", replace=arguments.replace
+            arguments.study,
+            out,
+            progress="json" if arguments.json else "human",
+            private=private,
+            replace=arguments.replace,
         )
     except CosynthError as error:
         if not isinstance(error, UsageError):
@@ -127,6 +134,9 @@ def _party(arguments: argparse.Namespace) -> None:
             _warn(exposed, arguments.json)
         if arguments.resume and _is_done(arguments, options.out):
             return
+        if job is None:
+            for sentence in _second_proposal(options, name):
+                _warn(sentence, arguments.json)
         # what the launcher's own directory holds has been asked already
         with claim(options.out, arguments.replace or job is not None) as out:
             earlier = _stamp(out)
@@ -174,6 +184,29 @@ def _is_done(arguments: argparse.Namespace, out: Path) -> bool:
     if not arguments.json:
         print(f"done already: results in {out}, report: {out / 'report.html'}")
     return True
+
+
+def _private_files(given: list[str]) -> dict[str, Path]:
+    """NAME=FILE of a run of all parties."""
+    files: dict[str, Path] = {}
+    for text in given:
+        name, equals, file = text.partition("=")
+        if not (name and equals and file):
+            raise UsageError(
+                f"--private {text} belongs to one party: name it with --party NAME, or write --private NAME=FILE when all "
+                "parties run here."
+            )
+        if name in files:
+            raise UsageError(f"--private is given twice for {name}; a party has one private file.")
+        files[name] = Path(file)
+    return files
+
+
+def _second_proposal(options: PartyOptions, name: str) -> tuple[str, ...]:
+    """What the custodian should know of earlier studies of the same parties on the same data."""
+    from runner.party.second_proposal import warnings
+
+    return warnings(load(options.study), name, options.settings(name), options.certs)
 
 
 def _stamp(out: Path) -> int | None:
@@ -226,7 +259,9 @@ def _options(arguments: argparse.Namespace, name: str, job: Job | None) -> Party
         raise UsageError(
             f"--party {name} is not in {arguments.study}{nearest(name, names)}; its parties: {', '.join(names)}."
         )
-    private = private_file.load(arguments.private)
+    if len(arguments.private) > 1:
+        raise UsageError("--private is given twice; a party has one private file.")
+    private = private_file.load(*arguments.private or (None,))
     data = {name: Path(job.data)} if job and job.data else {}
     if not data:
         private_file.location(study, name, private)
@@ -239,9 +274,12 @@ def _options(arguments: argparse.Namespace, name: str, job: Job | None) -> Party
         study=arguments.study,
         party=name,
         out=arguments.out or private.out or Path("out") / name,
-        private=arguments.private,
+        private={name: Path(arguments.private[0])} if arguments.private else {},
         certs=certs,
         one_machine=job is not None,
         data=data,
+        ledger={name: private_file.ledger_settings(job.ledger, f"ledger of {name}", Path.cwd())}
+        if job and job.ledger is not None
+        else {},
         progress="json" if arguments.json else "human",
     )

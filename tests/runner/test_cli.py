@@ -23,6 +23,7 @@ from pyarrow import parquet as pq
 
 from mpc_protocols.functionality import Event
 from parties.budget.ledger import Ledger
+from parties.budget.notion import Notion, ProtectedUnit
 from parties.budget.spending import Reservation
 from runner.__main__ import main
 from runner.study import load
@@ -417,9 +418,8 @@ def test_ledger_show(run: Run, finished: Path, tmp_path: Path) -> None:
 
 def test_ledger_show_converts_at_the_studies_delta_and_counts_sizes(run: Run, tmp_path: Path) -> None:
     rho, size_delta = rho_of(1.0, 1e-6), Fraction(1, 10**7)
-    asked = Reservation(
-        "patients", "1", "trial", "ab", 1.0, 1e-6, "add-remove", "row", rho, Fraction(0), ("south",)
-    )
+    notion = Notion(ProtectedUnit(), "add-remove")
+    asked = Reservation("patients", "1", "trial", "ab", 1.0, 1e-6, notion, rho, Fraction(0), ("south",))
     ledger = Ledger(tmp_path / "ledger.db")
     for number, aligns in enumerate((False, True)):
         sizes = {"aligns": True, "size_rho": Fraction(1, 8), "size_delta": size_delta} if aligns else {}

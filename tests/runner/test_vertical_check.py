@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from parties.budget.ledger import Ledger, Reservation
-from parties.budget.spending import epsilon_by_rho
+from parties.budget.notion import Notion, ProtectedUnit
 from runner.__main__ import main
 from runner.party.alignment import own_events
 from runner.party.synthesis import plan_of
 from runner.study import digest, load
 from runner.study.owners import ownership
+from synth.accounting import epsilon_beside
 from tests.runner import split
 from tests.runner.processes import CONTRACT_FILES, parties, run
 
@@ -127,8 +128,7 @@ def test_the_quota_is_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[st
             "cd" * 32,
             1.0,
             1e-6,
-            "replace",
-            "identifier",
+            Notion(ProtectedUnit(("person",), whole=True), "replace"),
             Fraction(1, 10),
             Fraction(0),
             ("south",),
@@ -165,11 +165,11 @@ def test_the_cap_is_held_against_the_sizes_too(tmp_path: Path, capsys: pytest.Ca
     owned = ownership(study, split.TWO)
     sizes = own_events(study, owned, "north")
     assert len(sizes) == 2
-    expected = epsilon_by_rho(
-        [],
-        1e-5,
-        sum((event.rho for event in sizes), plan_of(study).budget.rho_cap),
-        sum((event.beta for event in sizes), Fraction(0)),
+    budget = plan_of(study).budget
+    expected = epsilon_beside(
+        sum((event.rho for event in sizes), budget.rho_cap),
+        Fraction(1e-5) - sum((event.beta for event in sizes), Fraction(0)),
+        budget.beta_cap,
     )
     assert f"{expected:.3g} with this study" in told
 
