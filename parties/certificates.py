@@ -110,7 +110,7 @@ def read(path: Path) -> Facts:
         certificate = x509.load_pem_x509_certificate(path.read_bytes())
     except FileNotFoundError:
         raise PeerIdentity(f"There is no certificate {path}.") from None
-    except (ValueError, OSError):
+    except (ValueError, OSError, x509.InvalidVersion):
         raise PeerIdentity(f"{path} is not a PEM certificate that can be read.") from None
     return facts(certificate)
 

@@ -167,9 +167,22 @@ def follow(
     """P0 and P2: execute the leader's steps until it ends the run; the noisy counts that were opened, in order. Blocks.
 
     counts: this party's own data, as for `ReplicatedOracle`. Raises `ProtocolAborted` (a step or message that the protocol does
-    not allow), `BudgetRefused` (the guard), `DataRefused` (own counts), `StudyInvalid`, `PeerLost`.
+    not allow, or that asks for what the study does not), `BudgetRefused` (the guard), `DataRefused` (own counts), `StudyInvalid`
+    (setting, parties), `PeerLost`.
     """
     party = ComputingParty(wire, setting, counts, guard, observe)
+    try:
+        return _obey(wire, party)
+    except (
+        StudyInvalid
+    ) as error:  # the leader refuses such a step before it tells anybody, so the study is not the reason
+        raise ProtocolAborted(
+            f"The leading party asked for what the study does not allow ({error.sentence.rstrip('.')}); stop the run."
+        ) from None
+
+
+def _obey(wire: Wire, party: ComputingParty) -> list[NDArray[np.int64]]:
+    """Execute steps until the last one; what was opened."""
     opened: list[NDArray[np.int64]] = []
     while True:
         step = parse(wire.receive_up_to(LEADER, MAX_BYTES))

@@ -26,7 +26,7 @@ from parties.session import shim
 from parties.session.admission.agreement import Agreement
 from parties.session.admission.config import SessionConfig
 from parties.session.admission.connect import Connector
-from parties.session.admission.identity import own_identity, refused
+from parties.session.admission.identity import own_identity, refused, refuses
 from parties.session.ending import KEPT, WITHDREW, Signals, told
 from parties.session.party import Party, SessionWire, Tap
 from parties.session.transport import frames, link
@@ -48,6 +48,8 @@ _WORKER_S = 3.0
 _EXPLAIN_S = 1.0
 _LINGER_S = 3.0
 _SWITCH_S = 0.001
+_MOST_DOUBTS = 8
+"""Most events about claims that were not proved; strangers can make any number of them."""
 
 
 def run_session(
@@ -121,6 +123,7 @@ class _Session(Generic[T]):
         self._finished = self._interrupted = False
         self._last_words = frames.abort(1, config.number)
         self._closing: list[asyncio.Task[None]] = []
+        self._doubts: set[tuple[int | None, str]] = set()
         self._connector: Connector | None = None
         self._loading: asyncio.Task[Any] | None = None
         self._outcome: asyncio.Future[T] | None = None
@@ -168,6 +171,7 @@ class _Session(Generic[T]):
             own_identity(self._config),
             self._linked,
             lambda error, culprit: self._stop(error, culprit=culprit),
+            self._doubted,
         )
         watch = asyncio.ensure_future(self._report_waiting())
         try:
@@ -206,6 +210,15 @@ class _Session(Generic[T]):
             error = PeerUnreachable(f"Party {name} came, but did not meet all others within {seconds:.0f} s.")
         self._stop(error, culprit=culprit)
         raise error
+
+    def _doubted(self, error: CosynthError, number: int | None, host: str) -> None:
+        """Somebody claimed to be a party and did not prove it: an event, for it may be that party's mistake; no more."""
+        if (number, error.sentence) in self._doubts or len(self._doubts) == _MOST_DOUBTS:
+            return
+        self._doubts.add((number, error.sentence))
+        claimed = "a party of another study" if number is None else f"party {self._names[number]}"
+        log.warning("who came from %s and said to be %s was refused: %s", host, claimed, error.sentence)
+        self._observe("connect", "refused", source=host, claimed=claimed, why=error.sentence)
 
     async def _report_waiting(self) -> None:
         told: list[int] | None = None
@@ -356,6 +369,9 @@ class _Session(Generic[T]):
     def waiting(self) -> bool:
         return self._party.waiting()
 
+    def depart(self, peer: int) -> None:
+        self._party.depart(peer)
+
     def heard(self, source: Link, kind: Kind, payload: bytes) -> None:
         if kind is Kind.ABORT:
             code, culprit = frames.parse_abort(payload)
@@ -374,12 +390,15 @@ class _Session(Generic[T]):
         if error is None and self._finished and source.number in self._byes:
             self._end_link(source, None)  # it has all goodbyes, this party's too
             return
+        if isinstance(error, ssl.SSLError) and refuses(error):
+            self._stop(refused(self._config, source.name))
+            return
+        if isinstance(error, ssl.SSLError | None) and self._again(source):
+            return
         if isinstance(error, ssl.SSLError):
-            if "ALERT" in (error.reason or ""):
-                self._stop(refused(self._config, source.name))
-                return
             error = ProtocolAborted(
-                f"Party {source.name} broke the TLS connection ({error.reason or 'no reason given'})."
+                f"The TLS connection with party {source.name} broke ({error.reason or 'no reason given'}): "
+                "bytes were changed on the way, or one side's software is at fault."
             )
         if error is None and not self._agreement.ready(source.number):
             # it left while the parties were meeting, perhaps because of a third one, who can say why
@@ -387,6 +406,18 @@ class _Session(Generic[T]):
             self._loop.call_later(_EXPLAIN_S, self._stop, link.gone(source.name), None, source.number)
             return
         self._stop(error or link.gone(source.name), culprit=source.number)
+
+    def _again(self, source: Link) -> bool:
+        """Whether a link that this party opened is opened anew: it ended before a word was heard on it, as it does when the
+        other side had to give up the connection before it had seen who this is."""
+        connector = self._connector
+        if connector is None or connector.closed or self._over.is_set():
+            return False
+        if source.number not in self._config.dials or source.number not in self._agreement.missing():
+            return False
+        self._end_link(source, None)
+        connector.again(source.number)
+        return True
 
     async def _beat(self) -> None:
         """Heartbeats, and the limit on silence. A pause of this very process is not held against the peers."""

@@ -7,8 +7,9 @@ is refused. Before TLS each side shows its name and certificate in the clear, in
 lets a pinned certificate be the only trust anchor of its own handshake, and lets a refusal say which party's certificate
 expired when. The TLS handshake then proves possession of the key, and the certificate proved must be the one greeted with.
 
-Threat model: a stranger on the network. He learns party names and certificates (public in the study), can prevent the
-session from starting, and nothing else.
+Threat model: a stranger on the network. He learns party names and certificates (public in the study). Who only reaches a port
+prevents nothing (`connect`, `strangers`); who can hold up or change what two parties say to one another can prevent the session
+from starting, and nothing else.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import ssl
 import stat
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -29,6 +30,7 @@ from mpc_protocols.errors import PeerIdentity
 from parties import certificates
 from parties.session.admission.config import Peer, SessionConfig
 from parties.session.transport.frames import PROTOCOL
+from parties.session.transport.sockets import Disturbed
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -81,6 +83,9 @@ class Identity:
     config: SessionConfig
     certificate: bytes
     magic: bytes = RUN
+    _contexts: dict[tuple[str, bool, bool], ssl.SSLContext] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def greeting(self, verdict: int = GO_ON) -> Greeting:
         """This party's greeting."""
@@ -89,7 +94,18 @@ class Identity:
         )
 
     def context(self, peer: Peer, shown: bytes, server: bool) -> ssl.SSLContext:
-        """A context for one handshake with one peer that showed this certificate: TLS 1.3, both sides authenticated."""
+        """The context of handshakes with a peer that showed this certificate: TLS 1.3, both sides authenticated.
+
+        What is shown decides only whether it is the one that is pinned, so there are two contexts a peer and side; each is made
+        once, for whoever greets as a party of the study is answered with one.
+        """
+        key = (peer.name, server, self.pinned(peer, shown))
+        context = self._contexts.get(key)
+        if context is None:
+            context = self._contexts[key] = self._new_context(peer, shown, server)
+        return context
+
+    def _new_context(self, peer: Peer, shown: bytes, server: bool) -> ssl.SSLContext:
         config = self.config
         assert config.cert is not None and config.key is not None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
@@ -212,7 +228,7 @@ def _certificates(path: Path, what: str, me: str) -> list[x509.Certificate]:
 
     try:
         return x509.load_pem_x509_certificates(_read(path, what, me))
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         raise PeerIdentity(f"The {what} of party {me}, {path}, holds no PEM certificate.") from None
 
 
@@ -234,27 +250,39 @@ def check_dates(certificate: x509.Certificate, what: str) -> None:
 
 
 def explain(config: SessionConfig, peer: Peer, shown: bytes, error: ssl.SSLError) -> NoReturn:
-    """Turn a failed handshake into a sentence that names the party and the reason."""
-    from cryptography import x509
+    """Turn a failed handshake into a sentence that names the party and the reason.
 
-    reason = error.reason or ""
-    if "ALERT" in reason or "CERTIFICATE_REQUIRED" in reason:
+    Raises `PeerIdentity` where a certificate is the reason, `Disturbed` where none is.
+    """
+    reason = error.reason or "no reason given"
+    if refuses(error):
         raise refused(config, peer.name) from None
     if "DID_NOT_RETURN" in reason:
         raise PeerIdentity(f"Party {peer.name} presented no certificate.") from None
     if isinstance(error, ssl.SSLCertVerificationError):
-        try:
-            certificate = x509.load_der_x509_certificate(shown)
-            check_dates(certificate, f"The certificate of party {peer.name}")
-        except ValueError:
-            raise PeerIdentity(f"The certificate of party {peer.name} cannot be read.") from None
+        _check_shown_dates(peer, shown)
         trust = f"the CA in {config.ca}" if config.ca else "anybody this party knows"
         raise PeerIdentity(
             f"The certificate of party {peer.name} is not signed by {trust} ({error.verify_message})."
         ) from None
-    raise PeerIdentity(
-        f"The TLS handshake with party {peer.name} failed ({reason or 'no reason given'})."
-    ) from None
+    raise Disturbed(f"the TLS handshake was disturbed: {reason}") from None
+
+
+def _check_shown_dates(peer: Peer, shown: bytes) -> None:
+    from cryptography import x509
+
+    try:
+        check_dates(x509.load_der_x509_certificate(shown), f"The certificate of party {peer.name}")
+    except (ValueError, x509.InvalidVersion):
+        raise PeerIdentity(f"The certificate of party {peer.name} cannot be read.") from None
+
+
+def refuses(error: ssl.SSLError) -> bool:
+    """Whether this is the peer's alert that it does not accept a certificate (other alerts are about bytes that it got)."""
+    reason = error.reason or ""
+    return "ALERT" in reason and any(
+        word in reason for word in ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED")
+    )
 
 
 def refused(config: SessionConfig, name: str) -> PeerIdentity:

@@ -10,7 +10,8 @@ that whoever corrects something and starts again is met again; only what changes
 
 A rehearsal and a run do not meet: their greetings begin differently, each says so, drops the other's connection and tries again,
 as with any stranger. So a check cannot end a run that is waiting. Threat model and who learns what: as at a run's start
-(`identity`, `agreement`); an announcement is not made.
+(`identity`, `agreement`); an announcement is not made. Unlike a run, a check tells what somebody claimed who did not prove it: a
+stranger who knows a party's name can make it say something wrong of that party, and nothing else.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from mpc_protocols.errors import CosynthError, PeerLost, PeerUnreachable, Protoc
 from parties.session.admission.agreement import Agreement
 from parties.session.admission.config import SessionConfig
 from parties.session.admission.connect import Connector
-from parties.session.admission.identity import REHEARSAL, own_identity, refused
+from parties.session.admission.identity import REHEARSAL, own_identity, refused, refuses
 from parties.session.transport import frames
 from parties.session.transport.channel import Channel, Closed
 from parties.session.transport.frames import HEADER, BadFrame, Kind
@@ -80,7 +81,7 @@ class _Meeting:
     def __init__(self, loop: asyncio.AbstractEventLoop, config: SessionConfig) -> None:
         self._loop, self._config = loop, config
         self._connector = Connector(
-            replace(own_identity(config), magic=REHEARSAL), self._linked, self._failed
+            replace(own_identity(config), magic=REHEARSAL), self._linked, self._failed, self._doubted
         )
         self._began = loop.time()
         self._outcomes: dict[int, str | None] = {}
@@ -148,6 +149,10 @@ class _Meeting:
     def _failed(self, error: CosynthError, number: int) -> None:
         self._settle(number, error)
 
+    def _doubted(self, error: CosynthError, number: int | None, host: str) -> None:
+        """A rehearsal tells it as it is claimed: it ends nothing, and most likely that party has made a mistake."""
+        self._settle(self._config.number if number is None else number, error)
+
     def _linked(self, number: int, channel: Channel) -> None:
         task = self._loop.create_task(self._compare(number, channel))
         self._links.add(task)
@@ -196,7 +201,7 @@ class _Meeting:
         except ssl.SSLError as error:
             return (
                 refused(self._config, name)
-                if "ALERT" in (error.reason or "")
+                if refuses(error)
                 else ProtocolAborted(
                     f"Party {name} broke the TLS connection ({error.reason or 'no reason given'})."
                 )

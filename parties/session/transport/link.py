@@ -40,6 +40,9 @@ class Hub(Protocol):
     def inbox(self, peer: int, stream: int) -> Inbox:
         """Where this stream's messages go; raises `BadFrame` when the peer opens too many."""
 
+    def depart(self, peer: int) -> None:
+        """The peer has said BYE: nothing more comes from it."""
+
     def heard(self, link: Link, kind: Kind, payload: bytes) -> None:
         """In the loop's thread: a control frame other than CREDIT and PING; may raise `BadFrame` or a `CosynthError`."""
 
@@ -237,7 +240,10 @@ class Link:
         except BadFrame as bad:
             error = ProtocolAborted(f"Party {self.name} sent {bad}; the run was stopped.")
         except MemoryError:
-            error = ProtocolAborted(f"Party {self.name} sent a message that does not fit into memory.")
+            error = ProtocolAborted(
+                f"Party {self.name} sent a message that does not fit into the memory that this party may use; "
+                "`plan` says how much a run takes."
+            )
         except (CosynthError, ssl.SSLError) as bad:
             error = bad
         self._unlist()
@@ -283,7 +289,9 @@ class Link:
                 self._may_send = min(self._may_send + frames.parse_credit(bytes(self._body)), 1 << 40)
             self._pump()
         elif header.kind is not Kind.PING:
-            self._farewell |= header.kind is Kind.BYE  # known at once, whichever thread tells the session
+            if header.kind is Kind.BYE and not self._farewell:
+                self._farewell = True  # known at once, whichever thread tells the session
+                self._hub.depart(self.number)
             self._reading.tell(self._heard, header.kind, bytes(self._body))
 
     def _heard(self, kind: Kind, payload: bytes) -> None:

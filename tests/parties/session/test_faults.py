@@ -214,14 +214,38 @@ def test_who_never_gets_done_is_named(started: Start, credentials: Path) -> None
         "hello again",
         "abort",
         "data after goodbye",
+        "round 64",
+        "round 62",
+        "memory",
         pytest.param("flood", marks=pytest.mark.slow),
     ],
 )
 def test_a_peer_that_breaks_the_rules(started: Start, credentials: Path, kind: str) -> None:
     children = started(configs(credentials, computing=2), bodies.attack, kind)
     assert children[0].wait(20) == 40, children[0].outcome
-    assert said(children[0]).startswith("Party south sent ")
+    assert said(children[0]).startswith(
+        (
+            "Party south sent ",
+            "Party south has finished its part" if "goodbye" in kind else "Party south sent ",
+        )
+    )
     assert children[1].wait(20) == 40 and "party south" in said(children[1]).lower()
+
+
+@pytest.mark.parametrize("mpyc", [False, True])
+def test_nobody_waits_for_who_has_finished(started: Start, credentials: Path, mpyc: bool) -> None:
+    children = started(configs(credentials), bodies.leaves_early, mpyc)
+    assert [child.wait(30) for child in children] == [40, 40, 40], [said(child) for child in children]
+    assert any(
+        "Party south has finished its part while" in said(child) for child in (children[0], children[2])
+    )
+
+
+def test_who_is_done_may_be_far_ahead_of_who_still_reads(started: Start, credentials: Path) -> None:
+    """What it had sent before its goodbye arrives first."""
+    children = started(configs(credentials, computing=2), bodies.last_words, 200)
+    assert [child.wait(30) for child in children] == [0, 0], [said(child) for child in children]
+    assert children[0].outcome is not None and decode(children[0].outcome["value"]) == 200
 
 
 def test_pickles_are_not_opened(started: Start, credentials: Path, tmp_path: Path) -> None:
