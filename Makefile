@@ -21,7 +21,7 @@ test: .venv/test.stamp
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
-	$(BIN)/python -m compileall -q mpc_protocols parties runner synth
+	$(BIN)/python -m compileall -q cosynth mpc_protocols parties runner synth
 	touch $@
 
 .venv/test.stamp: requirements-test.lock .venv/demo.stamp

@@ -42,6 +42,7 @@ class Party:
         self.mpyc: Any = None
         self.mpyc_wire: SessionWire | None = None
         self.failure: BaseException | None = None
+        self.assembled = False
         self.tap = tap
         self._lock = threading.Lock()
         self._inboxes: dict[tuple[int, int], Inbox] = {}
@@ -231,6 +232,10 @@ class SessionWire:
             b"cosynth stream" + self._stream.to_bytes(8, "little") + name.encode()
         ).digest()
         return SessionWire(self._party, f"{self._name}/{name}", int.from_bytes(digest[:8], "little"))
+
+    def all_assembled(self) -> None:
+        """All parties have their data and their budget: from now on the others may learn why this party stops."""
+        self._party.assembled = True
 
     def traffic(self) -> Traffic:
         """Counters of the whole party since the start."""

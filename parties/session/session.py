@@ -5,7 +5,8 @@ work runs in a daemon thread and sees only the wire. Every end goes the same way
 calls of all threads raise it, the peers are told (an exit code and a party's number, never a text), the links are closed so
 that the peers can still read that, and the cause is raised from `run_session`.
 
-Who learns what: peers learn that this party stopped, the class of the reason (for example: budget refused), and when.
+Who learns what: peers learn that this party stopped, when, and the class of the reason (for example: budget refused); before all
+have assembled (`SessionWire.all_assembled`) they do not learn the class of a reason of its own.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from parties.session.admission.agreement import Agreement
 from parties.session.admission.config import SessionConfig
 from parties.session.admission.connect import Connector
 from parties.session.admission.identity import own_identity, refused, refuses
-from parties.session.ending import Signals, told
+from parties.session.ending import KEPT, WITHDREW, Signals, told
 from parties.session.party import Party, SessionWire, Tap
 from parties.session.transport import frames, link
 from parties.session.transport.channel import Channel
@@ -331,6 +332,8 @@ class _Session(Generic[T]):
                 self._connector.progress.set()
         if self._party.fail(error):
             own = error.exit_code if isinstance(error, CosynthError) else 1
+            if own in KEPT and not self._party.assembled:
+                own = WITHDREW
             self._last_words = frames.abort(
                 own if code is None else code, self._config.number if culprit is None else culprit
             )

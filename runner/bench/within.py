@@ -62,6 +62,7 @@ def _launch(place: str, arguments: list[str]) -> int:
             Path(arguments[1]),
             Path(arguments[arguments.index("--out") + 1]),
             progress="json",
+            replace=True,
             program=program(place),
         )
     except (Exception, KeyboardInterrupt) as error:

@@ -10,7 +10,6 @@ import contextlib
 import socket
 from collections.abc import Generator, Iterator
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +26,8 @@ from runner import study as study_file
 from runner.check import vertical
 from runner.check.finding import Finding, fine, note, problem
 from runner.failures import reason
+from runner.party import second_proposal
+from runner.party.custodian import Custodian
 from runner.party.options import CertificateFiles
 from runner.party.session import session_config, study_digest
 from runner.study import DataLocation, Party, Study, private_file
@@ -78,6 +79,7 @@ def findings(path: Path, party: str | None, private: Path | None, connect: bool)
         yield from _everybody(study)
         return
     known = yield from _certificates(study, study.party(party), own)
+    yield from _second_proposal(study, party, own)
     yield from _own_data(study, party, own)
     if plan is not None:
         yield from _budget(study, party, own, plan)
@@ -92,7 +94,8 @@ def _planned(study: Study, plan: Plan) -> Iterator[Finding]:
     rounds = "up to " * (plan.rounds[0] != plan.rounds[1]) + str(plan.rounds[1])
     yield fine(
         f"budget: rho {float(plan.budget.rho_cap):.4g} for epsilon {float(study.privacy.epsilon):g}, delta "
-        f"{float(study.privacy.delta):g}; {rounds} rounds among {len(plan.candidates)} candidates"
+        f"{float(study.privacy.delta):g}; {rounds} rounds among up to {len(plan.candidates)} "
+        "candidates"
     )
     for clique in plan.oversized:
         size = study.domain.cells(clique) * 8 / 2**20
@@ -124,6 +127,13 @@ def _everybody(study: Study) -> Iterator[Finding]:
             from mpc_protocols.psu.row_order import UNEQUAL
 
             yield problem(DataRefused(UNEQUAL))
+
+
+def _second_proposal(study: Study, party: str, own: Private) -> Iterator[Finding]:
+    """What the same peers have asked of this data before."""
+    with contextlib.suppress(CosynthError):  # of the certificates: named already
+        files = private_file.certificates(study, party, own)
+        yield from map(note, second_proposal.warnings(study, party, own, files))
 
 
 def _own_data(study: Study, party: str, own: Private) -> Iterator[Finding]:
@@ -243,40 +253,36 @@ def _budget(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Find
         if data is None:
             return
         from parties.budget.ledger import Ledger
-        from parties.budget.spending import epsilon_by_rho
+        from parties.budget.spending import Account, cap_problem
 
-        ledger = Ledger(own.ledger.file)
+        custodian, ledger, cap = Custodian(study, party, own, data), Ledger(own.ledger.file), own.ledger.cap
+        dataset = custodian.dataset
         if study.alignment is not None:
-            yield from vertical.quota(study, party, own, ledger, own.ledger.dataset or data.locate().dataset)
-        cap, delta = own.ledger.cap_epsilon, own.ledger.cap_delta
-        if cap is None or delta is None:
+            yield from vertical.quota(study, party, own, ledger, dataset)
+        if cap.epsilon is None or cap.delta is None:
             yield note(f"{ledger.path}: no cap is set, the ledger only counts")
             return
         try:
-            dataset = own.ledger.dataset or data.locate().dataset
-            entries = ledger.entries(dataset) if ledger.path.exists() else []
+            entries = ledger.entries(dataset)
         except CosynthError as error:
             yield problem(error)
             return
         sizes = vertical.sizes(study, party) if study.alignment is not None else ()
-        after = epsilon_by_rho(
-            entries,
-            delta,
-            sum((event.rho for event in sizes), plan.budget.rho_cap),
-            sum((event.beta for event in sizes), Fraction(0)),
-        )
-        words = (
-            f"{dataset}: epsilon {epsilon_by_rho(entries, delta):.3g} spent, {after:.3g} with this study, cap {cap:g} "
-            f"(delta {delta:g})"
-        )
-        yield (
-            problem(
-                BudgetRefused(
-                    f"{words}: this run would exceed the cap; ask for a smaller epsilon or raise cap_epsilon."
-                )
+        asked = custodian.reservation(plan, b"", b"", study.party(party).compute, sizes)
+        account = Account.of(entries, cap, asked.notion)
+        assert account.notion is not None  # this run's, if nothing else has fixed it
+        yield note(f"ledger: the cap of {dataset} holds for {account.notion.words}")
+        if sentence := cap_problem(ledger.path, asked, cap, account):
+            yield problem(
+                BudgetRefused(f"This run would exceed the cap: {sentence[0].lower()}{sentence[1:]}")
             )
-            if after > cap
-            else fine(f"ledger: {words}")
+            return
+        steps = account.steps(asked.notion)
+        assert steps is not None  # `cap_problem` has looked
+        more = asked.charge.at(steps)
+        yield fine(
+            f"ledger: {dataset}: epsilon {account.epsilon_by_rho(cap.delta):.3g} spent, "
+            f"{account.epsilon_by_rho(cap.delta, more):.3g} with this study, cap {cap.epsilon:g} (delta {cap.delta:g})"
         )
 
 

@@ -46,9 +46,22 @@ def _questions(study: Study, expected: Forecast) -> list[str]:
         f"noise      standard deviation {asked['noise_sd']:.3g} a count"
         + (", less in later rounds" if study.settings.rounds == ADAPTIVE else ""),
     ]
+    if asked["offered"] is not None and asked["offered"][0] < asked["candidates"]:
+        lines += _offered(expected)
     left_out = "only its subsets are measured" if study.algorithm == "aim" else "it is not measured"
     return lines + [
         f"too large  {' x '.join(clique)} exceeds max_model_mb: {left_out}" for clique in expected.oversized
+    ]
+
+
+def _offered(expected: Forecast) -> list[str]:
+    """Of how many marginals a round chooses one: fewer than are candidates, and the report of a run counts those."""
+    low, high = expected.questions["offered"]
+    count = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    return [
+        f"choice     for about {expected.rows:,} rows a round chooses one of {count} of them; left out are those whose noise",
+        "           would exceed twice the noisy number of rows (they cannot win) and those that the model cannot",
+        "           hold yet, which may grow as budget is spent",
     ]
 
 

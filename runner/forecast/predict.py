@@ -48,7 +48,11 @@ class PartyForecast:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What `plan` tells. bytes_sent: payload of all parties together. range: fewest and most, where the data decides."""
+    """What `plan` tells. bytes_sent: payload of all parties together. range: fewest and most, where the data decides.
+
+    questions: rounds (fewest, most), candidates of the plan, of how many of them a round chooses one (offered: fewest, most, for
+    these rows; None where the algorithm has no rounds), shared cells, the standard deviation of the noise.
+    """
 
     study: str
     algorithm: str
@@ -75,6 +79,7 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
     """Rehearse the study. Raises `StudyInvalid`."""
     from runner.forecast.dry_run import Rehearsal
     from runner.forecast.presumed_tables import InventedTable
+    from synth.plan import RoundPlan
 
     plan = plan_of(study)
     custodians = [party for party in study.parties if party.data is not None] or list(study.parties)
@@ -91,12 +96,15 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
         joined.split if joined is not None else None,
     )
     fits: list[float] = []
+    offered: list[int] = []
     began = time.process_time()
 
     def observe(phase: str, event: str, **fields: object) -> None:
         seconds = fields.get("seconds")
         if phase == "fit" and isinstance(seconds, float):
             fits.append(seconds)
+        if event == "selected" and isinstance(count := fields["candidates"], int):
+            offered.append(count)
 
     events: list[Event] = []
     release = synthesize(oracle, plan, observe, row_limit(study, len(custodians)), events)
@@ -137,6 +145,7 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
         questions={
             "rounds": list(plan.rounds),
             "candidates": len(plan.candidates),
+            "offered": [min(offered), max(offered)] if offered and isinstance(plan, RoundPlan) else None,
             "shared_cells": oracle.shared_cells,
             "noise_sd": float(plan.sigma2) ** 0.5,
         },

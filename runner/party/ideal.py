@@ -5,10 +5,8 @@ The same plan, the same ledgers, the same events and files as a run of parties, 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from runner.party.custodian import Custodian, override
@@ -47,14 +45,20 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     from runner.results.outputs import write_outputs
     from synth.accounting import Accountant
 
-    started, clock, meter = datetime.now(UTC), time.monotonic(), Meter()
+    meter = Meter()
+    observe.clock = meter.clock
     session, study_digest = secrets.token_bytes(32), digest(study, "")
     plan = plan_of(study)
     custodians = {}
     for party in study.parties:
-        data = override(options.data[party.name]) if party.name in options.data else party.data
+        settings = options.settings(party.name)
+        data = (
+            override(options.data[party.name])
+            if party.name in options.data
+            else private_file.location(study, party.name, settings)
+        )
         if data is not None:
-            custodians[party.name] = Custodian(study, party.name, private_file.Private(), data)
+            custodians[party.name] = Custodian(study, party.name, settings, data, one_machine=True)
     owned = None
     if study.alignment is not None:
         owned = ownership(study, {name: custodian.columns for name, custodian in custodians.items()})
@@ -81,6 +85,8 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         meter.mark("align")
         observe("align", "aligned", owners=len(owned.owners), via="ideal")
 
+    meter.start("input" if owned is None else "align")
+
     def record(event: Event, inputs: bytes) -> None:
         for custodian in custodians.values():
             custodian.begin(event)
@@ -95,8 +101,8 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     for custodian in custodians.values():
         custodian.settle()
     shared = {
-        "started": started.isoformat(timespec="seconds"),
-        "wall_s": round(time.monotonic() - clock, 3),
+        "started": meter.started.isoformat(timespec="seconds"),
+        "wall_s": round(meter.clock(), 3),
         "phases": meter.phases(),
         "timeline": observe.timeline(),
         "parties": [{"bytes_sent": 0, "bytes_received": 0, "rounds": 0} for _ in study.parties],
@@ -107,6 +113,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         study.domain,
         describe(study, plan, release, shared, session, study_digest, "one-machine", owned),
     )
+    meter.mark("report")
     observe("report", "written", rows=int(release.codes.shape[0]))
 
 

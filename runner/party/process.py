@@ -2,7 +2,8 @@
 
     connect   session with the others; this party's own table is counted beside it
     agree     study, roles, session id; the budget is reserved in this custodian's ledger
-    input     when all have counted (vertical: read) and reserved, shares of the counts leave, masked
+    input     when all have counted (vertical: read) and reserved ("assembled"), shares of the counts leave, masked. Until then
+              the others learn of a refusal only that there is one, and the run's clock stands at 0 (`docs/design/accounts.md`)
     align     vertical only: the owners' records are joined (`runner.party.alignment`); what their sizes say is on record first
     select, measure, fit     the leader runs the synthesizer against the oracle; the others obey its steps
     sample    the leader samples the table and hands the release to everybody
@@ -17,15 +18,13 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid, UsageError
-from runner.party.custodian import PRIVATE, Custodian, override
-from runner.party.events import PHASES, WITHHELD, EventLog, Meter
+from runner.party.custodian import PRIVATE, REFUSALS, Custodian, override
+from runner.party.events import PHASES, UNTIMED, WITHHELD, EventLog, Meter
 from runner.party.logs import recording
 from runner.party.options import PartyOptions
 from runner.party.run_json import counters_of, describe, parsed
@@ -56,11 +55,11 @@ def run_party(options: PartyOptions) -> None:
         )
     if study.backend == "ideal":
         raise UsageError("The ideal backend protects nothing and runs in one process: it takes no --party.")
-    settings = private_file.load(options.private)
+    settings = options.settings(name)
     data = (
         override(options.data[name]) if name in options.data else private_file.location(study, name, settings)
     )
-    custodian = Custodian(study, name, settings, data)
+    custodian = Custodian(study, name, settings, data, options.one_machine)
     with recording(options, study, options.out) as observe:
         _Party(options, study, settings, custodian, observe).run()
 
@@ -79,8 +78,9 @@ class _Party:
         self._options, self._study, self._settings, self._custodian = options, study, settings, custodian
         self._name = options.party or ""
         self._events = observe
-        self._meter = Meter(WITHHELD if study.alignment is not None else frozenset())
-        self._started, self._clock = datetime.now(UTC), time.monotonic()
+        self._meter = Meter() if study.alignment is None else Meter(WITHHELD, UNTIMED)
+        self._events.clock = self._meter.clock
+        self._assembled = False
         self._digest = study_digest(study, options.certs)
         self._plan: Plan | None = None
         self._last = 0
@@ -89,7 +89,14 @@ class _Party:
         """Connect, compute, write. Raises `CosynthError`."""
         from parties.session import run_session
 
-        run_session(self._config(), self._body, self._observe, beside=self._count)
+        try:
+            run_session(self._config(), self._body, self._observe, beside=self._count)
+        except CosynthError as error:
+            if (
+                not self._assembled and error.exit_code in REFUSALS
+            ):  # its own: of a peer's, this party hears 40
+                self._custodian.refuse(self._digest, error.exit_code)
+            raise
 
     def _config(self) -> SessionConfig:
         return session_config(
@@ -174,16 +181,20 @@ class _Party:
         2 rounds of empty messages: to the leader, and back. Before it nothing leaves a party.
         """
         stream = wire.fork("assembly")
+        others = [number for number in range(len(self._study.parties)) if number != 1]
         if wire.me != 1:
             stream.send(1, b"")
             stream.receive(1, 0)
-            return
-        others = [number for number in range(len(self._study.parties)) if number != 1]
-        for number in others:
-            stream.receive(number, 0)
-        self._observe("input", "assembled", parties=len(self._study.parties))
-        for number in others:
-            stream.send(number, b"")
+        else:
+            for number in others:
+                stream.receive(number, 0)
+        self._assembled = True
+        wire.all_assembled()
+        self._meter.start("input")
+        if wire.me == 1:
+            self._observe("input", "assembled", parties=len(self._study.parties))
+            for number in others:
+                stream.send(number, b"")
 
     def _open_journal(self, wire: SessionWire) -> Journal:
         from parties.budget.journal import Header, Journal
@@ -315,12 +326,13 @@ class _Party:
                 f"Party {self._study.leader.name} sent results of which no report can be made; nothing was "
                 "written."
             ) from None
+        self._meter.mark("report")
         self._events("report", "written", rows=int(release.codes.shape[0]))
 
     def _counters(self, wire: SessionWire) -> dict[str, Any]:
         """Everybody's counters, gathered and handed out by the leader with its timeline, so that all reports are the same."""
         stream = wire.fork("counters")
-        own: dict[str, Any] = {"phases": self._meter.phases(), **self._meter.totals()}
+        own: dict[str, Any] = {"phases": self._meter.sent(), **self._meter.totals()}
         names = [party.name for party in self._study.numbered]
         if wire.me != 1:
             stream.send(1, json.dumps(own).encode())
@@ -340,9 +352,9 @@ class _Party:
             for phase in party["phases"]:
                 sent[phase["name"]] = sent.get(phase["name"], 0) + phase["bytes_sent"]
         shared = {
-            "started": self._started.isoformat(timespec="seconds"),
-            "wall_s": round(time.monotonic() - self._clock, 3),
-            "phases": [{**phase, "bytes_sent": sent[phase["name"]]} for phase in own["phases"]],
+            "started": self._meter.started.isoformat(timespec="seconds"),
+            "wall_s": round(self._meter.clock(), 3),
+            "phases": [{**phase, "bytes_sent": sent[phase["name"]]} for phase in self._meter.phases()],
             "parties": [
                 {key: parties[party.name][key] for key in ("bytes_sent", "bytes_received", "rounds")}
                 for party in self._study.parties

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mpc_protocols.functionality import Adjacency
 
 if TYPE_CHECKING:
+    from parties.budget.notion import Notion, ProtectedUnit
     from parties.data.source import Location
     from synth.domain import Domain
     from synth.workload import Workload
@@ -66,16 +67,18 @@ class Unit:
         return self.max_rows * self.max_custodians
 
     @property
+    def protected(self) -> ProtectedUnit:
+        """The same as a custodian's ledger knows it."""
+        from parties.budget.notion import ProtectedUnit
+
+        if self.identifier:
+            return ProtectedUnit(self.identifier, whole=True)
+        return ProtectedUnit((self.id,) if self.id else (), self.max_rows, self.max_custodians)
+
+    @property
     def words(self) -> str:
         """The unit in words, as reports state it."""
-        if self.identifier:
-            return f"everything that the owners hold under one identifier ({', '.join(self.identifier)})"
-        if self.id is None:
-            return "one row"
-        return (
-            f"everybody who shares one {self.id}: at most {self.max_rows} rows per custodian, "
-            f"at most {self.max_custodians} custodians"
-        )
+        return self.protected.words
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,13 @@ class Privacy:
     adjacency: Adjacency
     max_rows: int
     unit: Unit
+
+    @property
+    def notion(self) -> Notion:
+        """Whom the promise protects, against which change."""
+        from parties.budget.notion import Notion
+
+        return Notion(self.unit.protected, self.adjacency)
 
 
 @dataclass(frozen=True)

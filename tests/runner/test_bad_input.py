@@ -97,7 +97,6 @@ def test_no_study_and_no_such_party(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "north, south, west" in told(
         capsys, 2, "run", trial.path, "--party", "nort", "--out", tmp_path / "out"
     )
-    assert "--resume" in told(capsys, 2, "run", trial.path, "--resume")
 
 
 def test_a_port_in_use_ends_the_whole_run_at_once(tmp_path: Path) -> None:

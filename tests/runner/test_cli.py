@@ -17,10 +17,13 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from pyarrow import parquet as pq
 
 from mpc_protocols.functionality import Event
 from parties.budget.ledger import Ledger
+from parties.budget.notion import Notion, ProtectedUnit
 from parties.budget.spending import Reservation
 from runner.__main__ import main
 from runner.study import load
@@ -113,7 +116,6 @@ def test_the_main_help_tells_the_sequence_and_the_exit_codes(run: Run) -> None:
         (["bench", "selec"], "did you mean"),
         (["audit"], "`audit`"),
         (["demo", "--vertically"], "--vertically"),
-        (["run", "x.toml", "--resume"], "--resume is not in this version yet"),
         (["run", "x.toml", "--private", "p"], "--party NAME"),
         (["check", "x.toml", "--connect"], "--party NAME"),
         (["report", "nowhere"], "nowhere"),
@@ -360,6 +362,30 @@ def test_sample(run: Run, finished: Path, tmp_path: Path) -> None:
     assert again.read_bytes() != target.read_bytes()
 
 
+def test_samples_are_parquet_where_the_file_says_so(run: Run, finished: Path, tmp_path: Path) -> None:
+    text, table = tmp_path / "more.csv", tmp_path / "more.PARQUET"
+    for target in (text, table):
+        assert run("sample", finished / "out", "--rows", 700, "--out", target, "--seed", 3)[0] == 0
+    assert table.read_bytes()[:4] == b"PAR1" == table.read_bytes()[-4:]
+    read, frame = pq.read_table(table), pd.read_csv(text, keep_default_na=False, na_values=[""])
+    assert [str(kind) for kind in read.schema.types] == ["double", "string", "string"]
+    pd.testing.assert_frame_equal(read.to_pandas().fillna("none"), frame.fillna("none"), check_dtype=False)
+    assert read.column("work").null_count == frame["work"].isna().sum() > 0
+    assert run("sample", finished / "out", "--rows", 0, "--out", table)[0] == 0
+    assert pq.read_table(table).shape == (0, 3)
+
+
+def test_samples_of_another_kind_or_place_are_refused(run: Run, finished: Path, tmp_path: Path) -> None:
+    for name in ("more.xlsx", "more", "more.parquet.gz"):
+        code, _, err = run("sample", finished / "out", "--rows", 5, "--out", tmp_path / name)
+        assert code == 2 and err == (
+            f"--out {tmp_path / name} must end in .csv or .parquet, which says what is written.\n"
+        )
+    code, _, err = run("sample", finished / "out", "--rows", 5, "--out", tmp_path / "no" / "more.csv")
+    assert code == 2 and "cannot be written (no such file or directory)" in err
+    assert not list(tmp_path.iterdir())
+
+
 def test_report_is_rebuilt_and_damage_is_named(run: Run, finished: Path, tmp_path: Path) -> None:
     import shutil
 
@@ -393,9 +419,8 @@ def test_ledger_show(run: Run, finished: Path, tmp_path: Path) -> None:
 
 def test_ledger_show_converts_at_the_studies_delta_and_counts_sizes(run: Run, tmp_path: Path) -> None:
     rho, size_delta = rho_of(1.0, 1e-6), Fraction(1, 10**7)
-    asked = Reservation(
-        "patients", "1", "trial", "ab", 1.0, 1e-6, "add-remove", "row", rho, Fraction(0), ("south",)
-    )
+    notion = Notion(ProtectedUnit(), "add-remove")
+    asked = Reservation("patients", "1", "trial", "ab", 1.0, 1e-6, notion, rho, Fraction(0), ("south",))
     ledger = Ledger(tmp_path / "ledger.db")
     for number, aligns in enumerate((False, True)):
         sizes = {"aligns": True, "size_rho": Fraction(1, 8), "size_delta": size_delta} if aligns else {}

@@ -102,7 +102,9 @@ def test_the_report_is_rebuilt_byte_for_byte_and_a_failure_harms_nothing(tmp_pat
     assert {"events.jsonl", "cosynth.log", "run.json", "synthetic.csv"} <= set(earlier["north"])
     private = (folders["north"].out / "private.log").read_text()
     folders["west"].edit("study.toml", ("epsilon = 4.0", "epsilon = 4.5"))
-    for name, end in folders.run().items():
+    for end in folders.run().values():
+        assert end.code == 2 and "holds a finished run" in end.complaint and "--replace" in end.complaint
+    for name, end in folders.run(replace=True).items():
         assert (
             end.code == 22 and "those of an earlier run; this one left none, and its events in" in end.output
         )
@@ -114,7 +116,7 @@ def test_the_report_is_rebuilt_byte_for_byte_and_a_failure_harms_nothing(tmp_pat
     assert (folders["north"].out / "private.log").read_text().startswith(private)
 
     folders["west"].edit("study.toml", ("epsilon = 4.5", "epsilon = 4.0"))
-    assert {end.code for end in folders.run().values()} == {0}
+    assert {end.code for end in folders.run(replace=True).values()} == {0}
     for folder in folders:
         assert not list(folder.out.glob("unfinished*"))
         lines = [json.loads(line) for line in (folder.out / "events.jsonl").read_text().splitlines()]

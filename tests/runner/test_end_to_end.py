@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mpc_protocols.errors import DataRefused
+from mpc_protocols.errors import DataRefused, UsageError
 from runner.study import load
 from synth.accounting import rho_of
 from tests.runner import small
@@ -343,8 +343,10 @@ def test_units_and_dataframes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     )  # the frames' rows are what was measured
     # a third row of one person is refused, in a sentence without the person
     frames["west"].loc[2, "person"] = "p0"
-    with pytest.raises(DataRefused, match='"person"') as refused:
+    with pytest.raises(UsageError, match="replace=True"):
         run_study(trial.path, frames, tmp_path / "out")
+    with pytest.raises(DataRefused, match='"person"') as refused:
+        run_study(trial.path, frames, tmp_path / "out", replace=True)
     assert "p0" not in refused.value.sentence
     assert json.loads((tmp_path / "out" / "run.json").read_text()) == finished.run  # an earlier result stays
 

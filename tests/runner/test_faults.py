@@ -73,7 +73,7 @@ def clean_up(out: Path) -> None:
 
     def cleaned() -> bool:
         try:
-            with claim(out):
+            with claim(out, replace=True):
                 return True
         except UsageError:  # a process whose memory is gone already may hold its lock a moment longer
             return False
@@ -155,7 +155,11 @@ def test_the_leader_killed_in_a_round(tmp_path: Path) -> None:
     folders = fault(tmp_path, SIGKILL, "mid", LEADER)
     before = {folder.name: Ledger(folder.ledger).entries()[0].spent_rho for folder in folders}
     assert all(before.values())
-    ends = folders.run()  # the same directories, the same ledgers
+    for end in folders.run().values():  # the same directories, the same ledgers
+        assert end.code == 2 and all(
+            word in end.complaint for word in ("interrupted", "--resume", "--replace")
+        )
+    ends = folders.run(replace=True)
     assert all(end.code == 0 for end in ends.values()), ends
     for folder in folders:
         whole_or_nothing(folder.out)

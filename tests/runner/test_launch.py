@@ -109,8 +109,8 @@ def test_success_puts_the_leaders_files_in_place(
         assert 0 < entry["cpu_s"] < 60 and 5 < entry["peak_rss_mb"] < 2000
     shown = capsys.readouterr().out
     assert shown.count("round 1 of 4: age x sex (1 of 6 candidates)") == 1
-    # an earlier run's files are replaced, a stranger's directory is not touched
-    launch(write_study(tmp_path), out, program=PROGRAM)
+    # an earlier run's files are replaced where that was said
+    launch(write_study(tmp_path), out, replace=True, program=PROGRAM)
 
 
 def test_json_shows_the_raw_lines(
@@ -257,8 +257,10 @@ def test_a_failed_run_leaves_an_earlier_result_alone(tmp_path: Path, monkeypatch
     launch(study, out, program=PROGRAM)
     told(monkeypatch, west=[["fail", ["DataRefused", "No."]]])
     before = {path.name: path.stat().st_mtime_ns for path in out.iterdir() if path.is_file()}
-    with pytest.raises(DataRefused):
+    with pytest.raises(UsageError, match="holds a finished run"):
         launch(study, out, program=PROGRAM)
+    with pytest.raises(DataRefused):
+        launch(study, out, replace=True, program=PROGRAM)
     assert {path.name: path.stat().st_mtime_ns for path in out.iterdir() if path.is_file()} == before
 
 

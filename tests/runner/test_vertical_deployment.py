@@ -58,7 +58,7 @@ def test_three_folders(tmp_path: Path) -> None:
     assert not folders["west"].ledger.exists()
     for name in ("north", "south"):
         (entry,) = Ledger(folders[name].ledger).entries()
-        assert entry.reservation.aligns and entry.spent_size_rho == 2 * Fraction(1, 200)
+        assert entry.reservation.aligns and entry.spent.size_rho == 2 * Fraction(1, 200)
         assert "records" in (folders[name].out / "private.log").read_text()
     # what is shown to others says nothing of an owner's list
     count = str(len(trial.rows["north"]))
@@ -72,7 +72,7 @@ def test_the_quota_is_kept_before_anything_is_sent(tmp_path: Path) -> None:
     folders = Folders.make(tmp_path, trial)
     folders["south"].edit("private.toml", ("[ledger]\n", "[ledger]\nmax_alignments = 1\n"))
     assert all(end.code == 0 for end in folders.run().values())
-    ends = folders.run()
+    ends = folders.run(replace=True)
     assert (ends["south"].code, ends["north"].code, ends["west"].code) == (50, 40, 40)
     assert (
         "max_alignments = 1" in ends["south"].complaint
@@ -170,7 +170,7 @@ def test_a_party_killed_while_records_are_joined(tmp_path: Path, victim: str) ->
             assert not happened(folders[name].out / "events.jsonl", "align", "aligned")
     for name in ("north", "south"):
         (entry,) = Ledger(folders[name].ledger).entries()
-        assert entry.state == "settled" and entry.spent_rho == entry.spent_size_rho == Fraction(1, 100)
+        assert entry.state == "settled" and entry.spent_rho == entry.spent.size_rho == Fraction(1, 100)
         assert [begun.event.what for begun in entry.events][:3] == [
             "alignment.started",
             "alignment.size",

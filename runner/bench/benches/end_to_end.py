@@ -134,6 +134,7 @@ def _run(place: Place, backend: str) -> dict[str, Any]:
         str(place.directory / f"{backend}.toml"),
         "--out",
         str(out),
+        "--replace",
         "--json",
     ]
     errors = place.directory / "errors"
