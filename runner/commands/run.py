@@ -83,6 +83,11 @@ def add(commands: Commands) -> None:
         help="do what an earlier run in DIR left to do (not in this version: one that had begun to release)",
     )
     parser.add_argument(
+        "--allow-retry",
+        action="store_true",
+        help="align records once more although the last alignments with the same party were aborted",
+    )
+    parser.add_argument(
         "--insecure-key",
         action="store_true",
         help="go on although other users of this machine can read this party's key",
@@ -118,6 +123,7 @@ def run(arguments: argparse.Namespace) -> None:
             out,
             progress="json" if arguments.json else "human",
             private=private,
+            allow_retry=arguments.allow_retry,
             replace=arguments.replace,
         )
     except CosynthError as error:
@@ -302,6 +308,7 @@ def _options(arguments: argparse.Namespace, name: str, job: Job | None) -> Party
         private={name: Path(arguments.private[0])} if arguments.private else {},
         certs=certs,
         one_machine=job is not None,
+        allow_retry=arguments.allow_retry,
         data=data,
         ledger={name: private_file.ledger_settings(job.ledger, f"ledger of {name}", Path.cwd())}
         if job and job.ledger is not None
