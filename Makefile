@@ -33,7 +33,7 @@ test: .venv/test.stamp
 sbom: .venv-sbom/made.stamp
 	@mkdir -p build/sbom
 	@printf '[project]\nname = "cosynth"\nversion = "%s"\nlicense = "Apache-2.0"\n' \
-	  "$$($(PYTHON) -c 'from runner.version import VERSION; print(VERSION)')" > build/sbom/pyproject.toml
+	  "$$(sed -n 's/^VERSION = "\(.*\)"$$/\1/p' runner/version.py)" > build/sbom/pyproject.toml
 	.venv-sbom/bin/cyclonedx-py requirements requirements.lock --pyproject build/sbom/pyproject.toml \
 	  --output-reproducible --output-file build/cosynth.cdx.json
 

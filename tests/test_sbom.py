@@ -22,8 +22,7 @@ def test_the_sbom_lists_what_the_lock_file_pins(tmp_path: Path) -> None:
     for file in ("Makefile", "requirements.lock", "requirements-sbom.lock"):
         shutil.copy(ROOT / file, tmp_path)
     (tmp_path / "runner").mkdir()
-    for file in ("__init__.py", "version.py"):
-        shutil.copy(ROOT / "runner" / file, tmp_path / "runner")
+    shutil.copy(ROOT / "runner" / "version.py", tmp_path / "runner")
     written = []
     for _ in range(2):
         done = subprocess.run(
