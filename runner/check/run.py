@@ -184,15 +184,16 @@ def _certificates(study: Study, party: Party, own: Private) -> Generator[Finding
         yield _digest(study, None)
         yield note('tls = "insecure-loopback": nothing is encrypted, and nobody is asked who they are')
         return True
+    from parties.certificates import check_private
+
     try:
         files = private_file.certificates(study, party.name, own)
         assert files is not None
         for path in filter(None, (files.cert, files.ca)):
             yield _valid(path, party if path == files.cert else None)
         _key_fits(files.cert, files.key)
+        check_private(files.key)
         yield fine(f"{files.key} is the certificate's key")
-        if exposed := private_file.exposed_key(files):
-            yield note(exposed)
         yield _digest(study, files)
     except CosynthError as error:
         yield problem(error)

@@ -118,7 +118,8 @@ def records(
 
 
 def quota(study: Study, party: str, own: Private, ledger: Ledger, dataset: str) -> Iterator[Finding]:
-    """How many alignments with each of the others the owner's private file still allows."""
+    """How many alignments with each of the others were aborted in a row, and how many the owner's private file still allows."""
+    yield from _retries(study, party, ledger, dataset)
     allowed = own.ledger.max_alignments
     if allowed is None:
         yield note(
@@ -143,6 +144,30 @@ def quota(study: Study, party: str, own: Private, ledger: Ledger, dataset: str) 
         yield fine(
             f"ledger: {dataset} has been aligned at most {max(done.values())} times with one of the others, "
             f"{allowed} are allowed"
+        )
+
+
+def _retries(study: Study, party: str, ledger: Ledger, dataset: str) -> Iterator[Finding]:
+    from parties.budget.aborted import MOST, aborted_in_a_row, refusal
+
+    try:
+        entries = ledger.entries(dataset)
+    except CosynthError:  # said with the budget
+        return
+    counts = {
+        other.name: aborted_in_a_row(entries, other.name) for other in study.parties if other.name != party
+    }
+    for name, count in counts.items():
+        if count >= MOST:
+            yield problem(BudgetRefused(refusal(dataset, name, count)))
+        elif count:
+            yield note(
+                f"ledger: the last {count} of the alignments of {dataset} with {name} were aborted; after {MOST} in a row "
+                "a run needs --allow-retry"
+            )
+    if not any(counts.values()):
+        yield fine(
+            f"ledger: the last alignment of {dataset} with each of the others, if any, was not aborted"
         )
 
 

@@ -150,8 +150,8 @@ def _dataset(
 
 
 def _facts(entry: Entry, account: Account) -> dict[str, Any]:
+    from parties.budget.aborted import ABORTED, STARTED
     from parties.budget.spending import Account, Cap
-    from runner.party.alignment import ABORTED, STARTED
 
     asked, spent = entry.reservation, entry.spent
     delta, steps = Fraction(asked.delta) + spent.size_delta, account.steps(asked.notion)

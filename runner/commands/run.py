@@ -10,10 +10,11 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpc_protocols.errors import CosynthError, UsageError
+from mpc_protocols.errors import CosynthError, PeerIdentity, UsageError
 from runner.commands import command
 from runner.failures import describe
 from runner.launch.first_failure import Report, interrupted, write_report
@@ -81,15 +82,30 @@ def add(commands: Commands) -> None:
         action="store_true",
         help="do what an earlier run in DIR left to do (not in this version: one that had begun to release)",
     )
+    parser.add_argument(
+        "--allow-retry",
+        action="store_true",
+        help="align records once more although the last alignments with the same party were aborted",
+    )
+    parser.add_argument(
+        "--insecure-key",
+        action="store_true",
+        help="go on although other users of this machine can read this party's key",
+    )
     parser.add_argument("--json", action="store_true", help="events as JSON lines instead of text")
     parser.add_argument("--job", type=Path, help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
+    from parties.core_dumps import forbid_core_dumps
+
+    forbid_core_dumps()
     if arguments.party is not None:
         _party(arguments)
         return
+    if arguments.insecure_key:
+        raise UsageError("--insecure-key belongs to one party: name it with --party NAME.")
     private = _private_files(arguments.private)
     from runner.launch.launcher import launch
 
@@ -107,6 +123,7 @@ def run(arguments: argparse.Namespace) -> None:
             out,
             progress="json" if arguments.json else "human",
             private=private,
+            allow_retry=arguments.allow_retry,
             replace=arguments.replace,
         )
     except CosynthError as error:
@@ -130,8 +147,8 @@ def _party(arguments: argparse.Namespace) -> None:
             job = Job.read(arguments.job)
             ready = hold(job, name)
         options = _options(arguments, name, job)
-        if job is None and options.certs is not None and (exposed := private_file.exposed_key(options.certs)):
-            _warn(exposed, arguments.json)
+        if job is None and options.certs is not None:
+            _check_key(options.certs, arguments.json)
         if arguments.resume and _is_done(arguments, options.out):
             return
         if job is None:
@@ -164,6 +181,18 @@ def _party(arguments: argparse.Namespace) -> None:
         if job is None:
             _warn_if_faint(finished(options.out))
         print(f"done: results in {options.out}, report: {options.out / 'report.html'}")
+
+
+def _check_key(certs: CertificateFiles, as_json: bool) -> None:
+    """Raise `PeerIdentity` for a key that others can read; with --insecure-key, warn."""
+    from parties.certificates import check_private
+
+    try:
+        check_private(certs.key)
+    except PeerIdentity as error:
+        if not certs.insecure_key:
+            raise
+        _warn(error.sentence, as_json)
 
 
 def _is_done(arguments: argparse.Namespace, out: Path) -> bool:
@@ -268,6 +297,8 @@ def _options(arguments: argparse.Namespace, name: str, job: Job | None) -> Party
     certs = None
     if job is None:
         certs = private_file.certificates(study, name, private)
+        if certs is not None and arguments.insecure_key:
+            certs = replace(certs, insecure_key=True)
     elif job.ca and job.cert and job.key:
         certs = CertificateFiles(Path(job.ca), Path(job.cert), Path(job.key))
     return PartyOptions(
@@ -277,6 +308,7 @@ def _options(arguments: argparse.Namespace, name: str, job: Job | None) -> Party
         private={name: Path(arguments.private[0])} if arguments.private else {},
         certs=certs,
         one_machine=job is not None,
+        allow_retry=arguments.allow_retry,
         data=data,
         ledger={name: private_file.ledger_settings(job.ledger, f"ledger of {name}", Path.cwd())}
         if job and job.ledger is not None

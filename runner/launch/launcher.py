@@ -42,14 +42,15 @@ def launch(
     replace: bool = False,
     private: Mapping[str, Path] | None = None,
     ledger: Mapping[str, Mapping[str, Any]] | None = None,
+    allow_retry: bool = False,
     program: Sequence[str] = PROGRAM,
 ) -> dict[str, Any]:
     """Run a study on this machine; the results are in `out` afterwards. Returns the content of its run.json.
 
     data: files that replace the study's `data` of the parties named. private: their private files; keys, addresses and `out` in
     them are not used here. ledger: by the keys of [ledger], what replaces that table of their private files; a relative `file` is
-    in the current directory. replace: an earlier run in `out` may be replaced. program: what party processes run. Raises the
-    first cause as the `CosynthError` of its exit code.
+    in the current directory. allow_retry: see `PartyOptions`. replace: an earlier run in `out` may be replaced. program: what
+    party processes run. Raises the first cause as the `CosynthError` of its exit code.
     """
     study = load(path)
     for what, given in (("data", data), ("a private file", private), ("a ledger", ledger)):
@@ -68,6 +69,7 @@ def launch(
             name: private_file.ledger_settings(given, f"ledger of {name}", Path.cwd())
             for name, given in accounts.items()
         },
+        allow_retry=allow_retry,
         progress=progress,
     )
     _roles(study, options)
@@ -181,6 +183,7 @@ def _command(
         (
             *("run", str(study.path), "--party", party, "--out", str(out), "--json", "--job", str(job)),
             *(("--private", str(options.private[party])) if party in options.private else ()),
+            *(("--allow-retry",) if options.allow_retry else ()),
         ),
         report,
         temporary / f"{party}.stderr",

@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused
+from parties.budget.aborted import ABORTED, STARTED
 from runner.study import DataLocation, Study
 from runner.study.owners import Ownership, via_of
 
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from mpc_protocols.wire import Wire
     from parties.data.records import Records
 
-STARTED, ABORTED = "alignment.started", "alignment.aborted"
-"""What an alignment puts on record beside its releases (`psu.md` 3)."""
 MOST_IDENTIFIERS = 1 << 28
 """The longest list of an alignment (`AlignmentSpec`)."""
 

@@ -213,6 +213,15 @@ class Custodian:
             self.reservation(plan, session, digest, computes, sizes), own.cap
         )
 
+    def check_retries(self, owners: Sequence[str]) -> None:
+        """Raise `BudgetRefused` if alignments with one of these other owners were aborted too often in a row."""
+        if self._data is None:
+            return
+        from parties.budget.aborted import check_retries
+        from parties.budget.ledger import Ledger
+
+        check_retries(self.dataset, Ledger(self._private.ledger.file).entries(self.dataset), owners)
+
     def refuse(self, digest: bytes, code: int) -> None:
         """Put on record that this custodian does not take part in the study; what it was told is in its private log.
 

@@ -17,12 +17,13 @@ Progress = Literal["human", "json"]
 class CertificateFiles:
     """Paths of the session CA's certificate, this party's certificate and this party's key, all PEM.
 
-    ca: None if the study pins every party's certificate.
+    ca: None if the study pins every party's certificate. insecure_key: go on although other users can read the key.
     """
 
     ca: Path | None
     cert: Path
     key: Path
+    insecure_key: bool = False
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class PartyOptions:
     this program's own (`runner.results.outdir.claim`). certs: None only with `tls = "insecure-loopback"` or the ideal backend.
     one_machine: the launcher started it, so `run.json` says `deployment = "one-machine"`. private: the private file of each party
     that has one. data: files that replace the study's `data` of the parties named (the Python API writes them). ledger: what
-    replaces [ledger] of their private files. progress: how events appear on stdout, by `runner.party.progress.printer(progress)`.
+    replaces [ledger] of their private files. allow_retry: align although alignments with
+    the same owner were aborted too often. progress: how events appear on stdout, by `runner.party.progress.printer(progress)`.
     """
 
     study: Path
@@ -44,6 +46,7 @@ class PartyOptions:
     one_machine: bool = False
     data: Mapping[str, Path] = field(default_factory=dict)
     ledger: Mapping[str, LedgerSettings] = field(default_factory=dict)
+    allow_retry: bool = False
     progress: Progress = "human"
 
     def settings(self, party: str) -> Private:

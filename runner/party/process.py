@@ -156,6 +156,8 @@ class _Party:
             if owned is None or self._name not in owned.owners
             else own_events(self._study, owned, self._name)
         )
+        if owned is not None and self._name in owned.owners and not self._options.allow_retry:
+            self._custodian.check_retries([owner for owner in owned.owners if owner != self._name])
         self._custodian.reserve(plan, wire.session_id, self._digest, computes, sizes)
         self._observe("input", "counted", custodians=len(custodians))
         try:

@@ -47,6 +47,7 @@ def session_config(
         cert=certs.cert if certs else None,
         key=certs.key if certs else None,
         ca=certs.ca if certs else None,
+        insecure_key=certs.insecure_key if certs else False,
         insecure_loopback=study.session.tls == "insecure-loopback",
         facts=facts,
         connect_s=study.session.connect_s,

@@ -6,7 +6,6 @@ Standard library only.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,17 +131,6 @@ def certificates(study: Study, name: str, private: Private) -> CertificateFiles 
         f"Party {name} has no certificate: its private file (--private) does not name `{missing}`; "
         "`python -m runner certs make` makes ca.crt, NAME.crt and NAME.key."
     )
-
-
-def exposed_key(files: CertificateFiles) -> str | None:
-    """A sentence if other users of this machine can read the private key: they could be this party."""
-    try:
-        mode = files.key.stat().st_mode
-    except OSError:  # said elsewhere, with what is to be done about it
-        return None
-    if os.name == "posix" and mode & 0o077:
-        return f"{files.key} can be read by other users of this machine, who could pass for this party; chmod 600 it."
-    return None
 
 
 def _read(path: Path, found: list[str]) -> Private:

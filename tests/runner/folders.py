@@ -35,6 +35,7 @@ class Folder:
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
+        self.options: tuple[str, ...] = ()
         self.out, self.ledger = path / "out", path / "ledger.db"
 
     def __truediv__(self, file: str) -> Path:
@@ -57,6 +58,7 @@ class Folder:
             self.name,
             "--private",
             "private.toml",
+            *self.options,
             *more,
             ledger=self.ledger,
             scratch=self.path / "scratch",

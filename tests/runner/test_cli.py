@@ -265,8 +265,9 @@ def test_check_finds_everything(run: Run, tmp_path: Path) -> None:
         assert words in out
     assert "chmod 600" not in out
     (certs / "north.key").chmod(0o640)
-    code, out, _ = run("check", study, "--party", "north", "--private", own)
-    assert code == 0 and f"{certs}/north.key can be read by other users" in out
+    code, out, err = run("check", study, "--party", "north", "--private", own)
+    assert code == 21 and f"{certs}/north.key can be read by other users" in err and "--insecure-key" in err
+    (certs / "north.key").chmod(0o600)
     code, out, err = run("check", study, "--party", "north", "--private", own, "--connect")
     assert (
         code == 20

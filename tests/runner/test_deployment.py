@@ -6,6 +6,7 @@ Who fails with which exit code, what each is told, and what nobody is told: a di
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
 import time
@@ -215,7 +216,11 @@ def test_a_study_edited_at_one_party(folders: Folders) -> None:
     assert not any(folder.ledger.exists() for folder in folders)
 
 
-def test_a_foreign_ca(folders: Folders, tmp_path: Path) -> None:
+def test_a_foreign_ca(tmp_path: Path) -> None:
+    """It refuses the others, who cannot know that it is west which does: they wait for it in vain, and say what they saw."""
+    folders = Folders.make(
+        tmp_path, small.write(tmp_path / "study", changes=[("connect_s = 30", "connect_s = 6")])
+    )
     certificates.make_all(tmp_path / "foreign", ["west"])
     for file in ("west.crt", "west.key", "ca.crt"):
         shutil.copy(tmp_path / "foreign" / file, folders["west"].path)
@@ -228,9 +233,14 @@ def test_a_foreign_ca(folders: Folders, tmp_path: Path) -> None:
             for name in programs
         )
         ends = folders.run("west") | {name: program.end() for name, program in programs.items()}
-    sentences = refused(folders, ends, north=21, south=21, west=21)
-    assert "Party west" in sentences["north"] + sentences["south"]
-    assert any("not signed by the CA" in text for text in sentences.values()), sentences
+    sentences = refused(folders, ends, north=20, south=20, west=21)
+    assert "not signed by the CA" in sentences["west"]
+    assert any(
+        "Party west" in sentences[name] and "Party west refused the certificate" in sentences[name]
+        for name in ("north", "south")
+    ), sentences
+    for name in ("north", "south"):
+        assert happened(folders[name].out / "events.jsonl", "connect", "refused")
 
 
 def expired(folders: Folders, name: str) -> bytes:
@@ -267,6 +277,20 @@ def test_ones_own_certificate_is_looked_at_first(folders: Folders) -> None:
     assert "does not belong" in refused(folders, folders.run("west"), west=21)["west"]
     (west / "west.key").unlink()
     assert "missing" in refused(folders, folders.run("west"), west=21)["west"]
+
+
+def test_a_key_that_others_can_read_is_refused(folders: Folders) -> None:
+    west = folders["west"]
+    (west / "west.key").chmod(0o640)
+    sentence = refused(folders, folders.run("west"), west=21)["west"]
+    assert "west.key can be read by other users of this machine" in sentence and "chmod 600" in sentence
+    west.options = ("--insecure-key",)
+    with folders.started(["west"]) as programs:
+        assert eventually(lambda: happened(west.out / "events.jsonl", "connect", "waiting"), 30)
+        pid = programs["west"].pid
+        (limit,) = re.findall("Max core file size +([^ ]+) +([^ ]+)", Path(f"/proc/{pid}/limits").read_text())
+        assert limit == ("0", "0")
+        assert "warning: " in "".join(programs["west"].said())
 
 
 def test_two_computing_parties_are_too_few(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from mpc_protocols.functionality import Event
 from mpc_protocols.memory_wire import run_parties
 from parties.budget.journal import read
 from parties.budget.ledger import Ledger
+from parties.budget.spending import Reservation
 from runner.party.alignment import Account, join
 from runner.study import load
 from runner.study.owners import ownership
@@ -37,6 +38,7 @@ def test_three_folders(tmp_path: Path) -> None:
     trial = split.write(tmp_path / "study", changes=[HELPER, ADDED, ("epsilon = 4.0", "epsilon = 400.0")])
     folders = Folders.make(tmp_path, trial)
     (folders["west"] / "west.key").chmod(0o640)
+    folders["west"].options = ("--insecure-key",)
     ends = folders.run()
     assert all(end.code == 0 and end.complaint == "" for end in ends.values()), ends
     warned = {
@@ -204,6 +206,50 @@ def test_events_are_on_record_before_the_first_message(tmp_path: Path) -> None:
         for name, seen in zip(trial.names, run_parties([job, job, job]), strict=True):
             kinds = ["alignment.started"] + 2 * ["alignment.size"] * (name in trial.rows)
             assert seen == [(kind, 0) for kind in kinds]
+
+
+def test_a_third_aborted_alignment_in_a_row_is_the_last_without_a_persons_word(tmp_path: Path) -> None:
+    """What dh2 lets a deviating owner guess once it could otherwise guess as often as it likes: aborted runs spend nothing."""
+    trial = split.write(tmp_path / "study", changes=[("merge3", "dh2")])
+    folders = Folders.make(tmp_path, trial)
+    north = Ledger(folders["north"].ledger)
+    for number in range(3):
+        run = north.reserve(
+            Reservation(
+                "people of north",
+                f"{number:064x}",
+                "earlier",
+                "00" * 32,
+                1.0,
+                1e-9,
+                load(trial.path).privacy.notion,
+                Fraction(1, 100),
+                Fraction(0),
+                ("south", "west"),
+                aligns=True,
+            )
+        )
+        run.begin(Event("alignment.started", Fraction(0), Fraction(0), {"owners": ["north", "south"]}))
+        run.begin(Event("alignment.aborted", Fraction(0), Fraction(0), {"code": 40}))
+        run.settle()
+    ends = folders.run()
+    assert {name: end.code for name, end in ends.items()} == {"north": 50, "south": 40, "west": 40}
+    assert (
+        "The last 3 alignments of dataset people of north with south were aborted" in ends["north"].complaint
+    )
+    assert "--allow-retry" in ends["north"].complaint
+    for name in ("south", "west"):
+        assert "aborted" not in ends[name].complaint and "50" not in ends[name].complaint
+    folder = folders["north"]
+    arguments = ("check", "study.toml", "--party", "north", "--private", "private.toml")
+    program = Program(*arguments, ledger=folder.ledger, scratch=folder.path / "s", cwd=folder.path)
+    checked = program.end()
+    assert checked.code == 50 and "The last 3 alignments" in checked.complaint
+    folder.options = ("--allow-retry",)
+    assert {name: end.code for name, end in folders.run().items()} == dict.fromkeys(ends, 0)
+    folder.options = ()
+    program = Program(*arguments, ledger=folder.ledger, scratch=folder.path / "s", cwd=folder.path)
+    assert "with each of the others, if any, was not aborted" in program.end().output
 
 
 def test_an_abort_is_on_record_and_keeps_its_cause(tmp_path: Path) -> None:

@@ -74,7 +74,8 @@ class SessionConfig:
     me: this party's name. parties: all, in the study's order. study_digest: 32 bytes that all must hold alike; version: of
     the software. listen: where this computing party listens if not at its address in the study (one address, never all).
     cert, key, ca: PEM files; `ca` may be missing if every party is pinned by its fingerprint. insecure_loopback: no TLS,
-    loopback addresses only. facts: what this party announces to all (small, public, JSON). connect_s: how long to wait until
+    loopback addresses only. insecure_key: go on with a key file that other users can read. facts: what this party
+    announces to all (small, public, JSON). connect_s: how long to wait until
     all have come and agreed; silence_s: how long a peer may be silent; closing_s: how long to wait at the end for parties
     that are alive but not done.
     """
@@ -88,6 +89,7 @@ class SessionConfig:
     key: Path | None = None
     ca: Path | None = None
     insecure_loopback: bool = False
+    insecure_key: bool = False
     facts: Mapping[str, object] = field(default_factory=dict)
     connect_s: float = 120.0
     silence_s: float = 10.0

@@ -15,10 +15,8 @@ from starting, and nothing else.
 from __future__ import annotations
 
 import hashlib
-import logging
 import re
 import ssl
-import stat
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,8 +32,6 @@ from parties.session.transport.sockets import Disturbed
 
 if TYPE_CHECKING:
     from cryptography import x509
-
-log = logging.getLogger("cosynth.session")
 
 RUN, REHEARSAL = b"cosynth\n", b"cosynth?"
 """How greetings begin: a run's, and those of `meeting`."""
@@ -173,6 +169,8 @@ def own_identity(config: SessionConfig) -> Identity:
             f"The certificate {config.cert} belongs to {quoted(names)}, not to party {config.me}."
         )
     _check_key(config.cert, config.key, config.me)
+    if not config.insecure_key:
+        certificates.check_private(config.key)
     der = _der(certificate)
     if config.own.fingerprint not in (None, hashlib.sha256(der).hexdigest()):
         raise PeerIdentity(
@@ -186,8 +184,6 @@ def own_identity(config: SessionConfig) -> Identity:
 
 def _check_key(cert: Path, key: Path, me: str) -> None:
     _read(key, "key", me)
-    if key.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        log.warning("the key file %s can be read by others; make it yours alone (chmod 600)", key)
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=lambda: "")
     except ssl.SSLError as error:
