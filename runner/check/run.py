@@ -32,15 +32,12 @@ from runner.party.session import session_config, study_digest
 from runner.study import DataLocation, Party, Study, private_file
 from runner.study.private_file import Private
 from runner.study.table import nearest
+from synth.algorithm import ALGORITHMS
+from synth.config import CELL_BYTES
 
 if TYPE_CHECKING:
     from synth.plan import Plan
 
-TOO_LARGE = {
-    "aim": "it is never measured itself, only its subsets are",
-    "mwem": "it is never measured",
-    "mst": "no tree will hold this pair",
-}
 SOON_DAYS = 30
 
 
@@ -95,10 +92,10 @@ def _planned(study: Study, plan: Plan) -> Iterator[Finding]:
         f"{float(study.privacy.delta):g}; {rounds} rounds among {len(plan.candidates)} candidates"
     )
     for clique in plan.oversized:
-        size = study.domain.cells(clique) * 8 / 2**20
+        size = study.domain.cells(clique) * CELL_BYTES / 2**20
         yield note(
-            f"{' x '.join(clique)} ({size:.1f} MiB) is too large for max_model_mb = {study.settings.max_model_mb:g}: "
-            + TOO_LARGE[study.algorithm]
+            f"{' x '.join(clique)} ({size:.1f} MiB) is too large for max_model_mb = {study.config.model_mb:g}: "
+            + ALGORITHMS[study.algorithm].left_out
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, StudyInvalid
 from runner.check.finding import Finding, fine, note, problem
 from runner.study import DataLocation, Study
@@ -39,7 +40,7 @@ def alignment(study: Study) -> Iterator[Finding]:
     by = f" on {', '.join(own.id)}" if own.id else ""
     way = (
         "in the clear"
-        if study.backend == "ideal"
+        if BACKENDS[study.backend].ideal
         else WAYS[via_of(study)] + ", with proofs" * (own.security == "proofs")
     )
     yield fine(f"alignment: records are joined{by} {way}; population: {POPULATIONS[own.population]}")

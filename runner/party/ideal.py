@@ -1,4 +1,4 @@
-"""A run on the ideal backend: all custodians' tables in one process, in the clear. IT PROTECTS NOTHING (`mpc_protocols.ideal`).
+"""A run on a backend of one process (`ideal`): all custodians' tables in the clear. IT PROTECTS NOTHING.
 
 The same plan, the same ledgers, the same events and files as a run of parties, for tests, simulations and baselines.
 """
@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from mpc_protocols.backend import BACKENDS, ClearBackend
 from runner.party.custodian import Custodian, override
 from runner.party.events import EventLog, Meter
 from runner.party.logs import recording
@@ -40,13 +41,14 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     """All custodians' tables in one process, in the clear. accounts: closes ledgers, for this process may live on."""
     import secrets
 
-    from mpc_protocols.ideal import IdealOracle
     from mpc_protocols.partition import ideal_counts
     from runner.party.alignment import ideal_join
-    from runner.party.synthesis import counted, plan_of, row_limit, setting_of, synthesize
+    from runner.party.synthesis import counted, plan_of, row_limit, sample, setting_of, synthesize
     from runner.results.outputs import write_outputs
     from synth.accounting import Accountant
 
+    backend = BACKENDS[study.backend]
+    assert isinstance(backend, ClearBackend)
     started, clock, meter = datetime.now(UTC), time.monotonic(), Meter()
     session, study_digest = secrets.token_bytes(32), digest(study, "")
     plan = plan_of(study)
@@ -90,8 +92,8 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         observe(phase, event, **fields)
 
     accountant = Accountant(plan.budget, record=record)
-    oracle = IdealOracle(setting, counts, accountant)
-    release = synthesize(oracle, plan, watch, row_limit(study, len(custodians)), accountant.events)
+    synthesis = synthesize(study, plan, backend.oracle(setting, counts, accountant), watch)
+    release = sample(synthesis, plan, watch, row_limit(study, len(custodians)), accountant.events)
     for custodian in custodians.values():
         custodian.settle()
     shared = {

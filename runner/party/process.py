@@ -23,6 +23,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from mpc_protocols.backend import BACKENDS, DistributedBackend
 from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid, UsageError
 from runner.party.custodian import PRIVATE, Custodian, override
 from runner.party.events import PHASES, WITHHELD, EventLog, Meter
@@ -54,15 +55,18 @@ def run_party(options: PartyOptions) -> None:
         raise UsageError(
             f"--party {name}: the study's parties are {', '.join(party.name for party in study.parties)}."
         )
-    if study.backend == "ideal":
-        raise UsageError("The ideal backend protects nothing and runs in one process: it takes no --party.")
+    backend = BACKENDS[study.backend]
+    if not isinstance(backend, DistributedBackend):
+        raise UsageError(
+            f"The {study.backend} backend protects nothing and runs in one process: it takes no --party."
+        )
     settings = private_file.load(options.private)
     data = (
         override(options.data[name]) if name in options.data else private_file.location(study, name, settings)
     )
     custodian = Custodian(study, name, settings, data)
     with recording(options, study, options.out) as observe:
-        _Party(options, study, settings, custodian, observe).run()
+        _Party(options, study, backend, settings, custodian, observe).run()
 
 
 class _Party:
@@ -72,12 +76,13 @@ class _Party:
         self,
         options: PartyOptions,
         study: Study,
+        backend: DistributedBackend,
         settings: private_file.Private,
         custodian: Custodian,
         observe: EventLog,
     ) -> None:
         self._options, self._study, self._settings, self._custodian = options, study, settings, custodian
-        self._name = options.party or ""
+        self._name, self._backend = options.party or "", backend
         self._events = observe
         self._meter = Meter(WITHHELD if study.alignment is not None else frozenset())
         self._started, self._clock = datetime.now(UTC), time.monotonic()
@@ -222,16 +227,16 @@ class _Party:
         journal: Journal,
     ) -> Release:
         """A computing party's part: the leader runs the synthesizer, the others obey; returns the release."""
-        from mpc_protocols.replicated.oracle import ReplicatedOracle, follow
-        from runner.party.synthesis import synthesize
+        from runner.party.synthesis import sample, synthesize
         from synth.accounting import Accountant
 
         accountant = Accountant(plan.budget, record=self._recorder(journal))
         if self._name == self._study.leader.name:
-            oracle = ReplicatedOracle(wire, setting, data, accountant, self._observe)
-            release = synthesize(oracle, plan, self._observe, limit, accountant.events, oracle.close)
+            with self._backend.lead(wire, setting, data, accountant, self._observe) as oracle:
+                synthesis = synthesize(self._study, plan, oracle, self._observe)
+            release = sample(synthesis, plan, self._observe, limit, accountant.events)
         else:
-            opened = follow(wire, setting, data, accountant, self._observe)
+            opened = self._backend.follow(wire, setting, data, accountant, self._observe)
             release = self._receive(wire, limit)
             if not release.tells(opened, accountant.events):
                 raise ProtocolAborted(
@@ -246,11 +251,9 @@ class _Party:
         self, wire: SessionWire, setting: Setting, data: LocalCounts | VerticalData | None, limit: int
     ) -> Release:
         """A contributor's part: its data goes out masked, the release comes in."""
-        from mpc_protocols.replicated.oracle import contribute
-
         if data is None:
             raise StudyInvalid(f"{self._study.path}: party {self._name} neither computes nor has data.")
-        contribute(wire, setting, data)
+        self._backend.contribute(wire, setting, data)
         self._meter.mark("input")
         release = self._receive(wire, limit)
         for event in release.events:

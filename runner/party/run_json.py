@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
+from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import ProtocolAborted
 from runner.party.events import PHASES, WITHHELD
 from runner.study import Study
@@ -120,7 +121,7 @@ def alignment_facts(study: Study, plan: Plan, owned: Ownership) -> dict[str, Any
     from runner.party.alignment import view_of
 
     assert study.alignment is not None
-    ideal = study.backend == "ideal"
+    ideal = BACKENDS[study.backend].ideal
     views = []
     for party in [] if ideal else study.parties:
         events = view_of(study, owned, party.name)

@@ -14,20 +14,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from mpc_protocols.backend import BACKENDS
 from mpc_protocols.functionality import Adjacency
 
 if TYPE_CHECKING:
+    from mpc_protocols.options import Options
     from parties.data.source import Location
+    from synth.config import AlgorithmConfig
     from synth.domain import Domain
     from synth.workload import Workload
-
-ADAPTIVE: Literal["adaptive"] = "adaptive"
-ALGORITHMS = {
-    "aim": ("rounds", "max_model_mb", "select_share", "prune", "synthetic_rows"),
-    "mwem": ("rounds", "max_model_mb", "prune", "synthetic_rows"),
-    "mst": ("max_model_mb", "synthetic_rows"),
-}
-"""The algorithms of the contract, each with the keys of its table."""
 
 
 @dataclass(frozen=True)
@@ -87,17 +82,6 @@ class Privacy:
     adjacency: Adjacency
     max_rows: int
     unit: Unit
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The chosen algorithm's table; algorithms without a setting leave its default."""
-
-    rounds: int | Literal["adaptive"] = 10
-    max_model_mb: float = 4.0
-    select_share: float = 0.1
-    prune: bool = True
-    synthetic_rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -167,16 +151,22 @@ class Party:
 
 @dataclass(frozen=True)
 class Study:
-    """A valid study. `tree` is the parsed TOML, as the digest sees it."""
+    """A valid study.
+
+    config, options: the algorithm's and the backend's own tables. tree: the parsed TOML, as the digest sees it.
+    """
 
     path: Path
     name: str
     algorithm: str
     backend: str
     partition: str
+    security: str
+    research: bool
     privacy: Privacy
     workload_spec: Mapping[str, Any]
-    settings: Settings
+    config: AlgorithmConfig
+    options: Options
     domain: Domain
     alignment: Alignment | None
     session: Session
@@ -206,9 +196,14 @@ class Study:
         return self.computing + self.contributing
 
     @property
+    def leader_number(self) -> int:
+        """The wire number of the party that runs the synthesizer."""
+        return BACKENDS[self.backend].leader(len(self.computing))
+
+    @property
     def leader(self) -> Party:
-        """The party that runs the synthesizer: the second computing one (DESIGN section 3)."""
-        return self.computing[min(1, len(self.computing) - 1)]
+        """The party that runs the synthesizer."""
+        return self.numbered[self.leader_number]
 
     def party(self, name: str) -> Party:
         """The party of this name. Raises KeyError."""
@@ -226,6 +221,8 @@ class Study:
                 "algorithm": self.algorithm,
                 "backend": self.backend,
                 "partition": self.partition,
+                "security": self.security,
+                **({"research": True} if self.research else {}),
             },
             "privacy": {
                 "epsilon": float(self.privacy.epsilon),
@@ -239,11 +236,8 @@ class Study:
                 else {"id": unit.id, "max_rows": unit.max_rows, "max_custodians": unit.max_custodians},
             },
             "workload": dict(self.workload_spec),
-            self.algorithm: {
-                key: value
-                for key in ALGORITHMS[self.algorithm]
-                if (value := getattr(self.settings, key)) is not None
-            },
+            self.algorithm: self.config.public(),
+            **({self.backend: options} if (options := self.options.public()) else {}),
             "domain": self.domain.to_spec(),
             **(
                 {"alignment": self.alignment.public(self.privacy.adjacency)}

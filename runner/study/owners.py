@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.errors import StudyInvalid
 
 if TYPE_CHECKING:
@@ -100,12 +101,12 @@ def clashing(study: Study, announced: Mapping[str, Sequence[str]]) -> list[str]:
         )
     else:
         found += [several_owners(column, owner[column]) for column in shared]
-    found += misfits_of_via(alignment, study.backend, study.parties, names)
+    found += misfits_of_via(alignment, BACKENDS[study.backend], study.parties, names)
     return found
 
 
 def misfits_of_via(
-    alignment: Alignment, backend: str, parties: Sequence[Party], owners: Sequence[str]
+    alignment: Alignment, backend: Backend, parties: Sequence[Party], owners: Sequence[str]
 ) -> list[str]:
     """Why these owners, and further ones if there are any, cannot run the alignment's protocol."""
     if len(owners) > MOST_OWNERS:
@@ -117,7 +118,7 @@ def misfits_of_via(
         and (bare := [name for name in owners if name not in sizes])
     ):
         return [f"[alignment] pad_to has no size for {_and(bare)}; give every owner one."]
-    if alignment.method == "row-order" or alignment.via not in TWO_OWNERS or backend == "ideal":
+    if alignment.method == "row-order" or alignment.via not in TWO_OWNERS or backend.ideal:
         return []
     via = f'[alignment] via = "{alignment.via}"'
     if len(owners) > 2:
