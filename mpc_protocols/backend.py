@@ -37,6 +37,21 @@ MANY: Final = 1 << 10
 """More parties than any study has."""
 
 
+SEMI_HONEST: Final = (
+    "Semi-honest parties: everybody follows the protocol, and may study at leisure whatever it receives."
+)
+DISHONEST_CUSTODIAN: Final = (
+    "Not covered: a computing party that departs from the protocol, a custodian that lies about its own data (it can spoil the "
+    "table; with impossible counts it can also make a choice of marginal depend on somebody else's record by more than is "
+    "charged), and what a party's own computer gives away."
+)
+DISHONEST_OWNER: Final = (
+    "Not covered: a computing party that departs from the protocol, an owner that lies about its own data (it can spoil the "
+    "table; with impossible values it can also make a choice of marginal depend on somebody else's record by more than is "
+    "charged; with identifiers of others it can put their records into the table), and what a party's own computer gives away."
+)
+
+
 class AllowAll:
     """A guard that keeps no account, for oracles on presumed or invented tables: nobody's budget is spent on those."""
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from mpc_protocols.backend import DistributedBackend, DryRun, Observe
+from mpc_protocols.backend import (
+    DISHONEST_CUSTODIAN,
+    DISHONEST_OWNER,
+    SEMI_HONEST,
+    DistributedBackend,
+    DryRun,
+    Observe,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,9 +22,6 @@ if TYPE_CHECKING:
     from mpc_protocols.partition import Partition, VerticalData
     from mpc_protocols.wire import Wire
 
-_SEMI_HONEST = (
-    "Semi-honest parties: everybody follows the protocol, and may study at leisure whatever it receives."
-)
 _ONE_OF_THREE = (
     "At most one of the three computing parties is corrupted, together with any number of recipients and "
     "contributors."
@@ -45,24 +49,12 @@ class Replicated(DistributedBackend):
         )
 
     def threat(self, vertical: bool) -> tuple[str, ...]:
-        if vertical:
-            return (
-                _SEMI_HONEST,
-                f"{_ONE_OF_THREE} Two computing parties that pool what they hold can reconstruct every owner's columns, record "
-                "by record.",
-                _NOISE,
-                "Not covered: a computing party that departs from the protocol, an owner that lies about its own data (it can "
-                "spoil the table; with impossible values it can also make a choice of marginal depend on somebody else's "
-                "record by more than is charged; with identifiers of others it can put their records into the table), and what "
-                "a party's own computer gives away.",
-            )
+        pooled = "every owner's columns, record by record" if vertical else "everybody's counts"
         return (
-            _SEMI_HONEST,
-            f"{_ONE_OF_THREE} Two computing parties that pool what they hold can reconstruct everybody's counts.",
+            SEMI_HONEST,
+            f"{_ONE_OF_THREE} Two computing parties that pool what they hold can reconstruct {pooled}.",
             _NOISE,
-            "Not covered: a computing party that departs from the protocol, a custodian that lies about its own data (it can "
-            "spoil the table; with impossible counts it can also make a choice of marginal depend on somebody else's record by "
-            "more than is charged), and what a party's own computer gives away.",
+            DISHONEST_OWNER if vertical else DISHONEST_CUSTODIAN,
         )
 
     def lead(

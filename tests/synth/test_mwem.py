@@ -223,5 +223,5 @@ def test_a_hopeless_epsilon_or_column_is_refused() -> None:
     with pytest.raises(StudyInvalid, match="delta"):
         ALGORITHM.plan(DOMAIN, WORKLOAD, MwemConfig(), epsilon=1.0, delta=1e-16, adjacency="add-remove")
     domain = codes_domain(wide=600_000, a=2)
-    with pytest.raises(StudyInvalid, match='"wide" alone .600,000 values'):
+    with pytest.raises(StudyInvalid, match=r'"wide" alone \(600,000 values'):
         plan_for(MwemConfig(), domain=domain, workload=Workload(domain, (("a",),)))
