@@ -29,7 +29,7 @@ from runner.check.finding import Finding, fine, note, problem
 from runner.failures import reason
 from runner.party.options import CertificateFiles
 from runner.party.session import session_config, study_digest
-from runner.study import DataLocation, Party, Study, private_file
+from runner.study import DataLocation, Party, Study, VerticalStudy, private_file
 from runner.study.private_file import Private
 from runner.study.table import nearest
 from synth.algorithm import ALGORITHMS
@@ -69,7 +69,7 @@ def findings(path: Path, party: str | None, private: Path | None, connect: bool)
         yield from _planned(study, plan)
     except StudyInvalid as error:
         yield problem(error)
-    if study.alignment is not None:
+    if isinstance(study, VerticalStudy):
         yield from vertical.alignment(study)
     if party is None:
         yield from _everybody(study)
@@ -115,9 +115,9 @@ def _everybody(study: Study) -> Iterator[Finding]:
             here.append((yield from _table(study, party.name, party.data, False)))
     if not here:
         yield note("no custodian's data is on this machine: only a deployment can run this study")
-    elif study.alignment is not None:
+    elif isinstance(study, VerticalStudy):
         yield from vertical.ownership(study)
-        if study.alignment.method == "row-order" and len({rows for rows in here if rows is not None}) > 1:
+        if not study.alignment.psu and len({rows for rows in here if rows is not None}) > 1:
             from mpc_protocols.psu.row_order import UNEQUAL
 
             yield problem(DataRefused(UNEQUAL))
@@ -139,7 +139,7 @@ def _table(
     study: Study, party: str, data: DataLocation, allow_empty: bool
 ) -> Generator[Finding, None, int | None]:
     """Returns the number of rows of a vertical study's table, if it could be read."""
-    if study.alignment is not None:
+    if isinstance(study, VerticalStudy):
         return (yield from vertical.records(study, party, data, allow_empty))
     from parties.data.local_marginals import validate
     from parties.data.scan import inspect
@@ -242,7 +242,7 @@ def _budget(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Find
         from parties.budget.spending import epsilon_by_rho
 
         ledger = Ledger(own.ledger.file)
-        if study.alignment is not None:
+        if isinstance(study, VerticalStudy):
             yield from vertical.quota(study, party, own, ledger, own.ledger.dataset or data.locate().dataset)
         cap, delta = own.ledger.cap_epsilon, own.ledger.cap_delta
         if cap is None or delta is None:
@@ -254,7 +254,7 @@ def _budget(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Find
         except CosynthError as error:
             yield problem(error)
             return
-        sizes = vertical.sizes(study, party) if study.alignment is not None else ()
+        sizes = vertical.sizes(study, party) if isinstance(study, VerticalStudy) else ()
         after = epsilon_by_rho(
             entries,
             delta,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mpc_protocols.backend import BACKENDS, DistributedBackend
-from runner.check.vertical import POPULATIONS, WAYS
+from mpc_protocols.psu.method import METHODS, PSU
+from runner.check.vertical import POPULATIONS
 from runner.forecast.predict import Forecast
-from runner.report.alignment_text import told
-from runner.study import Study
+from runner.study import Study, VerticalStudy
 from synth.algorithm import ALGORITHMS
 
 
@@ -47,7 +47,7 @@ def _joined(study: Study, expected: Forecast) -> list[str]:
     joining = expected.joining
     if joining is None:
         return []
-    way = WAYS[joining["via"]] if not BACKENDS[study.backend].ideal else "in the clear"
+    way = METHODS[joining["via"]].way if not BACKENDS[study.backend].ideal else "in the clear"
     by = f" by {', '.join(joining['id'])}" if joining["id"] else ""
     lines = [f"joining    records{by} {way}", f"population {POPULATIONS[joining['population']]}"]
     for owner in joining["owners"]:
@@ -64,7 +64,7 @@ def _costs(study: Study, expected: Forecast) -> list[str]:
     joining = expected.joining
     lines = [f"for about {expected.rows:,} rows (from {expected.rows_from}):"]
     if joining is not None:
-        half = "" if joining["method"] == "row-order" else ", half of them common to all"
+        half = "" if joining["method"] != PSU else ", half of them common to all"
         lines = [f"for about {expected.rows:,} records at each owner (from {expected.rows_from}){half}:"]
         if not BACKENDS[study.backend].ideal:
             lines.append(
@@ -132,11 +132,11 @@ def _learns(study: Study, expected: Forecast) -> list[str]:
 def _sizes(study: Study, joining: dict[str, Any]) -> list[str]:
     """What joining tells each party, and what that adds to the study's claim."""
     owners, noisy = [owner["name"] for owner in joining["owners"]], study.privacy.adjacency == "add-remove"
-    padded = study.alignment is not None and study.alignment.pad_to is not None
+    padded = isinstance(study, VerticalStudy) and study.alignment.pad_to is not None
     lines = []
     for view in joining["views"]:
         name = view["name"]
-        words = told(joining["via"], name in owners, len(owners), noisy, padded).replace("\u2019", "'")
+        words = METHODS[joining["via"]].told(name in owners, len(owners), noisy, padded)
         sums = (
             f"together with the results epsilon {view['epsilon']:.4g}, delta {view['delta']:.4g}"
             if view["sizes"]

@@ -20,7 +20,7 @@ from mpc_protocols.backend import BACKENDS
 from runner.forecast.alignment import Joining, joining
 from runner.party.run_json import alignment_facts
 from runner.party.synthesis import plan_of, row_limit, sample, setting_of, synthesize
-from runner.study import Study
+from runner.study import Study, VerticalStudy
 from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
     plan = plan_of(study)
     custodians = [party for party in study.parties if party.data is not None] or list(study.parties)
     assumed, source = _rows(study, rows)
-    joined = None if study.alignment is None else joining(study, assumed)
+    joined = joining(study, assumed) if isinstance(study, VerticalStudy) else None
     limit = min(assumed, len(custodians) * study.privacy.max_rows)
     if joined is not None:
         custodians = [party for party in study.parties if party.name in joined.owned.owners]
@@ -155,11 +155,13 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
             if not backend.ideal or name == "this machine"
         },
         oversized=plan.oversized,
-        joining=None if joined is None else _joining(study, plan, joined),
+        joining=_joining(study, plan, joined)
+        if joined is not None and isinstance(study, VerticalStudy)
+        else None,
     )
 
 
-def _joining(study: Study, plan: Plan, joined: Joining) -> dict[str, Any]:
+def _joining(study: VerticalStudy, plan: Plan, joined: Joining) -> dict[str, Any]:
     """What is assumed and known about joining the owners' records; what it costs, and what it tells the parties."""
     cost = joined.cost
     return {
@@ -207,7 +209,7 @@ def _rows(study: Study, given: int | None) -> tuple[int, str]:
     ]
     here = [count for path in tables if path.is_file() and (count := _count(path)) is not None]
     if here and sum(here):
-        total = sum(here) * (1 if study.alignment is not None else len(tables)) / len(here)
+        total = sum(here) * (1 if isinstance(study, VerticalStudy) else len(tables)) / len(here)
         step = 10 ** max(0, len(str(int(total))) - 2)
         return max(1, round(total / step) * step), "the tables on this machine, rounded; for your eyes only"
     return study.privacy.max_rows, "max_rows in the study, an upper bound; --rows gives a better guess"

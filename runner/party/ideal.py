@@ -18,7 +18,7 @@ from runner.party.logs import recording
 from runner.party.options import PartyOptions
 from runner.party.run_json import describe
 from runner.results.outdir import PARTIES
-from runner.study import Study, digest, load, private_file
+from runner.study import Study, VerticalStudy, digest, load, private_file
 from runner.study.owners import ownership
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         if data is not None:
             custodians[party.name] = Custodian(study, party.name, private_file.Private(), data)
     owned = None
-    if study.alignment is not None:
+    if isinstance(study, VerticalStudy):
         owned = ownership(study, {name: custodian.columns for name, custodian in custodians.items()})
     for custodian in custodians.values():
         custodian.ready(counted(plan))
@@ -67,7 +67,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     meter.mark("input")
     observe("input", "counted", custodians=len(custodians))
     setting = setting_of(study, len(custodians), session)
-    if owned is None:
+    if owned is None or not isinstance(study, VerticalStudy):
         counts = _added(list(custodians.values()))
     else:
         joined, tables = ideal_join(
@@ -81,7 +81,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         )
         counts = ideal_counts(joined, tables, setting.sizes)
         meter.mark("align")
-        observe("align", "aligned", owners=len(owned.owners), via="ideal")
+        observe("align", "aligned", owners=len(owned.owners), via=study.backend)
 
     def record(event: Event, inputs: bytes) -> None:
         for custodian in custodians.values():

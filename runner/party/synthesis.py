@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from runner.study import Study
+from runner.study import Study, VerticalStudy
 from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def most_rows(study: Study, custodians: int) -> int:
 
     Horizontal tables add up, and so may the people of a union; an intersection has no more rows than any owner.
     """
-    alone = study.alignment is not None and study.alignment.population == "intersection"
+    alone = isinstance(study, VerticalStudy) and study.alignment.population == "intersection"
     return study.privacy.max_rows * (1 if alone else custodians)
 
 

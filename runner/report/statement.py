@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from mpc_protocols.backend import BACKENDS, DISHONEST_CUSTODIAN, SEMI_HONEST, DistributedBackend
+from mpc_protocols.psu.method import PSU
 from runner.report.number_format import listed, percent, plain, spelled, typeset, whole
 
 FAINT = 5.0
@@ -117,7 +118,7 @@ def faint(facts: Mapping[str, Any]) -> str:
         f"count carries noise with a standard deviation of {plain(sigma)}. "
     )
     alignment = facts.get("alignment")
-    if alignment is not None and alignment["method"] == "psu" and alignment["population"] == "intersection":
+    if alignment is not None and alignment["method"] == PSU and alignment["population"] == "intersection":
         return sentence + (
             "Either the owners have hardly a record in common, or they write its identifier in ways that "
             "“normalise” in [alignment] does not make equal (another country’s phone numbers, leading zeros, "

@@ -9,6 +9,7 @@ from runner.study.model import (
     Session,
     Study,
     Unit,
+    VerticalStudy,
 )
 from runner.study.read import load, problems
 
@@ -20,6 +21,7 @@ __all__ = [
     "Session",
     "Study",
     "Unit",
+    "VerticalStudy",
     "digest",
     "load",
     "problems",

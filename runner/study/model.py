@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mpc_protocols.backend import BACKENDS
 from mpc_protocols.functionality import Adjacency
+from mpc_protocols.psu.method import PSU
 
 if TYPE_CHECKING:
     from mpc_protocols.options import Options
@@ -86,10 +87,10 @@ class Privacy:
 
 @dataclass(frozen=True)
 class Alignment:
-    """[alignment], vertical partitions only (`psu.md` 3-5). id, normalise: empty with method = "row-order"."""
+    """[alignment], vertical partitions only. id, normalise: empty if the tables are aligned already, row by row."""
 
-    method: Literal["psu", "row-order"]
-    via: Literal["auto", "florist", "dh2", "merge3", "helper"]
+    method: str
+    via: str
     id: tuple[str, ...]
     population: Literal["intersection", "union"]
     duplicates: Literal["refuse", "first"]
@@ -100,6 +101,11 @@ class Alignment:
     size_delta: Fraction
     pad_to: int | Mapping[str, int] | None
 
+    @property
+    def psu(self) -> bool:
+        """Whether identifiers are matched; else the tables are aligned already."""
+        return self.method == PSU
+
     def public(self, adjacency: Adjacency) -> dict[str, Any]:
         """JSON-able form with every default filled in; keys that have no meaning here are left out."""
         form: dict[str, Any] = {
@@ -107,7 +113,7 @@ class Alignment:
             "population": self.population,
             "min_size": self.min_size,
         }
-        if self.method == "psu":
+        if self.psu:
             form |= {
                 "via": self.via,
                 "id": list(self.id),
@@ -151,7 +157,7 @@ class Party:
 
 @dataclass(frozen=True)
 class Study:
-    """A valid study.
+    """A valid study; of vertical partitions, a `VerticalStudy`.
 
     config, options: the algorithm's and the backend's own tables. tree: the parsed TOML, as the digest sees it.
     """
@@ -168,7 +174,6 @@ class Study:
     config: AlgorithmConfig
     options: Options
     domain: Domain
-    alignment: Alignment | None
     session: Session
     parties: tuple[Party, ...]
     tree: Mapping[str, Any] = field(repr=False)
@@ -239,11 +244,6 @@ class Study:
             self.algorithm: self.config.public(),
             **({self.backend: options} if (options := self.options.public()) else {}),
             "domain": self.domain.to_spec(),
-            **(
-                {"alignment": self.alignment.public(self.privacy.adjacency)}
-                if self.alignment is not None
-                else {}
-            ),
             "session": dict(vars(self.session)),
             "party": [
                 {
@@ -255,3 +255,13 @@ class Study:
                 for party in self.parties
             ],
         }
+
+
+@dataclass(frozen=True)
+class VerticalStudy(Study):
+    """A valid study of owners of different columns."""
+
+    alignment: Alignment
+
+    def public(self) -> dict[str, Any]:
+        return super().public() | {"alignment": self.alignment.public(self.privacy.adjacency)}

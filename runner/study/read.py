@@ -18,9 +18,10 @@ from mpc_protocols.backend import BACKENDS, PLANNED, Backend
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import MAX_CELLS
 from mpc_protocols.options import Options
+from mpc_protocols.psu.method import methods
 from mpc_protocols.registry import not_installed
 from runner.failures import reason
-from runner.study.model import Privacy, Session, Study, Unit
+from runner.study.model import Privacy, Session, Study, Unit, VerticalStudy
 from runner.study.parties import read_parties
 from runner.study.table import Own, Table, listed, nearest, read_toml, shown
 from runner.study.vertical import fit_study, read_alignment
@@ -92,7 +93,7 @@ def _read(path: Path) -> tuple[Study | None, list[str]]:
     elif partition == "vertical":
         root.problem(
             'has no [alignment] table, and partition = "vertical" needs one: method = "psu" and the name of the id '
-            'column, or method = "row-order"'
+            f"column, or method = {listed(methods()[1:])}"
         )
     elif partition == "horizontal" and "partition" in head and "alignment" in root:
         root.problem('[alignment] has no meaning with partition = "horizontal"; remove it')
@@ -107,7 +108,7 @@ def _read(path: Path) -> tuple[Study | None, list[str]]:
         privacy = fit_study(alignment, str(path), found, privacy, given, domain, parties, backend)
     if found or domain is None or algorithm is None or backend is None:
         return None, found
-    return Study(
+    common: dict[str, Any] = dict(
         path=path,
         name=name,
         algorithm=algorithm.name,
@@ -120,11 +121,11 @@ def _read(path: Path) -> tuple[Study | None, list[str]]:
         config=config,
         options=options,
         domain=domain,
-        alignment=alignment,
         session=session,
         parties=parties,
         tree=tree,
-    ), []
+    )
+    return Study(**common) if alignment is None else VerticalStudy(**common, alignment=alignment), []
 
 
 def _available(table: Table, key: str, available: tuple[str, ...], planned: tuple[str, ...] = ()) -> str:

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from mpc_protocols import ideal
+from mpc_protocols.backend import AllowAll
 from mpc_protocols.engine.prg import KeyStream
-from mpc_protocols.functionality import Clique, Event, MarginalOracle, Setting
+from mpc_protocols.functionality import Clique, MarginalOracle, Setting
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.public import answers as thirds
 from mpc_protocols.replicated import party
@@ -36,11 +37,6 @@ CLIQUES = [clique for degree in (1, 2, 3) for clique in combinations(SIZES, degr
 QUESTIONS = ["select", "select", "again", "again", "measure", "total", "prepare"]
 SMALL = Fraction(1, 64)  # sigma = 1/8: the noise is 0 but for a chance of 3e-14 a cell
 Records = NDArray[np.int64]
-
-
-class _Free:
-    def authorise(self, event: Event, inputs: bytes) -> None:
-        """Allow the event."""
 
 
 class _Table:
@@ -130,7 +126,7 @@ def test_a_dry_run_of_the_same_table_counts_what_a_run_counts(
     drawn: list[tuple[KeyStream, int]] = []
 
     def lead(wire: Wire, counts: Any) -> bytes:
-        with ReplicatedOracle(wire, of, counts, _Free()) as oracle:
+        with ReplicatedOracle(wire, of, counts, AllowAll()) as oracle:
             _ask(oracle, cliques, questions)
             return oracle.state.transcript
 
@@ -138,7 +134,7 @@ def test_a_dry_run_of_the_same_table_counts_what_a_run_counts(
         counts = _Table(records[wire.me]).counts
         if wire.me == 1:
             return lead(wire, counts)
-        return follow(wire, of, counts, _Free()) if wire.me < 3 else contribute(wire, of, counts)
+        return follow(wire, of, counts, AllowAll()) if wire.me < 3 else contribute(wire, of, counts)
 
     with small_groups(*sizes), pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
