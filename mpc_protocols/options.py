@@ -24,7 +24,8 @@ class Option:
     """What one key may hold.
 
     low, high: of a whole number, inclusive. above, below: of a number, exclusive. words: texts that are allowed beside the
-    kind, or instead of it (kind "word"). optional: the default None stands for the key being absent. help: for the template.
+    kind, or instead of it (kind "word"). optional: the default None stands for the key being absent. help: for the template, and
+    for an optional key an example.
     """
 
     kind: Kind
@@ -35,6 +36,7 @@ class Option:
     below: float = math.inf
     words: tuple[str, ...] = ()
     optional: bool = False
+    example: int | float | str | bool | None = None
 
     def allows(self, value: object) -> bool:
         """Whether a value of the file is one that the key may have. True and 1 are different things."""
@@ -73,9 +75,10 @@ def option(
     above: float = 0.0,
     below: float = math.inf,
     words: tuple[str, ...] = (),
+    example: int | float | str | bool | None = None,
 ) -> Any:
     """Declare a field of an `Options` class. A default of None means that the key may be absent."""
-    declared = Option(kind, help, low, high, above, below, words, default is None)
+    declared = Option(kind, help, low, high, above, below, words, default is None, example)
     return field(default=default, metadata={"option": declared})
 
 
@@ -104,6 +107,25 @@ class Options:
         """The value of every key that the table leaves out."""
         return {declared.name: declared.default for declared in fields(cls)}
 
+    @classmethod
+    def template(cls, column: int) -> str:
+        """Commented TOML lines of all keys with their defaults, comments beginning at a column; absent keys as comments."""
+        lines, defaults = [], cls.defaults()
+        for name, declared in cls.options().items():
+            value = declared.example if defaults[name] is None else defaults[name]
+            line = f"{'# ' if declared.optional else ''}{name} = {_toml(value)}"
+            words = "".join(f'; or "{word}"' for word in declared.words if word != value)
+            lines.append(f"{line:<{column - 1}} # {declared.help}{words}")
+        return "\n".join(lines)
+
     def public(self) -> dict[str, Any]:
         """JSON-able form with every default filled in; keys that are absent are left out."""
         return {name: value for name in self.options() if (value := getattr(self, name)) is not None}
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return (
+        f'"{value}"' if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
+    )

@@ -50,7 +50,12 @@ class ModelConfig(AlgorithmConfig):
         4.0, "number", "MiB; larger models fit better and take longer", below=1 << 20
     )
     synthetic_rows: int | None = option(
-        None, "whole", "default: about as many as there are rows, known only with noise", low=1, high=1 << 32
+        None,
+        "whole",
+        "default: about as many as there are rows, known only with noise",
+        low=1,
+        high=1 << 32,
+        example=10000,
     )
 
     @property

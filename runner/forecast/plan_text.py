@@ -22,6 +22,8 @@ def words(study: Study, expected: Forecast) -> str:
             *_costs(study, expected),
             "",
             *_learns(study, expected),
+            "",
+            f"claim: {expected.claim}",
         ]
     )
 

@@ -21,6 +21,7 @@ from runner.forecast.alignment import Joining, joining
 from runner.party.run_json import alignment_facts
 from runner.party.synthesis import plan_of, row_limit, sample, setting_of, synthesize
 from runner.study import Study, VerticalStudy
+from runner.study.claim import claim_of
 from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Forecast:
     time_s: dict[str, float]
     oversized: tuple[tuple[str, ...], ...]
     joining: dict[str, Any] | None = None
+    claim: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """JSON-able form."""
@@ -155,6 +157,7 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
             if not backend.ideal or name == "this machine"
         },
         oversized=plan.oversized,
+        claim=claim_of(study),
         joining=_joining(study, plan, joined)
         if joined is not None and isinstance(study, VerticalStudy)
         else None,

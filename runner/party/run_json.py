@@ -16,6 +16,7 @@ from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import ProtocolAborted
 from runner.party.events import PHASES, WITHHELD
 from runner.study import Study, VerticalStudy
+from runner.study.claim import claim_of
 from runner.study.owners import Ownership, method_of
 from runner.version import VERSION
 
@@ -96,6 +97,7 @@ def describe(
                 for party, counters in zip(study.parties, shared["parties"], strict=True)
             ],
             "timeline": timeline_of(shared, study),
+            "claim": claim_of(study),
             "version": VERSION,
             "started": str(shared["started"]),
             "digest": study_digest.hex(),

@@ -77,6 +77,11 @@ def _warnings(facts: Mapping[str, Any]) -> tuple[str, ...]:
             "clear and answered as a trusted curator would. That is meant for tests, simulation and baselines. "
             "Only the noise in what was released is that of a protected run."
         )
+    if ((facts.get("public_study") or {}).get("study") or {}).get("research"):
+        found.append(
+            "This run is research: its study allows a system without a sound claim or utility. What is claimed stands "
+            "below, and nothing more."
+        )
     if _unencrypted(facts):
         found.append(
             'The parties’ connections were not encrypted: the study says tls = "insecure-loopback". Whoever could '
