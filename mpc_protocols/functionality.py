@@ -20,7 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +31,8 @@ Handle = int
 LocalCounts = Callable[[Sequence[Clique]], "list[NDArray[np.int64]]"]
 """One custodian's own marginals, cells in row-major order of each clique's columns; never leaves its process unmasked."""
 Adjacency = Literal["add-remove", "replace"]
+MAX_CELLS: Final = 1 << 24
+"""Cells of one marginal; more are too large to share (exit code 10)."""
 
 
 @dataclass(frozen=True)

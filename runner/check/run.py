@@ -30,18 +30,15 @@ from runner.party import second_proposal
 from runner.party.custodian import Custodian
 from runner.party.options import CertificateFiles
 from runner.party.session import session_config, study_digest
-from runner.study import DataLocation, Party, Study, private_file
+from runner.study import DataLocation, Party, Study, VerticalStudy, private_file
 from runner.study.private_file import Private
 from runner.study.table import nearest
+from synth.algorithm import ALGORITHMS
+from synth.config import CELL_BYTES
 
 if TYPE_CHECKING:
     from synth.plan import Plan
 
-TOO_LARGE = {
-    "aim": "it is never measured itself, only its subsets are",
-    "mwem": "it is never measured",
-    "mst": "no tree will hold this pair",
-}
 SOON_DAYS = 30
 
 
@@ -73,7 +70,7 @@ def findings(path: Path, party: str | None, private: Path | None, connect: bool)
         yield from _planned(study, plan)
     except StudyInvalid as error:
         yield problem(error)
-    if study.alignment is not None:
+    if isinstance(study, VerticalStudy):
         yield from vertical.alignment(study)
     if party is None:
         yield from _everybody(study)
@@ -98,10 +95,10 @@ def _planned(study: Study, plan: Plan) -> Iterator[Finding]:
         "candidates"
     )
     for clique in plan.oversized:
-        size = study.domain.cells(clique) * 8 / 2**20
+        size = study.domain.cells(clique) * CELL_BYTES / 2**20
         yield note(
-            f"{' x '.join(clique)} ({size:.1f} MiB) is too large for max_model_mb = {study.settings.max_model_mb:g}: "
-            + TOO_LARGE[study.algorithm]
+            f"{' x '.join(clique)} ({size:.1f} MiB) is too large for max_model_mb = {study.config.model_mb:g}: "
+            + ALGORITHMS[study.algorithm].left_out
         )
 
 
@@ -121,9 +118,9 @@ def _everybody(study: Study) -> Iterator[Finding]:
             here.append((yield from _table(study, party.name, party.data, False)))
     if not here:
         yield note("no custodian's data is on this machine: only a deployment can run this study")
-    elif study.alignment is not None:
+    elif isinstance(study, VerticalStudy):
         yield from vertical.ownership(study)
-        if study.alignment.method == "row-order" and len({rows for rows in here if rows is not None}) > 1:
+        if not study.alignment.psu and len({rows for rows in here if rows is not None}) > 1:
             from mpc_protocols.psu.row_order import UNEQUAL
 
             yield problem(DataRefused(UNEQUAL))
@@ -152,7 +149,7 @@ def _table(
     study: Study, party: str, data: DataLocation, allow_empty: bool
 ) -> Generator[Finding, None, int | None]:
     """Returns the number of rows of a vertical study's table, if it could be read."""
-    if study.alignment is not None:
+    if isinstance(study, VerticalStudy):
         return (yield from vertical.records(study, party, data, allow_empty))
     from parties.data.local_marginals import validate
     from parties.data.scan import inspect
@@ -257,7 +254,7 @@ def _budget(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Find
 
         custodian, ledger, cap = Custodian(study, party, own, data), Ledger(own.ledger.file), own.ledger.cap
         dataset = custodian.dataset
-        if study.alignment is not None:
+        if isinstance(study, VerticalStudy):
             yield from vertical.quota(study, party, own, ledger, dataset)
         if cap.epsilon is None or cap.delta is None:
             yield note(f"{ledger.path}: no cap is set, the ledger only counts")
@@ -267,7 +264,7 @@ def _budget(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Find
         except CosynthError as error:
             yield problem(error)
             return
-        sizes = vertical.sizes(study, party) if study.alignment is not None else ()
+        sizes = vertical.sizes(study, party) if isinstance(study, VerticalStudy) else ()
         asked = custodian.reservation(plan, b"", b"", study.party(party).compute, sizes)
         account = Account.of(entries, cap, asked.notion)
         assert account.notion is not None  # this run's, if nothing else has fixed it

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import CosynthError, PeerIdentity, UsageError
 from runner.commands import command
 from runner.failures import describe
@@ -113,7 +114,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.resume and _is_done(arguments, out):
         return
     began = time.monotonic()
-    if load(arguments.study).backend == "ideal":
+    if BACKENDS[load(arguments.study).backend].ideal:
         # this process does all the work, and none of its products is large enough for a second thread, which would only spin
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     earlier = _stamp(out)
@@ -279,9 +280,9 @@ def _interruptible() -> None:
 
 def _options(arguments: argparse.Namespace, name: str, job: Job | None) -> PartyOptions:
     study = load(arguments.study)
-    if study.backend == "ideal":
+    if BACKENDS[study.backend].ideal:
         raise UsageError(
-            'backend = "ideal" runs in one process, which sees everything; run it without --party.'
+            f'backend = "{study.backend}" runs in one process, which sees everything; run it without --party.'
         )
     names = [party.name for party in study.parties]
     if name not in names:

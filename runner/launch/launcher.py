@@ -22,6 +22,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import Interrupted, StudyInvalid
 from parties.data.scratch import Scratch
 from runner.launch.children import PROGRAM, Child, Command, supervise
@@ -80,9 +81,10 @@ def launch(
             f"{study.name}: {study.algorithm} on {study.backend}, {len(study.parties)} parties on this machine, "
             f"epsilon {float(study.privacy.epsilon):g}, delta {float(study.privacy.delta):g}",
         )
-        if study.backend == "ideal":
+        if BACKENDS[study.backend].ideal:
             display.say(
-                "study", "the ideal backend protects nothing: one process sees every custodian's records"
+                "study",
+                f"the {study.backend} backend protects nothing: one process sees every custodian's records",
             )
             return _ideal(options)
         return _parties(study, options, accounts, display, program)

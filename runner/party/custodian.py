@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from mpc_protocols.errors import BudgetRefused, DataRefused, StudyInvalid
 from mpc_protocols.functionality import Event, LocalCounts
 from runner.party.alignment import check_size, identifier_policy, own_columns
-from runner.study import DataLocation, Study
+from runner.study import DataLocation, Study, VerticalStudy
 from runner.study.hashing import canonical
 from runner.study.private_file import Private
 
@@ -113,21 +113,21 @@ class Custodian:
         """
         if self._data is None:
             return
-        if self._study.alignment is None:
-            self._count(self._data, cliques)
+        if isinstance(self._study, VerticalStudy):
+            self._read(self._study, self._data)
         else:
-            self._read(self._data)
+            self._count(self._data, cliques)
 
-    def _read(self, data: DataLocation) -> None:
+    def _read(self, study: VerticalStudy, data: DataLocation) -> None:
         from parties.data.records import read
         from parties.data.source import open_source
 
         with open_source(data.locate()) as source:
             records = read(
                 source,
-                self._study.domain.subset(self.columns),
-                identifier_policy(self._study),
-                max_rows=self._study.privacy.max_rows,
+                study.domain.subset(self.columns),
+                identifier_policy(study),
+                max_rows=study.privacy.max_rows,
                 allow_empty=self._private.allow_empty,
             )
         log.info(
@@ -137,7 +137,7 @@ class Custodian:
             dict(records.absent),
             list(records.ignored),
         )
-        check_size(self._study, self._name, records.rows)
+        check_size(study, self._name, records.rows)
         self._records = records
 
     def _count(self, data: DataLocation, cliques: Sequence[Clique]) -> None:
@@ -193,7 +193,7 @@ class Custodian:
             plan.budget.beta_cap,
             asked.counterparties,
             computes,
-            self._study.alignment is not None,
+            isinstance(self._study, VerticalStudy),
             sum((event.rho for event in sizes), Fraction(0)),
             sum((event.beta for event in sizes), Fraction(0)),
             asked.domain,

@@ -12,10 +12,12 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
+from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import ProtocolAborted
 from runner.party.events import PHASES, WITHHELD
-from runner.study import Study
-from runner.study.owners import Ownership, via_of
+from runner.study import Study, VerticalStudy
+from runner.study.claim import claim_of
+from runner.study.owners import Ownership, method_of
 from runner.version import VERSION
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ def describe(
                     "bytes_sent": int(phase["bytes_sent"]),
                     **(
                         {"withheld": True}
-                        if study.alignment is not None and phase["name"] in WITHHELD
+                        if isinstance(study, VerticalStudy) and phase["name"] in WITHHELD
                         else {}
                     ),
                 }
@@ -95,6 +97,7 @@ def describe(
                 for party, counters in zip(study.parties, shared["parties"], strict=True)
             ],
             "timeline": timeline_of(shared, study),
+            "claim": claim_of(study),
             "version": VERSION,
             "started": str(shared["started"]),
             "digest": study_digest.hex(),
@@ -104,7 +107,11 @@ def describe(
                 for column, spec in zip(study.domain.columns, columns, strict=True)
             ],
             "public_study": study.public(),
-            **({"alignment": alignment_facts(study, plan, owned)} if owned is not None else {}),
+            **(
+                {"alignment": alignment_facts(study, plan, owned)}
+                if owned is not None and isinstance(study, VerticalStudy)
+                else {}
+            ),
         }
     except (KeyError, TypeError, ValueError, OverflowError):
         raise ProtocolAborted(
@@ -112,15 +119,14 @@ def describe(
         ) from None
 
 
-def alignment_facts(study: Study, plan: Plan, owned: Ownership) -> dict[str, Any]:
+def alignment_facts(study: VerticalStudy, plan: Plan, owned: Ownership) -> dict[str, Any]:
     """How the columns were split and what joining them revealed, to whom. Public, and known before the run: no size is in it.
 
     A party's own view of the others' data: the released results, under the study's (epsilon, delta), and what the sizes told it.
     """
     from runner.party.alignment import view_of
 
-    assert study.alignment is not None
-    ideal = study.backend == "ideal"
+    ideal = BACKENDS[study.backend].ideal
     views = []
     for party in [] if ideal else study.parties:
         events = view_of(study, owned, party.name)
@@ -143,7 +149,7 @@ def alignment_facts(study: Study, plan: Plan, owned: Ownership) -> dict[str, Any
         )
     return {
         "method": study.alignment.method,
-        "via": "ideal" if ideal else via_of(study),
+        "via": study.backend if ideal else method_of(study).name,
         "id": list(study.alignment.id),
         "population": study.alignment.population,
         "owners": [{"name": name, "columns": list(owned.of(name))} for name in owned.owners],

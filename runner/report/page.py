@@ -27,7 +27,8 @@ from runner.report import number_format as words
 from runner.report.agreement import OneWay, agreements, associations, one_way
 from runner.report.alignment_text import joined
 from runner.report.files import Clique, Release, Run, load
-from runner.report.statement import statement
+from runner.report.statement import how, in_the_clear, statement
+from synth.algorithm import ALGORITHMS
 from synth.domain import Column, Numeric
 
 FEW = 12
@@ -46,7 +47,6 @@ _PHASES = {
     "sample": "rows are drawn from the model",
     "report": "files are written",
 }
-_ALGORITHMS = {"aim": "AIM", "mwem": "MWEM+PGM", "mst": "MST"}
 _EVENTS = {"select": "Selected", "measure": "Measured", "total": "Counted rows"}
 
 
@@ -98,6 +98,8 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
         privacy=facts["privacy"],
         statement=statement(facts),
         algorithm=_algorithm(facts),
+        clear=in_the_clear(facts),
+        how=how(facts),
         ledger=_ledger(run),
         calibration=_calibration(facts["privacy"]),
         map=_map(run),
@@ -120,7 +122,8 @@ def _source(name: str) -> str:
 
 
 def _algorithm(facts: Mapping[str, Any]) -> str:
-    name = _ALGORITHMS.get(facts["algorithm"], facts["algorithm"])
+    algorithm = ALGORITHMS.get(facts["algorithm"])
+    name = facts["algorithm"] if algorithm is None else algorithm.title
     rounds = (facts.get("public_study") or {}).get(facts["algorithm"], {}).get("rounds")
     if isinstance(rounds, int):
         return f"{name}, {words.spelled(rounds)} rounds"

@@ -13,6 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from parties.budget.ledger import Ledger
 from runner.cli import main
 from tests.runner import small
 from tests.runner.folders import Folder, Folders
@@ -80,7 +81,7 @@ def test_studies(tmp_path: Path, capsys: pytest.CaptureFixture[str], ledger: Pat
         assert str(trial.path) in sentence or case == "hopeless epsilon", sentence
         assert all(word in sentence for word in words), sentence
     assert time.monotonic() - began < 10
-    assert not results(tmp_path) and not ledger.exists()
+    assert not results(tmp_path) and Ledger(ledger).entries() == []
 
 
 def test_duplicate_ports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -188,7 +189,8 @@ def test_a_party_with_a_bad_table_does_not_wait_for_the_others(deployment: Folde
     assert (
         end.code == 30 and end.complaint.count("\n") == 1 and all(word in end.complaint for word in words)
     ), end
-    assert end.seconds < 15 and not results(north.path) and not north.ledger.exists()
+    assert end.seconds < 15 and not results(north.path) and Ledger(north.ledger).entries() == []
+    assert {refusal.code for refusal in Ledger(north.ledger).refusals()} == {30}
     for path in north.path.rglob("*"):
         assert not path.is_file() or path.suffix == ".csv" or CANARY.encode() not in path.read_bytes(), path
 

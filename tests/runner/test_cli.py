@@ -26,9 +26,10 @@ from parties.budget.ledger import Ledger
 from parties.budget.notion import Notion, ProtectedUnit
 from parties.budget.spending import Reservation
 from runner.__main__ import main
-from runner.study import load
+from runner.study import VerticalStudy, load
 from runner.study.vertical import KEYS
 from synth.accounting import epsilon_of, rho_of
+from synth.algorithm import ALGORITHMS
 from tests.runner.studies import free_ports, write_study
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -197,12 +198,13 @@ def test_the_settings_that_init_leaves_out_are_settings(run: Run, tmp_path: Path
     plain, text = load(path), path.read_text()
     path.write_text(re.sub(r"^# (?!cliques)(?=\w+ = )", "", text, flags=re.MULTILINE))
     full, keys = load(path), tomllib.loads(path.read_text())["alignment"]
-    assert (
-        plain.alignment is not None and full.alignment is not None and set(KEYS) - {"security"} == set(keys)
-    )
+    assert isinstance(plain, VerticalStudy) and isinstance(full, VerticalStudy)
+    assert set(KEYS) - {"security"} == set(keys)
+    assert set(tomllib.loads(path.read_text())[full.algorithm]) == set(full.config.options())
+    assert plain.config == ALGORITHMS[full.algorithm].config()
     for key in ("min_size", "size_epsilon", "size_delta"):
         assert getattr(plain.alignment, key) == getattr(full.alignment, key)
-    assert full.party("north").columns == ("age", "income") and full.settings.synthetic_rows == 10000
+    assert full.party("north").columns == ("age", "income") and full.config.synthetic_rows == 10000
 
 
 def test_certificates(run: Run, tmp_path: Path) -> None:

@@ -355,14 +355,25 @@ def test_a_bad_record_is_refused_and_never_shown(tmp_path: Path) -> None:
         "west.csv" in sentences["west"] and '"work"' in sentences["west"] and "line 202" in sentences["west"]
     )
     for name in ("north", "south", "east"):
-        assert "west" in sentences[name] and "data" in sentences[name]
-        assert (
-            "line" not in sentences[name] and "work" not in sentences[name]
-        )  # peers get a reason, not a place
+        assert sentences[name] == NEUTRAL.format("west")  # peers get no reason
         assert spent(folders[name]) == 0
     assert not mentions(tmp_path, CANARY)
     assert (folders["west"].path / "west.csv").read_text().count(CANARY) == 1
-    assert not folders["west"].ledger.exists()
+    assert Ledger(folders["west"].ledger).entries() == []
+    (refusal,) = Ledger(folders["west"].ledger).refusals("people of west")
+    check = run(
+        "check", folders["west"] / "study.toml", "--party", "west", "--private", folders["west"] / "private.toml",
+        ledger=folders["west"].ledger, scratch=tmp_path / "scratch",
+    )  # fmt: skip
+    assert refusal.code == 30 and refusal.proposal.digest[:12] in check.output
+    assert not any(Ledger(folders[name].ledger).refusals() for name in ("north", "south", "east"))
+
+
+NEUTRAL = (
+    "Party {} stopped: it refuses this study or cannot take part, and says why only at its own place; nothing of its data was "
+    "sent.\n"
+)
+"""What peers are told of any refusal before all have assembled."""
 
 
 def spent(folder: Folder) -> Fraction:
@@ -382,7 +393,7 @@ def test_more_rows_than_max_rows(tmp_path: Path) -> None:
     )
     sentences = refused(folders, folders.run(), north=40, south=40, west=30)
     assert "max_rows = 299" in sentences["west"] and "300" not in sentences["west"]
-    assert "299" not in sentences["north"] + sentences["south"]
+    assert sentences["north"] == sentences["south"] == NEUTRAL.format("west")
 
 
 def test_a_ledger_cap(folders: Folders) -> None:
@@ -390,8 +401,10 @@ def test_a_ledger_cap(folders: Folders) -> None:
     folders["south"].edit("private.toml", ("[ledger]\n", "[ledger]\ncap_epsilon = 3.0\ncap_delta = 1e-6\n"))
     sentences = refused(folders, folders.run(), north=40, south=50, west=40)
     assert "cap" in sentences["south"] and "people of south" in sentences["south"]
-    assert all("south" in sentences[name] and "budget" in sentences[name] for name in ("north", "west"))
+    assert sentences["north"] == sentences["west"] == NEUTRAL.format("south")
     assert Ledger(folders["south"].ledger).entries() == []
+    (refusal,) = Ledger(folders["south"].ledger).refusals()
+    assert refusal.code == 50 and refusal.proposal.max_rows == 4096
     assert (
         spent(folders["north"]) == spent(folders["west"]) == 0
     )  # they may have reserved, and nothing was released

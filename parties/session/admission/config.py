@@ -15,18 +15,11 @@ from pathlib import Path
 from typing import Literal
 
 from mpc_protocols.errors import StudyInvalid
+from parties.addresses import is_loopback
 
 MAX_PARTIES = 64
 MAX_FACTS = 16 << 10
 """Most bytes of a party's announcement, as JSON."""
-
-
-def is_loopback(host: str) -> bool:
-    """Whether the address names this machine only (by its text: no name is resolved)."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _is_everywhere(host: str) -> bool:

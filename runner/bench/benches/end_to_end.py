@@ -17,6 +17,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
+from mpc_protocols.backend import BACKENDS
 from runner.bench.benches.fit import SIZES
 from runner.bench.mock_table import write_tables
 from runner.bench.parameters import PARTIES, ROWS, Parameter, Params
@@ -166,7 +167,7 @@ def _run(place: Place, backend: str) -> dict[str, Any]:
         phases[phase["name"]] = phases.get(phase["name"], 0.0) + phase["wall_s"]
     secure, fitting = phases.get("select", 0.0) + phases.get("measure", 0.0), phases.get("fit", 0.0)
     parties = facts["parties"]
-    alone = backend == "ideal"
+    alone = BACKENDS[backend].ideal
     peak = usage.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
     return {
         "wall_s": wall,

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mpc_protocols.backend import AllowAll
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import Clique, Setting
 from mpc_protocols.public.state import PrepareStep, SelectStep, parse
@@ -18,7 +19,7 @@ from mpc_protocols.public.steps import MAX_BYTES
 from mpc_protocols.replicated.oracle import ReplicatedOracle
 from mpc_protocols.replicated.party import LEADER, ComputingParty
 from mpc_protocols.wire import Wire
-from runner.bench.inputs import Free, counts, vector
+from runner.bench.inputs import counts, vector
 from runner.bench.parameters import BITS, CANDIDATES, CELLS, Params
 from runner.bench.registry import Kernel, Task
 
@@ -51,13 +52,13 @@ class Select(Kernel):
 
         weights, penalties = [Fraction(1)] * candidates, [Fraction(0)] * candidates
         if wire.me == LEADER:
-            oracle = ReplicatedOracle(wire, setting, local, Free(), ahead=False)
+            oracle = ReplicatedOracle(wire, setting, local, AllowAll(), ahead=False)
             handles = oracle.prepare(cliques)
             answers = [_answer(params, int(name)) for name in sizes]
             return Task(
                 lambda: oracle.select(handles, answers, weights, penalties, _EPSILON), _in_range(candidates)
             )
-        party = ComputingParty(wire, setting, local, Free(), None, ahead=False)
+        party = ComputingParty(wire, setting, local, AllowAll(), None, ahead=False)
         step = parse(wire.receive_up_to(LEADER, MAX_BYTES))
         assert isinstance(step, PrepareStep)
         party.prepare(step)

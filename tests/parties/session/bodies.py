@@ -6,7 +6,7 @@ import resource
 import time
 from pathlib import Path
 
-from mpc_protocols.errors import BudgetRefused
+from mpc_protocols.errors import BudgetRefused, DataRefused, StudyInvalid
 from parties.session import SessionWire
 from parties.session.transport.frames import CHUNK, FRAME_COST, WINDOW, Header, Kind
 from tests.trio import report
@@ -64,13 +64,14 @@ def compute(wire: SessionWire, culprit: int, seconds: float, python: bool) -> st
     return "done"
 
 
-def refuse(wire: SessionWire, culprit: int, bug: bool) -> None:
-    """The culprit's budget is refused (or it has a bug), the others wait for it."""
+def refuse(wire: SessionWire, culprit: int, why: str, assembled: bool = True) -> None:
+    """The culprit's budget, data or study is refused (or it has a bug), the others wait for it."""
     meet(wire)
+    if assembled:
+        wire.all_assembled()
     if wire.me == culprit:
-        if bug:
-            raise ValueError("a secret: 4711")
-        raise BudgetRefused("the budget of 'census' is spent: 4711.")
+        kinds = {"budget": BudgetRefused, "data": DataRefused, "study": StudyInvalid, "bug": ValueError}
+        raise kinds[why]("the budget of 'census' is spent: 4711.")
     wire.receive(culprit, 1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import time
@@ -9,6 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, ProtocolAborted, StudyInvalid
+from parties.session import Peer, SessionConfig, SessionWire, shim
+from parties.session.ending import WITHDREW
+from parties.session.session import _Session
+from parties.session.transport import frames
 from tests.parties.session import bodies
 from tests.parties.session.conftest import Start
 from tests.trio import Child, configs, decode
@@ -159,7 +165,7 @@ def test_a_port_in_use(started: Start, credentials: Path) -> None:
 
 
 def test_a_refused_budget_is_told_without_its_text(started: Start, credentials: Path) -> None:
-    children = started(configs(credentials, computing=3, contributors=1), bodies.refuse, 1, False)
+    children = started(configs(credentials, computing=3, contributors=1), bodies.refuse, 1, "budget")
     assert [child.wait(15) for child in children] == [40, 50, 40, 40]
     assert "4711" in said(children[1])
     for child in (children[0], children[2], children[3]):
@@ -169,8 +175,39 @@ def test_a_refused_budget_is_told_without_its_text(started: Start, credentials: 
         )
 
 
+def test_before_all_have_assembled_every_refusal_looks_alike(started: Start, credentials: Path) -> None:
+    """A peer that proposes studies must not learn whether a value, a number of rows or a cap stood against it."""
+    heard = []
+    for why, code in (("budget", 50), ("data", 30), ("study", 10), ("bug", 1)):
+        children = started(configs(credentials, computing=3, contributors=1), bodies.refuse, 1, why, False)
+        assert [child.wait(15) for child in children] == [40, code, 40, 40]
+        heard += [said(child) for number, child in enumerate(children) if number != 1]
+    assert len(set(heard)) == 1 and heard[0].startswith("Party south stopped: it refuses this study")
+
+
+@pytest.mark.parametrize("assembled", [False, True])
+@pytest.mark.parametrize("kind", [StudyInvalid, DataRefused, BudgetRefused, ProtocolAborted])
+def test_the_code_of_a_refusal_travels_only_after_all_have_assembled(
+    kind: type[CosynthError], assembled: bool
+) -> None:
+    """What is on the wire, whatever a peer makes of it."""
+    parties = tuple(Peer(name, "127.0.0.1", 7101 + i) for i, name in enumerate(("north", "south", "east")))
+    config = SessionConfig("south", parties, bytes(32), "1", insecure_loopback=True)
+    loop = asyncio.SelectorEventLoop(shim.selector())
+    try:
+        session = _Session[None](loop, config, lambda wire: None, lambda *_, **__: None, None, None)
+        if assembled:
+            SessionWire(session._party).all_assembled()
+        session._stop(kind("4711."))
+        code, culprit = frames.parse_abort(session._last_words[frames.HEADER.size :])
+    finally:
+        loop.close()
+    kept = not assembled and kind is not ProtocolAborted
+    assert (code, culprit) == (WITHDREW if kept else kind.exit_code, 1)
+
+
 def test_a_bug_at_one_party_stops_all(started: Start, credentials: Path) -> None:
-    children = started(configs(credentials), bodies.refuse, 2, True)
+    children = started(configs(credentials), bodies.refuse, 2, "bug")
     assert [child.wait(15) for child in children] == [40, 40, 1]
     assert "ValueError" in said(children[2])
     for child in children[:2]:
