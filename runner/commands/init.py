@@ -148,6 +148,9 @@ ca = "ca.crt"
 dataset = "people of the north, 2026"
 cap_epsilon = 4.0              # runs that would exceed it are refused (exit 50); without a cap the ledger only counts
 cap_delta = 1e-8
+# cap_unit = { id = "person", max_rows = 3, max_custodians = 1 }  # or "row": whom the cap protects; runs at unit "row" then
+#                              # count 9 times. Default of this and of cap_adjacency: what the first run has
+# cap_adjacency = "add-remove" # or "replace", under which runs at add-remove count 4 times
 # max_alignments = 3           # runs of vertical studies with one and the same other party
 # file = "ledger.db"           # default: $COSYNTH_LEDGER, else cosynth/ledger.db under the user's data directory
 """

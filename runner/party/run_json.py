@@ -64,13 +64,10 @@ def describe(
                 "rho_spent": float(sum(event.rho for event in release.events)),
                 "beta": float(sum(event.beta for event in release.events)),
                 "max_rows": privacy.max_rows,
-                # what is left of delta for zCDP: the samplers' distance from the exact laws takes the rest (DESIGN 5)
-                # (but never more than half: `accounting.Budget` then counts on less epsilon)
-                "delta_for_zcdp": float(privacy.delta)
-                - min(
-                    float(privacy.delta) / 2,
-                    (1 + math.exp(min(float(privacy.epsilon), 700.0))) * float(plan.budget.beta_cap),
-                ),
+                # what rho was solved at: the samplers' distance from the exact laws takes the rest of delta, and where it would
+                # take more than half of it, the epsilon counted on is less than the study's (`accounting.calibrate`)
+                "calibrated_epsilon": float(plan.budget.calibration.epsilon),
+                "delta_for_zcdp": float(plan.budget.calibration.delta),
                 "noisy_total": release.noisy_total,
             },
             "selected": [list(clique) for clique in release.selected],

@@ -147,6 +147,7 @@ def _facts(text: str) -> dict[str, Any]:
         facts["wall_s"],
         *(privacy[key] for key in _PRIVACY),
         privacy.get("delta_for_zcdp", 0.0),
+        privacy.get("calibrated_epsilon", 0.0),
         *(phase[key] for phase in phases for key in ("wall_s", "rounds", "bytes_sent")),
         *(party[key] for party in parties for key in ("bytes_sent", "bytes_received", "rounds")),
     ]

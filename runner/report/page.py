@@ -38,7 +38,7 @@ MOST_ASSOCIATED = 40
 
 _PHASES = {
     "connect": "parties meet, prove who they are",
-    "agree": "same study, same version, same roles",
+    "agree": "how long does a message take?",
     "input": "counts become shares",
     "align": "records are matched without naming them",
     "select": "which marginal is worst?",
@@ -110,7 +110,6 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
         heat=_heat(run),
         phases=_phases(run),
         timeline=_timeline(run),
-        parties=_parties(facts),
         demo=_demo(run, columns, comparison),
         joined=joined(facts),
         example=" ".join(shlex.quote(name) for name in run.domain.names[:2]),
@@ -163,11 +162,17 @@ def _ledger(run: Run) -> dict[str, Any]:
     }
 
 
-def _calibration(privacy: Mapping[str, Any]) -> dict[str, float | None]:
-    """What the samplers' distances may take off delta (DESIGN 5), and the rest; a run that does not state the rest: None."""
+def _calibration(privacy: Mapping[str, Any]) -> dict[str, Any]:
+    """What the samplers' distances may take off delta, and the rest; a run that does not state the rest: None.
+
+    epsilon: what the cap was solved at; less than the promised one where finite precision bounds it (`accounting.calibrate`).
+    """
     rest = privacy.get("delta_for_zcdp")
+    epsilon = privacy.get("calibrated_epsilon", privacy["epsilon"])
     return {
-        "paid": (1 + math.exp(min(privacy["epsilon"], 700.0))) * privacy["beta"],
+        "epsilon": epsilon,
+        "lower": epsilon < privacy["epsilon"] * (1 - 1e-9),
+        "paid": (1 + math.exp(min(epsilon, 700.0))) * privacy["beta"],
         "rest": rest,
         "reserved": None if rest is None else privacy["delta"] - rest,
     }
@@ -341,16 +346,6 @@ def _timeline(run: Run) -> list[Markup]:
     phases = [phase["name"] for phase in run.facts["phases"]]
     shapes = ((720.0, "wide"), (370.0, "narrow")) if len(run.moments) > 1 else ()
     return [charts.timeline(run.moments, phases, width=width, class_=class_) for width, class_ in shapes]
-
-
-def _parties(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Traffic per party; what its processor and memory did is a function of private sizes, so only of a one-machine run."""
-    local = facts["deployment"] == "one-machine"
-    return {
-        "rows": facts["parties"],
-        "cpu": local and any("cpu_s" in party for party in facts["parties"]),
-        "memory": local and any("peak_rss_mb" in party for party in facts["parties"]),
-    }
 
 
 def _demo(run: Run, columns: Sequence[OneWay], comparison: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -33,6 +33,7 @@ class Statement:
     guess: str
     adjacency: str
     unit: str
+    fits: str
     threat: tuple[str, ...]
     learned: tuple[tuple[str, str, str], ...]
 
@@ -50,6 +51,7 @@ def statement(facts: Mapping[str, Any]) -> Statement:
         guess=_guess(privacy, thing),
         adjacency=_adjacency(privacy["adjacency"], "alignment" in facts),
         unit=_unit(declared),
+        fits=_fits(privacy, declared),
         threat=_threat(facts),
         learned=_learned(facts),
     )
@@ -212,6 +214,22 @@ def _unit(declared: Any) -> str:
         f"One unit is all the rows with the same “{declared['id']}”: at most {spelled(rows)} row{'s' * (rows != 1)} at a "
         f"custodian, at {where}. A custodian that holds more rows of a unit refuses to take part; that no unit is spread "
         "over more custodians is an assumption which nobody checks."
+    )
+
+
+def _fits(privacy: Mapping[str, Any], declared: Any) -> str:
+    """Between which tables the promise holds, and what a refusal tells (`docs/design/accounts.md`)."""
+    rows = f", at most {whole(privacy['max_rows'])} rows at each custodian" if "max_rows" in privacy else ""
+    units = (
+        ", no more rows of a unit than it allows"
+        if isinstance(declared, Mapping) and "id" in declared
+        else ""
+    )
+    return (
+        f"The promise holds between collections of data that fit the study: values inside the declared columns{rows}{units}. A "
+        "custodian whose table does not fit, or whose own limit on what its data may spend is reached, refuses before anything "
+        "is sent. The others learn that it refused and not why; that much no epsilon covers, so a custodian that is asked "
+        "again and again with small changes should ask why."
     )
 
 

@@ -245,6 +245,29 @@ def test_every_party_has_the_same(base: Finished, generous: Finished) -> None:
             assert events(own / "events.jsonl")[0]["party"] == name
 
 
+def test_the_report_is_rebuilt_byte_for_byte(finished: Finished) -> None:
+    from runner.report import render
+
+    page = (finished.out / "report.html").read_bytes()
+    assert render(finished.out).read_bytes() == page
+
+
+def test_shared_times_count_from_the_moment_all_have_assembled(base: Finished, generous: Finished) -> None:
+    """Before it they would tell how long each party read its own table; counters of parties hold bytes and rounds only."""
+    for finished in (base, generous):
+        lines = events(finished.out / "events.jsonl")
+        place = next(number for number, line in enumerate(lines) if line["event"] == "assembled")
+        assert place > 0 and all(line["t"] == 0 for line in lines[:place])
+        assert all(line["t"] > 0 for line in lines[place + 1 :])
+        run = finished.run
+        assert (
+            "connect" not in [phase["name"] for phase in run["phases"]] and "connect" not in run["timeline"]
+        )
+        assert run["wall_s"] == pytest.approx(sum(phase["wall_s"] for phase in run["phases"]), abs=0.01)
+        for party in run["parties"]:
+            assert party.keys() == {"name", "role", "bytes_sent", "bytes_received", "rounds"}
+
+
 def test_counters_add_up(base: Finished, generous: Finished) -> None:
     for finished in (base, generous):
         total = sum(party["bytes_sent"] for party in finished.run["parties"])
