@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import AllowAll, DryRun
-from mpc_protocols.functionality import Clique, Handle, LocalCounts, Setting
+from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, Setting
 from mpc_protocols.ideal import IdealOracle
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class IdealDryRun(DryRun):
     def noisy_total(self) -> float | None:
         return self._ideal.noisy_total
 
-    def prepare(self, cliques: Sequence[Clique]) -> list[Handle]:
-        return self._ideal.prepare(cliques)
+    def prepare(self, cliques: Sequence[Clique], levels: Sequence[Level] = ()) -> list[Handle]:
+        return self._ideal.prepare(cliques, levels)
 
     def select(
         self,
@@ -68,11 +68,20 @@ class IdealDryRun(DryRun):
         weights: Sequence[Fraction],
         penalties: Sequence[Fraction],
         epsilon: Fraction,
-    ) -> int:
-        return self._ideal.select(handles, answers, weights, penalties, epsilon)
+        picks: int = 1,
+        conflicts: Sequence[tuple[int, int]] = (),
+    ) -> list[int]:
+        return self._ideal.select(handles, answers, weights, penalties, epsilon, picks, conflicts)
 
-    def measure(self, handles: Sequence[Handle], sigma2: Fraction) -> list[NDArray[np.int64]]:
+    def measure(
+        self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction]
+    ) -> list[NDArray[np.int64]]:
         return self._ideal.measure(handles, sigma2)
+
+    def distances(
+        self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], sigma2: Fraction
+    ) -> NDArray[np.int64]:
+        return self._ideal.distances(handles, answers, sigma2)
 
     def total(self, sigma2: Fraction) -> int:
         return self._ideal.total(sigma2)

@@ -13,14 +13,24 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import AllowAll, DryRun
-from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, Supply
-from mpc_protocols.functionality import Clique, Handle, LocalCounts, Setting
+from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
+from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, Setting
 from mpc_protocols.ideal import IdealOracle
-from mpc_protocols.public.state import EndStep, MeasureStep, PrepareStep, TotalStep
+from mpc_protocols.mechanisms.measurement import by_sampler
+from mpc_protocols.public.state import (
+    Begun,
+    BegunDistances,
+    BegunMeasure,
+    BegunPrepare,
+    BegunSelect,
+    BegunTotal,
+)
+from mpc_protocols.public.steps import EndStep, PrepareStep
 from mpc_protocols.replicated import costs
 from mpc_protocols.replicated.inputs.contribution import blocks
 from mpc_protocols.replicated.scores.answer_codec import encode
-from mpc_protocols.replicated.scores.bit_cache import ComparedCells
+from mpc_protocols.replicated.scores.bit_cache import CacheModel
+from mpc_protocols.replicated.scores.dealer import DEALERS
 from mpc_protocols.replicated.vertical import costs as vertical
 from mpc_protocols.replicated.vertical.schedule import Schedule
 
@@ -58,9 +68,10 @@ class ReplicatedDryRun(DryRun):
         self.products = 0
         self._schedule = None if split is None else Schedule(split, setting, 3)
         self._marks: list[tuple[int, int]] = []
-        self._cells = ComparedCells()
-        self._ideal = IdealOracle(setting, counts, AllowAll())
-        self._gumbel, self._gaussian = Supply(GUMBEL_ROWS), Supply(GAUSSIAN_ROWS)
+        self._cells = CacheModel()
+        self._selecting: tuple[BegunSelect, RoundedAnswers] | None = None
+        self._ideal = IdealOracle(setting, counts, AllowAll(), dealers=DEALERS, watch=self._count)
+        self._gumbel, self._gaussian = PoolModel(GUMBEL_ROWS), PoolModel(GAUSSIAN_ROWS)
 
     @property
     def rounds(self) -> int:
@@ -90,27 +101,8 @@ class ReplicatedDryRun(DryRun):
     def noisy_total(self) -> float | None:
         return self._ideal.noisy_total
 
-    def prepare(self, cliques: Sequence[Clique]) -> list[Handle]:
-        step = PrepareStep(tuple(cliques))
-        fresh = self._ideal.state.to_share(step)
-        self._share(len(step.to_bytes()), fresh)
-        return self._ideal.prepare(cliques)
-
-    def _share(self, announced: int, fresh: Sequence[Clique]) -> None:
-        """Marginals are shared that were not before: counts travel, or the owners' columns are multiplied."""
-        request = len(PrepareStep(tuple(fresh)).to_bytes()) if fresh else 0
-        cells = [sum(map(self.setting.cells, fresh[block])) for block in blocks(self.setting, fresh)]
-        self._shared_cells += sum(cells)
-        if self._schedule is None or not fresh:
-            costs.prepare(self.tally, announced, request, cells)
-            return
-        work = self._schedule.next(fresh)
-        vertical.prepare(self.tally, announced, request, self.setting, work)
-        if work.plan is not None:
-            self.products += sum(
-                work.plan.partition.rows * prod(work.plan.shape(group))
-                for group in work.plan.groups(ordered=False)
-            )
+    def prepare(self, cliques: Sequence[Clique], levels: Sequence[Level] = ()) -> list[Handle]:
+        return self._ideal.prepare(cliques, levels)
 
     def select(
         self,
@@ -119,25 +111,80 @@ class ReplicatedDryRun(DryRun):
         weights: Sequence[Fraction],
         penalties: Sequence[Fraction],
         epsilon: Fraction,
-    ) -> int:
-        state = self._ideal.state
-        step, rounded = state.select_step(handles, answers, weights, penalties, epsilon)
-        plan = state.plan_select(step)
+        picks: int = 1,
+        conflicts: Sequence[tuple[int, int]] = (),
+    ) -> list[int]:
+        picked = self._ideal.select(handles, answers, weights, penalties, epsilon, picks, conflicts)
+        assert self._selecting is not None
+        self._select(*self._selecting, picked)
+        return picked
+
+    def measure(
+        self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction]
+    ) -> list[NDArray[np.int64]]:
+        return self._ideal.measure(handles, sigma2)
+
+    def distances(
+        self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], sigma2: Fraction
+    ) -> NDArray[np.int64]:
+        return self._ideal.distances(handles, answers, sigma2)
+
+    def total(self, sigma2: Fraction) -> int:
+        return self._ideal.total(sigma2)
+
+    def _count(self, begun: Begun, rounded: RoundedAnswers | None) -> None:
+        """What a step sends."""
+        announced = len(begun.step.to_bytes())
+        if isinstance(begun, BegunPrepare):
+            self._share(announced, begun.fresh, begun.levels)
+        elif isinstance(begun, BegunSelect):
+            assert rounded is not None
+            self._selecting = begun, rounded  # counted when it is known on which lists the picks were made
+        elif isinstance(begun, BegunDistances):
+            assert rounded is not None
+            self._distances(announced, begun, rounded)
+        elif isinstance(begun, BegunMeasure):
+            self._measure(announced, begun)
+        elif isinstance(begun, BegunTotal):
+            self._total(announced, begun)
+
+    def _share(self, announced: int, fresh: Sequence[Clique], levels: Sequence[Level]) -> None:
+        """Marginals are shared that were not before: counts travel, or the owners' columns are multiplied."""
+        request = len(PrepareStep(tuple(fresh), tuple(levels)).to_bytes()) if fresh else 0
+        setting = self.setting.with_levels(levels)
+        cells = [sum(map(setting.cells, fresh[block])) for block in blocks(setting, fresh)]
+        self._shared_cells += sum(cells)
+        if self._schedule is None or not fresh:
+            costs.prepare(self.tally, announced, request, cells)
+            return
+        self._schedule.declare(levels)
+        work = self._schedule.next(fresh)
+        vertical.prepare(self.tally, announced, request, self._schedule.setting, work)
+        if work.plan is not None:
+            self.products += sum(
+                work.plan.partition.rows * prod(work.plan.shape(group))
+                for group in work.plan.groups(ordered=False)
+            )
+
+    def _select(self, begun: BegunSelect, rounded: RoundedAnswers, picked: Sequence[int]) -> None:
+        plan = begun.plan
         several = len(plan.kept) > 1
         groups = self._groups(rounded, plan.sign_bits) if several else []
-        made = self._gumbel.take((plan.a, plan.ring_bits), len(plan.kept)) if several else 0
+        rows = plan.picks * len(plan.kept)
+        generated = self._gumbel.take((plan.a, plan.ring_bits), rows) if several else 0
+        lists = [len(plan.candidates(picked[:number])) for number in range(len(picked))]
         costs.select(
             self.tally,
-            len(step.to_bytes()),
+            len(begun.step.to_bytes()),
             groups,
             len(plan.kept),
             plan.a,
             plan.sign_bits,
             plan.ring_bits,
-            made=made,
+            generated=generated,
+            lists=lists + [0] * (plan.picks - len(lists)) if plan.picks > 1 else (),
         )
         self.signs += sum(sum(group.compared) for group in groups)
-        return self._ideal.select(handles, answers, weights, penalties, epsilon)
 
     def _groups(self, rounded: RoundedAnswers, planes: int) -> list[costs.Group]:
         """What travels for each group of candidates."""
@@ -147,33 +194,39 @@ class ReplicatedDryRun(DryRun):
             found.append(costs.Group([len(payload) for payload in encode(answers, (0, 2))], compared, shared))
         return found
 
-    def measure(self, handles: Sequence[Handle], sigma2: Fraction) -> list[NDArray[np.int64]]:
-        state = self._ideal.state
-        step = MeasureStep(state.next_number, tuple(handles), sigma2)
-        cells = sum(map(state.cells, handles))
-        sampler = state.plan_measure(step).sampler
-        made = self._gaussian.take(sampler.digest, cells)
-        costs.measure(self.tally, len(step.to_bytes()), sampler, cells, made=made)
-        self.noise += made
+    def _measure(self, announced: int, begun: BegunMeasure) -> None:
+        samplers = [(of, sum(cells)) for of, cells in by_sampler(begun.plan.samplers, begun.cells)]
+        if len(samplers) > 1:
+            costs.measure_several(self.tally, announced, samplers)
+            self.noise += sum(begun.cells)
+        else:
+            [(sampler, cells)] = samplers
+            generated = self._gaussian.take(sampler.digest, cells)
+            costs.measure(self.tally, announced, sampler, cells, generated=generated)
+            self.noise += generated
         self._marks.append((self.tally.rounds, sum(self.tally.sent)))
-        return self._ideal.measure(handles, sigma2)
 
-    def total(self, sigma2: Fraction) -> int:
-        state = self._ideal.state
-        step = TotalStep(state.next_number, sigma2)
-        sampler, announced = state.plan_total(step).sampler, len(step.to_bytes())
-        made = self._gaussian.take(sampler.digest, 1)
-        self.noise += made
-        if state.shared:
-            costs.measure(self.tally, announced, sampler, 1, made=made)
-            return self._ideal.total(sigma2)
+    def _distances(self, announced: int, begun: BegunDistances, rounded: RoundedAnswers) -> None:
+        sampler, n, planes = begun.plan.samplers[0], len(begun.step.handles), begun.answers.planes
+        groups = self._groups(rounded, planes)
+        generated = self._gaussian.take(sampler.digest, n)
+        costs.distances(self.tally, announced, groups, sampler, n, planes, generated=generated)
+        self.signs += sum(sum(group.compared) for group in groups)
+        self.noise += generated
+
+    def _total(self, announced: int, begun: BegunTotal) -> None:
+        sampler = begun.plan.samplers[0]
+        generated = self._gaussian.take(sampler.digest, 1)
+        self.noise += generated
+        if self._ideal.state.shared:
+            costs.measure(self.tally, announced, sampler, 1, generated=generated)
+            return
         # nothing is shared yet: the smallest column travels for it, with an agreement of its own (`replicated.party`)
         smallest = (min(self.setting.sizes, key=lambda column: self.setting.sizes[column]),)
-        self._share(announced, [smallest])
+        self._share(announced, [smallest], ())
         costs.agreement(self.tally)
         costs.gaussian_noise(self.tally, sampler, 1)
         costs.opening(self.tally, 1)
-        return self._ideal.total(sigma2)
 
     def close(self) -> None:
         """The end of the run: one more step."""

@@ -14,10 +14,9 @@ import numpy as np
 from mpc_protocols.backend import AllowAll
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import Clique, Setting
-from mpc_protocols.public.state import PrepareStep, SelectStep, parse
-from mpc_protocols.public.steps import MAX_BYTES
-from mpc_protocols.replicated.oracle import ReplicatedOracle
-from mpc_protocols.replicated.party import LEADER, ComputingParty
+from mpc_protocols.public.state import BegunPrepare, BegunSelect
+from mpc_protocols.public.steps import MAX_BYTES, parse
+from mpc_protocols.replicated.oracle import ReplicatedOracle, computing_party
 from mpc_protocols.wire import Wire
 from runner.bench.inputs import counts, vector
 from runner.bench.parameters import BITS, CANDIDATES, CELLS, Params
@@ -51,22 +50,22 @@ class Select(Kernel):
             return [_part(params, int(clique[0]), wire.me) for clique in asked]
 
         weights, penalties = [Fraction(1)] * candidates, [Fraction(0)] * candidates
-        if wire.me == LEADER:
+        if wire.me == setting.leader:
             oracle = ReplicatedOracle(wire, setting, local, AllowAll(), ahead=False)
             handles = oracle.prepare(cliques)
             answers = [_answer(params, int(name)) for name in sizes]
             return Task(
                 lambda: oracle.select(handles, answers, weights, penalties, _EPSILON), _in_range(candidates)
             )
-        party = ComputingParty(wire, setting, local, AllowAll(), None, ahead=False)
-        step = parse(wire.receive_up_to(LEADER, MAX_BYTES))
-        assert isinstance(step, PrepareStep)
-        party.prepare(step)
+        party = computing_party(wire, setting, local, AllowAll(), None, ahead=False)
+        begun = party.state.begin(parse(wire.receive_up_to(setting.leader, MAX_BYTES)))
+        assert isinstance(begun, BegunPrepare)
+        party.prepare(begun)
 
-        def follow() -> int:
-            step = parse(wire.receive_up_to(LEADER, MAX_BYTES))
-            assert isinstance(step, SelectStep)
-            return party.select(step, None)
+        def follow() -> list[int]:
+            begun = party.state.begin(parse(wire.receive_up_to(setting.leader, MAX_BYTES)))
+            assert isinstance(begun, BegunSelect)
+            return party.select(begun, None)
 
         return Task(follow, _in_range(candidates))
 
@@ -103,7 +102,8 @@ class Select(Kernel):
 
 
 def _in_range(candidates: int) -> Any:
-    def check(position: int) -> None:
+    def check(positions: list[int]) -> None:
+        [position] = positions
         if not 0 <= position < candidates:
             raise CosynthError(
                 "The benchmark select chose no candidate; its figures mean nothing, please report it."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,19 +12,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.latency import LAPS, LONGEST_US, agree_on_delay, round_worth
+from mpc_protocols.engine import step as step_module
+from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES, LONGEST_US, agree_on_delay, latency_bytes_of
 from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Event, LocalCounts, MarginalOracle, Setting
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.public.answers import Answers, pieces
+from mpc_protocols.public.answers import Answers, dealer_slices
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.public.steps import EndStep, MeasureStep, PrepareStep, SelectStep, TotalStep
-from mpc_protocols.replicated import oracle as oracle_module
-from mpc_protocols.replicated import party as party_module
+from mpc_protocols.replicated.gates import TrioGates
 from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.replicated.scores import answer_codec as encoding
-from mpc_protocols.replicated.sharing.trio import ROUND_BYTES
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.replicated.trio_run import answers_of, small_groups
 
@@ -125,7 +125,7 @@ def work(oracle: MarginalOracle) -> list[Any]:
         guesses = [g / max(g.sum(), 1e-9) * 900.0 for g in guesses]
         weights = [Fraction(int(w)) for w in rng.integers(1, 9, 5)]
         penalties = [Fraction(int(p)) for p in rng.integers(0, 40, 5)]
-        seen.append(oracle.select(wide, guesses, weights, penalties, Fraction(20)))
+        seen.extend(oracle.select(wide, guesses, weights, penalties, Fraction(20)))
     seen.append(oracle.total(SMALL))
     return seen
 
@@ -192,7 +192,7 @@ def test_large_row_bounds_take_keys_of_64_bits(rows: int) -> None:
         found = []
         for favourite in range(3):
             weights = [Fraction(50 if q == favourite else 1) for q in range(3)]
-            found.append(oracle.select(handles, answers, weights, [Fraction(0)] * 3, Fraction(2)))
+            found.extend(oracle.select(handles, answers, weights, [Fraction(0)] * 3, Fraction(2)))
         return found
 
     guard = Recorder()
@@ -206,13 +206,13 @@ def test_large_row_bounds_take_keys_of_64_bits(rows: int) -> None:
 
 
 def test_a_single_surviving_candidate_is_selected_without_a_protocol() -> None:
-    def body(oracle: MarginalOracle) -> int:
+    def body(oracle: MarginalOracle) -> list[int]:
         handles = oracle.prepare([("a",), ("b",)])
         return oracle.select(
             handles, [np.ones(3), np.ones(4)], [Fraction(1)] * 2, [Fraction(0), Fraction(10**7)], Fraction(1)
         )
 
-    assert serve(body, PARTS)[0] == 0
+    assert serve(body, PARTS)[0] == [0]
 
 
 def test_noise_is_fresh_and_of_the_right_size() -> None:
@@ -233,14 +233,14 @@ def releases(
 ) -> list[bytes]:
     """The names that the noise of a run's releases is bound to, at P1; all parties must agree on them."""
     seen: dict[int, list[bytes]] = {0: [], 1: [], 2: []}
-    original = party_module.release_bits
+    original = TrioGates.release_bits
 
-    def spy(trio: Any, release: bytes) -> Any:
-        seen[trio.me].append(release)
-        return original(trio, release)
+    def spy(gates: TrioGates, release: bytes) -> Any:
+        seen[gates.trio.me].append(release)
+        return original(gates, release)
 
     with monkeypatch.context() as patch:
-        patch.setattr(party_module, "release_bits", spy)
+        patch.setattr(TrioGates, "release_bits", spy)
         serve(body, PARTS, of)
     assert seen[0] == seen[1] == seen[2]
     return seen[1]
@@ -371,8 +371,8 @@ def _leader(script: Callable[[Wire, PublicState], None], parts: Sequence[NDArray
 
     def party(wire: Wire) -> None:
         if wire.me == 1:
-            agree_on_delay(wire)
-            script(wire, PublicState(of))
+            agree_on_delay(wire, 1)
+            script(wire, PublicState(of, 3))
             for peer in (0, 2):  # whatever the followers still say
                 while True:
                     wire.receive_up_to(peer, 1 << 24)
@@ -447,9 +447,10 @@ def _tamper(
 
 def _select_once(oracle: MarginalOracle) -> int:
     handles = oracle.prepare([("a", "b"), ("c",)])
-    return oracle.select(
+    [position] = oracle.select(
         handles, [np.full(12, 80.0), np.full(5, 190.0)], [Fraction(1)] * 2, [Fraction(0)] * 2, Fraction(1)
     )
+    return position
 
 
 def test_untampered_selection_passes() -> None:
@@ -471,9 +472,9 @@ def test_answers_that_are_not_the_announced_ones(
     original = encoding.encode
 
     def changed(answers: Answers, receivers: Sequence[int]) -> list[bytes]:
-        cells = [part.astype(np.int64) for part in answers.cut.of_spans(answers.cells)]
+        cells = [part.astype(np.int64) for part in answers.layout.by_range(answers.cells)]
         return original(
-            Answers.of(answers.cut, np.split(change(np.concatenate(cells)), [len(cells[0])])), receivers
+            Answers.of(answers.layout, np.split(change(np.concatenate(cells)), [len(cells[0])])), receivers
         )
 
     monkeypatch.setattr(encoding, "encode", changed)
@@ -540,16 +541,16 @@ def test_answers_as_each_party_gets_them(receiver: int) -> None:
         answers = [rng.integers(0, high, size, endpoint=True) * (rng.random(size) < 0.6) for size in sizes]
         known = answers_of(handles, answers)
         [payload] = encoding.encode(known, [receiver])
-        assert len(payload) <= encoding.encoded_limit(known.cut)
-        got = encoding.decode(payload, known.cut, receiver)
-        assert got.bitmap == known.bitmap and got.told is not None
-        np.testing.assert_array_equal(got.nonzero, known.cut.dealt(answers) != 0)
-        for handle, answer, value in zip(handles, answers, got.cut.of_spans(got.cells), strict=True):
+        assert len(payload) <= encoding.encoded_limit(known.layout)
+        got = encoding.decode(payload, known.layout, receiver)
+        assert got.bitmap == known.bitmap and got.withheld is not None
+        np.testing.assert_array_equal(got.nonzero, known.layout.dealt(answers) != 0)
+        for handle, answer, value in zip(handles, answers, got.layout.by_range(got.cells), strict=True):
             own = np.zeros(len(answer), bool)
-            for third, piece in pieces(handle, len(answer)):
+            for third, piece in dealer_slices(handle, len(answer), 3):
                 own[piece] = third == receiver
             np.testing.assert_array_equal(value, np.where(own, 0, answer))
-        assert got.told[0] == receiver and got.told[1].content == known.parts[receiver].content
+        assert got.withheld[0] == receiver and got.withheld[1].content == known.parts[receiver].content
         assert got.digest() == known.digest()
 
 
@@ -613,8 +614,22 @@ def test_observers_get_public_sizes_only() -> None:
     assert all(isinstance(value, int) or value in forms for _, _, fields in seen for value in fields.values())
 
 
-def test_module_names_the_leader() -> None:
-    assert oracle_module.LEADER == 1
+@pytest.mark.parametrize("leader", [0, 2])
+def test_any_computing_party_can_lead(leader: int) -> None:
+    """The study says who; the transcript says it too."""
+    of = replace(setting(), leader=leader)
+
+    def party(wire: Wire) -> Any:
+        mine = counter(PARTS[wire.me]) if wire.me < 3 else counter(CONTRIBUTORS[0])
+        if wire.me == leader:
+            with ReplicatedOracle(wire, of, mine, Recorder()) as oracle:
+                return work(oracle), oracle.state.transcript
+        return follow(wire, of, mine, Recorder()) if wire.me < 3 else contribute(wire, of, mine)
+
+    results = MemoryNetwork(4, 3, session_id=of.session, patience_s=20).run([party] * 4)
+    ideal = IdealOracle(of, counter(np.concatenate([*PARTS, CONTRIBUTORS[0]])), Recorder())
+    assert results[leader] == (work(ideal), ideal.state.transcript)
+    assert ideal.state.transcript != PublicState(setting(), 3).transcript
 
 
 # -- pace ----------------------------------------------------------------------------------------------------------------
@@ -640,15 +655,15 @@ class Slow:
 
 @pytest.mark.parametrize("delay_ms", [0, 20])
 def test_all_parties_agree_on_the_measured_delay(delay_ms: int) -> None:
-    found = MemoryNetwork(3).run([lambda wire: agree_on_delay(Slow(wire, delay_ms / 1000))] * 3)  # type: ignore[arg-type]
+    found = MemoryNetwork(3).run([lambda wire: agree_on_delay(Slow(wire, delay_ms / 1000), 1)] * 3)  # type: ignore[arg-type]
     assert len(set(found)) == 1 and delay_ms * 1000 <= found[0] < delay_ms * 1000 + 100_000
-    assert round_worth(0) == ROUND_BYTES < round_worth(found[0] + 1)
+    assert latency_bytes_of(0) == LATENCY_BYTES < latency_bytes_of(found[0] + 1)
 
 
 def test_a_delay_beyond_belief_is_refused() -> None:
     def party(wire: Wire) -> None:
         if wire.me != 1:
-            agree_on_delay(wire)
+            agree_on_delay(wire, 1)
             return
         stream = wire.fork("pace")
         for _ in range(LAPS):
@@ -663,7 +678,7 @@ def test_a_delay_beyond_belief_is_refused() -> None:
 
 def test_different_delays_for_the_two_followers_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else they would take different forms of a protocol and misread each other."""
-    monkeypatch.setattr(party_module, "agree_on_delay", lambda wire: 100 + (wire.me == 2))
+    monkeypatch.setattr(step_module, "agree_on_delay", lambda wire, leader: 100 + (wire.me == 2))
     with pytest.raises(ProtocolAborted, match="other public inputs"):
         serve(lambda oracle: oracle.prepare(ONE_WAY), PARTS)
 
@@ -671,8 +686,8 @@ def test_different_delays_for_the_two_followers_are_noticed(monkeypatch: pytest.
 @pytest.mark.parametrize("delay_us", [0, 20_000])
 def test_the_form_follows_the_delay_and_is_told(monkeypatch: pytest.MonkeyPatch, delay_us: int) -> None:
     """A far network takes trees, a near one ripples where they save bytes; the answers are the same, all parties say which."""
-    monkeypatch.setattr(party_module, "agree_on_delay", lambda wire: delay_us)
-    monkeypatch.setattr(party_module, "round_worth", lambda delay: 1 + 64 * delay)
+    monkeypatch.setattr(step_module, "agree_on_delay", lambda wire, leader: delay_us)
+    monkeypatch.setattr(step_module, "latency_bytes_of", lambda delay: 1 + 64 * delay)
     told: list[tuple[str, str, dict[str, Any]]] = []
     expected = work(IdealOracle(setting(), counter(np.concatenate(PARTS)), Recorder()))
     assert (
