@@ -283,7 +283,7 @@ def test_check_finds_everything(run: Run, tmp_path: Path) -> None:
 
     with socket.create_server(("127.0.0.1", ports[0])):
         code, out, err = run("check", study, "--party", "north", "--private", own, "--connect")
-    assert "the others are met once this party has its certificate and its port" in out
+    assert "the others are met once this party has its port" in out
     problems = [line for line in out.splitlines() if line.startswith("problem")]
     assert code == 21 and "names west, not north" in err  # the first
     for words in ("names west, not north", "north.csv", "would exceed the cap", "cannot listen on"):

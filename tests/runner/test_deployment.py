@@ -254,7 +254,7 @@ def expired(folders: Folders, name: str) -> bytes:
 
 
 def test_ones_own_certificate_is_looked_at_first(folders: Folders) -> None:
-    """Expired, another party's, without its key: refused before a connection is opened (the peers' view: `session`)."""
+    """Expired, another party's, without its key: refused before anybody is asked to prove anything."""
     west = folders["west"]
     good = (west / "west.crt").read_bytes()
     (west / "west.crt").write_bytes(expired(folders, "west"))
@@ -267,6 +267,28 @@ def test_ones_own_certificate_is_looked_at_first(folders: Folders) -> None:
     assert "does not belong" in refused(folders, folders.run("west"), west=21)["west"]
     (west / "west.key").unlink()
     assert "missing" in refused(folders, folders.run("west"), west=21)["west"]
+
+
+@pytest.mark.parametrize("party", ["south", "west"])
+@pytest.mark.parametrize("file", ["key", "ca"])
+def test_the_others_hear_that_a_party_s_own_certificate_is_bad(tmp_path: Path, party: str, file: str) -> None:
+    """They would wait for it until connect_s is over, 500 s."""
+    trial = small.write(tmp_path / "study", changes=[("connect_s = 30", "connect_s = 500")])
+    folders = Folders.make(tmp_path, trial)
+    own = folders[party]
+    if file == "key":
+        shutil.copy(folders["north"] / "north.key", own / f"{party}.key")
+    else:
+        (own / "ca.crt").unlink()
+    others = [name for name in trial.names if name != party]
+    with folders.started(others) as programs:
+        for name in others:
+            assert eventually(lambda name=name: happened(folders[name].out / "events.jsonl", "connect"))  # type: ignore[misc]
+        ends = folders.run(party) | {name: program.end() for name, program in programs.items()}
+    sentences = refused(folders, ends, **dict.fromkeys(trial.names, 21))
+    assert ("does not belong" if file == "key" else "ca.crt does not exist") in sentences[party]
+    for name in others:
+        assert f"arty {party}" in sentences[name], sentences
 
 
 def test_two_computing_parties_are_too_few(tmp_path: Path) -> None:

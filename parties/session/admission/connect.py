@@ -20,7 +20,13 @@ from typing import Any
 from mpc_protocols.errors import CosynthError, PeerIdentity
 from parties.session.admission import identity
 from parties.session.admission.config import Peer
-from parties.session.admission.handshake import compare, not_in_study, read_greeting, secure
+from parties.session.admission.handshake import (
+    compare,
+    not_in_study,
+    prove,
+    read_greeting,
+    secure,
+)
 from parties.session.admission.identity import Greeting, Identity
 from parties.session.transport.channel import Channel, Closed
 from parties.session.transport.sockets import (
@@ -157,6 +163,7 @@ class Connector:
         compare(self._config, theirs)
         if not expected:
             raise not_in_study(theirs.called, self._config.me)
+        prove(self._own, theirs)
         return await secure(self._own, sock, self._config.numbered[number], theirs.certificate, server=True)
 
     # The side that dials.
@@ -192,8 +199,9 @@ class Connector:
                 compare(self._config, theirs)
                 if theirs.name != peer.name:
                     raise PeerIdentity(f"At {peer.address} party {theirs.called} answers, not {peer.name}.")
-                if theirs.verdict != identity.GO_ON:
+                if theirs.verdict == identity.NOT_IN_STUDY:
                     raise not_in_study(self._config.me, peer.name)
+                prove(self._own, theirs)
                 channel = await secure(self._own, sock, peer, theirs.certificate, server=False)
             kept = True
             return channel
