@@ -242,7 +242,10 @@ def test_check_finds_everything(run: Run, tmp_path: Path) -> None:
     ports = free_ports(3)
     moved = [(f"127.0.0.1:{7101 + i}", f"127.0.0.1:{port}") for i, port in enumerate(ports)]
     study = write_study(
-        tmp_path, *moved, ("insecure-loopback", "mutual"), ("silence_s = 2", "silence_s = 2\nconnect_s = 1.5")
+        tmp_path,
+        *moved,
+        ("insecure-loopback", "mutual"),
+        ("silence_s = 200", "silence_s = 200\nconnect_s = 1.5"),
     )
     tables(tmp_path)
     certs = tmp_path / "certs"

@@ -139,7 +139,7 @@ class _Meeting:
         """Seconds to stay for parties that may have started again since they were met; looked at again when one is met."""
         now = self._loop.time()
         if self._through is None:
-            self._through = now
+            self._through = max(self._met_at.values(), default=now)
         in_time = now - self._began < self._config.connect_s
         again = in_time and any(at < self._through - _FRESH_S for at in self._met_at.values())
         return min(self._through + self._linger_s - now, AGAIN_S / 10) if again else 0.0

@@ -77,7 +77,7 @@ def test_garbage_and_silence_at_the_port_do_not_disturb(started: Start, credenti
     )  # a greeting that never ends
     strangers[3].sendall(struct.pack("<8sHBBBH", b"cosynth\n", 1, 1, 0, 255, 65535))
     (south,) = started(settings[1:], bodies.meet)
-    assert (north.wait(20), south.wait(20)) == (0, 0)
+    assert (north.wait(), south.wait()) == (0, 0)
     for stranger in strangers:
         stranger.close()
 
@@ -86,7 +86,7 @@ def test_no_certificate(started: Start, credentials: Path) -> None:
     settings = configs(credentials, computing=2)
     north = waiting_north(started, settings)
     sock, answer = claim(settings[0], "south", b"", None, None)
-    assert north.wait(15) == 21 and "Party south presented no certificate" in said(north)
+    assert north.wait() == 21 and "Party south presented no certificate" in said(north)
     assert b"CERTIFICATE_REQUIRED" in answer
     sock.close()
 
@@ -97,7 +97,7 @@ def test_another_partys_certificate(started: Start, credentials: Path) -> None:
     north = waiting_north(started, settings)
     cert = credentials / "east.crt"
     sock, answer = claim(settings[0], "south", der(cert), cert, credentials / "east.key")
-    assert north.wait(15) == 21
+    assert north.wait() == 21
     assert "presented for party south belongs to 'east'" in said(north)
     assert frames.parse(answer[: frames.HEADER.size]).kind is frames.Kind.ABORT
     assert frames.parse_abort(answer[frames.HEADER.size :]) == (21, 1)
@@ -114,7 +114,7 @@ def test_a_certificate_other_than_the_one_shown(started: Start, credentials: Pat
         credentials / "east.crt",
         credentials / "east.key",
     )
-    assert north.wait(15) == 21 and "Party south proved another certificate" in said(north)
+    assert north.wait() == 21 and "Party south proved another certificate" in said(north)
     sock.close()
 
 
@@ -148,12 +148,12 @@ def test_an_expired_certificate(started: Start, credentials: Path) -> None:
     day = certificates.read(cert).not_after.strftime("%Y-%m-%d")
     north = waiting_north(started, settings)
     sock, answer = claim(settings[0], "south", der(cert), cert, key)
-    assert north.wait(15) == 21
+    assert north.wait() == 21
     assert said(north) == f"The certificate of party south expired on {day}; issue a new one."
     assert b"CERTIFICATE_EXPIRED" in answer
     sock.close()
     (south,) = started([{**settings[1], "cert": str(cert), "key": str(key)}], bodies.meet)
-    assert south.wait(15) == 21 and f"({cert}) expired on {day}" in said(south)
+    assert south.wait() == 21 and f"({cert}) expired on {day}" in said(south)
 
 
 def test_a_foreign_certificate_is_refused_at_both_sides(
@@ -164,7 +164,7 @@ def test_a_foreign_certificate_is_refused_at_both_sides(
     for field, file in (("cert", "south.crt"), ("key", "south.key"), ("ca", "ca.crt")):
         settings[1][field] = str(tmp_path / file)
     children = started(settings, bodies.meet)
-    assert [child.wait(15) for child in children] == [21, 21]
+    assert [child.wait() for child in children] == [21, 21]
     # the dialling side checks first: it refuses north, and north hears that
     assert "party north is not signed by the CA" in said(children[1])
     assert "Party south refused the certificate" in said(children[0])
@@ -180,7 +180,7 @@ def test_a_foreign_certificate_of_the_dialling_side(
     for field, file in (("cert", "south.crt"), ("key", "south.key"), ("ca", "both.crt")):
         settings[1][field] = str(tmp_path / file)
     children = started(settings, bodies.meet)
-    assert [child.wait(15) for child in children] == [21, 21]
+    assert [child.wait() for child in children] == [21, 21]
     assert "party south is not signed by the CA" in said(children[0])
     assert f"Party north refused the certificate {tmp_path / 'south.crt'} of party south" in said(children[1])
 
@@ -196,7 +196,7 @@ def test_the_third_party_hears_about_an_impostor(started: Start, credentials: Pa
     for child in first:
         child.until("connected")
     (impostor,) = started([settings[1]], bodies.meet)
-    assert [child.wait(15) for child in (*first, impostor)] == [21, 21, 21]
+    assert [child.wait() for child in (*first, impostor)] == [21, 21, 21]
     sentences = [said(child) for child in (*first, impostor)]
     assert all("party south" in sentence.lower() for sentence in sentences), sentences
 
@@ -240,7 +240,7 @@ def pinned(credentials: Path) -> list[dict[str, Any]]:
 
 def test_pinned_fingerprints_need_no_ca(started: Start, credentials: Path) -> None:
     children = started(pinned(credentials), bodies.meet)
-    assert [child.wait(20) for child in children] == [0, 0, 0], [child.outcome for child in children]
+    assert [child.wait() for child in children] == [0, 0, 0], [child.outcome for child in children]
 
 
 @pytest.mark.parametrize("with_ca", [False, True])
@@ -252,7 +252,7 @@ def test_a_wrong_fingerprint_is_refused_at_both_sides(
         each["ca"] = str(credentials / "ca.crt") if with_ca else None
     settings[0]["parties"][1]["fingerprint"] = hashlib.sha256(b"another").hexdigest()
     children = started(settings[:2], bodies.meet)
-    assert [child.wait(15) for child in children] == [21, 21]
+    assert [child.wait() for child in children] == [21, 21]
     assert "party south does not have the fingerprint" in said(children[0])
     assert "Party north refused the certificate" in said(children[1])
 
@@ -268,7 +268,7 @@ def test_studies_that_differ(started: Start, credentials: Path, change: dict[str
     settings = configs(credentials, computing=2)
     settings[1].update(change)
     children = started(settings, bodies.meet)
-    assert [child.wait(15) for child in children] == [22, 22]
+    assert [child.wait() for child in children] == [22, 22]
     for child, other in zip(children, ("south", "north"), strict=True):
         assert said(child).startswith(f"Party {other} has {words} "), said(child)
 
@@ -280,7 +280,7 @@ def test_the_third_party_hears_who_differs(started: Start, credentials: Path) ->
     for child in first:
         child.until("connected")
     (other,) = started([settings[1]], bodies.meet)
-    assert [child.wait(15) for child in (*first, other)] == [22, 22, 22]
+    assert [child.wait() for child in (*first, other)] == [22, 22, 22]
     assert all("party south" in said(child).lower() for child in (*first, other)), [
         said(child) for child in (*first, other)
     ]
@@ -294,7 +294,7 @@ def test_roles_and_parties_that_differ(started: Start, credentials: Path) -> Non
     ]
     settings[1].update(me="lake", cert=str(credentials / "lake.crt"), key=str(credentials / "lake.key"))
     children = started(settings, bodies.meet)
-    assert [child.wait(15) for child in children] == [22, 22]
+    assert [child.wait() for child in children] == [22, 22]
     assert all("no party lake" in said(child) for child in children)
 
 
@@ -302,7 +302,7 @@ def test_protection_must_be_the_same(started: Start, credentials: Path) -> None:
     settings = configs(credentials, computing=2)
     settings[1]["insecure_loopback"] = True
     children = started(settings, bodies.meet)
-    assert [child.wait(15) for child in children] == [22, 22]
+    assert [child.wait() for child in children] == [22, 22]
     assert all("insecure-loopback" in said(child) for child in children)
 
 
