@@ -208,6 +208,8 @@ def test_a_run_that_waits_is_not_disturbed(started: Start, credentials: Path) ->
     """A check dials a run, and a run dials a check: they do not meet; the run starts once its own parties have come."""
     settings = configs(credentials)
     north, east = started([settings[0], settings[2]], bodies.meet)
+    for child in (north, east):
+        child.until("waiting")
     check = Rehearsal(replace(session_config(settings[1]), connect_s=2.0))
     found = check.end()
     assert (

@@ -18,6 +18,7 @@ from parties.session.transport import frames
 from tests.parties.session import bodies
 from tests.parties.session.conftest import Start
 from tests.parties.session.test_faults import said
+from tests.patience import PATIENCE_S
 from tests.trio import configs
 
 
@@ -33,8 +34,8 @@ def der(cert: Path) -> bytes:
 
 def reach(settings: dict[str, Any]) -> socket.socket:
     own = next(peer for peer in settings["parties"] if peer["name"] == settings["me"])
-    sock = socket.create_connection((own["host"], own["port"]), timeout=10)
-    sock.settimeout(10)
+    sock = socket.create_connection((own["host"], own["port"]), timeout=PATIENCE_S)
+    sock.settimeout(PATIENCE_S)
     return sock
 
 
