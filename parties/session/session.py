@@ -21,12 +21,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Generic, NoReturn, TypeVar, cast
 
-from mpc_protocols.errors import CosynthError, Interrupted, PeerLost, PeerUnreachable, ProtocolAborted
+from mpc_protocols.errors import (
+    CosynthError,
+    Interrupted,
+    PeerIdentity,
+    PeerLost,
+    PeerUnreachable,
+    ProtocolAborted,
+)
 from parties.session import shim
 from parties.session.admission.agreement import Agreement
 from parties.session.admission.config import SessionConfig
 from parties.session.admission.connect import Connector
-from parties.session.admission.identity import own_identity, refused, refuses
+from parties.session.admission.identity import own_identity_or_doubt, refused, refuses
 from parties.session.ending import KEPT, WITHDREW, Signals, told
 from parties.session.party import Party, SessionWire, Tap
 from parties.session.transport import frames, link
@@ -167,12 +174,17 @@ class _Session(Generic[T]):
     # Phases.
 
     async def _connect(self) -> None:
+        own = own_identity_or_doubt(self._config)
         self._connector = connector = Connector(
-            own_identity(self._config),
+            own,
             self._linked,
             lambda error, culprit: self._stop(error, culprit=culprit),
             self._doubted,
         )
+        if own.doubt:  # the others hear it, as far as they come soon (`_tell_latecomers`)
+            with suppress(PeerUnreachable):
+                await connector.open()
+            raise PeerIdentity(own.doubt)
         watch = asyncio.ensure_future(self._report_waiting())
         try:
             async with asyncio.timeout(self._config.connect_s):

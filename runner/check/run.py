@@ -81,10 +81,10 @@ def findings(path: Path, party: str | None, private: Path | None, connect: bool)
     if plan is not None:
         yield from _budget(study, party, own, plan)
     free = yield from _port(study.party(party), own)
-    if connect and known and free:
-        yield from _peers(study, party, own)
+    if connect and free:
+        yield from _peers(study, party, own, known)
     elif connect:
-        yield note("the others are met once this party has its certificate and its port")
+        yield note("the others are met once this party has its port")
 
 
 def _planned(study: Study, plan: Plan) -> Iterator[Finding]:
@@ -306,12 +306,19 @@ def _port(party: Party, own: Private) -> Generator[Finding, None, bool]:
     return True
 
 
-def _peers(study: Study, party: str, own: Private) -> Iterator[Finding]:
-    """The others, as each comes: who types the same command there within the time that a run would wait."""
+def _peers(study: Study, party: str, own: Private, known: bool) -> Iterator[Finding]:
+    """The others, as each comes: who types the same command there within the time that a run would wait.
+
+    known: whether this party can prove who it is. One that cannot tells the others so, and meets nobody.
+    """
     from parties.session.admission.preflight import Met, meet
 
     try:
         files = private_file.certificates(study, party, own)
+    except PeerIdentity:
+        yield note("the others are met once this party has its certificate")
+        return
+    try:
         config = session_config(study, party, files, study_digest(study, files), own.listen, {})
         for news in meet(config):
             if isinstance(news, Met):
@@ -326,5 +333,12 @@ def _peers(study: Study, party: str, own: Private) -> Iterator[Finding]:
                 yield note(
                     f"waiting for {names} to start the same command: {news.seconds:.0f} of {config.connect_s:g} s"
                 )
+    except PeerIdentity as error:
+        if known:
+            yield problem(error)
+        else:
+            yield note(
+                "the others, as far as they are there, have heard that; they are met once it is corrected"
+            )
     except CosynthError as error:
         yield problem(error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from mpc_protocols.errors import PeerIdentity
 from runner.party.options import CertificateFiles
 from runner.study import Study, digest
 from runner.version import VERSION
@@ -19,7 +20,10 @@ def study_digest(study: Study, certs: CertificateFiles | None) -> bytes:
         return digest(study, "")
     from parties.certificates import fingerprint
 
-    return digest(study, fingerprint(certs.ca))
+    try:
+        return digest(study, fingerprint(certs.ca))
+    except PeerIdentity:  # who cannot read its CA meets nobody, and the session says why
+        return digest(study, "")
 
 
 def session_config(

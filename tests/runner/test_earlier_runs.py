@@ -124,7 +124,7 @@ def test_resuming(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_party_s_own_directory_is_asked_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trial = small.write(
-        tmp_path / "study", changes=[("silence_s = 3", 'silence_s = 3\ntls = "insecure-loopback"')]
+        tmp_path / "study", changes=[("silence_s = 200", 'silence_s = 200\ntls = "insecure-loopback"')]
     )
     out = tmp_path / "out"
     with claim(out):

@@ -111,7 +111,7 @@ def test_what_is_lacking_may_be_in_a_private_file(tmp_path: Path, capsys: pytest
 
 
 def test_the_quota_is_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    trial = split.write(tmp_path, changes=[("silence_s = 3", 'silence_s = 3\ntls = "insecure-loopback"')])
+    trial = split.write(tmp_path, changes=[("silence_s = 200", 'silence_s = 200\ntls = "insecure-loopback"')])
     private = tmp_path / "private.toml"
     private.write_text(
         'data = "north.csv"\n[ledger]\nfile = "ledger.db"\ndataset = "people"\nmax_alignments = 1\n'
@@ -148,7 +148,7 @@ def test_the_cap_is_held_against_the_sizes_too(tmp_path: Path, capsys: pytest.Ca
         tmp_path,
         changes=[
             ADDED,
-            ("silence_s = 3", 'silence_s = 3\ntls = "insecure-loopback"'),
+            ("silence_s = 200", 'silence_s = 200\ntls = "insecure-loopback"'),
             ("min_size = 10", "min_size = 10\nsize_epsilon = 1"),
         ],
     )
@@ -219,7 +219,7 @@ def test_results_of_an_earlier_run_are_not_taken_for_this_one_s(
 def test_parties_can_compare_their_studies_beforehand(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    trial = split.write(tmp_path, changes=[("silence_s = 3", 'silence_s = 3\ntls = "insecure-loopback"')])
+    trial = split.write(tmp_path, changes=[("silence_s = 200", 'silence_s = 200\ntls = "insecure-loopback"')])
     text, told = trial.path.read_text(), []
     for copy in (text, "# our copy\n" + text, text.replace("epsilon = 4.0", "epsilon = 2.0")):
         trial.path.write_text(copy)

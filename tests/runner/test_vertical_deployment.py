@@ -134,10 +134,10 @@ def joining(tmp_path: Path, count: int) -> Iterator[tuple[Folders, dict[str, Pro
     folders = Folders.make(tmp_path, trial)
     with folders.started() as programs:
         assert eventually(
-            lambda: all(happened(folder.out / "events.jsonl", "align", "started") for folder in folders), 40
+            lambda: all(happened(folder.out / "events.jsonl", "align", "started") for folder in folders)
         )
         assert eventually(
-            lambda: all(sizes_on_record(folders, name) == (2, 2) for name in ("north", "south")), 5
+            lambda: all(sizes_on_record(folders, name) == (2, 2) for name in ("north", "south"))
         )
         yield folders, programs
 
@@ -160,7 +160,7 @@ def test_a_party_killed_while_records_are_joined(tmp_path: Path, victim: str) ->
     """What the sizes revealed stays charged at the owners, dead or alive; nothing of the study's budget is."""
     with joining(tmp_path, 12_000) as (folders, programs):
         programs[victim].send(SIGKILL)
-        ends = {name: program.end(20) for name, program in programs.items()}
+        ends = {name: program.end() for name, program in programs.items()}
     for name, end in ends.items():
         if name != victim:
             assert (

@@ -22,7 +22,13 @@ from typing import Any
 from mpc_protocols.errors import CosynthError, PeerIdentity
 from parties.session.admission import identity
 from parties.session.admission.config import Peer
-from parties.session.admission.handshake import compare, not_in_study, read_greeting, secure
+from parties.session.admission.handshake import (
+    compare,
+    not_in_study,
+    prove,
+    read_greeting,
+    secure,
+)
 from parties.session.admission.identity import Greeting, Identity
 from parties.session.admission.strangers import Stranger, Strangers
 from parties.session.transport.channel import Channel, Closed
@@ -181,6 +187,7 @@ class Connector:
         compare(self._config, theirs)
         if number is None:
             raise not_in_study(theirs.called, self._config.me)
+        prove(self._own, theirs)
         stranger.greeted = True
         peer = self._config.numbered[number]
         channel = await secure(self._own, stranger.sock, peer, theirs.certificate, server=True)
@@ -228,8 +235,9 @@ class Connector:
                 compare(self._config, theirs)
                 if theirs.name != peer.name:
                     raise PeerIdentity(f"At {peer.address} party {theirs.called} answers, not {peer.name}.")
-                if theirs.verdict != identity.GO_ON:
+                if theirs.verdict == identity.NOT_IN_STUDY:
                     raise not_in_study(self._config.me, peer.name)
+                prove(self._own, theirs)
                 channel = await secure(self._own, sock, peer, theirs.certificate, server=False)
             kept = True
             return channel

@@ -7,6 +7,9 @@ is refused. Before TLS each side shows its name and certificate in the clear, in
 lets a pinned certificate be the only trust anchor of its own handshake, and lets a refusal say which party's certificate
 expired when. The TLS handshake then proves possession of the key, and the certificate proved must be the one greeted with.
 
+A party whose own certificate or key is not in order cannot prove anything, but it can say so: its greetings' verdict is
+UNPROVEN. Whoever dialled it ends with a sentence; whoever it dialled says so and waits on, for anybody could have said it.
+
 Threat model: a stranger on the network. He learns party names and certificates (public in the study). Who only reaches a port
 prevents nothing (`connect`, `strangers`); who can hold up or change what two parties say to one another can prevent the session
 from starting, and nothing else.
@@ -40,13 +43,13 @@ GREETING = struct.Struct(
 )  # magic, protocol, protected, verdict, length of name, length of certificate
 MAX_CERTIFICATE = 1 << 14
 
-GO_ON, NOT_IN_STUDY = 0, 1
+GO_ON, NOT_IN_STUDY, UNPROVEN = 0, 1, 2
 
 
 @dataclass(frozen=True)
 class Greeting:
-    """What a side says before TLS: its protocol version, its name, its certificate (DER; empty without TLS), and, in the
-    answer, whether it will go on."""
+    """What a side says before TLS: its protocol version, its name, its certificate (DER; empty without TLS), and whether it
+    will go on: in the answer, or if it cannot prove who it is."""
 
     protocol: int
     protected: bool
@@ -74,17 +77,22 @@ class Greeting:
 
 @dataclass(frozen=True)
 class Identity:
-    """This party's own certificate, checked. magic: how the greetings begin that it sends and answers."""
+    """This party's own certificate, checked. magic: how the greetings begin that it sends and answers.
+
+    doubt: what is wrong with the certificate, if anything: then this party only tells the others so (`handshake.prove`).
+    """
 
     config: SessionConfig
     certificate: bytes
     magic: bytes = RUN
+    doubt: str = ""
     _contexts: dict[tuple[str, bool, bool], ssl.SSLContext] = field(
         default_factory=dict, repr=False, compare=False
     )
 
     def greeting(self, verdict: int = GO_ON) -> Greeting:
         """This party's greeting."""
+        verdict = UNPROVEN if self.doubt else verdict
         return Greeting(
             PROTOCOL, not self.config.insecure_loopback, verdict, self.config.me, self.certificate, self.magic
         )
@@ -180,6 +188,14 @@ def own_identity(config: SessionConfig) -> Identity:
     if config.ca is not None:
         _check_ca(config.ca, config.cert, chain, config.me)
     return Identity(config, der)
+
+
+def own_identity_or_doubt(config: SessionConfig) -> Identity:
+    """`own_identity`; if it raises, an identity that tells the others so."""
+    try:
+        return own_identity(config)
+    except PeerIdentity as error:
+        return Identity(config, b"", doubt=error.sentence)
 
 
 def _check_key(cert: Path, key: Path, me: str) -> None:

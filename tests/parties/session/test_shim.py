@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from parties.session import shim
 from parties.session.shim import Network
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -61,7 +62,7 @@ def pass_through(network: Network, messages: Sequence[bytes], take: int = 1000) 
     sender = threading.Thread(target=send)
     sender.start()
     try:
-        loop.run_until_complete(asyncio.wait_for(over, 20))
+        loop.run_until_complete(asyncio.wait_for(over, PATIENCE_S))
     finally:
         sender.join()
         there.close()
@@ -110,7 +111,7 @@ def test_the_way_in_is_shared() -> None:
         holders.append(held)
         loop.add_reader(there.fileno(), wake)
     began = time.monotonic()
-    loop.run_until_complete(asyncio.wait_for(over, 20))
+    loop.run_until_complete(asyncio.wait_for(over, PATIENCE_S))
     assert time.monotonic() - began >= 0.099  # 100 kB at 1 MB/s, less the clock's grain
     for pair in pairs:
         for sock in pair:
