@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from parties.session.transport.way_in import WayIn
 
 Progress = Literal["human", "json"]
 
@@ -30,7 +33,7 @@ class PartyOptions:
     this program's own (`runner.results.outdir.claim`). certs: None only with `tls = "insecure-loopback"` or the ideal backend.
     one_machine: the launcher started it, so `run.json` says `deployment = "one-machine"`. data: files that replace the study's
     `data` of the parties named (the Python API writes them). progress: how events appear on stdout, by
-    `runner.party.progress.printer(progress)`.
+    `runner.party.progress.printer(progress)`. way_in: of the session (`SessionConfig`), for programs that embed a party.
     """
 
     study: Path
@@ -41,3 +44,4 @@ class PartyOptions:
     one_machine: bool = False
     data: Mapping[str, Path] = field(default_factory=dict)
     progress: Progress = "human"
+    way_in: WayIn | None = None

@@ -17,6 +17,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from mpc_protocols.backend import BACKENDS
 from runner.bench.output import table
 from runner.bench.output.curves import HUES, Dot, Series, chart
 from runner.bench.output.results import Line
@@ -186,10 +187,8 @@ def _row(line: Line) -> dict[str, Any]:
 
 
 def _baselines(line: Line) -> list[dict[str, Any]]:
-    names = {
-        "mpyc": "MPyC’s secure arrays",
-        "numpy": "NumPy, in the clear",
-        "ideal": "the same run in the clear (ideal)",
+    names = {"mpyc": "MPyC’s secure arrays", "numpy": "NumPy, in the clear"} | {
+        backend.name: f"the same run in the clear ({backend.name})" for backend in BACKENDS if backend.ideal
     }
     found = []
     for name, figures in line["baseline"].items():
