@@ -31,8 +31,7 @@ from runner.launch.watchdog import Job
 from runner.party.options import PartyOptions, Progress
 from runner.party.progress import Display
 from runner.results.outdir import PARTIES, PRIVATE_LOG, claim, finished, install, sweep
-from runner.study import Study, load
-from runner.study import private_file as private
+from runner.study import Study, load, private_file
 
 
 def launch(
@@ -75,7 +74,7 @@ def _roles(study: Study, data: Mapping[str, Path]) -> None:
     found = [
         name
         for name in (party.name for party in study.parties)
-        if name in data or private.location(study, name, private.Private())
+        if name in data or private_file.location(study, name, private_file.Private())
     ]
     if not found:
         raise StudyInvalid(f"{study.path}: no party has data; give each custodian's [[party]] a data file.")

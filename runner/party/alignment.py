@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 STARTED, ABORTED = "alignment.started", "alignment.aborted"
 """What an alignment puts on record beside its releases (`psu.md` 3)."""
-MOST_IDENTIFIERS = 1 << 28
-"""The longest list of an alignment (`AlignmentSpec`)."""
 
 
 def identifier_policy(study: VerticalStudy) -> IdentifierPolicy | None:
@@ -89,7 +87,7 @@ def check_size(study: VerticalStudy, owner: str, records: int) -> None:
 
 def specification(study: VerticalStudy, owned: Ownership) -> AlignmentSpec:
     """The public parameters, equal at all parties. Raises `StudyInvalid`."""
-    from mpc_protocols.psu.functionality import AlignmentSpec
+    from mpc_protocols.psu.functionality import MAX_IDENTIFIERS, AlignmentSpec
 
     alignment, privacy = study.alignment, study.privacy
     pad_to = alignment.pad_to
@@ -103,7 +101,7 @@ def specification(study: VerticalStudy, owned: Ownership) -> AlignmentSpec:
         alignment.security,
         privacy.adjacency,
         alignment.min_size,
-        min(privacy.max_rows, MOST_IDENTIFIERS),
+        min(privacy.max_rows, MAX_IDENTIFIERS),
         alignment.size_epsilon,
         alignment.size_delta,
         sizes,

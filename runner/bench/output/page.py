@@ -23,7 +23,7 @@ from runner.bench.output.curves import HUES, Dot, Series, chart
 from runner.bench.output.results import Line
 from runner.bench.parameters import Value, spelled
 from runner.bench.registry import Bench
-from runner.report import number_format as words
+from runner.report import number_format
 from runner.version import VERSION
 
 _DELAY, _RATE, _NET, _BY = "delay", "rate", "network", "by"
@@ -130,7 +130,7 @@ def _charts(
         (
             "Bytes sent by the busiest party",
             lambda line: Dot(_at(line, name), max(line["bytes_sent"])),
-            words.size,
+            number_format.size,
         ),
     ]
     for title, dot_of, say in quantities:
@@ -179,7 +179,7 @@ def _row(line: Line) -> dict[str, Any]:
         "throughput": table.amount(line["throughput"]),
         "unit": line["unit"],
         "cpu": " / ".join(map(clock, line["cpu_s"])),
-        "sent": " / ".join(map(words.size, line["bytes_sent"])),
+        "sent": " / ".join(map(number_format.size, line["bytes_sent"])),
         "rounds": line["rounds"],
         "memory": " / ".join(f"{mb:.0f}" for mb in line.get("above_mb") or line["peak_mb"]),
         "note": "" if secure is None else f"select and measure take {secure:.2f} of the fit's time",
