@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,8 @@ from mpc_protocols.psu.method import METHODS
 from mpc_protocols.psu.randomness import Entropy, permutation, system
 
 VERSION = b"cosynth psu 2"
+MAX_IDENTIFIERS: Final = 1 << 28
+"""The longest list of an alignment."""
 Security = Literal["semi-honest", "proofs"]
 
 
@@ -67,7 +69,7 @@ class AlignmentSpec:
             raise StudyInvalid(f"[alignment] via = {self.method!r} is not one of {', '.join(METHODS.names)}.")
         if self.security == "proofs" and not METHODS[self.method].proofs:
             raise StudyInvalid(f'[alignment] security = "proofs" is not offered by via = "{self.method}".')
-        if not 0 <= self.min_size <= self.max_size <= 1 << 28:
+        if not 0 <= self.min_size <= self.max_size <= MAX_IDENTIFIERS:
             raise StudyInvalid(
                 f"[alignment] min_size = {self.min_size} must lie between 0 and the largest list, {self.max_size}"
             )

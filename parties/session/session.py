@@ -29,7 +29,6 @@ from mpc_protocols.errors import (
     PeerUnreachable,
     ProtocolAborted,
 )
-from parties.session import shim
 from parties.session.admission.agreement import Agreement
 from parties.session.admission.config import SessionConfig
 from parties.session.admission.connect import Connector
@@ -77,7 +76,7 @@ def run_session(
     in its daemon thread; then leave the process by `leave`.
     """
     interval = sys.getswitchinterval()
-    loop = asyncio.SelectorEventLoop(shim.selector())
+    loop = asyncio.SelectorEventLoop(None if config.way_in is None else config.way_in.selector())
     try:
         sys.setswitchinterval(_SWITCH_S)
         return loop.run_until_complete(_Session(loop, config, body, observe, tap, beside).run())
@@ -364,7 +363,9 @@ class _Session(Generic[T]):
     # Links (Hub).
 
     def _linked(self, number: int, channel: Channel) -> None:
-        made = Link(self._loop, channel, number, self._names[number], self, self._reading)
+        made = Link(
+            self._loop, channel, number, self._names[number], self, self._reading, self._config.way_in
+        )
         self._party.links[number] = made
         if self._over.is_set():  # too late, but it is to hear why
             self._end_link(made, self._last_words)

@@ -22,7 +22,6 @@ from mpc_protocols.errors import (
     StudyInvalid,
     UsageError,
 )
-from runner import study as study_file
 from runner.check import vertical
 from runner.check.finding import Finding, fine, note, problem
 from runner.failures import reason
@@ -30,7 +29,7 @@ from runner.party import second_proposal
 from runner.party.custodian import Custodian
 from runner.party.options import CertificateFiles
 from runner.party.session import session_config, study_digest
-from runner.study import DataLocation, Party, Study, VerticalStudy, private_file
+from runner.study import DataLocation, Party, Study, VerticalStudy, load, private_file, problems
 from runner.study.private_file import Private
 from runner.study.table import nearest
 from synth.algorithm import ALGORITHMS
@@ -44,14 +43,14 @@ SOON_DAYS = 30
 
 def findings(path: Path, party: str | None, private: Path | None, connect: bool) -> Iterator[Finding]:
     """All findings about a study, and about one party of it if named."""
-    wrong = [StudyInvalid(sentence) for sentence in study_file.problems(path)]
+    wrong = [StudyInvalid(sentence) for sentence in problems(path)]
     if private is not None:
         wrong += [StudyInvalid(sentence) for sentence in private_file.problems(private)]
     yield from map(problem, wrong)
     if wrong:
         yield note("the rest is looked at once these are corrected")
         return
-    study, own = study_file.load(path), private_file.load(private)
+    study, own = load(path), private_file.load(private)
     if party is not None and party not in (names := [member.name for member in study.parties]):
         yield problem(
             UsageError(

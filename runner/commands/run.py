@@ -95,6 +95,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--json", action="store_true", help="events as JSON lines instead of text")
     parser.add_argument("--job", type=Path, help=argparse.SUPPRESS)
+    parser.set_defaults(way_in=None)  # no option: given by programs that embed this one
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -315,4 +316,5 @@ def _options(arguments: argparse.Namespace, name: str, job: Job | None) -> Party
         if job and job.ledger is not None
         else {},
         progress="json" if arguments.json else "human",
+        way_in=arguments.way_in,
     )

@@ -22,7 +22,7 @@ Draw fresh rows from the model of a finished run, as CSV or, into a FILE.parquet
 model is already released: rows cost no further budget, however many. Without --seed each call draws
 other rows.
 """
-MOST_ROWS = 1 << 27
+MAX_ROWS = 1 << 27
 
 
 def add(commands: Commands) -> None:
@@ -49,8 +49,8 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    if not 0 <= arguments.rows <= MOST_ROWS:
-        raise UsageError(f"--rows must be from 0 to {MOST_ROWS:,}, got {arguments.rows}.")
+    if not 0 <= arguments.rows <= MAX_ROWS:
+        raise UsageError(f"--rows must be from 0 to {MAX_ROWS:,}, got {arguments.rows}.")
     if arguments.seed is not None and arguments.seed < 0:
         raise UsageError(f"--seed must be at least 0, got {arguments.seed}.")
     target: Path | None = arguments.out

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from mpc_protocols.wire import Wire
     from parties.data.records import Records
 
-MOST_IDENTIFIERS = 1 << 28
-"""The longest list of an alignment (`AlignmentSpec`)."""
-
 
 def identifier_policy(study: VerticalStudy) -> IdentifierPolicy | None:
     """How the owners make identifiers; None if the study aligns by row order."""
@@ -88,7 +85,7 @@ def check_size(study: VerticalStudy, owner: str, records: int) -> None:
 
 def specification(study: VerticalStudy, owned: Ownership) -> AlignmentSpec:
     """The public parameters, equal at all parties. Raises `StudyInvalid`."""
-    from mpc_protocols.psu.functionality import AlignmentSpec
+    from mpc_protocols.psu.functionality import MAX_IDENTIFIERS, AlignmentSpec
 
     alignment, privacy = study.alignment, study.privacy
     pad_to = alignment.pad_to
@@ -102,7 +99,7 @@ def specification(study: VerticalStudy, owned: Ownership) -> AlignmentSpec:
         alignment.security,
         privacy.adjacency,
         alignment.min_size,
-        min(privacy.max_rows, MOST_IDENTIFIERS),
+        min(privacy.max_rows, MAX_IDENTIFIERS),
         alignment.size_epsilon,
         alignment.size_delta,
         sizes,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from parties.session.transport.way_in import WayIn
     from runner.study.private_file import LedgerSettings, Private
 
 Progress = Literal["human", "json"]
@@ -36,6 +37,7 @@ class PartyOptions:
     that has one. data: files that replace the study's `data` of the parties named (the Python API writes them). ledger: what
     replaces [ledger] of their private files. allow_retry: align although alignments with
     the same owner were aborted too often. progress: how events appear on stdout, by `runner.party.progress.printer(progress)`.
+    way_in: of the session (`SessionConfig`), for programs that embed a party.
     """
 
     study: Path
@@ -48,6 +50,7 @@ class PartyOptions:
     ledger: Mapping[str, LedgerSettings] = field(default_factory=dict)
     allow_retry: bool = False
     progress: Progress = "human"
+    way_in: WayIn | None = None
 
     def settings(self, party: str) -> Private:
         """A party's private settings. Raises `StudyInvalid` with the first problem of its file."""

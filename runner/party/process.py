@@ -102,7 +102,13 @@ class _Party:
 
     def _config(self) -> SessionConfig:
         return session_config(
-            self._study, self._name, self._options.certs, self._digest, self._settings.listen, self._facts()
+            self._study,
+            self._name,
+            self._options.certs,
+            self._digest,
+            self._settings.listen,
+            self._facts(),
+            self._options.way_in,
         )
 
     def _facts(self) -> dict[str, object]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import ProtocolAborted
 from runner.party.events import PHASES, WITHHELD
+from runner.results.finished_run import columns_of
 from runner.study import Study, VerticalStudy
 from runner.study.claim import claim_of
 from runner.study.owners import Ownership, method_of
@@ -41,8 +42,6 @@ def describe(
     owned: of a vertical study.
     """
     privacy = study.privacy
-    columns = study.domain.to_spec()["columns"]
-    assert isinstance(columns, list)
     try:
         return {
             "study": study.name,
@@ -99,10 +98,7 @@ def describe(
             "started": str(shared["started"]),
             "digest": study_digest.hex(),
             "session": session.hex(),
-            "columns": [
-                {"size": column.size, **spec}
-                for column, spec in zip(study.domain.columns, columns, strict=True)
-            ],
+            "columns": columns_of(study.domain),
             "public_study": study.public(),
             **(
                 {"alignment": alignment_facts(study, plan, owned)}

@@ -12,6 +12,7 @@ from runner.version import VERSION
 
 if TYPE_CHECKING:
     from parties.session import SessionConfig
+    from parties.session.transport.way_in import WayIn
 
 
 def study_digest(study: Study, certs: CertificateFiles | None) -> bytes:
@@ -33,6 +34,7 @@ def session_config(
     agreed: bytes,
     listen: tuple[str, int] | None,
     facts: Mapping[str, object],
+    way_in: WayIn | None = None,
 ) -> SessionConfig:
     """agreed: the `study_digest`. facts: what the party announces to all. Raises `StudyInvalid`."""
     from parties.session import Peer, SessionConfig
@@ -56,4 +58,5 @@ def session_config(
         facts=facts,
         connect_s=study.session.connect_s,
         silence_s=study.session.silence_s,
+        way_in=way_in,
     )

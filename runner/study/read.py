@@ -28,7 +28,7 @@ from runner.study.vertical import fit_study, read_alignment
 from synth.algorithm import ALGORITHMS, Algorithm
 from synth.config import AlgorithmConfig
 from synth.domain import Column, Domain, column_from_spec
-from synth.workload import MOST_CANDIDATES, Workload
+from synth.workload import MAX_CANDIDATES, Workload
 
 PARTITIONS = ("horizontal", "vertical")
 SECURITIES = ("semi-honest", "malicious")
@@ -313,7 +313,7 @@ def _workload(table: Table, names: tuple[str, ...], domain: Domain | None) -> No
         count = table.integer("count", 1, low=1)
         table.integer("seed", 0, low=0)
         largest = math.prod(sorted(domain.sizes.values())[-degree:]) if domain is not None else MAX_CELLS
-        if "count" in table and count <= MOST_CANDIDATES and largest <= MAX_CELLS:
+        if "count" in table and count <= MAX_CANDIDATES and largest <= MAX_CELLS:
             return
     if len(table.problems) > before or domain is None:
         return

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpc_protocols.mechanisms.gaussian import MIN_SIGMA2
-from synth.charges import MOST_EPSILON
+from synth.charges import MAX_EPSILON
 from synth.plan import Observe, unobserved
 from synth.run import ROUND_ITERATIONS, Rounds, Synthesis
 
@@ -43,7 +43,7 @@ def run(oracle: MarginalOracle, plan: AimPlan, observe: Observe = unobserved) ->
         elif run.left < 2 * plan.round_cost(sigma2, epsilon) or len(run.selected) + 1 == plan.rounds[1]:
             last = True
             sigma2, epsilon = plan.spend(run.left)
-        noise, charge = max(sigma2, MIN_SIGMA2), min(epsilon, MOST_EPSILON)
+        noise, charge = max(sigma2, MIN_SIGMA2), min(epsilon, MAX_EPSILON)
         candidates = run.candidates(noise, charge, last)
         moved = bool(candidates) and run.round(candidates, noise, charge, last)
         if not candidates and (

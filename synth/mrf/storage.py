@@ -26,14 +26,14 @@ from synth.mrf.factor import Array
 from synth.mrf.junction_tree import Clique, model_size_mb
 
 FORMAT = "cosynth-mrf-1"
-MOST_BYTES = 2**30
-MOST_MB = 1024.0  # of the junction tree that the file asks its reader to build
-MOST_COLUMNS = 2000
-MOST_CLIQUES = 20_000
-MOST_NAME = 500  # characters
-MOST_SIZE = 2**31  # values of one column
-LARGEST = 1e6  # potential, in absolute value: sums of any number of them stay finite
-MOST_ROWS = 1e15
+MAX_BYTES = 2**30
+MAX_MB = 1024.0  # of the junction tree that the file asks its reader to build
+MAX_COLUMNS = 2000
+MAX_CLIQUES = 20_000
+MAX_NAME = 500  # characters
+MAX_SIZE = 2**31  # values of one column
+MAX_POTENTIAL = 1e6  # potential, in absolute value: sums of any number of them stay finite
+MAX_ROWS = 1e15
 
 Content = tuple[dict[str, int], float, dict[Clique, Array]]
 
@@ -89,7 +89,7 @@ def _check_header(header: object) -> tuple[dict[str, int], float, list[Clique]]:
     ):
         raise _refuse(f"the header is not that of {FORMAT}")
     columns, total, cliques = header["columns"], header["total"], header["cliques"]
-    if not isinstance(columns, list) or not 1 <= len(columns) <= MOST_COLUMNS:
+    if not isinstance(columns, list) or not 1 <= len(columns) <= MAX_COLUMNS:
         raise _refuse("the number of columns is out of range")
     sizes: dict[str, int] = {}
     for column in columns:
@@ -97,15 +97,15 @@ def _check_header(header: object) -> tuple[dict[str, int], float, list[Clique]]:
             not isinstance(column, list)
             or len(column) != 2
             or not isinstance(column[0], str)
-            or len(column[0]) > MOST_NAME
+            or len(column[0]) > MAX_NAME
         ):
             raise _refuse("a column is not a name and a size")
-        if column[0] in sizes or not _whole(column[1], 1, MOST_SIZE):
+        if column[0] in sizes or not _whole(column[1], 1, MAX_SIZE):
             raise _refuse("a column is repeated or its size is out of range")
         sizes[column[0]] = column[1]
-    if not isinstance(total, float) or not isfinite(total) or not 1 <= total <= MOST_ROWS:
+    if not isinstance(total, float) or not isfinite(total) or not 1 <= total <= MAX_ROWS:
         raise _refuse("the total is out of range")
-    if not isinstance(cliques, list) or len(cliques) > MOST_CLIQUES:
+    if not isinstance(cliques, list) or len(cliques) > MAX_CLIQUES:
         raise _refuse("the number of cliques is out of range")
     order = {name: index for index, name in enumerate(sizes)}
     checked: list[Clique] = []
@@ -127,8 +127,8 @@ def _check_header(header: object) -> tuple[dict[str, int], float, list[Clique]]:
 
 def from_bytes(data: bytes) -> Content:
     """The model in `data`, fully validated. ProtocolAborted, with one sentence, for anything else than what `to_bytes` writes."""
-    if len(data) > MOST_BYTES:
-        raise _refuse(f"it is larger than {MOST_BYTES} bytes")
+    if len(data) > MAX_BYTES:
+        raise _refuse(f"it is larger than {MAX_BYTES} bytes")
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive:
             if sorted(archive.namelist()) != ["header.npy", "potentials.npy"]:
@@ -149,10 +149,10 @@ def from_bytes(data: bytes) -> Content:
     cells = [prod(sizes[name] for name in clique) for clique in cliques]
     if sum(cells) != len(flat):
         raise _refuse(f"it holds {len(flat)} potentials where its cliques have {sum(cells)} cells")
-    if not bool(np.isfinite(flat).all()) or float(np.abs(flat).max(initial=0.0)) > LARGEST:
+    if not bool(np.isfinite(flat).all()) or float(np.abs(flat).max(initial=0.0)) > MAX_POTENTIAL:
         raise _refuse("a potential is not a number of reasonable size")
-    if model_size_mb(sizes, cliques) > MOST_MB:
-        raise _refuse(f"its junction tree would need more than {MOST_MB:.0f} MiB")
+    if model_size_mb(sizes, cliques) > MAX_MB:
+        raise _refuse(f"its junction tree would need more than {MAX_MB:.0f} MiB")
     potentials: dict[Clique, Array] = {}
     start = 0
     for clique, count in zip(cliques, cells, strict=True):

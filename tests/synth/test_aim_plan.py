@@ -15,7 +15,7 @@ from mpc_protocols.functionality import Adjacency
 from synth.accounting import rho_of
 from synth.aim.algorithm import AimConfig
 from synth.aim.plan import AimPlan, plan
-from synth.charges import MOST_EPSILON
+from synth.charges import MAX_EPSILON
 from synth.workload import Workload
 from tests.synth.oracles import codes_domain
 
@@ -61,7 +61,7 @@ def test_fixed_rounds_spend_the_cap_and_not_more(
         fixed.sigma2, fixed.epsilon
     )
     assert spent <= fixed.budget.rho_cap
-    if fixed.epsilon < MOST_EPSILON:
+    if fixed.epsilon < MAX_EPSILON:
         assert spent >= fixed.budget.rho_cap * (1 - Fraction(1, 10**8))
 
 
@@ -83,7 +83,7 @@ def test_the_samplers_distance_is_small_and_known() -> None:
 
 
 def test_extremes_of_epsilon_still_have_a_plan() -> None:
-    assert adult(AimConfig(rounds=1, select_share=0.5), 1000.0).epsilon == MOST_EPSILON
+    assert adult(AimConfig(rounds=1, select_share=0.5), 1000.0).epsilon == MAX_EPSILON
     assert adult(AimConfig(rounds="adaptive"), 0.01).sigma2 > 10**6
     with pytest.raises(StudyInvalid, match="epsilon"):
         adult(AimConfig(rounds="adaptive"), 1e-5, 1e-9)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency
 from synth.accounting import Accountant, rho_of
-from synth.charges import MOST_EPSILON
+from synth.charges import MAX_EPSILON
 from synth.domain import Domain
 from synth.metrics import marginal, workload_error
 from synth.mrf import model_size_mb
@@ -214,6 +214,6 @@ def test_a_wrong_table_is_refused_by_key(spec: dict[str, object], named: str) ->
 
 
 def test_extremes_of_epsilon() -> None:
-    assert plan_for(epsilon=1000.0, domain=codes_domain(a=4, b=4)).epsilon == MOST_EPSILON
+    assert plan_for(epsilon=1000.0, domain=codes_domain(a=4, b=4)).epsilon == MAX_EPSILON
     with pytest.raises(StudyInvalid, match="epsilon"):
         plan_for(epsilon=1e-7)

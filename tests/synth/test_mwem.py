@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency
 from synth.accounting import Accountant, rho_of
-from synth.charges import MOST_EPSILON
+from synth.charges import MAX_EPSILON
 from synth.domain import Domain
 from synth.metrics import workload_error
 from synth.mwem.algorithm import ALGORITHM, MwemConfig
@@ -64,7 +64,7 @@ def test_the_plan_spends_the_cap_and_not_more(
         + rounds * plan.round_cost(plan.sigma2, plan.epsilon)
     )
     assert spent <= plan.budget.rho_cap
-    if plan.epsilon < MOST_EPSILON:
+    if plan.epsilon < MAX_EPSILON:
         assert spent >= plan.budget.rho_cap * (1 - Fraction(1, 10**8))
     assert plan == plan_for(MwemConfig(rounds=rounds), epsilon, adjacency, rows, workload=workload)
 

@@ -16,6 +16,7 @@ from typing import Literal
 
 from mpc_protocols.errors import StudyInvalid
 from parties.addresses import is_loopback
+from parties.session.transport.way_in import WayIn
 
 MAX_PARTIES = 64
 MAX_FACTS = 16 << 10
@@ -70,7 +71,7 @@ class SessionConfig:
     loopback addresses only. insecure_key: go on with a key file that other users can read. facts: what this party
     announces to all (small, public, JSON). connect_s: how long to wait until
     all have come and agreed; silence_s: how long a peer may be silent; closing_s: how long to wait at the end for parties
-    that are alive but not done.
+    that are alive but not done. way_in: what stands between sockets and links, for programs that embed the session.
     """
 
     me: str
@@ -87,6 +88,7 @@ class SessionConfig:
     connect_s: float = 120.0
     silence_s: float = 10.0
     closing_s: float = 600.0
+    way_in: WayIn | None = None
 
     def __post_init__(self) -> None:
         names = [peer.name for peer in self.parties]

@@ -23,12 +23,12 @@ from contextlib import suppress
 from typing import Protocol
 
 from mpc_protocols.errors import CosynthError, PeerLost, ProtocolAborted
-from parties.session import shim
 from parties.session.transport import frames
 from parties.session.transport.channel import Channel, Closed
 from parties.session.transport.frames import CHUNK, FRAME_COST, HEADER, BadFrame, Header, Kind
 from parties.session.transport.inbox import Inbox, Message
 from parties.session.transport.reading import Reading
+from parties.session.transport.way_in import WayIn
 
 _READ_BUDGET = 8 << 20
 _STUCK_S = 60.0
@@ -74,11 +74,13 @@ class Link:
         name: str,
         hub: Hub,
         reading: Reading,
+        way_in: WayIn | None = None,
     ) -> None:
         self.number, self.name = number, name
         self.heard_at = loop.time()
         self.ended = False
         self._loop, self._channel, self._hub, self._reading = loop, channel, hub, reading
+        self._way_in = way_in
         self._listed = self._farewell = False
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)
@@ -209,10 +211,10 @@ class Link:
 
     def start(self) -> None:
         """Begin to read. In the event loop's thread."""
-        self._channel.held_back = shim.hold_back(
-            self._channel.sock, self._loop, lambda: self._reading.again(self)
-        )
-        if self._channel.held_back is not None:
+        if self._way_in is not None:
+            self._channel.held_back = self._way_in.hold_back(
+                self._channel.sock, self._loop, lambda: self._reading.again(self)
+            )
             self._reading.leave_to_loop()
         self._listed = True
         self._reading.add(self._channel.sock.fileno(), self)

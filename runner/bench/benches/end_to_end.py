@@ -112,7 +112,7 @@ def _study(backend: str, names: list[str], params: Params, place: Place) -> str:
 
 def _program(place: Place, backend: str) -> tuple[str, ...]:
     """What to start: the command itself where the network is this machine's own."""
-    if backend == "ideal" or (place.namespaces is None and not place.net.emulated):
+    if BACKENDS[backend].ideal or (place.namespaces is None and not place.net.emulated):
         return PROGRAM
     if place.namespaces is not None:
         spaces = place.namespaces
