@@ -103,6 +103,8 @@ class MosaicRun(Run):
         levels = levels_of(domain, counts, {m.clique[0]: m.sigma2 for m in self.measurements})
         self.grid = Grid(domain, levels)
         self.levels = dict(self.grid.levels)
+        self.chains = Chains(domain.sizes, self.levels)
+        self.column_set = self.chains.columns()
         self.resolutions = Resolutions(self.grid)
         self.candidates = candidates(self.grid, self.plan.candidates, weights, self.plan.budgets)
         self.shares = (
@@ -321,11 +323,12 @@ class ModelSize:
 
     def __init__(self, run: MosaicRun, beside: Sequence[Candidate] = ()) -> None:
         cliques = [*(m.clique for m in run.measurements), *(c.clique for c in beside)]
-        sizes = run.plan.domain.sizes
-        self._chains = Chains(sizes, run.levels)
-        self._used = Chains.used(sizes, run.levels, cliques).levels
-        self._loose = [name for name in run.levels if name not in self._used]
-        self._size = SizeEstimator(self._chains.sizes, cliques, self._chains.coarser, self._loose)
+        self._chains = run.chains
+        self._used = {n: run.levels[n] for clique in cliques for n in clique if n in run.levels}
+        self._loose = {name for name in run.levels if name not in self._used}
+        self._size = SizeEstimator(
+            self._chains.sizes, cliques, self._chains.coarser, self._loose, run.column_set
+        )
         self.mb = self._size.mb
 
     def beside(self, candidate: Candidate) -> float:

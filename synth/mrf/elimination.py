@@ -11,7 +11,8 @@ Columns of different connected parts of the model are independent, so what is as
 each says of its own. Of many sets the largest are answered first: a smaller one inside is a sum.
 
 Columns may stand at different levels (`levels.py`): a table has one axis a column, at one level; a product has the finest one
-that both need. A fine column that hangs off its coarse level is therefore expanded last, when all else is summed out.
+that both need. A fine column that hangs off its coarse level as a leaf is expanded last, when all else is summed out: the joint
+marginal of the coarse levels times P(value | bin).
 """
 
 from __future__ import annotations
@@ -150,6 +151,9 @@ class Marginals:
                 (self._columns.mask(node), self._beliefs[index].values.size, index)
             )
             self._part.update(dict.fromkeys(self._held[index], part_of[index]))
+        # Of each column, the finest level that shares a table with another column: given it, what is finer depends on nothing else.
+        self._core = chains.finest(*(node for node in tree.nodes if len(node) > 1))
+        self._expansions: dict[str, Array] = {}
         self._reach = [self._directions(index) for index in range(len(tree.nodes))]
         self._carried: dict[tuple[int, int, frozenset[str]], list[Table]] = {}
 
@@ -261,8 +265,42 @@ class Marginals:
         """Expected counts over each clique (flat, row-major in the given order)."""
         seen: dict[frozenset[str], Table] = {}
         order = sorted(range(len(cliques)), key=lambda place: -len(cliques[place]))
-        found = {place: self._marginal(cliques[place], seen) for place in order}
+        found = {place: self._expanded(cliques[place], seen) for place in order}
         return [found[place] for place in range(len(cliques))]
+
+    def _expanded(self, clique: Clique, seen: dict[frozenset[str], Table]) -> Array:
+        """One of `marginals`: at the levels at which its columns meet others, then expanded to its own."""
+        chains = self._chains
+        asked = tuple(
+            chains.coarser_of(name, self._core[chains.column[name]])
+            if chains.column.get(name) in self._core
+            else name
+            for name in clique
+        )
+        if asked == clique or len(clique) < 2:
+            return self._marginal(clique, seen)
+        if (cells := prod(self._sizes[name] for name in clique)) > MOST_CELLS:
+            raise ValueError(
+                f"this marginal needs a table of {cells} cells over ({', '.join(clique)}); ask for fewer columns"
+            )
+        values = self._marginal(asked, seen).reshape([self._sizes[name] for name in asked])
+        for axis, (core, name) in enumerate(zip(asked, clique, strict=True)):
+            if core != name:
+                values = values.take(chains.bins(name, core), axis=axis)
+                values *= self._expansion(name, core).reshape(
+                    [-1 if other == axis else 1 for other in range(values.ndim)]
+                )
+        return values.reshape(-1)
+
+    def _expansion(self, name: str, core: str) -> Array:
+        """P(value at this level | its bin at the level at which its column meets others)."""
+        known = self._expansions.get(name)
+        if known is None:
+            own = self._marginal((name,), {})
+            bins = self._chains.bins(name, core)
+            mass = np.bincount(bins, own, self._sizes[core])[bins]
+            known = self._expansions[name] = np.divide(own, mass, out=np.zeros_like(own), where=mass > 0)
+        return known
 
     def _marginal(self, clique: Clique, seen: dict[frozenset[str], Table]) -> Array:
         """One of `marginals`. seen: of some sets inside a part, a table that holds them."""

@@ -188,8 +188,10 @@ class SizeEstimator:
         cliques: Iterable[Clique],
         coarser: Mapping[str, Clique] | None = None,
         loose: Iterable[str] = (),
+        columns: ColumnSet | None = None,
     ) -> None:
-        self._columns = ColumnSet(sizes, coarser)
+        """columns: of the same sizes and levels, if they are at hand: their cells need not be counted again."""
+        self._columns = columns or ColumnSet(sizes, coarser)
         self._loose = self._columns.bits(loose)
         self._near = _graph(
             self._columns,
