@@ -138,7 +138,7 @@ class MosaicRun(Run):
             if not batch:
                 break
             moved = self._measure_batch(batch, before)
-            typical = select_rho + sum(p.rho for p in batch) / len(batch)
+            typical = select_rho + sum((p.rho for p in batch), Fraction(0)) / len(batch)
             if 2 * moved <= len(batch):
                 selecting, measuring, typical = selecting * GROWTH, measuring * GROWTH, typical * GROWTH
 
@@ -264,7 +264,8 @@ class MosaicRun(Run):
         last: bool,
         rest: Fraction,
     ) -> list[Priced]:
-        """Of a batch's picks those that fit together, into the model and the budget; if less than `rest` would remain, for all of it."""
+        """Of a batch's picks those that fit together, into the model and the budget; at the price of all that is left, if
+        less than `rest` would remain."""
         kept: list[Priced] = []
         price = Fraction(0)
         limit = self._limit_mb(sum((p.rho for p in chosen), Fraction(0)), last)

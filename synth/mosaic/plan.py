@@ -44,7 +44,7 @@ CHEAPEST = Fraction(1, 64)
 
 @dataclass(frozen=True)
 class MosaicConfig:
-    """The `[mosaic]` table of a study. rounds: None means adaptive, else the number of picks. max_model_mb: MiB at 8 bytes a cell."""
+    """The `[mosaic]` table of a study. rounds: number of picks, None means adaptive. max_model_mb: MiB at 8 bytes a cell."""
 
     rounds: int | None = None
     max_model_mb: float = 4
@@ -144,7 +144,8 @@ def plan(
 def _column_sets(
     domain: Domain, workload: Workload, most: int
 ) -> tuple[dict[Clique, int], tuple[Clique, ...]]:
-    """(sets of the closure that some resolution brings within the cells, with the most cells it may have; the workload's others)."""
+    """(sets of the closure that some resolution brings within the cells, with the most cells they may have; the workload's
+    others)."""
     found: dict[Clique, int] = {}
     left_out: list[Clique] = []
     for clique in workload.closure:

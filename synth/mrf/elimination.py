@@ -151,7 +151,7 @@ class Marginals:
                 (self._columns.mask(node), self._beliefs[index].values.size, index)
             )
             self._part.update(dict.fromkeys(self._held[index], part_of[index]))
-        # Of each column, the finest level that shares a table with another column: given it, what is finer depends on nothing else.
+        # Of each column, the finest level that shares a table with another column: what is finer depends on that alone.
         self._core = chains.finest(*(node for node in tree.nodes if len(node) > 1))
         self._expansions: dict[str, Array] = {}
         self._reach = [self._directions(index) for index in range(len(tree.nodes))]

@@ -13,7 +13,7 @@ bins (`summed`). On a model of Adult with 61 cliques this takes a sixth of the c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from math import prod
 
@@ -156,7 +156,8 @@ class Chains:
         total = self.summed(np.exp(values - spread), columns, target)
         peak = top.reshape([size for size, name in zip(top.shape, columns, strict=True) if name in kept])
         held = tuple(name for name in below if name in target)
-        return np.log(total) + peak.transpose([held.index(name) for name in target])
+        logs: Array = np.log(total) + peak.transpose([held.index(name) for name in target])
+        return logs
 
     def beside(self, name: str, used: Mapping[str, Level]) -> Clique:
         """The clique that ties a level to a model that uses some others: it and the next finer one in use."""

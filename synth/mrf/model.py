@@ -64,7 +64,8 @@ class Model:
     def marginal(self, clique: Iterable[str]) -> Array:
         """Expected counts of the cells of any set of columns: float64, flat, row-major in the order given, adding up to `total`.
 
-        A level stands for its bins. Exact; a set inside a clique of the junction tree is a sum, any other is computed by variable elimination along the tree.
+        A level stands for its bins; no column may be named at two levels. Exact;
+        a set inside a clique of the junction tree is a sum, any other is computed by variable elimination along the tree.
         ValueError for a column that is unknown or given twice.
         """
         return self.marginals([clique])[0]

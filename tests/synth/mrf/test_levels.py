@@ -115,7 +115,7 @@ def layered(draw: st.DrawFn) -> tuple[dict[str, int], dict[str, Level], list[tup
             merged = [draw(st.integers(0, max(bins))) for _ in range(max(bins) + 1)]
             dense = {bin: place for place, bin in enumerate(dict.fromkeys(merged))}
             bins = [dense[merged[bin]] for bin in bins]
-            if 1 < max(bins) + 1:
+            if max(bins) + 1 > 1:
                 name = f"{column}/{number}"
                 levels[name] = Level(name, column, tuple(bins))
                 names[column].append(name)
