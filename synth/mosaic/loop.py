@@ -155,7 +155,6 @@ class MosaicRun(Run):
             if not offered:
                 break
             chosen, before = self._select(offered, picks, epsilon)
-            self.picks += picks - len(chosen)  # charged too
             batch = self._payable(chosen, last, Fraction(0))
             if batch:
                 self._measure_batch(batch, before)
@@ -228,7 +227,7 @@ class MosaicRun(Run):
         self, offered: Sequence[Priced], picks: int, epsilon: Fraction
     ) -> tuple[list[Priced], dict[Candidate, NDArray[np.float64]]]:
         """The picks of a batch, in order, and the model's answers of all candidates offered."""
-        asked = [p.candidate for p in offered]
+        asked, picks = [p.candidate for p in offered], min(picks, len(offered))
         found = answers(self.model, asked, self.resolutions)
         sets = [frozenset(c.columns) for c in asked]
         conflicts = [
@@ -244,18 +243,18 @@ class MosaicRun(Run):
             conflicts,
         )
         self.spent += picks * self.plan.charges.selecting(epsilon)
-        for position in positions:
-            self.picks += 1
+        for number, position in enumerate(positions, self.picks + 1):
             self.observe(
                 "select",
                 "selected",
-                round=self.picks,
+                round=number,
                 rounds=self.plan.rounds[1],
                 clique=list(asked[position].columns),
                 candidates=len(asked),
                 epsilon=float(epsilon),
                 **self.spending(),
             )
+        self.picks += picks  # all are charged, also those that found no candidate left
         return [offered[position] for position in positions], dict(zip(asked, found, strict=True))
 
     def _payable(
