@@ -169,7 +169,7 @@ def _pairs(
 
 def _subtrees(tree: JunctionTree) -> list[set[str]]:
     """Columns of each node and of everything below it."""
-    below = [set(node) for node in tree.nodes]
+    below = [set(members) for members in tree.members]
     for index in range(len(below) - 1, 0, -1):
         below[tree.parents[index]] |= below[index]
     return below
@@ -204,7 +204,7 @@ def balance(
     answers: gives the model's marginals of some cliques, flat row-major. Marginals inside the tree's cliques stay what they are.
     Time: 0.2 s per sweep for 48,842 rows, 14 columns and 64 targets.
     """
-    held = [set(node) for node in tree.nodes]
+    held = tree.members
     across = [clique for clique in cliques if not any(node.issuperset(clique) for node in held)]
     chosen = [across[i] for i in _affordable(sizes, across, len(table), rng)]
     if len(table) < 2 or not chosen:
@@ -214,7 +214,7 @@ def balance(
     below = _subtrees(tree)
     for _ in range(sweeps):
         for index in range(1, len(tree.nodes)):
-            separator = set(tree.separators[index])
+            separator = tree.members[index] & tree.members[tree.parents[index]]
             side = below[index] - separator
             changed = [
                 k
