@@ -63,7 +63,7 @@ class Rehearsal(MarginalOracle):
         """split: of a vertical study's common table."""
         self.setting = setting
         self.tally = costs.Tally.of(3 + contributors)
-        costs.pace(self.tally)
+        costs.agree_on_delay(self.tally)
         self.shared_cells = 0
         self.signs = 0
         self.noise = 0
@@ -145,7 +145,7 @@ class Rehearsal(MarginalOracle):
         if work.plan is not None:
             self.products += sum(
                 work.plan.partition.rows * prod(work.plan.shape(group))
-                for group in work.plan.groups(ordered=False)
+                for group in work.plan.groups(by_permutation=False)
             )
 
     def _select(self, begun: BegunSelect, rounded: RoundedAnswers, picked: Sequence[int]) -> None:
