@@ -61,7 +61,7 @@ class ReplicatedDryRun(DryRun):
         """counts: marginals of the presumed table. split: of a vertical study's common table."""
         self.setting = setting
         self.tally = costs.Tally.of(3 + contributors)
-        costs.pace(self.tally)
+        costs.agree_on_delay(self.tally)
         self._shared_cells = 0
         self.signs = 0
         self.noise = 0
@@ -163,7 +163,7 @@ class ReplicatedDryRun(DryRun):
         if work.plan is not None:
             self.products += sum(
                 work.plan.partition.rows * prod(work.plan.shape(group))
-                for group in work.plan.groups(ordered=False)
+                for group in work.plan.groups(by_permutation=False)
             )
 
     def _select(self, begun: BegunSelect, rounded: RoundedAnswers, picked: Sequence[int]) -> None:

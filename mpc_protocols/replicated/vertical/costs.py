@@ -16,7 +16,7 @@ from mpc_protocols.replicated import costs
 from mpc_protocols.replicated.costs import Tally
 from mpc_protocols.replicated.inputs.contribution import SEED_BYTES, blocks
 from mpc_protocols.replicated.vertical import orders
-from mpc_protocols.replicated.vertical.group_by import strands
+from mpc_protocols.replicated.vertical.group_by import component_shuffles
 from mpc_protocols.replicated.vertical.plan import Plan
 from mpc_protocols.replicated.vertical.schedule import Work
 
@@ -40,7 +40,7 @@ def share(tally: Tally, setting: Setting, work: Work) -> None:
 
 
 def run(tally: Tally, plan: Plan) -> None:
-    """`waves.Run`: seeds, every wave, the end of every section."""
+    """`execution.PlanExecution`: seeds, every row block, the end of every section."""
     for owner in plan.contributing():
         tally.step(
             [(owner, _party(owner, place), SEED_BYTES * (2 if place == 0 else 1)) for place in range(3)]
@@ -50,11 +50,11 @@ def run(tally: Tally, plan: Plan) -> None:
     total = plan.cells() + plan.counts_somebody
     for section in plan.sections():
         for start, stop in section:
-            wave(tally, plan, stop - start)
+            row_block(tally, plan, stop - start)
         for owner in plan.ordering():
             cells = sum(
                 prod(plan.shape(group))
-                for group in plan.groups(ordered=True)
+                for group in plan.groups(by_permutation=True)
                 if group.lefts[0].owner == owner
             )
             _deal(tally, owner, cells * plan.element)
@@ -63,13 +63,13 @@ def run(tally: Tally, plan: Plan) -> None:
             costs.lift(tally, total, 2, 4)
 
 
-def wave(tally: Tally, plan: Plan, rows: int) -> None:
-    """`waves.Run.wave`."""
+def row_block(tally: Tally, plan: Plan, rows: int) -> None:
+    """`execution.PlanExecution.row_block`."""
     widths = {owner: rows * plan.input_width(owner) * plan.element for owner in plan.inputs()}
     tally.step([(owner, (owner + 1) % 3, size) for owner, size in widths.items() if owner < plan.computing])
     for owner in plan.contributing():
         _deal(tally, owner, widths.get(owner, 0))
-    members = len(plan.partition.owners) if plan.everyone else 1
+    members = len(plan.partition.owners) if plan.needs_memberships else 1
     while members > 1:
         costs.products(tally, members // 2 * rows, plan.element)
         members -= members // 2
@@ -80,22 +80,24 @@ def wave(tally: Tally, plan: Plan, rows: int) -> None:
 
 
 def order(tally: Tally, plan: Plan, batch: list[orders.Piece]) -> None:
-    """`segments.sums_by_cell`: Q answers each shuffle as soon as it has its two messages."""
+    """`group_by.sums_by_cell`: Q answers each shuffle as soon as it has its two messages."""
     tasks = [
-        (piece, strand)
+        (piece, shuffle)
         for piece in batch
-        for strand in strands(piece.left.owner, plan.computing, piece.helper)
+        for shuffle in component_shuffles(piece.left.owner, plan.computing, piece.helper)
     ]
     travelling = []
-    for piece, strand in tasks:
+    for piece, shuffle in tasks:
         places, masked, _ = piece.layout.transfers()
         travelling.append(
-            tally.leave([(piece.left.owner, strand.worker, places), (strand.helper, strand.worker, masked)])
+            tally.leave(
+                [(piece.left.owner, shuffle.worker, places), (shuffle.helper, shuffle.worker, masked)]
+            )
         )
     answers = []
-    for (piece, strand), arriving in zip(tasks, travelling, strict=True):
+    for (piece, shuffle), arriving in zip(tasks, travelling, strict=True):
         tally.arrive(arriving)
-        answers.append(tally.leave([(strand.worker, piece.left.owner, piece.layout.transfers()[2])]))
+        answers.append(tally.leave([(shuffle.worker, piece.left.owner, piece.layout.transfers()[2])]))
     for answer in answers:
         tally.arrive(answer)
 

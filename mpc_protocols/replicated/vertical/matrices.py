@@ -1,6 +1,6 @@
 """Shared matrices with a row per row of the common table: input by any owner, products by element and by row.
 
-A matrix is shared as in `replicated.ring`, but a component that is zero for everybody is not stored: an owner that computes
+A matrix is shared as in `sharing.ring`, but a component that is zero for everybody is not stored: an owner that computes
 inputs its one-hot columns A as
 
     A_p = F(k_p)  (known to p - 1 too)      A_{p+1} = A - F(k_p), sent to p + 1      A_{p+2} = 0

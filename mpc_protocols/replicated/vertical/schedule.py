@@ -52,7 +52,7 @@ class Schedule:
     def next(self, cliques: Sequence[Clique]) -> Work:
         """What the cliques that the oracle shares now take; they count as shared from then on."""
         if self.partition.population == "intersection":
-            return Work((), tuple(cliques), self._plan(cliques, everyone=False))
+            return Work((), tuple(cliques), self._plan(cliques, needs_memberships=False))
         wanted = sorted(
             {table for clique in cliques for table in union.needed(self.partition, clique)},
             key=lambda table: (-len(table), table),
@@ -61,13 +61,15 @@ class Schedule:
             [t for t in wanted if len(union.owners_of(self.partition, t)) == 1], self._histograms
         )
         tables = self._fresh([t for t in wanted if len(union.owners_of(self.partition, t)) > 1], self._tables)
-        everyone, self._somebody = not self._somebody, True
+        needs_memberships, self._somebody = not self._somebody, True
         return Work(
-            tuple(histograms), tuple(tables), self._plan(tables, everyone) if tables or everyone else None
+            tuple(histograms),
+            tuple(tables),
+            self._plan(tables, needs_memberships) if tables or needs_memberships else None,
         )
 
-    def _plan(self, tables: Sequence[Clique], everyone: bool) -> Plan:
-        return make_plan(self.partition, self.setting.sizes, self._computing, tables, everyone)
+    def _plan(self, tables: Sequence[Clique], needs_memberships: bool) -> Plan:
+        return make_plan(self.partition, self.setting.sizes, self._computing, tables, needs_memberships)
 
     def _fresh(self, wanted: Sequence[Clique], known: list[Clique]) -> list[Clique]:
         """Those (largest first) that no known table of the same owners covers; they are known from now on."""

@@ -23,7 +23,7 @@ from mpc_protocols.public.state import PublicState
 from mpc_protocols.public.steps import EndStep, MeasureStep, PrepareStep, SelectStep, TotalStep
 from mpc_protocols.replicated.gates import TrioGates
 from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
-from mpc_protocols.replicated.scores import answer_codec as encoding
+from mpc_protocols.replicated.scores import answer_codec
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.replicated.trio_run import answers_of, small_groups
 
@@ -432,10 +432,10 @@ def test_a_step_too_long_is_refused() -> None:
 def _tamper(
     monkeypatch: pytest.MonkeyPatch, change: Callable[[bytes, int], bytes], words: str | None = None
 ) -> None:
-    """Let the leader send something else than `encoding.encode` gave, to each receiver."""
-    original = encoding.encode
+    """Let the leader send something else than `answer_codec.encode` gave, to each receiver."""
+    original = answer_codec.encode
     monkeypatch.setattr(
-        encoding,
+        answer_codec,
         "encode",
         lambda answers, receivers: [
             change(payload, to) for payload, to in zip(original(answers, receivers), receivers, strict=True)
@@ -469,7 +469,7 @@ def test_untampered_selection_passes() -> None:
 def test_answers_that_are_not_the_announced_ones(
     monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any]
 ) -> None:
-    original = encoding.encode
+    original = answer_codec.encode
 
     def changed(answers: Answers, receivers: Sequence[int]) -> list[bytes]:
         cells = [part.astype(np.int64) for part in answers.layout.by_range(answers.cells)]
@@ -477,7 +477,7 @@ def test_answers_that_are_not_the_announced_ones(
             Answers.of(answers.layout, np.split(change(np.concatenate(cells)), [len(cells[0])])), receivers
         )
 
-    monkeypatch.setattr(encoding, "encode", changed)
+    monkeypatch.setattr(answer_codec, "encode", changed)
     with pytest.raises(ProtocolAborted):
         serve(_select_once, PARTS)
 
@@ -540,9 +540,9 @@ def test_answers_as_each_party_gets_them(receiver: int) -> None:
     for high in (2, 254, 255, 256, 2**32 - 1):
         answers = [rng.integers(0, high, size, endpoint=True) * (rng.random(size) < 0.6) for size in sizes]
         known = answers_of(handles, answers)
-        [payload] = encoding.encode(known, [receiver])
-        assert len(payload) <= encoding.encoded_limit(known.layout)
-        got = encoding.decode(payload, known.layout, receiver)
+        [payload] = answer_codec.encode(known, [receiver])
+        assert len(payload) <= answer_codec.encoded_limit(known.layout)
+        got = answer_codec.decode(payload, known.layout, receiver)
         assert got.bitmap == known.bitmap and got.withheld is not None
         np.testing.assert_array_equal(got.nonzero, known.layout.dealt(answers) != 0)
         for handle, answer, value in zip(handles, answers, got.layout.by_range(got.cells), strict=True):

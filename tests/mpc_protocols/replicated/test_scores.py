@@ -23,8 +23,7 @@ from mpc_protocols.public.answers import (
     dealer_slices,
     layouts,
 )
-from mpc_protocols.replicated.scores import bit_cache, masked_sign
-from mpc_protocols.replicated.scores import l1_distance as absolute
+from mpc_protocols.replicated.scores import bit_cache, l1_distance, masked_sign
 from mpc_protocols.replicated.scores.bit_cache import FEW, SPARSE, BitShareCache, CacheModel
 from mpc_protocols.replicated.scores.dealer import DEALERS
 from mpc_protocols.replicated.scores.l1_distance import DealerCells, add_l1_sums, known_of
@@ -60,7 +59,7 @@ def test_absolute_sums(dtype: type, planes: int) -> None:
         expected = np.array(
             [np.abs(part).sum(dtype=dtype) for part in np.split(values, np.cumsum(lengths)[:-1])]
         ).astype(dtype)
-        for adder in absolute.ADDERS:
+        for adder in l1_distance.ADDERS:
             results, _ = run_trio(
                 lambda trio, shares=shares, lengths=lengths, adder=adder: (  # type: ignore[misc]
                     distances(trio, shares[trio.me], lengths, planes, adder)

@@ -29,15 +29,15 @@ from tests.mpc_protocols.replicated.vertical.test_source import PAIRS, POPULATIO
 
 @pytest.mark.parametrize("population", POPULATIONS)
 @pytest.mark.parametrize("split", SPLITS)
-@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("by_permutation", [False, True])
 def test_counters_equal_the_costs(
-    monkeypatch: pytest.MonkeyPatch, population: Population, split: str, ordered: bool
+    monkeypatch: pytest.MonkeyPatch, population: Population, split: str, by_permutation: bool
 ) -> None:
-    """Two requests over several waves and batches; `ordered`: every joint as an order of the rows, contributors' too."""
-    monkeypatch.setattr(planner, "MOST_ROWS_OF_A_WAVE", 300)
+    """Two requests over several blocks and batches; `by_permutation`: every joint as an order of the rows, contributors' too."""
+    monkeypatch.setattr(planner, "MAX_BLOCK_ROWS", 300)
     monkeypatch.setattr(orders, "BATCH", 30_000)
-    if ordered:
-        monkeypatch.setattr(planner, "_is_ordered", lambda *_: True)
+    if by_permutation:
+        monkeypatch.setattr(planner, "_by_permutation_is_cheaper", lambda *_: True)
     of = partition(SIZES, dict(zip(SIZES, SPLITS[split], strict=True)), population, 700)
     tables = random_owners(SIZES, of, [0.9] * len(of.owners), np.random.default_rng(0))
     batches = [PAIRS, TRIPLES[::6]]
@@ -99,7 +99,7 @@ def test_a_whole_run_that_prepares(population: Population, split: str) -> None:
         Schedule(of, setting(SIZES), 3),
         PublicState(setting(SIZES), 3),
     )
-    engine_costs.pace(tally)
+    engine_costs.agree_on_delay(tally)
     for batch in (PAIRS, TRIPLES[:3]):
         step = PrepareStep(tuple(batch))
         fresh = state.begin(step).fresh

@@ -140,7 +140,7 @@ def test_all_that_travels_is_uniform(
 
     Without orders of the rows, whose places are permutations (`test_segments`).
     """
-    monkeypatch.setattr(planner, "_is_ordered", lambda *_: False)
+    monkeypatch.setattr(planner, "_by_permutation_is_cheaper", lambda *_: False)
     sizes = {"a": 4, "b": 4, "c": 20}
     rows = 3000
     of = partition(sizes, {"a": owners[0], "b": owners[1], "c": owners[0]}, population, rows)

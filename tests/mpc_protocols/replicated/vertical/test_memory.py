@@ -1,4 +1,4 @@
-"""What a party holds of the rows is one wave, however many rows there are."""
+"""What a party holds of the rows is one row block, however many rows there are."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def test_memory_does_not_grow_with_the_rows(
     monkeypatch: pytest.MonkeyPatch, population: Population, split: str
 ) -> None:
     """Five times the rows, the same peak within a quarter of it (threads do not meet at the same points in every run)."""
-    monkeypatch.setattr(planner, "WAVE", 1 << 19)
+    monkeypatch.setattr(planner, "BLOCK_BYTES", 1 << 19)
     monkeypatch.setattr(orders, "BATCH", 1 << 17)
     few, many = peak(population, split, 12_000), peak(population, split, 60_000)
     assert many < 1.25 * few + (1 << 18)
     assert (
-        few < 3 * 4 * planner.WAVE
-    )  # three parties, each some times its wave: masks, messages under way, products
+        few < 3 * 4 * planner.BLOCK_BYTES
+    )  # three parties, each some times its row block: masks, messages under way, products

@@ -114,7 +114,7 @@ def test_an_owner_without_its_rows_stops_the_run_before_anything_is_sent() -> No
 
 
 def run_party(wire: Wire, split: tuple[int, ...], population: Population) -> Any:
-    """A job of real processes: this party's part of the whole run, on data made alike everywhere."""
+    """A asked of real processes: this party's part of the whole run, on data made alike everywhere."""
     of, tables = owners(split, population)
     result = party(wire, setting(), VerticalData(of, tables.get(wire.me)))
     return None if result is None else repr(result[0])
@@ -132,7 +132,7 @@ def test_a_contributor_that_stops_in_the_middle_ends_the_run_everywhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It has sent its columns, not its orders of the rows: nobody waits for ever, nothing is opened."""
-    monkeypatch.setattr(planner, "_is_ordered", lambda *_: True)
+    monkeypatch.setattr(planner, "_by_permutation_is_cheaper", lambda *_: True)
 
     def stop(*_: object) -> None:
         raise ProtocolAborted("The contributor was stopped.")

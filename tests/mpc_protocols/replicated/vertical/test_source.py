@@ -59,11 +59,11 @@ def check(of: Partition, tables: dict[int, OwnRows], batches: Sequence[Sequence[
 def test_all_pairs_then_some_triples(
     monkeypatch: pytest.MonkeyPatch, population: Population, split: str, form: str
 ) -> None:
-    """Several waves and batches; the second request meets what the first has left. Every joint in either form."""
-    monkeypatch.setattr(planner, "MOST_ROWS_OF_A_WAVE", 256)
+    """Several row blocks and batches; the second request meets what the first has left. Every joint in either form."""
+    monkeypatch.setattr(planner, "MAX_BLOCK_ROWS", 256)
     monkeypatch.setattr(orders, "BATCH", 20_000)
     if form != "as planned":
-        monkeypatch.setattr(planner, "_is_ordered", lambda *_: form == "ordered")
+        monkeypatch.setattr(planner, "_by_permutation_is_cheaper", lambda *_: form == "ordered")
     of = partition(SIZES, dict(zip(SIZES, SPLITS[split], strict=True)), population, 700)
     tables = random_owners(SIZES, of, [0.8] * len(of.owners), np.random.default_rng(1))
     check(of, tables, [PAIRS, [*TRIPLES[::5], ("h", "f", "a")]])
@@ -157,13 +157,13 @@ def test_what_an_owner_or_the_study_refuses(population: Population) -> None:
 
 
 @pytest.mark.parametrize("split", ["two", "three", "two that only contribute", "one of each"])
-@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("by_permutation", [False, True])
 def test_the_same_request_twice_shares_no_mask(
-    monkeypatch: pytest.MonkeyPatch, split: str, ordered: bool
+    monkeypatch: pytest.MonkeyPatch, split: str, by_permutation: bool
 ) -> None:
     """A request, and again for the same data: of all that a party receives no 16 bytes (4 or more elements, 8 places of an order)
     come twice. False alarms: below 1e-9."""
-    monkeypatch.setattr(planner, "_is_ordered", lambda *_: ordered)
+    monkeypatch.setattr(planner, "_by_permutation_is_cheaper", lambda *_: by_permutation)
     of = partition(SIZES, dict(zip(SIZES, SPLITS[split], strict=True)), "intersection", 900)
     tables = random_owners(SIZES, of, [0.5] * len(of.owners), np.random.default_rng(1))
     frames: list[Frame] = []
