@@ -77,7 +77,7 @@ class Forecast:
 
 def forecast(study: Study, rows: int | None = None) -> Forecast:
     """Carry out the study in a dry run. Raises `StudyInvalid`."""
-    from runner.forecast.presumed_tables import InventedTable
+    from runner.forecast.presumed_tables import PresumedTable
     from synth.plan import RoundPlan
 
     plan = plan_of(study)
@@ -91,7 +91,7 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
     backend = BACKENDS[study.backend]
     oracle = backend.dry_run(
         setting_of(study, len(custodians), os.urandom(32)),
-        InventedTable(study.domain.sizes, limit).counts,
+        PresumedTable(study.domain.sizes, limit).counts,
         len(study.computing),
         len(study.contributing),
         joined.split if joined is not None else None,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from runner.__main__ import main
-from runner.forecast.presumed_tables import InventedTable
+from runner.forecast.presumed_tables import PresumedTable
 from tests.runner import split
 from tests.runner.processes import run
 from tests.runner.studies import STUDY, free_ports, write_study
@@ -137,7 +137,7 @@ def test_the_text_says_why_fewer_candidates_are_offered_than_there_are(
 
 def test_invented_marginals_are_marginals() -> None:
     sizes = {"x": 6, "y": 9, "z": 2}
-    wide, x, y = InventedTable(sizes, 10_000).counts([("x", "y", "z"), ("x",), ("y",)])
+    wide, x, y = PresumedTable(sizes, 10_000).counts([("x", "y", "z"), ("x",), ("y",)])
     cube = wide.reshape(6, 9, 2)
     assert wide.min() >= 0 and wide.sum() == x.sum() == y.sum() == 10_000
     # every cell is rounded by less than 1, a sum over k cells in a row by less than 1, over k scattered ones by less than k

@@ -15,7 +15,7 @@ from mpc_protocols.functionality import Clique
 from mpc_protocols.wire import Wire
 from runner.bench.parameters import ROWS, Parameter, Params
 from runner.bench.registry import Kernel, Task
-from runner.forecast.presumed_tables import InventedTable
+from runner.forecast.presumed_tables import PresumedTable
 from synth.mrf import Measurement, Model, fit, model_size_mb
 
 SIZES = {
@@ -55,7 +55,7 @@ class Fit(Kernel):
 def _rounds(params: Params) -> list[list[Measurement]]:
     """The measurements of each round: all single columns, then one more clique each time, within the model's limit."""
     rng = np.random.default_rng(3)
-    table = InventedTable(SIZES, int(params["rows"]))
+    table = PresumedTable(SIZES, int(params["rows"]))
     wanted = [
         clique
         for degree in (2, 3)
