@@ -136,6 +136,8 @@ def run(path: Path, out: Path, options: argparse.Namespace) -> dict[str, Any]:
         env=os.environ | {"COSYNTH_LEDGER": str(path.parent / "ledger.db")},
     )
     found = {"wall": time.monotonic() - began, "run": json.loads((out / "run.json").read_text()), "sent": []}
+    for party in found["run"]["parties"] if "ideal" not in path.name else []:
+        party |= json.loads((out / "parties" / party["name"] / "usage.json").read_text())
     for party in sorted((out / "parties").iterdir()) if "ideal" not in path.name else []:
         phases = ast.literal_eval(re.findall(r"by phase: (\[.*\])", (party / "private.log").read_text())[-1])
         found["sent"].append({phase["name"]: phase["bytes_sent"] for phase in phases})
