@@ -76,6 +76,7 @@ def tables(directory: Path, rows: int = 400, header: str = "age,sex,work", odd: 
         "sample",
         "query",
         "report",
+        "graph",
         "ledger",
         "ledger show",
     ],
