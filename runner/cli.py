@@ -42,6 +42,7 @@ between organisations, at each one (the study file is the same everywhere):
 afterwards, without further budget:
   python -m runner sample out --rows 100000
   python -m runner query out age income
+  python -m runner graph out                         which columns the model connects, as GraphML
   python -m runner ledger show
 
 exit codes:
@@ -59,6 +60,7 @@ COMMANDS = (
     "sample",
     "query",
     "report",
+    "graph",
     "ledger",
     "bench",
     "later",
