@@ -45,7 +45,7 @@ SECURITY = 128
 """Base transfers in each direction, and bits of a row."""
 LEVELS = 4
 """k."""
-PIECE = 2048
+PIECE = 4096
 """Words of 64 transfers that are extended at a time: the streams of one block stay in the second-level cache."""
 _BUFFER = 1 << 15  # words of streams drawn at a time
 _ZEROS = memoryview(bytes(8 * PIECE))
@@ -79,22 +79,25 @@ class _Streams:
         """The next `words` words of every leaf, some blocks at a time: the blocks, and (blocks, 2^k, words), reused."""
         nonce = operation.to_bytes(12, "big") + bytes(4)
         at_once = min(self.blocks // 2, max(1, _BUFFER // (self.leaves * words)))
-        at_once = 1 << (at_once.bit_length() - 1)  # never across the middle, where the second word of rows begins
+        at_once = 1 << (
+            at_once.bit_length() - 1
+        )  # never across the middle, where the second word of rows begins
         buffer = np.empty((at_once, self.leaves, words), np.uint64)
         targets = [row.view(np.uint8).data for row in buffer.reshape(-1, words)]
         source = _ZEROS[: 8 * words]
         for start in range(0, self.blocks, at_once):
             first = start * self.leaves
-            for cipher, target in zip(
-                self._ciphers[first : first + len(targets)], targets, strict=True
-            ):
+            for cipher, target in zip(self._ciphers[first : first + len(targets)], targets, strict=True):
                 cipher.reset_nonce(nonce)
                 cipher.update_into(source, target)
             yield slice(start, start + at_once), buffer
 
 
 def _fold(streams: Words, rows: Words) -> Words:
-    """rows[:, b] = XOR of the streams x with bit b set; the XOR of all. streams: (blocks, 2^k, words), rows: (blocks, k, words)."""
+    """rows[:, b] = XOR of the streams x with bit b set; returns the XOR of all.
+
+    streams: (blocks, 2^k, words). rows: (blocks, k, words).
+    """
     for bit in range(rows.shape[1]):
         np.bitwise_xor.reduce(streams[:, 1::2], axis=1, out=rows[:, bit])
         streams = streams[:, 0::2] ^ streams[:, 1::2]
@@ -165,7 +168,9 @@ class Offering(_Extension):
         super().__init__(link, leaves, chooser)
         self._delta = delta
         bits = (delta[:, np.newaxis] >> np.arange(self._levels)) & 1
-        self._masks = np.negative(bits.astype(np.uint64))[..., np.newaxis]  # (blocks, k, 1): all ones or zeros
+        self._masks = np.negative(bits.astype(np.uint64))[
+            ..., np.newaxis
+        ]  # (blocks, k, 1): all ones or zeros
         packed = np.packbits(bits.reshape(-1).astype(np.uint8), bitorder="little")
         self.difference = packed.view(np.uint64).copy()
 
