@@ -26,7 +26,7 @@ Cost: (128/k - 1)/8 bytes a transfer from the choosing party (3.875 for k = 4), 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,6 @@ PIECE = 4096
 """Words of 64 transfers that are extended at a time: the streams of one block stay in the second-level cache."""
 _BUFFER = 1 << 15  # words of streams drawn at a time
 _ZEROS = memoryview(bytes(8 * PIECE))
-_WIDE_LEVELS = (1, 2, 4, 8)
 
 
 def pieces(words: int) -> list[int]:
@@ -206,12 +205,13 @@ def start(link: Link, levels: int = LEVELS) -> tuple[Choosing, Offering]:
 
     Raises `ProtocolAborted` for an invalid point or a message of another size.
     """
-    if levels not in _WIDE_LEVELS:
+    return extension(link, base_transfers(link, SECURITY), levels)
+
+
+def extension(link: Link, base: BaseTransfers, levels: int = LEVELS) -> tuple[Choosing, Offering]:
+    """The trees of both directions over 128 base transfers, which serve once: 1 round, 4,096 bytes a party."""
+    if levels not in (1, 2, 4, 8):
         raise ValueError(f"the 128 bits of a row are cut into blocks of 1, 2, 4 or 8, not {levels}")
-    return _from_base(link, base_transfers(link, SECURITY), levels)
-
-
-def _from_base(link: Link, base: BaseTransfers, levels: int) -> tuple[Choosing, Offering]:
     blocks = SECURITY // levels
     trees = {
         chooser: Trees(link.context(b"trees", bytes([chooser])), 1 << levels)
@@ -220,12 +220,11 @@ def _from_base(link: Link, base: BaseTransfers, levels: int) -> tuple[Choosing, 
     seeds = np.frombuffer(secrets.token_bytes(16 * blocks), np.uint64).reshape(blocks, 2)
     leaves, sums = trees[link.me].grow(seeds)
     offered = base.offered.reshape(blocks, levels, 2, 2)
-    masked = np.ascontiguousarray(sums.transpose(2, 0, 1, 3)) ^ offered
-    received = link.exchange(masked)
+    received = link.exchange(np.ascontiguousarray(sums.transpose(2, 0, 1, 3)) ^ offered)
     sides = base.choices.reshape(blocks, levels).astype(np.intp)
     keys = base.chosen.reshape(blocks, levels, 2)
     away = np.take_along_axis(received, sides[..., np.newaxis, np.newaxis], axis=2)[:, :, 0] ^ keys
-    delta = _numbers(1 - sides)
+    delta = ((1 - sides) << np.arange(levels)[::-1]).sum(axis=1)
     known = trees[link.peer].puncture(delta, np.ascontiguousarray(away.swapaxes(0, 1))).swapaxes(0, 1)
     order = np.arange(1 << levels) ^ delta[:, np.newaxis]
     arranged = np.take_along_axis(known, order[..., np.newaxis], axis=1)
@@ -233,10 +232,3 @@ def _from_base(link: Link, base: BaseTransfers, levels: int) -> tuple[Choosing, 
         Choosing(link, np.ascontiguousarray(leaves.swapaxes(0, 1)), link.me),
         Offering(link, np.ascontiguousarray(arranged), link.peer, delta),
     )
-
-
-def _numbers(bits: NDArray[np.intp] | Sequence[Sequence[int]]) -> NDArray[np.intp]:
-    """Rows of bits, highest first, as numbers."""
-    rows = np.asarray(bits, np.intp)
-    found: NDArray[np.intp] = (rows << np.arange(rows.shape[1])[::-1]).sum(axis=1)
-    return found
