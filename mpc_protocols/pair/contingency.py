@@ -20,7 +20,7 @@ choice bits. A tree is used for one t_r. Public: records, leaves, width. The own
 categories. Threat model: semi-honest, `ot_extension`; assumptions as there, expansions by `fixed_key` with a key of their own.
 
 Cost for a record, L = ceil(log2 leaves): 32 L bytes and `width` elements from the owner of vectors, 4 L from that of paths;
-leaves * width elements of AES at both. Rounds: 2 for each CHUNK records.
+leaves * width elements of AES at both. Rounds: 2 for each chunk of records.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ from mpc_protocols.pair.link import UInt
 from mpc_protocols.pair.random_ot import Demand, Transfers
 
 CHUNK = 1 << 16
-"""Records whose transfers are made at a time."""
+"""Most records whose transfers are made at a time."""
+VECTOR_BYTES = 1 << 26
+"""Most bytes of the vectors of a chunk."""
 _EXPANDED = 1 << 18  # bytes of one leaf's expansions: they stay in the second-level cache
 _GROWN = 1 << 22  # bytes of the leaves of the trees that are worked on together
 
@@ -75,9 +77,10 @@ class Column:
     size: int
 
 
-def chunks(records: int) -> list[int]:
+def chunks(shape: TableShape) -> list[int]:
     """Records of each chunk."""
-    return [min(CHUNK, records - start) for start in range(0, records, CHUNK)]
+    step = max(1, min(CHUNK, VECTOR_BYTES // shape.row_bytes))
+    return [min(step, shape.records - start) for start in range(0, shape.records, step)]
 
 
 def table_demand(shape: TableShape, records: int) -> Demand:
@@ -90,7 +93,7 @@ def of_paths(transfers: Transfers, shape: TableShape, categories: NDArray[np.int
     """At the owner of paths: its share of T. categories: (records,), below `leaves`."""
     link, table = transfers.link, np.zeros((shape.leaves, shape.width), shape.dtype)
     start = 0
-    for size in chunks(shape.records):
+    for size in chunks(shape):
         paths = categories[start : start + size]
         start += size
         trees, expansion = _public(transfers, shape)
@@ -123,7 +126,7 @@ def of_vectors(transfers: Transfers, shape: TableShape, columns: Sequence[Column
         raise ValueError(f"the columns do not make vectors of {shape.width} elements")
     link, table = transfers.link, np.zeros((shape.leaves, shape.width), shape.dtype)
     start = 0
-    for size in chunks(shape.records):
+    for size in chunks(shape):
         trees, expansion = _public(transfers, shape)
         seeds = np.frombuffer(secrets.token_bytes(16 * size), np.uint64).reshape(size, 2)
         sums = np.empty((shape.levels, 2, size, 2), np.uint64)

@@ -17,7 +17,7 @@ from mpc_protocols.engine.bitslice import Elements, Words, to_bits, to_planes, w
 from mpc_protocols.pair.correlated import products, products_demand
 from mpc_protocols.pair.link import UInt
 from mpc_protocols.pair.random_ot import Demand, Transfers
-from mpc_protocols.pair.sign import carry, carry_demand
+from mpc_protocols.pair.sign import Adder, carry, carry_demand
 
 
 def weighted_sum_demand(planes: int, cells: int) -> Demand:
@@ -52,17 +52,17 @@ def weighted_sum(
     return total
 
 
-def lift_demand(bits: int, cells: int) -> Demand:
+def lift_demand(bits: int, cells: int, adder: Adder) -> Demand:
     """What `lift` takes for integers of so many bits."""
-    return carry_demand(bits, words_for(cells), "tree") + weighted_sum_demand(1, cells)
+    return carry_demand(bits, words_for(cells), adder) + weighted_sum_demand(1, cells)
 
 
-def lift(transfers: Transfers, x: Elements, dtype: UInt = np.uint64) -> Elements:
+def lift(transfers: Transfers, x: Elements, dtype: UInt = np.uint64, adder: Adder = "tree") -> Elements:
     """A share modulo 2^K of integers in [0, 2^K) as a share of the same integers in a wider ring, that of `dtype`.
 
-    x = x_0 + x_1 - 2^K o, o the carry out of K planes. 2 + ceil(log2 K) rounds.
+    x = x_0 + x_1 - 2^K o, o the carry out of K planes. 2 + ceil(log2 K) rounds (tree), K + 1 (ripple).
     """
     bits = 8 * x.dtype.itemsize
-    transfers.reserve(lift_demand(bits, len(x)))
-    overflow = carry(transfers, to_planes(x, bits), "tree")
+    transfers.reserve(lift_demand(bits, len(x), adder))
+    overflow = carry(transfers, to_planes(x, bits), adder)
     return x.astype(dtype) + weighted_sum(transfers, overflow[np.newaxis], (-(1 << bits),), len(x), dtype)
