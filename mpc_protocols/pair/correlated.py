@@ -36,7 +36,7 @@ def products(transfers: Transfers, bits: Words, values: Elements, cells: int) ->
     """
     link, dtype = transfers.link, values.dtype.type
     words, mine, others = words_for(cells), len(bits), len(values)
-    transfers.reserve(products_demand((mine, others) if link.me == 0 else (others, mine), cells))
+    transfers.need(products_demand((mine, others) if link.me == 0 else (others, mine), cells))
     chosen, offered = transfers.chosen_rows(mine * words), transfers.offered_rows(others * words)
     base = _elements(offered.base, others, cells, dtype)
     difference = _elements(offered.base ^ offered.difference, others, cells, dtype)

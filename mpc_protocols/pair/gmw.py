@@ -66,7 +66,7 @@ def and_pairs(transfers: Transfers, pairs: Sequence[tuple[Words, Words]]) -> lis
     """x AND y of several pairs, each of like shapes, in ONE round and message."""
     left = np.concatenate([x.reshape(-1) for x, _ in pairs])
     right = np.concatenate([y.reshape(-1) for _, y in pairs])
-    transfers.reserve(Demand(bits=(left.size, left.size)))
+    transfers.need(Demand(bits=(left.size, left.size)))
     chosen, offered = transfers.chosen_bits(left.size), transfers.offered_bits(left.size)
     opened = np.empty((2, left.size), np.uint64)
     np.bitwise_xor(left, chosen.choices, out=opened[0])
@@ -91,7 +91,7 @@ def and_known(transfers: Transfers, words: Words) -> Words:
     """
     link, size = transfers.link, words.size
     mine = words.reshape(-1)
-    transfers.reserve(Demand(bits=(size, 0)))
+    transfers.need(Demand(bits=(size, 0)))
     if link.me == 0:
         chosen = transfers.chosen_bits(size)
         others = link.exchange(mine ^ chosen.choices)
@@ -127,7 +127,7 @@ def string_sums(transfers: Transfers, x: Words, y: Words) -> Words:
 
 def _string_sums(transfers: Transfers, x: Words, y: Words) -> Words:
     terms, width, words = y.shape
-    transfers.reserve(string_sums_demand(terms, words))
+    transfers.need(string_sums_demand(terms, words))
     chosen, offered = transfers.chosen_rows(terms * words), transfers.offered_rows(terms * words)
     shape = (width, terms, words)
     difference = planes_of(offered.difference, width).reshape(shape)

@@ -6,9 +6,10 @@ and the difference d = m[0] ^ m[1]. Two kinds, which differ in what is kept of t
     bits     one bit each, packed: what an AND takes, one transfer in each direction (`gmw`)
     rows     all 128 bits: one secret bit with a string, or with a ring element (`gmw`, `correlated`)
 
-Transfers do not depend on data, so a protocol asks for all it needs before it begins (`Transfers.reserve`): one round, whatever
-is asked for, up to BATCH words. What was not asked for is made when it is needed, for a round of its own. Every transfer is
-given away once.
+Transfers do not depend on data, so a protocol that knows its gates asks for all of them before it begins (`Transfers.reserve`):
+one round, whatever is asked for, up to BATCH words. What was not asked for is made when it is needed, for a round of its own, and
+then as much as the run has used of it so far, up to AHEAD: what is left over serves what comes next. Every transfer is given
+away once.
 
 Sizes are public and alike at both parties: a `Demand` counts words of 64 transfers by the party that CHOOSES, (of party 0, of
 party 1). Cost and threat model: `ot_extension`; 110 to 170 ns and 3.875 bytes a party for one transfer in each direction.
@@ -28,6 +29,9 @@ from mpc_protocols.pair.ot_extension import Choosing, Offering, start
 
 BATCH = 1 << 15
 """Words that are made in one round: 2^21 transfers, 8 MB in each direction on their way."""
+
+AHEAD_BITS, AHEAD_ROWS = 1 << 13, 1 << 11
+"""Most words that are made unasked, so the most that a run makes in vain: 2 MB of bits and 0.5 MB of rows in each direction."""
 
 Both = tuple[int, int]
 
@@ -88,9 +92,19 @@ class OfferedRows:
 class _Stock:
     """Like arrays of words, (n,) or (64, n, 2), taken from the front."""
 
-    def __init__(self, *arrays: Words) -> None:
-        """arrays: what is there, and in which shapes."""
+    def __init__(self, ahead: int, *arrays: Words) -> None:
+        """ahead: most words that are made unasked. arrays: what is there, and in which shapes."""
+        self._ahead, self._used = ahead, 0
         self._arrays, self._start = arrays, 0
+
+    def lacks(self, words: int) -> int:
+        """Words to make before so many can be taken."""
+        return max(0, words - len(self))
+
+    def grows(self, words: int) -> int:
+        """As `lacks`, and if any, more for what comes next."""
+        lacking = self.lacks(words)
+        return max(lacking, min(self._ahead, self._used)) if lacking else 0
 
     def __len__(self) -> int:
         return (
@@ -102,7 +116,7 @@ class _Stock:
     def put(self, *arrays: Words) -> None:
         """More words, behind those that are there."""
         if len(self):
-            kept = self.take(len(self))
+            kept = tuple(_words(array, slice(self._start, None)) for array in self._arrays)
             arrays = tuple(
                 np.concatenate(pair, axis=0 if pair[0].ndim == 1 else 1)
                 for pair in zip(kept, arrays, strict=True)
@@ -114,6 +128,7 @@ class _Stock:
         assert words <= len(self)
         piece = slice(self._start, self._start + words)
         self._start += words
+        self._used += words
         return tuple(_words(array, piece) for array in self._arrays)
 
 
@@ -131,8 +146,11 @@ class Transfers:
         self.link = link
         self._choosing, self._offering = choosing, offering
         nothing, no_rows = np.empty(0, np.uint64), np.empty((LANES, 0, 2), np.uint64)
-        self._chosen_bits, self._offered_bits = _Stock(nothing, nothing), _Stock(nothing, nothing)
-        self._chosen_rows, self._offered_rows = _Stock(nothing, no_rows), _Stock(no_rows, no_rows)
+        self._chosen_bits, self._offered_bits = (_Stock(AHEAD_BITS, nothing, nothing) for _ in range(2))
+        self._chosen_rows, self._offered_rows = (
+            _Stock(AHEAD_ROWS, nothing, no_rows),
+            _Stock(AHEAD_ROWS, no_rows, no_rows),
+        )
         self._operation = 0
 
     @classmethod
@@ -147,9 +165,18 @@ class Transfers:
     def reserve(self, demand: Demand) -> None:
         """Make what the stocks lack of a demand: 1 round for each BATCH of words, none if nothing is lacking."""
         me, peer = self.link.me, self.link.peer
-        chosen = (demand.bits[me] - len(self._chosen_bits), demand.rows[me] - len(self._chosen_rows))
-        offered = (demand.bits[peer] - len(self._offered_bits), demand.rows[peer] - len(self._offered_rows))
-        self._make(_lacking(chosen), _lacking(offered))
+        self._make(
+            (self._chosen_bits.lacks(demand.bits[me]), self._chosen_rows.lacks(demand.rows[me])),
+            (self._offered_bits.lacks(demand.bits[peer]), self._offered_rows.lacks(demand.rows[peer])),
+        )
+
+    def need(self, demand: Demand) -> None:
+        """As `reserve`, for one step of a protocol: what is lacking is made with more for the steps to come."""
+        me, peer = self.link.me, self.link.peer
+        self._make(
+            (self._chosen_bits.grows(demand.bits[me]), self._chosen_rows.grows(demand.rows[me])),
+            (self._offered_bits.grows(demand.bits[peer]), self._offered_rows.grows(demand.rows[peer])),
+        )
 
     def operation(self, label: bytes) -> bytes:
         """32 public bytes for one operation, alike at both parties, that no other one of the run has."""
@@ -158,22 +185,22 @@ class Transfers:
 
     def chosen_bits(self, words: int) -> ChosenBits:
         """The next words of one-bit transfers in which this party chooses; the peer calls `offered_bits`."""
-        self.reserve(Demand(bits=self._at(words, 0)))
+        self.need(Demand(bits=self._at(words, 0)))
         return ChosenBits(*self._chosen_bits.take(words))
 
     def offered_bits(self, words: int) -> OfferedBits:
         """The next words of one-bit transfers in which this party offers; the peer calls `chosen_bits`."""
-        self.reserve(Demand(bits=self._at(0, words)))
+        self.need(Demand(bits=self._at(0, words)))
         return OfferedBits(*self._offered_bits.take(words))
 
     def chosen_rows(self, words: int) -> ChosenRows:
         """As `chosen_bits`, of 128-bit strings."""
-        self.reserve(Demand(rows=self._at(words, 0)))
+        self.need(Demand(rows=self._at(words, 0)))
         return ChosenRows(*self._chosen_rows.take(words))
 
     def offered_rows(self, words: int) -> OfferedRows:
         """As `offered_bits`, of 128-bit strings."""
-        self.reserve(Demand(rows=self._at(0, words)))
+        self.need(Demand(rows=self._at(0, words)))
         return OfferedRows(*self._offered_rows.take(words))
 
     def _at(self, mine: int, others: int) -> Both:
@@ -195,10 +222,6 @@ class Transfers:
         self._chosen_rows.put(*choosing.rows)
         self._offered_bits.put(*offering.bits)
         self._offered_rows.put(*offering.rows)
-
-
-def _lacking(words: Both) -> Both:
-    return max(0, words[0]), max(0, words[1])
 
 
 def _within(words: int, done: int) -> int:

@@ -35,7 +35,7 @@ def zero_demand(planes: int, words: int) -> Demand:
 def zero_cells(transfers: Transfers, bits: Words, cells: int) -> NDArray[np.bool_]:
     """Open whether every plane of shape (planes, words) is 0 in a cell: bool of shape (cells,). 2 rounds."""
     link, size = transfers.link, bits.size
-    transfers.reserve(zero_demand(*bits.shape))
+    transfers.need(zero_demand(*bits.shape))
     chosen, offered = transfers.chosen_rows(size), transfers.offered_rows(size)
     flips = link.exchange(bits ^ chosen.choices.reshape(bits.shape)) ^ bits
     selected = np.negative((flips[np.newaxis] >> _SHIFTS) & np.uint64(1))  # all ones where l_i ^ e_peer is 1

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mpc_protocols.engine.bitslice import from_bits, to_bits, words_for
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.pair import random_ot
 from mpc_protocols.pair.correlated import products
 from mpc_protocols.pair.gmw import (
     and_bits,
@@ -167,6 +168,26 @@ def test_a_demand_beyond_a_batch_takes_a_round_more() -> None:
     ran = run_pair(body)
     assert ran.sent == [message_bytes(BATCH + 1), 0]
     assert ran.messages == [BATCH // PIECE + 1, 0]
+
+
+def test_what_is_made_unasked_is_as_much_as_was_used_and_serves_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(random_ot, "AHEAD_BITS", 6)
+    words = share_words(random_words(10))
+
+    def body(transfers: Transfers) -> list[tuple[int, int]]:
+        wire, seen = transfers.link.wire, []
+        for size in (2, 1, 1, 1, 1, 1, 10):
+            before = wire.traffic()
+            and_bits(transfers, words[transfers.link.me][:size], words[transfers.link.me][:size])
+            after = wire.traffic()
+            seen.append((after.rounds - before.rounds, after.bytes_sent - before.bytes_sent - 16 * size))
+        return seen
+
+    made = [(2, 2), (2, 2), (1, 0), (2, 4), (1, 0), (1, 0), (2, 9)]
+    for seen in run_pair(body).results:
+        assert seen == [(rounds, message_bytes(size)) for rounds, size in made]
 
 
 def test_no_transfer_is_given_away_twice() -> None:
