@@ -69,7 +69,7 @@ class TableShape:
         return levels_of(self.leaves)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Column:
     """One-hot vectors of one categorical variable. codes: (records,) in [0, size], where `size` stands for the zero vector."""
 

@@ -109,6 +109,12 @@ def string_sums_demand(terms: int, words: int) -> Demand:
     return Demand(rows=(terms * words, terms * words))
 
 
+def string_pieces(terms: int, words: int) -> list[int]:
+    """Words of each message of `string_sums`."""
+    step = max(1, _ROWS // max(terms, 1))
+    return [min(step, words - start) for start in range(0, words, step)]
+
+
 def string_sums(transfers: Transfers, x: Words, y: Words) -> Words:
     """XOR over terms of x AND y, x one plane and y a string of planes: (terms, words), (terms, w, words) to (w, words).
 
@@ -118,10 +124,11 @@ def string_sums(transfers: Transfers, x: Words, y: Words) -> Words:
     if x.shape != (terms, words) or not 1 <= width <= WIDEST:
         raise ValueError(f"planes of shape {x.shape} do not select strings of shape {y.shape}")
     total = np.zeros((width, words), np.uint64)
-    step = max(1, _ROWS // max(terms, 1))
-    for start in range(0, words, step):
-        piece = slice(start, start + step)
+    start = 0
+    for size in string_pieces(terms, words):
+        piece = slice(start, start + size)
         total[:, piece] = _string_sums(transfers, x[:, piece], y[:, :, piece])
+        start += size
     return total
 
 

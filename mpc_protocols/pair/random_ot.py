@@ -57,7 +57,7 @@ def _sum(left: Both, right: Both) -> Both:
     return left[0] + right[0], left[1] + right[1]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ChosenBits:
     """Of transfers in which this party chooses: its choices a, and m[a]; words of shape (n,)."""
 
@@ -65,7 +65,7 @@ class ChosenBits:
     got: Words
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OfferedBits:
     """Of transfers in which this party offers: m[0], and m[0] ^ m[1]; words of shape (n,)."""
 
@@ -73,7 +73,7 @@ class OfferedBits:
     difference: Words
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ChosenRows:
     """As `ChosenBits`; got: (64, n, 2), numbered as in `bit_matrix`."""
 
@@ -81,7 +81,7 @@ class ChosenRows:
     got: Blocks
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OfferedRows:
     """As `OfferedBits`; both of shape (64, n, 2)."""
 
@@ -89,46 +89,56 @@ class OfferedRows:
     difference: Blocks
 
 
-class _Stock:
-    """Like arrays of words, (n,) or (64, n, 2), taken from the front."""
+@dataclass
+class Supply:
+    """How many words of one kind and direction are there. ahead: most that are made unasked. used: given away so far."""
 
-    def __init__(self, ahead: int, *arrays: Words) -> None:
-        """ahead: most words that are made unasked. arrays: what is there, and in which shapes."""
-        self._ahead, self._used = ahead, 0
-        self._arrays, self._start = arrays, 0
+    ahead: int
+    left: int = 0
+    used: int = 0
 
     def lacks(self, words: int) -> int:
         """Words to make before so many can be taken."""
-        return max(0, words - len(self))
+        return max(0, words - self.left)
 
     def grows(self, words: int) -> int:
         """As `lacks`, and if any, more for what comes next."""
         lacking = self.lacks(words)
-        return max(lacking, min(self._ahead, self._used)) if lacking else 0
+        return max(lacking, min(self.ahead, self.used)) if lacking else 0
 
-    def __len__(self) -> int:
-        return (
-            len(self._arrays[0]) - self._start
-            if self._arrays[0].ndim == 1
-            else self._arrays[0].shape[1] - self._start
-        )
+    def take(self, words: int) -> None:
+        """Give away what is there."""
+        self.left -= words
+        self.used += words
 
-    def put(self, *arrays: Words) -> None:
+
+class _Stock:
+    """Like arrays of words, (n,) or (64, n, 2), taken from the front."""
+
+    def __init__(self, ahead: int, *arrays: Words) -> None:
+        """ahead: of the supply. arrays: nothing, in the shapes of what will be there."""
+        self.supply = Supply(ahead)
+        self._arrays, self._start = arrays, 0
+
+    def put(self, words: int, *arrays: Words) -> None:
         """More words, behind those that are there."""
-        if len(self):
+        if not words:
+            return
+        if self.supply.left:
             kept = tuple(_words(array, slice(self._start, None)) for array in self._arrays)
             arrays = tuple(
                 np.concatenate(pair, axis=0 if pair[0].ndim == 1 else 1)
                 for pair in zip(kept, arrays, strict=True)
             )
         self._arrays, self._start = arrays, 0
+        self.supply.left += words
 
     def take(self, words: int) -> tuple[Words, ...]:
         """The next words; there must be so many."""
-        assert words <= len(self)
+        assert words <= self.supply.left
         piece = slice(self._start, self._start + words)
         self._start += words
-        self._used += words
+        self.supply.take(words)
         return tuple(_words(array, piece) for array in self._arrays)
 
 
@@ -166,16 +176,28 @@ class Transfers:
         """Make what the stocks lack of a demand: 1 round for each BATCH of words, none if nothing is lacking."""
         me, peer = self.link.me, self.link.peer
         self._make(
-            (self._chosen_bits.lacks(demand.bits[me]), self._chosen_rows.lacks(demand.rows[me])),
-            (self._offered_bits.lacks(demand.bits[peer]), self._offered_rows.lacks(demand.rows[peer])),
+            (
+                self._chosen_bits.supply.lacks(demand.bits[me]),
+                self._chosen_rows.supply.lacks(demand.rows[me]),
+            ),
+            (
+                self._offered_bits.supply.lacks(demand.bits[peer]),
+                self._offered_rows.supply.lacks(demand.rows[peer]),
+            ),
         )
 
     def need(self, demand: Demand) -> None:
         """As `reserve`, for one step of a protocol: what is lacking is made with more for the steps to come."""
         me, peer = self.link.me, self.link.peer
         self._make(
-            (self._chosen_bits.grows(demand.bits[me]), self._chosen_rows.grows(demand.rows[me])),
-            (self._offered_bits.grows(demand.bits[peer]), self._offered_rows.grows(demand.rows[peer])),
+            (
+                self._chosen_bits.supply.grows(demand.bits[me]),
+                self._chosen_rows.supply.grows(demand.rows[me]),
+            ),
+            (
+                self._offered_bits.supply.grows(demand.bits[peer]),
+                self._offered_rows.supply.grows(demand.rows[peer]),
+            ),
         )
 
     def operation(self, label: bytes) -> bytes:
@@ -218,10 +240,10 @@ class Transfers:
             for piece, first, second in self._offering.extend(_within(sum(offered), done)):
                 second ^= first
                 offering.add(done + piece.start, (), (first, second))
-        self._chosen_bits.put(*choosing.bits)
-        self._chosen_rows.put(*choosing.rows)
-        self._offered_bits.put(*offering.bits)
-        self._offered_rows.put(*offering.rows)
+        self._chosen_bits.put(chosen[0], *choosing.bits)
+        self._chosen_rows.put(chosen[1], *choosing.rows)
+        self._offered_bits.put(offered[0], *offering.bits)
+        self._offered_rows.put(offered[1], *offering.rows)
 
 
 def _within(words: int, done: int) -> int:
