@@ -1,16 +1,19 @@
-"""What the parties compute together, seen from outside: the marginal oracle.
+"""What the parties compute together, seen from outside: two ideal functionalities, the marginal oracle and aggregation.
 
-A select-measure-generate synthesizer touches private data through four questions only, whoever answers them: a trusted
-curator in the clear (`ideal`), or parties that hold secret shares. This file is the ideal functionality's interface: the
+A select-measure-generate synthesizer touches private data through five questions only, whoever answers them: a trusted
+curator in the clear (`ideal`), or parties that hold secret shares. `MarginalOracle` is the ideal functionality's interface: the
 law of each answer, what is public, and the event that must be on record before an answer is opened.
 
-    prepare   makes marginals available; releases nothing
-    select    index of the candidate with the largest noisy score  w'_q * L1(M_q - c_q) - bias_q   (exponential mechanism)
-    measure   marginals plus discrete Gaussian noise of the given variance
-    total     number of rows plus discrete Gaussian noise
+    prepare    makes marginals available, at any resolution; releases nothing
+    select     the candidates with the largest noisy scores  w'_q * L1(M_q - c_q) - bias_q   (exponential mechanism, k times)
+    measure    marginals plus discrete Gaussian noise, each of its own variance
+    distances  L1(M_q - c_q) of several marginals plus discrete Gaussian noise
+    total      number of rows plus discrete Gaussian noise
 
-Public in every backend: the study, the handles and their cliques, answers, weights, penalties, epsilon and sigma2 of every
-step, the index selected, the noisy counts. Secret: the marginals, the noise, the keys of a selection and their order.
+`Aggregation` serves clients that keep their rows: the sum of their integer vectors plus noise that nobody knows.
+
+Public in every backend: the study, the handles and their cliques, levels, answers, weights, penalties, epsilon and sigma2 of
+every step, the positions selected, the noisy counts. Secret: the marginals, the noise, the keys of a selection and their order.
 See `mechanisms/` for the laws and their proofs (`mechanisms.md` 1-5).
 """
 
@@ -18,9 +21,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,7 +33,10 @@ Clique = tuple[str, ...]
 Handle = int
 LocalCounts = Callable[[Sequence[Clique]], "list[NDArray[np.int64]]"]
 """One custodian's own marginals, cells in row-major order of each clique's columns; never leaves its process unmasked."""
+LocalVector = Callable[["Question"], "NDArray[np.int64]"]
+"""One client's own answer to a question; never leaves its process unmasked."""
 Adjacency = Literal["add-remove", "replace"]
+USUAL_LEADER: Final = 1
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,31 @@ class Event:
     rho: Fraction
     beta: Fraction
     detail: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Level:
+    """A coarser version of a column, itself a column that cliques may name: a public function of the column's value alone.
+
+    name: unlike any column of the study and any other level. column: of the study. bins: the level's value for each value of
+    the column; every number from 0 to the largest occurs. Two levels of a column are nested if the finer one determines the
+    coarser. Raises `ValueError`.
+    """
+
+    name: str
+    column: str
+    bins: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.name or self.name == self.column:
+            raise ValueError(f"A level of the column {self.column!r} needs a name of its own.")
+        if not self.bins or min(self.bins) != 0 or max(self.bins) != len(set(self.bins)) - 1:
+            raise ValueError(f"The bins of the level {self.name!r} must be all integers from 0 up.")
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return max(self.bins) + 1
 
 
 class Guard(Protocol):
@@ -63,7 +94,8 @@ class Setting:
 
     sizes: number of values of each column. unit_rows: the most rows of one privacy unit over all custodians
     (max_rows x max_custodians of the unit; 1 when the unit is a row). row_cap: custodians x max_rows, which bounds the
-    total before a noisy one is known. session: public id of the run; public seeds are derived from it.
+    total before a noisy one is known. session: public id of the run; public seeds are derived from it. leader: number of the
+    computing party that runs the synthesizer.
     """
 
     sizes: Mapping[str, int]
@@ -71,6 +103,7 @@ class Setting:
     unit_rows: int
     row_cap: int
     session: bytes
+    leader: int = USUAL_LEADER
 
     def cells(self, clique: Clique) -> int:
         """Number of cells of the clique's marginal."""
@@ -78,6 +111,12 @@ class Setting:
         for column in clique:
             cells *= self.sizes[column]
         return cells
+
+    def with_levels(self, levels: Sequence[Level]) -> Setting:
+        """These facts with the sizes of levels besides those of columns."""
+        if not levels:
+            return self
+        return replace(self, sizes={**self.sizes, **{level.name: level.size for level in levels}})
 
 
 class MarginalOracle(ABC):
@@ -99,8 +138,17 @@ class MarginalOracle(ABC):
         """The inverse-variance mean of all noisy totals known so far (sums of the first measured batch, or `total`)."""
 
     @abstractmethod
-    def prepare(self, cliques: Sequence[Clique]) -> list[Handle]:
-        """Make these marginals available; a clique contained in another is derived, not shared again. Releases nothing."""
+    def prepare(self, cliques: Sequence[Clique], levels: Sequence[Level] = ()) -> list[Handle]:
+        """Make these marginals available; releases nothing.
+
+        levels: coarser versions of columns that the cliques of this and every later step may name like columns. One that is
+        known already may be given again, unchanged. A clique names a column at one resolution only.
+        A marginal whose cells are sums of cells of another one, over columns that it lacks or over the bins of nested levels,
+        is derived from it and not shared again. So the finest marginal of each set of columns is shared, once. Bins must be
+        functions of the study and of what has been released: then a coarse marginal has the sensitivity of a fine one, since a
+        row lies in exactly one of its cells.
+        Raises `StudyInvalid`: unknown or repeated column, too many cells, a level that is not one of its column.
+        """
 
     @abstractmethod
     def select(
@@ -110,17 +158,84 @@ class MarginalOracle(ABC):
         weights: Sequence[Fraction],
         penalties: Sequence[Fraction],
         epsilon: Fraction,
-    ) -> int:
-        """Position in `handles` of the selected candidate (`mechanisms.md` 1-2).
+        picks: int = 1,
+        conflicts: Sequence[tuple[int, int]] = (),
+    ) -> list[int]:
+        """Positions in `handles` of the selected candidates, in the order of their selection (`mechanisms.md` 1-2).
 
         answers: the model's counts, one float64 array of n_q cells per handle. weights: positive. penalties: per handle, in
-        counts (AIM: sqrt(2/pi) sigma n_q). Raises `BudgetRefused`, `StudyInvalid` (the ring would overflow).
+        counts (AIM: sqrt(2/pi) sigma n_q). picks: how many selections are made on the same scores, each an exponential
+        mechanism with fresh noise among the candidates that the earlier ones leave. What is picked leaves, and so does whatever
+        is in conflict with it. conflicts: pairs (p, q) of positions, p < q, of which at most one is picked; functions of the
+        study and of what has been released, like everything else here. Fewer than `picks` positions come back only if no
+        candidate is left. `picks` events of epsilon^2 / 8 at most are authorised before the first pick is opened; they stay
+        charged if the candidates run out. So each list is recomputed from the transcript alone, and every pick is paid.
+        Raises `BudgetRefused`, `StudyInvalid` (the ring would overflow).
         """
 
     @abstractmethod
-    def measure(self, handles: Sequence[Handle], sigma2: Fraction) -> list[NDArray[np.int64]]:
-        """Each marginal plus independent discrete Gaussian noise of parameter sigma2; int64, may be negative."""
+    def measure(
+        self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction]
+    ) -> list[NDArray[np.int64]]:
+        """Each marginal plus independent discrete Gaussian noise of parameter sigma2; int64, may be negative.
+
+        sigma2: one for all, or one per handle. One event, the sum of the marginals' costs.
+        """
+
+    @abstractmethod
+    def distances(
+        self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], sigma2: Fraction
+    ) -> NDArray[np.int64]:
+        """L1(M_q - c_q) + X_q of each handle, int64 of shape (handles,); X_q independent discrete Gaussians of parameter sigma2.
+
+        c_q: the answers, float64 of n_q cells, by the public systematic rounding that `select` uses. A unit moves every value
+        by s = unit_rows at most (replace: 2 s), so the event costs rho = n s^2 / (2 sigma2) (replace: 2 n s^2 / sigma2), and
+        beta counts the sampler once per value. Only after a noisy total is known.
+        Raises `BudgetRefused`, `StudyInvalid` (no total yet; the sums would not fit 32 bits with their sign).
+        """
 
     @abstractmethod
     def total(self, sigma2: Fraction) -> int:
         """The number of rows plus discrete Gaussian noise."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What clients are asked for one integer vector each.
+
+    content: canonical public bytes that say what is asked, the same for all clients. length: entries of a vector. bound: the
+    largest magnitude of an entry. sensitivity2: squared L2 norm by which one privacy unit can move the sum of all vectors, at
+    most; an integer. Raises `ValueError`.
+    """
+
+    content: bytes
+    length: int
+    bound: int
+    sensitivity2: int
+
+    def __post_init__(self) -> None:
+        if self.length < 1 or self.bound < 1 or self.sensitivity2 < 1:
+            raise ValueError("The length, bound and sensitivity of a question must be positive.")
+
+
+class Aggregation(ABC):
+    """Adds up what clients answer, with noise that nobody knows. Blocking; one question at a time.
+
+    Who takes part in a sum is public. A client learns the question; recipients learn the noisy sum; nobody learns a client's
+    vector, the sum without noise, or the noise.
+    """
+
+    @property
+    @abstractmethod
+    def clients(self) -> Sequence[int]:
+        """Numbers of the clients that can be asked."""
+
+    @abstractmethod
+    def sum(self, question: Question, clients: Sequence[int], sigma2: Fraction) -> NDArray[np.int64]:
+        """The sum of these clients' vectors plus an independent discrete Gaussian of parameter sigma2 in every entry.
+
+        int64 of shape (question.length,). The event, rho = sensitivity2 / (2 sigma2), is authorised before anything is opened;
+        its beta counts the entries that a unit can move, sensitivity2 at most, since each moves by an integer.
+        Raises `BudgetRefused`, `DataRefused` (a vector of another length or beyond the bound), `StudyInvalid` (an unknown or
+        repeated client, a sum that would not fit 32 bits with its sign).
+        """

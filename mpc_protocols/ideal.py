@@ -1,4 +1,4 @@
-"""The ideal functionality: a trusted third party in the clear. IT PROTECTS NOTHING.
+"""The ideal functionalities: a trusted third party in the clear. THEY PROTECT NOTHING.
 
 Problem: one object that answers a synthesizer's questions with exactly the law that the secure backends implement, for tests,
 simulations and baselines (DESIGN 1: real/ideal is the architecture). It keeps the same public state, makes the same plans,
@@ -11,18 +11,42 @@ another source is for tests and simulations only.
 
 from __future__ import annotations
 
+import hashlib
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.errors import DataRefused
-from mpc_protocols.functionality import Clique, Guard, Handle, LocalCounts, MarginalOracle, Setting
+from mpc_protocols.errors import DataRefused, StudyInvalid
+from mpc_protocols.functionality import (
+    Aggregation,
+    Clique,
+    Guard,
+    Handle,
+    Level,
+    LocalCounts,
+    LocalVector,
+    MarginalOracle,
+    Question,
+    Setting,
+)
 from mpc_protocols.mechanisms import gaussian, gumbel, selection
 from mpc_protocols.mechanisms.gaussian import Sampler
-from mpc_protocols.public.state import MeasureStep, PrepareStep, PublicState, TotalStep
+from mpc_protocols.mechanisms.measurement import plan_sum
+from mpc_protocols.public.cliques import counts_at_levels
+from mpc_protocols.public.rounded_answers import RoundedAnswers
+from mpc_protocols.public.state import Begun, PublicState
+
+Randomness = Callable[[int], bytes]
+"""So many independent uniform bytes."""
+Watch = Callable[[Begun, RoundedAnswers | None], None]
+"""What is told of every step as soon as it has begun: all public."""
+
+
+def unwatched(begun: Begun, rounded: RoundedAnswers | None) -> None:
+    """Watches nothing."""
 
 
 class IdealOracle(MarginalOracle):
@@ -33,17 +57,21 @@ class IdealOracle(MarginalOracle):
         setting: Setting,
         counts: LocalCounts,
         guard: Guard,
-        randomness: Callable[[int], bytes] = secrets.token_bytes,
+        randomness: Randomness = secrets.token_bytes,
+        dealers: int = 3,
+        watch: Watch = unwatched,
     ) -> None:
-        """counts: the marginals of all custodians together. randomness: so many independent uniform bytes.
+        """counts: the marginals of all custodians together. dealers: as in `PublicState`, of the backend that this one stands
+        for; its transcripts depend on it, its answers do not.
 
         Raises `StudyInvalid` if the setting is outside the ranges the mechanisms hold for.
         """
         self.setting = setting
-        self._state = PublicState(setting)
+        self._state = PublicState(setting, dealers)
         self._counts = counts
         self._guard = guard
         self._randomness = randomness
+        self._watch = watch
         self._shared: dict[Clique, NDArray[np.int64]] = {}
         self._derived: dict[Handle, NDArray[np.int64]] = {}
 
@@ -60,24 +88,25 @@ class IdealOracle(MarginalOracle):
     def noisy_total(self) -> float | None:
         return self._state.noisy_total
 
-    def prepare(self, cliques: Sequence[Clique]) -> list[Handle]:
-        """See `MarginalOracle`. Raises `StudyInvalid` (`PublicState.to_share`), `DataRefused` (more rows than the cap)."""
+    def prepare(self, cliques: Sequence[Clique], levels: Sequence[Level] = ()) -> list[Handle]:
+        """See `MarginalOracle`. Raises `StudyInvalid` (`PublicState.begin`), `DataRefused` (more rows than the cap)."""
         if not cliques:
             return []
-        step = PrepareStep(tuple(cliques))
-        self._state.begin(step)
-        fresh = self._state.to_share(step)
-        for clique, cells in zip(fresh, self._counts(fresh) if fresh else [], strict=True):
-            if cells.shape != (self.setting.cells(clique),) or cells.min() < 0:
+        begun = self._state.begin_prepare(cliques, levels)
+        self._watch(begun, None)
+        setting = self.setting.with_levels(begun.levels)
+        counts = counts_at_levels(self._counts, self.setting, begun.levels)
+        for clique, cells in zip(begun.fresh, counts(begun.fresh) if begun.fresh else [], strict=True):
+            if cells.shape != (setting.cells(clique),) or cells.min() < 0:
                 raise DataRefused(
-                    f"The counts of {clique} are not {self.setting.cells(clique)} non-negative numbers"
+                    f"The counts of {clique} are not {setting.cells(clique)} non-negative numbers."
                 )
             if int(cells.sum()) > self.setting.row_cap:
                 raise DataRefused(
-                    f"The data has more than the declared {self.setting.row_cap} rows; raise max_rows in the study"
+                    f"The data has more than the declared {self.setting.row_cap} rows; raise max_rows in the study."
                 )
             self._shared[clique] = cells.astype(np.int64, copy=False)
-        return self._state.prepare(step)
+        return list(begun.handles)
 
     def select(
         self,
@@ -86,48 +115,69 @@ class IdealOracle(MarginalOracle):
         weights: Sequence[Fraction],
         penalties: Sequence[Fraction],
         epsilon: Fraction,
-    ) -> int:
-        """See `MarginalOracle`; errors as `PublicState.select_step`."""
-        step, rounded = self._state.select_step(handles, answers, weights, penalties, epsilon)
-        inputs = self._state.begin(step)
-        plan = self._state.plan_select(step)
-        self._guard.authorise(plan.event, inputs)
-        distances = [0] * len(plan.kept)
-        for group in rounded:
-            for q, span, cells in zip(
-                group.cut.owners, group.cut.spans, group.cut.of_spans(group.cells), strict=True
-            ):
-                distances[q] += int(np.abs(self._marginal(span.handle)[span.start : span.stop] - cells).sum())
-        scores = [
-            plan.weights[q] * distance - plan.biases[q]
-            for q, distance in zip(plan.kept, distances, strict=True)
-        ]
-        uniforms = [self._uniform(gumbel.BITS) for _ in scores]
-        dithers = [self._uniform(plan.a) for _ in scores]
-        position = plan.kept[selection.reference(scores, uniforms, dithers, plan.a)]
-        self._state.learn_selection(step, position)
-        return position
+        picks: int = 1,
+        conflicts: Sequence[tuple[int, int]] = (),
+    ) -> list[int]:
+        """See `MarginalOracle`; errors as `PublicState.begin_select`."""
+        begun, rounded = self._state.begin_select(
+            handles, answers, weights, penalties, epsilon, picks, conflicts
+        )
+        self._watch(begun, rounded)
+        plan = begun.plan
+        for event, inputs in begun.authorisations():
+            self._guard.authorise(event, inputs)
+        sums = self._l1_sums(len(plan.kept), rounded)
+        scores = {
+            q: plan.weights[q] * distance - plan.biases[q]
+            for q, distance in zip(plan.kept, sums, strict=True)
+        }
+        picked: list[int] = []
+        while len(picked) < plan.picks and (candidates := plan.candidates(picked)):
+            uniforms = {q: self._uniform(gumbel.BITS) for q in plan.kept}
+            dithers = {q: self._uniform(plan.a) for q in plan.kept}
+            winner = selection.reference(
+                [scores[q] for q in candidates],
+                [uniforms[q] for q in candidates],
+                [dithers[q] for q in candidates],
+                plan.a,
+            )
+            picked.append(candidates[winner])
+        self._state.learn_selection(begun, picked)
+        return picked
 
-    def measure(self, handles: Sequence[Handle], sigma2: Fraction) -> list[NDArray[np.int64]]:
-        """See `MarginalOracle`; errors as `PublicState.plan_measure`."""
-        step = MeasureStep(self._state.next_number, tuple(handles), sigma2)
-        inputs = self._state.begin(step)
-        plan = self._state.plan_measure(step)
-        self._guard.authorise(plan.event, inputs)
-        cells = [self._state.cells(handle) for handle in handles]
-        noise = np.split(sample(plan.sampler, sum(cells), self._randomness), np.cumsum(cells)[:-1])
+    def measure(
+        self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction]
+    ) -> list[NDArray[np.int64]]:
+        """See `MarginalOracle`; errors as `PublicState.begin_measure`."""
+        begun = self._state.begin_measure(handles, sigma2)
+        self._watch(begun, None)
+        self._guard.authorise(begun.plan.event, begun.inputs)
+        noise: list[NDArray[np.int64]] = []
+        for of, cells in runs(begun.plan.samplers, begun.cells):
+            noise += np.split(sample(of, sum(cells), self._randomness), np.cumsum(cells)[:-1])
         noisy = [self._marginal(handle) + part for handle, part in zip(handles, noise, strict=True)]
-        self._state.learn_counts(step, noisy)
+        self._state.learn_counts(begun, noisy)
+        return noisy
+
+    def distances(
+        self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], sigma2: Fraction
+    ) -> NDArray[np.int64]:
+        """See `MarginalOracle`; errors as `PublicState.begin_distances`."""
+        begun, rounded = self._state.begin_distances(handles, answers, sigma2)
+        self._watch(begun, rounded)
+        self._guard.authorise(begun.plan.event, begun.inputs)
+        sums = np.array(self._l1_sums(len(handles), rounded), np.int64)
+        noisy = sums + sample(begun.plan.samplers[0], len(handles), self._randomness)
+        self._state.learn_distances(begun, noisy)
         return noisy
 
     def total(self, sigma2: Fraction) -> int:
-        """See `MarginalOracle`; errors as `PublicState.plan_total`."""
-        step = TotalStep(self._state.next_number, sigma2)
-        inputs = self._state.begin(step)
-        plan = self._state.plan_total(step)
-        self._guard.authorise(plan.event, inputs)
-        value = self._rows() + int(sample(plan.sampler, 1, self._randomness)[0])
-        self._state.learn_total(step, value)
+        """See `MarginalOracle`; errors as `PublicState.begin_total`."""
+        begun = self._state.begin_total(sigma2)
+        self._watch(begun, None)
+        self._guard.authorise(begun.plan.event, begun.inputs)
+        value = self._rows() + int(sample(begun.plan.samplers[0], 1, self._randomness)[0])
+        self._state.learn_total(begun, value)
         return value
 
     def _marginal(self, handle: Handle) -> NDArray[np.int64]:
@@ -135,6 +185,18 @@ class IdealOracle(MarginalOracle):
             derivation = self._state.derivation(handle)
             self._derived[handle] = derivation.apply(self._shared[derivation.source])
         return self._derived[handle]
+
+    def _l1_sums(self, candidates: int, rounded: RoundedAnswers) -> list[int]:
+        """L1(M_q - c_q) of each candidate whose answers these are."""
+        sums = [0] * candidates
+        for group in rounded:
+            layout = group.layout
+            for q, cells, answers in zip(
+                layout.owners, layout.ranges, layout.by_range(group.cells), strict=True
+            ):
+                counts = self._marginal(cells.handle)[cells.start : cells.stop]
+                sums[q] += int(np.abs(counts - answers).sum())
+        return sums
 
     def _rows(self) -> int:
         """The number of rows: the sum of any marginal; of the smallest column's if nothing is prepared yet."""
@@ -147,9 +209,61 @@ class IdealOracle(MarginalOracle):
         return int.from_bytes(self._randomness((bits + 7) // 8), "big") >> -bits % 8
 
 
-def sample(
-    of: Sampler, n: int, randomness: Callable[[int], bytes] = secrets.token_bytes
-) -> NDArray[np.int64]:
+class IdealAggregation(Aggregation):
+    """Adds clients' vectors in the clear, in one process: it protects nothing."""
+
+    def __init__(
+        self,
+        vectors: Mapping[int, LocalVector],
+        guard: Guard,
+        session: bytes,
+        randomness: Randomness = secrets.token_bytes,
+    ) -> None:
+        """vectors: of each client, by its number. session: public id of the run, to which the inputs of every sum are bound."""
+        self._vectors = dict(vectors)
+        self._guard = guard
+        self._randomness = randomness
+        self._transcript = hashlib.sha256(b"cosynth public aggregation\0" + session).digest()
+
+    @property
+    def clients(self) -> Sequence[int]:
+        return tuple(self._vectors)
+
+    def sum(self, question: Question, clients: Sequence[int], sigma2: Fraction) -> NDArray[np.int64]:
+        """See `Aggregation`."""
+        if not clients or len(set(clients)) != len(clients) or not set(clients) <= self._vectors.keys():
+            raise StudyInvalid("A sum needs clients of the study, each of them once.")
+        plan = plan_sum(question, clients, sigma2)
+        hashed = hashlib.sha256(self._transcript + hashlib.sha256(question.content).digest() + plan.digest)
+        for number in (question.length, question.bound, question.sensitivity2, len(clients), *clients):
+            hashed.update(number.to_bytes(8, "big"))
+        self._transcript = hashed.digest()
+        self._guard.authorise(plan.event, self._transcript)
+        noisy = np.zeros(question.length, np.int64)
+        for client in clients:
+            vector = self._vectors[client](question)
+            if vector.shape != noisy.shape or int(np.abs(vector).max()) > question.bound:
+                raise DataRefused(
+                    f"Client {client} must answer with {question.length} integers of at most {question.bound} in magnitude."
+                )
+            noisy += vector
+        noisy += sample(plan.samplers[0], question.length, self._randomness)
+        self._transcript = hashlib.sha256(self._transcript + noisy.astype("<i8").tobytes()).digest()
+        return noisy
+
+
+def runs(samplers: Sequence[Sampler], cells: Sequence[int]) -> list[tuple[Sampler, list[int]]]:
+    """Consecutive marginals with the same sampler: it, and the cells of each."""
+    found: list[tuple[Sampler, list[int]]] = []
+    for of, n in zip(samplers, cells, strict=True):
+        if found and found[-1][0].digest == of.digest:
+            found[-1][1].append(n)
+        else:
+            found.append((of, [n]))
+    return found
+
+
+def sample(of: Sampler, n: int, randomness: Randomness = secrets.token_bytes) -> NDArray[np.int64]:
     """n independent draws of a Gaussian sampler, int64 of shape (n,); exactly the law of its tables."""
     parts = len(of.parts)
     uniforms = np.frombuffer(randomness(8 * parts * n), dtype=np.uint64).reshape(parts, n)

@@ -17,11 +17,11 @@ private to its owner and has no printed form. Nobody learns which rows another o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
-from mpc_protocols.functionality import Clique, LocalCounts
+from mpc_protocols.functionality import Clique, Level, LocalCounts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,6 +80,18 @@ class Partition:
     def of(self, owner: int) -> tuple[str, ...]:
         """The columns of an owner, in the order of `columns`."""
         return tuple(column for column, number in self.columns.items() if number == owner)
+
+    def with_levels(self, levels: Sequence[Level]) -> Partition:
+        """This partition with coarser versions of its columns, each its column's owner's. A missing value falls in its bin."""
+        if not levels:
+            return self
+        owners = {level.name: self.columns[level.column] for level in levels}
+        missing = {
+            level.name: level.bins[self.missing[level.column]]
+            for level in levels
+            if level.column in self.missing
+        }
+        return replace(self, columns={**self.columns, **owners}, missing={**self.missing, **missing})
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ class Run:
         epsilon: Fraction,
     ) -> int:
         """Position of the candidate that the oracle finds worst approximated; arguments as `MarginalOracle.select`."""
-        position = self.oracle.select(
+        [position] = self.oracle.select(
             [self.handles[clique] for clique in candidates], answers, weights, penalties, epsilon
         )
         self.spent += self.plan.charges.selecting(epsilon)

@@ -46,21 +46,20 @@ class RowBound:
 
     @classmethod
     def from_totals(
-        cls, totals: Sequence[int], cells: Sequence[int], sigma2: Fraction, row_cap: int
+        cls, totals: Sequence[int], cells: Sequence[int], variances: Sequence[Fraction], row_cap: int
     ) -> RowBound:
-        """From noisy totals of one batch: totals[j] is a sum of cells[j] counts, each with noise of variance sigma2.
+        """From noisy totals of one batch: totals[j] is a sum of cells[j] counts, each with noise of variance variances[j].
 
-        Raises `ValueError` for an empty batch or a non-positive number of cells.
+        Raises `ValueError` for an empty batch, a non-positive number of cells or variance.
         """
-        if not totals or min(cells) < 1 or sigma2 <= 0:
+        if not totals or min(cells) < 1 or min(variances) <= 0:
             raise ValueError(
                 "a row bound needs at least one noisy total of at least one cell and a positive variance"
             )
-        precision = sum(Fraction(1, n) for n in cells)
-        estimate = (
-            sum((Fraction(total, n) for total, n in zip(totals, cells, strict=True)), Fraction(0)) / precision
-        )
-        variance = sigma2 / precision
+        precisions = [1 / (n * sigma2) for n, sigma2 in zip(cells, variances, strict=True)]
+        variance = 1 / sum(precisions, Fraction(0))
+        weighted = (total * precision for total, precision in zip(totals, precisions, strict=True))
+        estimate = sum(weighted, Fraction(0)) * variance
         rows = min(row_cap, _floor_of_sum(estimate, DEVIATIONS**2 * variance) + 1)
         return cls(estimate, variance, max(1, rows))
 

@@ -1,4 +1,5 @@
-"""What a measurement is charged: marginals, or the number of rows, plus discrete Gaussian noise (`mechanisms.md` 3.2, 5).
+"""What a measurement is charged: marginals, distances, sums or the number of rows, plus discrete Gaussian noise (`mechanisms.md`
+3.2, 5).
 
 With s rows per privacy unit and noise of parameter sigma^2 on every cell:
 
@@ -20,17 +21,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mpc_protocols.functionality import Clique, Event, Setting
+from mpc_protocols.functionality import Clique, Event, Question, Setting
 from mpc_protocols.mechanisms import bounds
 from mpc_protocols.mechanisms.gaussian import Sampler, sampler
 
 
 @dataclass(frozen=True)
 class MeasurePlan:
-    """Public facts of one measurement. sampler: the noise of every cell. event: what is charged."""
+    """Public facts of one release of noisy integers. samplers: the noise of each marginal's cells, or of each value. event: what
+    is charged."""
 
-    sampler: Sampler
+    samplers: tuple[Sampler, ...]
     event: Event
+
+    @property
+    def digest(self) -> bytes:
+        """Of the tables that the noise is drawn from; a table that serves all of them is named once."""
+        digests = [noise.digest for noise in self.samplers]
+        return digests[0] if len(set(digests)) == 1 else b"".join(digests)
 
 
 def _text(x: Fraction) -> str:
@@ -38,27 +46,66 @@ def _text(x: Fraction) -> str:
 
 
 def plan_marginals(
-    setting: Setting, cliques: Sequence[Clique], sigma2: Fraction, row_bound: int, first: bool
+    setting: Setting, cliques: Sequence[Clique], variances: Sequence[Fraction], row_bound: int, first: bool
 ) -> MeasurePlan:
-    """One batch of marginals, each with noise of parameter sigma2 on every cell: one event, their costs summed.
+    """One batch of marginals, each with noise of its own parameter on every cell: one event, their costs summed.
 
     row_bound: n' as known before. first: nothing was released before, so that n' is derived from this. Raises
     `StudyInvalid` (variance out of range, ring).
     """
-    noise = sampler(sigma2)
-    bounds.check_measurement(row_bound, noise.bound)
+    noises = tuple(map(sampler, variances))
+    bounds.check_measurement(row_bound, max(noise.bound for noise in noises))
     moves = 2 if setting.adjacency == "replace" else 1
     cells = [setting.cells(clique) for clique in cliques]
-    beta = sum(min(n, moves * setting.unit_rows) for n in cells) * noise.tv
+    beta = _beta(noises, [min(n, moves * setting.unit_rows) for n in cells])
     if first:
-        beta += sum(cells) * noise.tv + bounds.BETA
+        beta += _beta(noises, cells) + bounds.BETA
+    rho = sum((moves * setting.unit_rows**2 / (2 * sigma2) for sigma2 in variances), Fraction(0))
+    texts = [_text(sigma2) for sigma2 in variances]
+    detail = {
+        "cliques": [list(clique) for clique in cliques],
+        "sigma2": texts[0] if len(set(texts)) == 1 else texts,
+    }
+    return MeasurePlan(noises, Event("measure", rho, beta, detail))
+
+
+def plan_distances(
+    setting: Setting, cliques: Sequence[Clique], answer_sums: Sequence[int], sigma2: Fraction, row_bound: int
+) -> MeasurePlan:
+    """L1 distances of marginals to public answers, each with noise of parameter sigma2: one event.
+
+    A unit moves every one of the n sums by s (replace: 2 s) at most, so rho = n s^2 / (2 sigma^2) (replace: four times that), and
+    each of the n noises is an affected one. answer_sums: at least the sum of each rounded answer. Raises `StudyInvalid`
+    (variance out of range; a sum with its noise would not fit 32 bits with its sign).
+    """
+    noise = sampler(sigma2)
+    bounds.check_measurement(row_bound + max(answer_sums), noise.bound)
+    moves = 2 if setting.adjacency == "replace" else 1
+    n = len(cliques)
     event = Event(
-        "measure",
-        rho=len(cliques) * moves * setting.unit_rows**2 / (2 * sigma2),
-        beta=beta,
+        "distances",
+        rho=n * (moves * setting.unit_rows) ** 2 / (2 * sigma2),
+        beta=n * noise.tv,
         detail={"cliques": [list(clique) for clique in cliques], "sigma2": _text(sigma2)},
     )
-    return MeasurePlan(noise, event)
+    return MeasurePlan((noise,) * n, event)
+
+
+def plan_sum(question: Question, clients: Sequence[int], sigma2: Fraction) -> MeasurePlan:
+    """The sum of clients' integer vectors, with noise of parameter sigma2 in every entry.
+
+    A unit moves the sum by an integer vector of squared norm `sensitivity2` at most, so at most so many entries: they are the
+    affected ones. Raises `StudyInvalid` (variance out of range; an entry with its noise would not fit 32 bits with its sign).
+    """
+    noise = sampler(sigma2)
+    bounds.check_measurement(question.bound * len(clients), noise.bound)
+    event = Event(
+        "sum",
+        rho=question.sensitivity2 / (2 * sigma2),
+        beta=min(question.length, question.sensitivity2) * noise.tv,
+        detail={"clients": len(clients), "entries": question.length, "sigma2": _text(sigma2)},
+    )
+    return MeasurePlan((noise,), event)
 
 
 def plan_total(setting: Setting, sigma2: Fraction, row_bound: int, first: bool) -> MeasurePlan:
@@ -67,4 +114,8 @@ def plan_total(setting: Setting, sigma2: Fraction, row_bound: int, first: bool) 
     bounds.check_measurement(row_bound, noise.bound)
     beta = noise.tv + (noise.tv + bounds.BETA if first else 0)
     event = Event("total", setting.unit_rows**2 / (2 * sigma2), beta, {"sigma2": _text(sigma2)})
-    return MeasurePlan(noise, event)
+    return MeasurePlan((noise,), event)
+
+
+def _beta(noises: Sequence[Sampler], cells: Sequence[int]) -> Fraction:
+    return sum((n * noise.tv for n, noise in zip(cells, noises, strict=True)), Fraction(0))

@@ -22,13 +22,18 @@ A log ratio within an interval of length e gives e^2/8-zCDP (bounded range; Dong
 Public pruning (2.2): the noise is bounded, so a candidate whose greatest key is below another's least can never win. It is
 dropped before anything is computed; the output is the same.
 
+Several picks: k selections on the same scores, each with fresh noise among the candidates that its predecessors leave. Their
+lists are functions of the public inputs and of the picks before, so by adaptive composition each costs eps'^2 / 8. A pick takes
+one candidate away and those in conflict with it; pruning is repeated for every list, and what is scored at all is what some
+list can hold: at most the picks so far and the conflicts of k - 1 candidates are missing in it.
+
 Threat model: all of a plan is public. Secret: M, K, V, the keys, their order and margins; opened: the position alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from typing import Final
@@ -50,12 +55,13 @@ _WORKING_BITS: Final = 192
 
 @dataclass(frozen=True)
 class SelectionPlan:
-    """Public integers of one selection, the same at every party.
+    """Public integers of a selection of one or several picks, the same at every party.
 
     a: lg of the grid step, bits of V. sensitivity: Delta_int. weights, biases: w' and bias of every candidate offered (also of
-    those not kept). kept: positions of the candidates that can win, ascending; only these are scored and get noise.
-    ring_bits: the ring of the keys, in which all differences of keys are read with their sign. sign_bits: planes k of a cell's
-    difference. row_bound: n', to which answers are clipped. event: what is charged.
+    those not kept). kept: positions of the candidates that some pick can take, ascending; only these are scored and get noise.
+    ring_bits: the ring of the keys, in which differences of keys on one list are read with their sign. sign_bits: planes k of a
+    cell's difference. row_bound: n', to which answers are clipped. event: what each pick is charged. picks: how many there are
+    at most. lowest, highest: bounds of each candidate's key. conflicts: of each candidate, the others that leave with it.
     """
 
     a: int
@@ -67,6 +73,29 @@ class SelectionPlan:
     sign_bits: int
     row_bound: int
     event: Event
+    picks: int = 1
+    lowest: tuple[int, ...] = ()
+    highest: tuple[int, ...] = ()
+    conflicts: tuple[frozenset[int], ...] = ()
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """One for each pick."""
+        if self.picks == 1:
+            return (self.event,)
+        return tuple(
+            replace(self.event, detail={**self.event.detail, "pick": number + 1, "picks": self.picks})
+            for number in range(self.picks)
+        )
+
+    def candidates(self, picked: Sequence[int]) -> tuple[int, ...]:
+        """Positions among which the next pick is made, after these: a function of public inputs; empty if none is left."""
+        if not picked and self.picks == 1:
+            return self.kept
+        gone = set(picked).union(*(self.conflicts[q] for q in picked))
+        left = [q for q in self.kept if q not in gone]
+        floor = max((self.lowest[q] for q in left), default=0)
+        return tuple(q for q in left if self.highest[q] >= floor)
 
 
 @cache
@@ -135,12 +164,15 @@ def plan_selection(
     answer_sums: Sequence[int],
     row_bound: int,
     factor: int,
+    picks: int = 1,
+    conflicts: Sequence[Sequence[int]] = (),
 ) -> SelectionPlan:
-    """Integers of one selection among n candidates (`mechanisms.md` 1.3, 2.2, 5).
+    """Integers of a selection among n candidates (`mechanisms.md` 1.3, 2.2, 5).
 
     weights: positive rationals. penalties: in counts, taken off the L1 distance. epsilon: what may be charged at most,
     epsilon^2 / 8. answer_sums: at least the sum of each candidate's rounded answer. row_bound: n'. factor: how many counts one
-    privacy unit moves a candidate's L1 distance (add-remove: unit_rows; replace: 2 unit_rows).
+    privacy unit moves a candidate's L1 distance (add-remove: unit_rows; replace: 2 unit_rows). picks: how often one is selected.
+    conflicts: for each candidate the later ones that leave if it is picked, and with which it leaves; empty if there are none.
     Raises `StudyInvalid` if no ring holds the keys, `ValueError` for arguments outside their ranges.
     """
     n = len(weights)
@@ -170,9 +202,15 @@ def plan_selection(
         w * (row_bound + total) - bias + (gumbel.HIGH + 1 << scale.a) - 1
         for w, bias, total in zip(integers, biases, answer_sums, strict=True)
     ]
-    floor = max(low for low, w in zip(lowest, integers, strict=True) if w)
+    apart = _both_ways(n, conflicts)
+    lows = sorted((low for low, w in zip(lowest, integers, strict=True) if w), reverse=True)
+    taken = sum(sorted((1 + len(others) for others in apart), reverse=True)[: picks - 1])
+    floor = lows[min(taken, len(lows) - 1)]
     kept = tuple(q for q in range(n) if integers[q] and highest[q] >= floor)
-    spread = max(highest[q] for q in kept) - min(lowest[q] for q in kept)
+    if picks == 1:
+        spread = max(highest[q] for q in kept) - min(lowest[q] for q in kept)
+    else:  # two keys of one list differ by less than the sum of their ranges, since each range reaches the list's floor
+        spread = 2 * max(highest[q] - lowest[q] for q in kept)
     if spread >= 1 << ring - 1:
         raise StudyInvalid(
             f"keys of a selection would spread over {spread}, more than a ring of {ring} bits tells apart"
@@ -189,7 +227,32 @@ def plan_selection(
         },
     )
     planes = sign_bits(row_bound)
-    return SelectionPlan(scale.a, scale.sensitivity, integers, biases, kept, ring, planes, row_bound, event)
+    return SelectionPlan(
+        scale.a,
+        scale.sensitivity,
+        integers,
+        biases,
+        kept,
+        ring,
+        planes,
+        row_bound,
+        event,
+        picks,
+        tuple(lowest),
+        tuple(highest),
+        apart,
+    )
+
+
+def _both_ways(n: int, conflicts: Sequence[Sequence[int]]) -> tuple[frozenset[int], ...]:
+    """Of each candidate, all that it is in conflict with."""
+    if not conflicts:
+        return (frozenset(),) * n
+    found: list[set[int]] = [set(later) for later in conflicts]
+    for q, later in enumerate(conflicts):
+        for p in later:
+            found[p].add(q)
+    return tuple(map(frozenset, found))
 
 
 def _heaviest(weights: Sequence[Fraction]) -> Fraction:

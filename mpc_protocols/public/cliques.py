@@ -3,19 +3,23 @@
 Problem: a custodian's counts are masked and sent once; a marginal over fewer columns is a sum of cells of a larger one, which
 every party adds up on its own shares (DESIGN 4). This file decides, from public facts and alike at every party, what must be
 shared, and says for each handle from which shared marginal and along which axes it is derived. It never sees a count.
+
+A level (`functionality.Level`) is a column of its own here: a public function of a column of the study. A clique over levels is
+a sum of any clique whose versions of the same columns determine them: the column itself, or a finer nested level.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import Clique, Handle, Setting
+from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, Setting
 from mpc_protocols.public.steps import MAX_ITEMS
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 MAX_CELLS: Final = 1 << 24
@@ -26,20 +30,22 @@ MAX_SHARED_CELLS: Final = 1 << 28
 
 @dataclass(frozen=True)
 class Derivation:
-    """How a handle's marginal comes from a shared one.
+    """How a handle's marginal comes from a shared one: a public 0/1 sum of its cells.
 
-    source: the shared clique. shape: sizes of the source's columns. axes: for each column of the handle's clique, its position
-    among the source's columns.
+    source: the shared clique. shape: sizes of the source's columns. axes: for each column of the handle's clique, the position
+    of its finer version among the source's columns. bins: for each column of the handle's clique, which of its values each of
+    the source column's values falls in; None where they are the same column.
     """
 
     source: Clique
     shape: tuple[int, ...]
     axes: tuple[int, ...]
+    bins: tuple[tuple[int, ...] | None, ...]
 
     @property
     def is_identity(self) -> bool:
         """The handle's marginal is the shared one itself."""
-        return self.axes == tuple(range(len(self.shape)))
+        return self.axes == tuple(range(len(self.shape))) and not any(self.bins)
 
     def apply(self, cells: NDArray[Any]) -> NDArray[Any]:
         """The handle's cells from the source's, both flat in row-major order; same dtype (sums wrap in unsigned rings)."""
@@ -48,40 +54,105 @@ class Derivation:
         summed = tuple(axis for axis in range(len(self.shape)) if axis not in self.axes)
         kept = sorted(self.axes)
         table: NDArray[Any] = cells.reshape(self.shape).sum(axis=summed, dtype=cells.dtype)
-        return table.transpose([kept.index(axis) for axis in self.axes]).reshape(-1)
+        table = table.transpose([kept.index(axis) for axis in self.axes])
+        for axis, bins in enumerate(self.bins):
+            if bins is not None:
+                table = _binned(table, axis, bins)
+        return table.reshape(-1)
+
+
+def _binned(table: NDArray[Any], axis: int, bins: Sequence[int]) -> NDArray[Any]:
+    """Sums along an axis over the values of each bin; no bin is empty."""
+    import numpy as np
+
+    of_value = np.array(bins)
+    order = np.argsort(of_value, kind="stable")
+    starts = np.searchsorted(of_value[order], np.arange(of_value.max() + 1))
+    return np.add.reduceat(table.take(order, axis=axis), starts, axis=axis, dtype=table.dtype)
 
 
 class CliqueRegister:
-    """Handles of a run, in the order in which they were asked for, and the marginals shared so far."""
+    """Handles of a run, in the order in which they were asked for, the levels declared, and the marginals shared so far.
+
+    setting: the study's, its `sizes` with those of all levels declared so far.
+    """
 
     def __init__(self, setting: Setting) -> None:
-        self._setting = setting
+        self._columns = frozenset(setting.sizes)
+        self._levels: dict[str, Level] = {}
+        self._nested: dict[tuple[str, str], tuple[int, ...] | None] = {}
         self._handles: dict[Clique, Handle] = {}
         self._derivations: list[Derivation] = []
+        self.setting = setting
         self.cliques: list[Clique] = []
         self.shared: list[Clique] = []
 
-    def to_share(self, cliques: Sequence[Clique]) -> list[Clique]:
-        """Which of these must be shared now: those contained neither in a shared one nor in another of these.
+    def unknown(self, levels: Sequence[Level]) -> list[Level]:
+        """Those of the levels that are not declared yet, in order."""
+        return [level for level in dict.fromkeys(levels) if self._levels.get(level.name) != level]
 
-        In the order given; of two with the same columns the first. Raises `StudyInvalid` for an unknown or repeated column, too
+    def declare(self, levels: Sequence[Level]) -> list[Level]:
+        """Make levels known; returns those that were not. Raises `StudyInvalid` for one that does not fit its column."""
+        fresh = self.unknown(levels)
+        names = {level.name for level in fresh}
+        if len(names) != len(fresh):
+            raise StudyInvalid("Two levels of a step have the same name; name one of them otherwise.")
+        for level in fresh:
+            if level.name in self.setting.sizes:
+                raise StudyInvalid(
+                    f"The level {level.name!r} has the name of a column, or of another level; name it otherwise."
+                )
+            if level.column not in self._columns or len(level.bins) != self.setting.sizes[level.column]:
+                raise StudyInvalid(
+                    f"The level {level.name!r} must have a bin for each value of a column of the study, {level.column!r}."
+                )
+        self._levels |= {level.name: level for level in fresh}
+        self.setting = self.setting.with_levels(fresh)
+        return fresh
+
+    def forget(self, levels: Sequence[Level]) -> None:
+        """Undo `declare` of levels that no clique names yet."""
+        for level in levels:
+            del self._levels[level.name]
+        sizes = {
+            name: size
+            for name, size in self.setting.sizes.items()
+            if name in self._columns or name in self._levels
+        }
+        self.setting = replace(self.setting, sizes=sizes)
+
+    def column(self, name: str) -> str:
+        """The study's column of a level; of a column, itself."""
+        return self._levels[name].column if name in self._levels else name
+
+    def levels_of(self, cliques: Sequence[Clique]) -> tuple[Level, ...]:
+        """The levels that these cliques name, in the order of their declaration."""
+        named = {name for clique in cliques for name in clique}
+        return tuple(level for name, level in self._levels.items() if name in named)
+
+    def to_share(self, cliques: Sequence[Clique]) -> list[Clique]:
+        """Which of these must be shared now: those that are sums neither of a shared one nor of another of these.
+
+        In the order given; of two with the same cells the first. Raises `StudyInvalid` for an unknown or repeated column, too
         many cells or too many handles.
         """
         for clique in cliques:
             self._check(clique)
         if len(self._handles) + len(set(cliques) - self._handles.keys()) > MAX_ITEMS:
-            raise StudyInvalid(f"a run can use at most {MAX_ITEMS} marginals; choose a smaller workload")
+            raise StudyInvalid(f"A run can use at most {MAX_ITEMS} marginals; choose a smaller workload.")
         fresh: list[Clique] = []
-        covering = [frozenset(clique) for clique in self.shared]
-        for clique in sorted(cliques, key=len, reverse=True):
-            columns = frozenset(clique)
-            if not any(columns <= other for other in covering):
-                covering.append(columns)
+        covering = [(self._names(clique), clique) for clique in self.shared]
+        for clique in sorted(
+            cliques, key=lambda clique: (len(clique), self.setting.cells(clique)), reverse=True
+        ):
+            names = self._names(clique)
+            if not any(names.keys() <= finer.keys() and self._refines(finer, names) for finer, _ in covering):
+                covering.append((names, clique))
                 fresh.append(clique)
-        cells = sum(self._setting.cells(clique) for clique in [*self.shared, *fresh])
+        cells = sum(self.setting.cells(clique) for clique in [*self.shared, *fresh])
         if cells > MAX_SHARED_CELLS:
             raise StudyInvalid(
-                f"{cells} cells of marginals were to be shared, at most {MAX_SHARED_CELLS} can be; ask for fewer"
+                f"{cells} cells of marginals were to be shared, at most {MAX_SHARED_CELLS} can be; ask for fewer."
             )
         return sorted(fresh, key=list(cliques).index)
 
@@ -96,23 +167,99 @@ class CliqueRegister:
         return [self._handles[clique] for clique in cliques]
 
     def derivation(self, handle: Handle) -> Derivation:
-        """From which shared marginal a handle's is derived: the smallest that holds its columns, the earliest among equals."""
+        """From which shared marginal a handle's is derived: the smallest that it is a sum of, the earliest among equals."""
         return self._derivations[handle]
 
     def _check(self, clique: Clique) -> None:
         for column in clique:
-            if column not in self._setting.sizes:
+            if column not in self.setting.sizes:
                 raise StudyInvalid(
-                    f"the clique {clique} names the column {column!r}, which the domain does not have"
+                    f"The clique {clique} names the column {column!r}, which the domain does not have."
                 )
-        if not clique or len(set(clique)) != len(clique):
-            raise StudyInvalid(f"the clique {clique} must name at least one column and none twice")
-        if (cells := self._setting.cells(clique)) > MAX_CELLS:
+        if not clique or len(self._names(clique)) != len(clique):
+            raise StudyInvalid(f"The clique {clique} must name at least one column and none twice.")
+        if (cells := self.setting.cells(clique)) > MAX_CELLS:
             raise StudyInvalid(
-                f"the clique {clique} has {cells} cells, at most {MAX_CELLS} can be shared; leave a column out"
+                f"The clique {clique} has {cells} cells, at most {MAX_CELLS} can be shared; leave a column out."
             )
 
+    def _names(self, clique: Clique) -> dict[str, str]:
+        """What the clique calls each of its columns."""
+        return {self.column(name): name for name in clique}
+
+    def _refines(self, finer: Mapping[str, str], coarser: Mapping[str, str]) -> bool:
+        """Each column of a clique is a function of the other clique's version of the same column."""
+        return all(
+            finer[column] == name or self._bins(finer[column], name) is not None
+            for column, name in coarser.items()
+        )
+
+    def _bins(self, finer: str, coarser: str) -> tuple[int, ...] | None:
+        """The coarser column's value for each value of the finer one, of the same column; None unless that determines it."""
+        pair = finer, coarser
+        if pair not in self._nested:
+            self._nested[pair] = self._nest(finer, coarser)
+        return self._nested[pair]
+
+    def _nest(self, finer: str, coarser: str) -> tuple[int, ...] | None:
+        if coarser not in self._levels:
+            return None
+        bins = self._levels[coarser].bins
+        if finer not in self._levels:
+            return bins
+        of_finer = dict(zip(self._levels[finer].bins, bins, strict=True))
+        if any(of_finer[value] != bin_ for value, bin_ in zip(self._levels[finer].bins, bins, strict=True)):
+            return None
+        return tuple(of_finer[value] for value in range(len(of_finer)))
+
     def _derive(self, clique: Clique) -> Derivation:
-        source = min((s for s in self.shared if set(clique) <= set(s)), key=self._setting.cells)
-        shape = tuple(self._setting.sizes[column] for column in source)
-        return Derivation(source, shape, tuple(source.index(column) for column in clique))
+        names = self._names(clique)
+        sources = ((self._names(source), source) for source in self.shared)
+        finer, source = min(
+            (
+                (columns, source)
+                for columns, source in sources
+                if names.keys() <= columns.keys() and self._refines(columns, names)
+            ),
+            key=lambda pair: self.setting.cells(pair[1]),
+        )
+        shape = tuple(self.setting.sizes[name] for name in source)
+        versions = [finer[column] for column in names]
+        bins = tuple(
+            None if version == name else self._bins(version, name)
+            for version, name in zip(versions, clique, strict=True)
+        )
+        return Derivation(source, shape, tuple(source.index(version) for version in versions), bins)
+
+
+def counts_at_levels(counts: LocalCounts, setting: Setting, levels: Sequence[Level]) -> LocalCounts:
+    """Local counts for cliques that may name levels, as sums of a custodian's own counts of the columns. setting: the study's.
+
+    The result raises `StudyInvalid` for a clique whose columns have more than `MAX_CELLS` cells together.
+    """
+    if not levels:
+        return counts
+    of_level = {level.name: level for level in levels}
+
+    def at_levels(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+        finest = [
+            tuple(of_level[name].column if name in of_level else name for name in clique)
+            for clique in cliques
+        ]
+        for clique in finest:
+            if setting.cells(clique) > MAX_CELLS:
+                raise StudyInvalid(
+                    f"The clique {clique} has {setting.cells(clique)} cells, at most {MAX_CELLS} can be counted; leave a "
+                    "column out."
+                )
+        return [
+            Derivation(
+                fine,
+                tuple(setting.sizes[name] for name in fine),
+                tuple(range(len(fine))),
+                tuple(of_level[name].bins if name in of_level else None for name in clique),
+            ).apply(cells)
+            for clique, fine, cells in zip(cliques, finest, counts(finest), strict=True)
+        ]
+
+    return at_levels

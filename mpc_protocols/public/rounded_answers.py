@@ -1,22 +1,24 @@
-"""The leading party's answers, rounded group by group (`thirds`, `mechanisms.rounding`).
+"""The leading party's answers, rounded group by group (`answers`, `mechanisms.rounding`), and the check of them elsewhere.
 
 What a step announces of the answers (bounds of their sums, a hash of each group) and what is computed with later is made of the
 model's answers each time it is asked for, unless there is one group only: memory does not grow with the candidates' cells.
 
-Each span is rounded by itself. The law of a cell stays what the proof of `rounding` needs; a candidate's total is kept to within
-one for each of its spans, and its sum bound allows for that.
+Each range is rounded by itself. The law of a cell stays what the proof of `rounding` needs; a candidate's total is kept to within
+one for each of its ranges, and its sum bound allows for that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Handle
 from mpc_protocols.mechanisms import rounding
-from mpc_protocols.public.answers import SPAN, Answers, Cut, spans
+from mpc_protocols.public.answers import MAX_RANGE, Answers, DealerLayout, cell_ranges
 
 Real = NDArray[np.float64]
 
@@ -28,13 +30,13 @@ def sum_bounds(handles: Sequence[Handle], answers: Sequence[Real], row_bound: in
     """
     bounds = [0] * len(handles)
     parts = (
-        (q, answer[span.start : span.stop])
+        (q, answer[cells.start : cells.stop])
         for q, (handle, answer) in enumerate(zip(handles, answers, strict=True))
-        for span in spans(handle, len(answer))
+        for cells in cell_ranges(handle, len(answer))
     )
     for block in _blocks(parts):
-        of_spans = rounding.sum_bounds([part for _, part in block], row_bound)
-        for (q, _), bound in zip(block, of_spans, strict=True):
+        of_ranges = rounding.sum_bounds([part for _, part in block], row_bound)
+        for (q, _), bound in zip(block, of_ranges, strict=True):
             bounds[q] += bound
     return bounds
 
@@ -42,17 +44,19 @@ def sum_bounds(handles: Sequence[Handle], answers: Sequence[Real], row_bound: in
 class RoundedAnswers:
     """The kept candidates' answers as integers, a group at a time."""
 
-    def __init__(self, cuts: Sequence[Cut], answers: Sequence[Real], row_bound: int, theta: float) -> None:
+    def __init__(
+        self, groups: Sequence[DealerLayout], answers: Sequence[Real], row_bound: int, theta: float
+    ) -> None:
         """answers: of the candidates kept, in order; finite. theta: of `rounding.theta_of`."""
-        self._cuts, self._answers, self._row_bound, self._theta = cuts, answers, row_bound, theta
-        self._only = self._of(cuts[0]) if len(cuts) == 1 else None
+        self._groups, self._answers, self._row_bound, self._theta = groups, answers, row_bound, theta
+        self._only = self._of(groups[0]) if len(groups) == 1 else None
 
     def __getitem__(self, group: int) -> Answers:
         """The answers of a group; not kept if there are several groups."""
-        return self._only or self._of(self._cuts[group])
+        return self._only or self._of(self._groups[group])
 
     def __len__(self) -> int:
-        return len(self._cuts)
+        return len(self._groups)
 
     def __iter__(self) -> Iterator[Answers]:
         return map(self.__getitem__, range(len(self)))
@@ -61,26 +65,74 @@ class RoundedAnswers:
         """The hash of each group."""
         return tuple(answers.digest() for answers in self)
 
-    def _of(self, cut: Cut) -> Answers:
-        return Answers.of(cut, self._rounded(cut))
+    def _of(self, layout: DealerLayout) -> Answers:
+        return Answers.of(layout, self._rounded(layout))
 
-    def _rounded(self, cut: Cut) -> Iterator[NDArray[np.int64]]:
+    def _rounded(self, layout: DealerLayout) -> Iterator[NDArray[np.int64]]:
         parts = (
-            (q, self._answers[q][span.start : span.stop])
-            for q, span in zip(cut.owners, cut.spans, strict=True)
+            (q, self._answers[q][cells.start : cells.stop])
+            for q, cells in zip(layout.owners, layout.ranges, strict=True)
         )
         for block in _blocks(parts):
             yield from rounding.systematic([part for _, part in block], self._row_bound, self._theta)
 
 
+@dataclass(frozen=True)
+class AnnouncedAnswers:
+    """What a step says of the rounded answers, group by group. number: of the step. sums: what each candidate's answers do not
+    exceed together. digests: of each group. row_bound: what no answer exceeds."""
+
+    number: int
+    groups: tuple[DealerLayout, ...]
+    sums: tuple[int, ...]
+    digests: tuple[bytes, ...]
+    row_bound: int
+
+    def checker(self) -> AnswerChecker:
+        """For the answers of one execution of the step."""
+        return AnswerChecker(self)
+
+
+class AnswerChecker:
+    """Checks the answers that come against what was announced, groups in order."""
+
+    def __init__(self, announced: AnnouncedAnswers) -> None:
+        self._announced = announced
+        self._left = np.array(announced.sums, np.int64)
+        """Of the sums announced, what is still to come: a candidate in several groups shares what was announced."""
+
+    def check(self, group: int, answers: Answers) -> None:
+        """Check ranges, sums and hash. A dealer's answers that are known by their digest alone are not looked at.
+
+        Raises `ProtocolAborted`.
+        """
+        announced = self._announced
+        fits = int(answers.cells.max(initial=0)) <= announced.row_bound
+        if fits:
+            left = self._left[announced.groups[group].candidates]
+            parts = answers.parts
+            fits = (
+                all(part.sums.shape == left.shape for part in parts)
+                and answers.digest() == announced.digests[group]
+            )
+            fits = fits and all(bool((part.sums >= 0).all() and (part.sums <= left).all()) for part in parts)
+        if fits:
+            left -= sum(part.sums for part in parts)
+            fits = bool((left >= 0).all())
+        if not fits:
+            raise ProtocolAborted(
+                f"The model's answers of step {announced.number} are not those that were announced; stop the run."
+            )
+
+
 def _blocks(parts: Iterable[tuple[int, Real]]) -> Iterator[list[tuple[int, Real]]]:
-    """Consecutive parts of candidates, together hardly more cells than two spans: what is copied at a time."""
+    """Consecutive parts of candidates, together hardly more cells than two ranges: what is copied at a time."""
     block: list[tuple[int, Real]] = []
     filled = 0
     for part in parts:
         block.append(part)
         filled += len(part[1])
-        if filled >= SPAN:
+        if filled >= MAX_RANGE:
             yield block
             block, filled = [], 0
     if block:

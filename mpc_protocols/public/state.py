@@ -1,17 +1,18 @@
 """What is public in a run, kept alike by every computing party: transcript, handles, bounds, plans.
 
-Problem: the leading party says what is asked next (`messages`); each party must derive the same plan and the same event from the
+Problem: the leading party says what is asked next (`steps`); each party must derive the same plan and the same event from the
 same public inputs, and must notice at once if another party saw something else (DESIGN 3, `mechanisms.md` 4). So each keeps a
 `PublicState`, driven by the same calls in the same order:
 
-    state.begin(step)                 validates, advances the transcript, returns the hash of all public inputs so far
-    state.to_share(step), .prepare(step)                  for a PrepareStep
-    state.plan_select(step) / .plan_measure(step) / .plan_total(step)
-    ... the guard authorises plan.event; the transcripts are compared; the protocol runs and opens ...
-    state.learn_selection(step, position) / .learn_counts(step, arrays) / .learn_total(step, value)
+    begun = state.begin(step)         validates, plans, advances the transcript; returns all that follows from the step
+    ... the guard authorises the events of begun.plan; the transcripts are compared; the protocol runs and opens ...
+    state.learn_selection(begun, positions) / .learn_counts(begun, arrays) / .learn_values(begun, values)
+
+The leading party begins a step before it announces it (`begin_select` and its like build the step), so that what is refused is
+refused before anybody is told.
 
 The transcript starts from the setting and the Gumbel table; a step adds its bytes, the integers of its plan and the Gaussian
-table it uses, and a release adds what was opened. Its value after `begin` is the `inputs_hash`: noise nonces and the journal's
+tables it uses, and a release adds what was opened. Its value after `begin` is `begun.inputs`: noise nonces and the journal's
 entry are bound to it.
 
 Row bound: before any release the study's `row_cap`; the first measured batch (or `total`) fixes the tighter bound of
@@ -25,35 +26,107 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, overload
 
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import Clique, Handle, Setting
+from mpc_protocols.functionality import USUAL_LEADER, Clique, Event, Handle, Level, Setting
 from mpc_protocols.mechanisms import gumbel, rounding
 from mpc_protocols.mechanisms.bounds import CELL_BITS, RowBound
-from mpc_protocols.mechanisms.measurement import MeasurePlan, plan_marginals, plan_total
+from mpc_protocols.mechanisms.measurement import MeasurePlan, plan_distances, plan_marginals, plan_total
 from mpc_protocols.mechanisms.selection import SelectionPlan, plan_selection
-from mpc_protocols.public.answers import Answers, Cut, cuts
+from mpc_protocols.public.answers import DealerLayout, layouts
 from mpc_protocols.public.cliques import CliqueRegister, Derivation
-from mpc_protocols.public.rounded_answers import RoundedAnswers, sum_bounds
+from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers, sum_bounds
 from mpc_protocols.public.steps import (
     MAX_BYTES,
+    DistanceStep,
     EndStep,
     MeasureStep,
     PrepareStep,
     SelectStep,
     Step,
     TotalStep,
-    parse,
 )
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["EndStep", "MeasureStep", "PrepareStep", "PublicState", "SelectStep", "Step", "TotalStep", "parse"]
+
+@dataclass(frozen=True)
+class BegunPrepare:
+    """handles: of the step's cliques. fresh: the cliques that must be shared for it; the others are sums of shared ones. levels:
+    those that the fresh cliques name."""
+
+    step: PrepareStep
+    inputs: bytes
+    handles: tuple[Handle, ...]
+    fresh: tuple[Clique, ...]
+    levels: tuple[Level, ...]
+
+
+@dataclass(frozen=True)
+class BegunSelect:
+    """groups: the layout of each group of the cells of the candidates kept. answers: what was announced of their answers."""
+
+    step: SelectStep
+    inputs: bytes
+    plan: SelectionPlan
+    groups: tuple[DealerLayout, ...]
+    answers: AnnouncedAnswers
+
+    def authorisations(self) -> list[tuple[Event, bytes]]:
+        """The event of each pick with the hash of its inputs: different ones, for each is a release of its own."""
+        return [(event, self.pick_inputs(number)) for number, event in enumerate(self.plan.events)]
+
+    def pick_inputs(self, number: int) -> bytes:
+        """The hash of a pick's public inputs; what the earlier picks were is a function of them and of the noise."""
+        return (
+            self.inputs if number == 0 else hashlib.sha256(self.inputs + number.to_bytes(8, "big")).digest()
+        )
+
+
+@dataclass(frozen=True)
+class BegunMeasure:
+    """cells: of each handle's marginal. plan.samplers: the noise of each."""
+
+    step: MeasureStep
+    inputs: bytes
+    plan: MeasurePlan
+    cells: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class BegunDistances:
+    """groups, answers: as of a selection that keeps every candidate."""
+
+    step: DistanceStep
+    inputs: bytes
+    plan: MeasurePlan
+    groups: tuple[DealerLayout, ...]
+    answers: AnnouncedAnswers
+
+
+@dataclass(frozen=True)
+class BegunTotal:
+    """The number of rows."""
+
+    step: TotalStep
+    inputs: bytes
+    plan: MeasurePlan
+
+
+@dataclass(frozen=True)
+class BegunEnd:
+    """Nothing follows."""
+
+    step: EndStep
+    inputs: bytes
+
+
+Begun = BegunPrepare | BegunSelect | BegunMeasure | BegunDistances | BegunTotal | BegunEnd
 
 
 def _canonical(value: object) -> bytes:
@@ -63,49 +136,45 @@ def _canonical(value: object) -> bytes:
 def _check_setting(setting: Setting) -> None:
     for column, size in setting.sizes.items():
         if type(size) is not int or size < 1:
-            raise StudyInvalid(f"the column {column!r} has size {size}, it must be a positive integer")
+            raise StudyInvalid(f"The column {column!r} has size {size}, it must be a positive integer.")
     if setting.adjacency not in ("add-remove", "replace"):
-        raise StudyInvalid(f"adjacency is {setting.adjacency!r}, it must be 'add-remove' or 'replace'")
+        raise StudyInvalid(f"Adjacency is {setting.adjacency!r}, it must be 'add-remove' or 'replace'.")
     if setting.unit_rows < 1:
-        raise StudyInvalid(f"a privacy unit has {setting.unit_rows} rows, it must have at least one")
+        raise StudyInvalid(f"A privacy unit has {setting.unit_rows} rows, it must have at least one.")
     if not 1 <= setting.row_cap < 1 << CELL_BITS - 1:
         raise StudyInvalid(
-            f"custodians times max_rows is {setting.row_cap}, it must be at least 1 and below 2^{CELL_BITS - 1}; change max_rows"
+            f"Custodians times max_rows is {setting.row_cap}, it must be at least 1 and below 2^{CELL_BITS - 1}; change max_rows."
         )
 
 
 class PublicState:
     """The public side of one run at one party. Not thread-safe; one step at a time."""
 
-    def __init__(self, setting: Setting) -> None:
-        """Raises `StudyInvalid` if the setting is outside the ranges the mechanisms hold for."""
+    def __init__(self, setting: Setting, dealers: int) -> None:
+        """dealers: into how many parts the cells of answers are cut (`answers`); a property of the backend.
+
+        Raises `StudyInvalid` if the setting is outside the ranges the mechanisms hold for.
+        """
         _check_setting(setting)
         self.setting = setting
+        self.dealers = dealers
         self._register = CliqueRegister(setting)
         self._bound: RowBound | None = None
-        self._current: Step | None = None
-        self._plan: MeasurePlan | None = None
-        self._planned: tuple[SelectStep, SelectionPlan, tuple[Cut, ...]] | None = (
-            None  # of the last selection, asked for again
-        )
-        self._left = np.empty(
-            0, np.int64
-        )  # of the sums announced, what is still to come of the current selection's answers
+        self._open: bytes | None = None
+        """The inputs of the release whose result is still to be learnt."""
         self._number = 0
         self._ended = False
-        self._transcript = hashlib.sha256(
-            b"cosynth public transcript\0"
-            + _canonical(
-                {
-                    "sizes": dict(setting.sizes),
-                    "adjacency": setting.adjacency,
-                    "unit_rows": setting.unit_rows,
-                    "row_cap": setting.row_cap,
-                    "session": setting.session.hex(),
-                    "gumbel": gumbel.SHA256,
-                }
-            )
-        ).digest()
+        facts: dict[str, object] = {
+            "sizes": dict(setting.sizes),
+            "adjacency": setting.adjacency,
+            "unit_rows": setting.unit_rows,
+            "row_cap": setting.row_cap,
+            "session": setting.session.hex(),
+            "gumbel": gumbel.SHA256,
+        }
+        if setting.leader != USUAL_LEADER:
+            facts["leader"] = setting.leader
+        self._transcript = hashlib.sha256(b"cosynth public transcript\0" + _canonical(facts)).digest()
 
     @property
     def transcript(self) -> bytes:
@@ -124,7 +193,7 @@ class PublicState:
 
     @property
     def next_number(self) -> int:
-        """The number that the next select, measure or total step must carry; the first is 0."""
+        """The number that the next step but a PrepareStep must carry; the first is 0."""
         return self._number
 
     @property
@@ -143,107 +212,34 @@ class PublicState:
 
     def cells(self, handle: Handle) -> int:
         """Number of cells of a handle's marginal."""
-        return self.setting.cells(self._register.cliques[handle])
+        return self._register.setting.cells(self._register.cliques[handle])
 
-    # -- steps ---------------------------------------------------------------------------------------------------------
+    # -- the leading party builds a step and begins it -----------------------------------------------------------------
 
-    def begin(self, step: Step) -> bytes:
-        """Validate a step against the run so far, make its plan and advance the transcript; returns the hash of all inputs.
+    def begin_prepare(self, cliques: Sequence[Clique], levels: Sequence[Level] = ()) -> BegunPrepare:
+        """Make marginals available; levels that are known already are not announced again. Errors as `begin`."""
+        return self.begin(PrepareStep(tuple(cliques), tuple(self._register.unknown(levels))))
 
-        Raises `ProtocolAborted` for a step out of order or an unknown handle, `StudyInvalid` if the mechanisms refuse it.
-        """
-        if self._ended or (self._current is not None and not isinstance(self._current, PrepareStep)):
-            raise ProtocolAborted(
-                "a step began before the one before it was finished, or after the end; stop the run"
-            )
-        agreed = step.to_bytes()
-        if len(agreed) > MAX_BYTES:
-            raise StudyInvalid(
-                f"a step would take {len(agreed)} bytes, at most {MAX_BYTES} are allowed; ask for fewer marginals"
-            )
-        plan: MeasurePlan | None = None
-        if isinstance(step, SelectStep | MeasureStep | TotalStep):
-            if step.number != self._number:
-                raise ProtocolAborted(
-                    f"step {step.number} came where step {self._number} was due; stop the run"
-                )
-            if isinstance(step, SelectStep):
-                agreed += _canonical(_plan_integers(self.plan_select(step)))
-                if len(step.answers_digests) != len(self.cuts(step)):
-                    raise ProtocolAborted(
-                        f"step {step.number} announces answers of another number of groups; stop the run"
-                    )
-            else:
-                plan = self.plan_measure(step) if isinstance(step, MeasureStep) else self.plan_total(step)
-                agreed += plan.sampler.digest
-            self._number += 1
-        elif isinstance(step, PrepareStep):
-            self.to_share(step)  # refuses what cannot be shared before anybody acts on it
-        else:
-            self._ended = True
-        self._current, self._plan = step, plan
-        self._advance(b"step", agreed)
-        return self._transcript
-
-    def to_share(self, step: PrepareStep) -> list[Clique]:
-        """The cliques that must be shared for this step; call it before `prepare`. The others are sums of shared ones.
-
-        Raises `StudyInvalid` for an unknown or repeated column and for a clique of more than 2^24 cells.
-        """
-        return self._register.to_share(step.cliques)
-
-    def prepare(self, step: PrepareStep) -> list[Handle]:
-        """The handles of the step's cliques; a known clique keeps its own. Errors as `to_share`."""
-        return self._register.register(step.cliques)
-
-    # -- plans ---------------------------------------------------------------------------------------------------------
-
-    def plan_select(self, step: SelectStep) -> SelectionPlan:
-        """Integers and event of a selection. Raises `StudyInvalid` (ring), `ProtocolAborted` (unknown handle)."""
-        return self._planned_select(step)[0]
-
-    def cuts(self, step: SelectStep) -> tuple[Cut, ...]:
-        """The groups of the candidates kept, and how their cells are dealt. Errors as `plan_select`."""
-        return self._planned_select(step)[1]
-
-    def plan_measure(self, step: MeasureStep) -> MeasurePlan:
-        """Sampler and event of a batch of marginals. Raises `StudyInvalid` (variance), `ProtocolAborted` (unknown handle)."""
-        if step is self._current and isinstance(self._plan, MeasurePlan):
-            return self._plan
-        self._known(step.handles)
-        cliques = [self._register.cliques[handle] for handle in step.handles]
-        return plan_marginals(self.setting, cliques, step.sigma2, self.row_bound, first=self._bound is None)
-
-    def plan_total(self, step: TotalStep) -> MeasurePlan:
-        """Sampler and event of the number of rows. Raises `StudyInvalid` (variance)."""
-        if step is self._current and isinstance(self._plan, MeasurePlan):
-            return self._plan
-        return plan_total(self.setting, step.sigma2, self.row_bound, first=self._bound is None)
-
-    def select_step(
+    def begin_select(
         self,
         handles: Sequence[Handle],
         answers: Sequence[NDArray[np.float64]],
         weights: Sequence[Fraction],
         penalties: Sequence[Fraction],
         epsilon: Fraction,
-    ) -> tuple[SelectStep, RoundedAnswers]:
-        """For the leading party: the next selection as a step, and the rounded answers of the candidates kept.
+        picks: int = 1,
+        conflicts: Sequence[tuple[int, int]] = (),
+    ) -> tuple[BegunSelect, RoundedAnswers]:
+        """The next selection, and the rounded answers of the candidates kept; the others are not even rounded.
 
-        Candidates that cannot win are not even rounded. Raises `StudyInvalid` as `plan_select`, `ValueError` for answers of a
-        wrong length or not finite.
+        Raises as `begin`, `ValueError` for answers of a wrong length or not finite, or arguments that do not fit together.
         """
-        self._known(handles)
-        for handle, answer in zip(handles, answers, strict=True):
-            if answer.shape != (self.cells(handle),):
-                raise ValueError(
-                    f"handle {handle} has {self.cells(handle)} cells, its answer has shape {answer.shape}"
-                )
+        self._check_answers(handles, answers)
         sums = sum_bounds(handles, answers, self.row_bound)
-        plan = self._plan_selection(weights, penalties, epsilon, sums)
-        theta = rounding.theta_of(self.setting.session, self._number)
-        cut = self._cuts(handles, plan)
-        rounded = RoundedAnswers(cut, [answers[q] for q in plan.kept], self.row_bound, theta)
+        apart = _by_first(len(handles), conflicts)
+        plan = self._plan_selection(weights, penalties, epsilon, sums, picks, apart)
+        groups = self._groups([handles[q] for q in plan.kept])
+        rounded = self._rounded(groups, [answers[q] for q in plan.kept])
         step = SelectStep(
             self._number,
             tuple(handles),
@@ -252,68 +248,199 @@ class PublicState:
             epsilon,
             tuple(sums),
             rounded.digests(),
+            picks,
+            apart,
         )
-        self._planned = step, plan, cut
-        return step, rounded
+        return self._begin_select(step, plan, groups), rounded
 
-    def check_answers(self, step: SelectStep, group: int, answers: Answers) -> None:
-        """Check the rounded answers of one group of the candidates kept against the step: ranges, sums, hash. Groups in order.
+    def begin_measure(self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction]) -> BegunMeasure:
+        """The next measurement. Raises as `begin`, `ValueError` for another number of variances than handles."""
+        if not isinstance(sigma2, Fraction):
+            if len(sigma2) != len(handles):
+                raise ValueError(f"{len(sigma2)} variances do not belong to {len(handles)} marginals.")
+            sigma2 = sigma2[0] if len(set(sigma2)) == 1 else tuple(sigma2)
+        return self.begin(MeasureStep(self._number, tuple(handles), sigma2))
 
-        A dealer's answers that are known by their part alone are not looked at. Raises `ProtocolAborted`.
+    def begin_distances(
+        self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], sigma2: Fraction
+    ) -> tuple[BegunDistances, RoundedAnswers]:
+        """The next distances, and the rounded answers. Raises as `begin_select`."""
+        self._check_answers(handles, answers)
+        sums = sum_bounds(handles, answers, self.row_bound)
+        rounded = self._rounded(self._groups(handles), answers)
+        step = DistanceStep(self._number, tuple(handles), sigma2, tuple(sums), rounded.digests())
+        return self.begin(step), rounded
+
+    def begin_total(self, sigma2: Fraction) -> BegunTotal:
+        """The number of rows. Raises as `begin`."""
+        return self.begin(TotalStep(self._number, sigma2))
+
+    def begin_end(self) -> BegunEnd:
+        """The end of the run. Raises as `begin`."""
+        return self.begin(EndStep())
+
+    # -- steps ---------------------------------------------------------------------------------------------------------
+
+    @overload
+    def begin(self, step: PrepareStep) -> BegunPrepare: ...
+    @overload
+    def begin(self, step: SelectStep) -> BegunSelect: ...
+    @overload
+    def begin(self, step: MeasureStep) -> BegunMeasure: ...
+    @overload
+    def begin(self, step: DistanceStep) -> BegunDistances: ...
+    @overload
+    def begin(self, step: TotalStep) -> BegunTotal: ...
+    @overload
+    def begin(self, step: EndStep) -> BegunEnd: ...
+    @overload
+    def begin(self, step: Step) -> Begun: ...
+
+    def begin(self, step: Step) -> Begun:
+        """Validate a step against the run so far, plan it and advance the transcript; returns all that follows from it.
+
+        Raises `ProtocolAborted` for a step out of order or an unknown handle, `StudyInvalid` if the mechanisms refuse it, or if
+        its marginals cannot be shared: an unknown or repeated column, more than 2^24 cells, a level that does not fit.
         """
-        plan, cut = self.plan_select(step), self.cuts(step)[group]
-        if group == 0:
-            self._left = np.array([step.answer_sums[q] for q in plan.kept])
-        fits = answers.cut is cut and int(answers.cells.max(initial=0)) <= plan.row_bound
-        if fits:
-            parts, left = answers.parts, self._left[cut.candidates]
-            fits = (
-                all(part.sums.shape == left.shape for part in parts)
-                and answers.digest() == step.answers_digests[group]
+        if isinstance(step, PrepareStep):
+            self._check_order(step)
+            known = self._register.declare(step.levels)
+            try:
+                fresh = self._register.to_share(step.cliques)
+            except StudyInvalid:
+                self._register.forget(known)
+                raise
+            handles = self._register.register(step.cliques)
+            levels = self._register.levels_of(fresh)
+            return BegunPrepare(
+                step, self._advance(b"step", step.to_bytes()), tuple(handles), tuple(fresh), levels
             )
-            fits = fits and all(bool((part.sums >= 0).all() and (part.sums <= left).all()) for part in parts)
-        if fits:
-            left -= sum(
-                part.sums for part in parts
-            )  # of a candidate in several groups, they share what was announced
-            fits = bool((left >= 0).all())
-        if not fits:
-            raise ProtocolAborted(
-                f"the model's answers of step {step.number} are not those that were announced; stop the run"
+        if isinstance(step, SelectStep):
+            self._known(step.handles)
+            plan = self._plan_selection(
+                step.weights, step.penalties, step.epsilon, step.answer_sums, step.picks, step.conflicts
             )
+            return self._begin_select(step, plan, self._groups([step.handles[q] for q in plan.kept]))
+        if isinstance(step, MeasureStep):
+            self._known(step.handles)
+            batch = plan_marginals(
+                self._register.setting,
+                [self.cliques[handle] for handle in step.handles],
+                step.variances,
+                self.row_bound,
+                first=self._bound is None,
+            )
+            inputs = self._begin_release(step, batch.digest)
+            return BegunMeasure(step, inputs, batch, tuple(map(self.cells, step.handles)))
+        if isinstance(step, DistanceStep):
+            return self._begin_distances(step)
+        if isinstance(step, TotalStep):
+            rows = plan_total(self.setting, step.sigma2, self.row_bound, first=self._bound is None)
+            return BegunTotal(step, self._begin_release(step, rows.digest), rows)
+        self._check_order(step)
+        self._ended = True
+        return BegunEnd(step, self._advance(b"step", step.to_bytes()))
 
     # -- what was opened -----------------------------------------------------------------------------------------------
 
-    def learn_selection(self, step: SelectStep, position: int) -> None:
-        """Record the opened position (in the step's handles). Raises `ProtocolAborted` if no kept candidate stands there."""
-        if position not in self.plan_select(step).kept:
-            raise ProtocolAborted(
-                f"the selection of step {step.number} opened to position {position}, which was no candidate"
-            )
-        self._finish(step)
-        self._advance(b"selected", position.to_bytes(8, "big"))
+    def learn_selection(self, begun: BegunSelect, positions: Sequence[int]) -> None:
+        """Record the opened positions (in the step's handles), in order.
 
-    def learn_counts(self, step: MeasureStep, counts: Sequence[NDArray[np.int64]]) -> None:
-        """Record the opened noisy marginals, int64 of shape (cells,) per handle; the first batch fixes the row bound."""
-        self._finish(step)
-        cells = [self.cells(handle) for handle in step.handles]
-        if [array.shape for array in counts] != [(n,) for n in cells]:
+        Raises `ProtocolAborted` if one of them was no candidate of its pick, or if picks are lacking.
+        """
+        self._finish(begun)
+        for number, position in enumerate(positions):
+            if position not in begun.plan.candidates(positions[:number]):
+                raise ProtocolAborted(
+                    f"The selection of step {begun.step.number} opened to position {position}, which was no candidate."
+                )
+            self._advance(b"selected", position.to_bytes(8, "big"))
+        if len(positions) != begun.step.picks and begun.plan.candidates(positions):
             raise ProtocolAborted(
-                f"the measurement of step {step.number} opened to arrays of other sizes than its marginals"
+                f"The selection of step {begun.step.number} opened to {len(positions)} positions, "
+                f"{begun.step.picks} were due."
+            )
+
+    def learn_counts(self, begun: BegunMeasure, counts: Sequence[NDArray[np.int64]]) -> None:
+        """Record the opened noisy marginals, int64 of shape (cells,) per handle; the first batch fixes the row bound."""
+        self._finish(begun)
+        if [array.shape for array in counts] != [(n,) for n in begun.cells]:
+            raise ProtocolAborted(
+                f"The measurement of step {begun.step.number} opened to arrays of other sizes than its marginals."
             )
         if self._bound is None:
-            totals = [int(array.sum(dtype=np.int64)) for array in counts]
-            self._bound = RowBound.from_totals(totals, cells, step.sigma2, self.setting.row_cap)
+            totals = [int(array.sum(dtype="int64")) for array in counts]
+            self._bound = RowBound.from_totals(
+                totals, begun.cells, begun.step.variances, self.setting.row_cap
+            )
         self._advance(b"counts", rounding.digest(counts))
 
-    def learn_total(self, step: TotalStep, value: int) -> None:
+    def learn_distances(self, begun: BegunDistances, values: NDArray[np.int64]) -> None:
+        """Record the opened noisy distances, int64 of shape (handles,)."""
+        self._finish(begun)
+        if values.shape != (len(begun.step.handles),):
+            raise ProtocolAborted(
+                f"The distances of step {begun.step.number} opened to another number of values than its marginals."
+            )
+        self._advance(b"distances", rounding.digest([values]))
+
+    def learn_total(self, begun: BegunTotal, value: int) -> None:
         """Record the opened noisy number of rows; as the first release it fixes the row bound."""
-        self._finish(step)
+        self._finish(begun)
         if self._bound is None:
-            self._bound = RowBound.from_totals([value], [1], step.sigma2, self.setting.row_cap)
+            self._bound = RowBound.from_totals([value], [1], [begun.step.sigma2], self.setting.row_cap)
         self._advance(b"total", value.to_bytes(16, "big", signed=True))
 
     # -- private -------------------------------------------------------------------------------------------------------
+
+    def _begin_select(
+        self, step: SelectStep, plan: SelectionPlan, groups: tuple[DealerLayout, ...]
+    ) -> BegunSelect:
+        announced = self._announced(step, groups, [step.answer_sums[q] for q in plan.kept], plan.row_bound)
+        inputs = self._begin_release(step, _canonical(_plan_integers(plan)))
+        return BegunSelect(step, inputs, plan, groups, announced)
+
+    def _begin_distances(self, step: DistanceStep) -> BegunDistances:
+        self._known(step.handles)
+        if self._bound is None:
+            raise StudyInvalid("Distances can be asked for only when a noisy total is known; measure before.")
+        cliques = [self.cliques[handle] for handle in step.handles]
+        plan = plan_distances(self.setting, cliques, step.answer_sums, step.sigma2, self.row_bound)
+        groups = self._groups(step.handles)
+        announced = self._announced(step, groups, step.answer_sums, self.row_bound)
+        return BegunDistances(step, self._begin_release(step, plan.digest), plan, groups, announced)
+
+    def _announced(
+        self,
+        step: SelectStep | DistanceStep,
+        groups: tuple[DealerLayout, ...],
+        sums: Sequence[int],
+        row_bound: int,
+    ) -> AnnouncedAnswers:
+        if len(step.answers_digests) != len(groups):
+            raise ProtocolAborted(
+                f"Step {step.number} announces answers of another number of groups; stop the run."
+            )
+        return AnnouncedAnswers(step.number, groups, tuple(sums), step.answers_digests, row_bound)
+
+    def _check_order(self, step: Step) -> None:
+        if self._ended or self._open is not None:
+            raise ProtocolAborted(
+                "A step began before the one before it was finished, or after the end; stop the run."
+            )
+        if len(step.to_bytes()) > MAX_BYTES:
+            raise StudyInvalid(
+                f"A step would take {len(step.to_bytes())} bytes, at most {MAX_BYTES} are allowed; ask for fewer marginals."
+            )
+
+    def _begin_release(self, step: SelectStep | MeasureStep | DistanceStep | TotalStep, plan: bytes) -> bytes:
+        """plan: what of the step's plan is agreed upon besides the step."""
+        self._check_order(step)
+        if step.number != self._number:
+            raise ProtocolAborted(f"Step {step.number} came where step {self._number} was due; stop the run.")
+        self._number += 1
+        self._open = self._advance(b"step", step.to_bytes() + plan)
+        return self._open
 
     def _plan_selection(
         self,
@@ -321,38 +448,59 @@ class PublicState:
         penalties: Sequence[Fraction],
         epsilon: Fraction,
         sums: Sequence[int],
+        picks: int,
+        conflicts: Sequence[Sequence[int]],
     ) -> SelectionPlan:
         factor = self.setting.unit_rows * (2 if self.setting.adjacency == "replace" else 1)
-        return plan_selection(weights, penalties, epsilon, sums, self.row_bound, factor)
+        return plan_selection(weights, penalties, epsilon, sums, self.row_bound, factor, picks, conflicts)
 
-    def _planned_select(self, step: SelectStep) -> tuple[SelectionPlan, tuple[Cut, ...]]:
-        if self._planned is None or self._planned[0] is not step:
-            self._known(step.handles)
-            plan = self._plan_selection(step.weights, step.penalties, step.epsilon, step.answer_sums)
-            self._planned = step, plan, self._cuts(step.handles, plan)
-        return self._planned[1:]
+    def _groups(self, handles: Sequence[Handle]) -> tuple[DealerLayout, ...]:
+        return layouts(tuple(handles), tuple(map(self.cells, handles)), self.dealers)
 
-    def _cuts(self, handles: Sequence[Handle], plan: SelectionPlan) -> tuple[Cut, ...]:
-        kept = tuple(handles[q] for q in plan.kept)
-        return cuts(kept, tuple(map(self.cells, kept)))
+    def _rounded(
+        self, groups: tuple[DealerLayout, ...], answers: Sequence[NDArray[np.float64]]
+    ) -> RoundedAnswers:
+        theta = rounding.theta_of(self.setting.session, self._number)
+        return RoundedAnswers(groups, answers, self.row_bound, theta)
+
+    def _check_answers(self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]]) -> None:
+        self._known(handles)
+        for handle, answer in zip(handles, answers, strict=True):
+            if answer.shape != (self.cells(handle),):
+                raise ValueError(
+                    f"Handle {handle} has {self.cells(handle)} cells, its answer has shape {answer.shape}."
+                )
 
     def _known(self, handles: Sequence[Handle]) -> None:
         for handle in handles:
             if not 0 <= handle < len(self._register.cliques):
                 raise ProtocolAborted(
-                    f"a step names the handle {handle}, which was never prepared; stop the run"
+                    f"A step names the handle {handle}, which was never prepared; stop the run."
                 )
 
-    def _finish(self, step: Step) -> None:
-        if step is not self._current:
+    def _finish(self, begun: BegunSelect | BegunMeasure | BegunDistances | BegunTotal) -> None:
+        if begun.inputs != self._open:
             raise ProtocolAborted(
-                "a result was recorded for a step that is not the current one; stop the run"
+                "A result was recorded for a step that is not the current one; stop the run."
             )
-        self._current = None
+        self._open = None
 
-    def _advance(self, label: bytes, content: bytes) -> None:
+    def _advance(self, label: bytes, content: bytes) -> bytes:
         header = len(label).to_bytes(1, "big") + label + len(content).to_bytes(8, "big")
         self._transcript = hashlib.sha256(self._transcript + header + content).digest()
+        return self._transcript
+
+
+def _by_first(n: int, conflicts: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
+    """For each candidate the later ones that it is in conflict with, ascending. Raises `ValueError` unless p < q in each pair."""
+    if not conflicts:
+        return ()
+    later: list[set[int]] = [set() for _ in range(n)]
+    for p, q in conflicts:
+        if not 0 <= p < q < n:
+            raise ValueError(f"A conflict is a pair of positions in ascending order, not ({p}, {q}).")
+        later[p].add(q)
+    return tuple(tuple(sorted(others)) for others in later)
 
 
 def _plan_integers(plan: SelectionPlan) -> list[object]:

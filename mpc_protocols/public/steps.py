@@ -2,7 +2,8 @@
 
 Problem: the computing party that runs the synthesizer decides what is asked next; the others must learn exactly the same public
 inputs, derive the same plan from them and hash them into the transcript (DESIGN 3). So every step has one encoding: JSON with
-sorted keys, no whitespace, ASCII; a rational is [numerator, denominator] in lowest terms; bytes are lower-case hexadecimal.
+sorted keys, no whitespace, ASCII; a rational is [numerator, denominator] in lowest terms; bytes are lower-case hexadecimal; a
+level is [name, column, bins]. A field that has its default value is left out.
 
 `parse` accepts what `to_bytes` writes and nothing else: after validation the step is encoded again and must give the same bytes,
 which excludes duplicate keys, other spellings of a number, unknown keys and trailing bytes. Sizes are limited before anything
@@ -15,13 +16,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import ClassVar, Final
 
 from mpc_protocols.errors import ProtocolAborted
-from mpc_protocols.functionality import Clique, Handle
+from mpc_protocols.functionality import Clique, Handle, Level
 
 MAX_BYTES: Final = 1 << 22
 """Length of an encoded step."""
@@ -63,6 +65,13 @@ def _check_integer(x: object, what: str, limit: int) -> None:
     _require(type(x) is int and 0 <= x < limit, f"{what} must be an integer of at least 0 and below {limit}")
 
 
+def _check_name(column: object) -> None:
+    _require(
+        isinstance(column, str) and 0 < len(column) <= MAX_NAME,
+        "a column's name is empty, too long or no text",
+    )
+
+
 def _check_handles(handles: object) -> None:
     _require(
         isinstance(handles, tuple) and 0 < len(handles) <= MAX_ITEMS, f"a step needs 1 to {MAX_ITEMS} handles"
@@ -86,7 +95,8 @@ class _Message:
     @cached_property
     def _bytes(self) -> bytes:
         """Encoded once, however often it is sent, compared and hashed."""
-        body = {f.name: _encode(getattr(self, f.name)) for f in fields(self)}
+        values = [(f, getattr(self, f.name)) for f in fields(self)]
+        body = {f.name: _encode(value) for f, value in values if f.default is MISSING or value != f.default}
         return json.dumps(
             {"step": self.kind, **body}, sort_keys=True, separators=(",", ":"), ensure_ascii=True
         ).encode("ascii")
@@ -94,10 +104,11 @@ class _Message:
 
 @dataclass(frozen=True)
 class PrepareStep(_Message):
-    """Make marginals available. Releases nothing, so it has no number."""
+    """Make marginals available. Releases nothing, so it has no number. levels: those that are declared with this step."""
 
     kind: ClassVar[str] = "prepare"
     cliques: tuple[Clique, ...]
+    levels: tuple[Level, ...] = ()
 
     def __post_init__(self) -> None:
         _require(
@@ -110,18 +121,25 @@ class PrepareStep(_Message):
                 f"a clique needs 1 to {MAX_COLUMNS} columns",
             )
             for column in clique:
-                _require(
-                    isinstance(column, str) and 0 < len(column) <= MAX_NAME,
-                    "a column's name is empty, too long or no text",
-                )
+                _check_name(column)
+        _require(
+            isinstance(self.levels, tuple) and len(self.levels) <= MAX_ITEMS,
+            f"needs at most {MAX_ITEMS} levels",
+        )
+        for level in self.levels:
+            _check_name(level.name)
+            _check_name(level.column)
+            for value in level.bins:
+                _check_integer(value, "a bin", MAX_ITEMS)
 
 
 @dataclass(frozen=True)
 class SelectStep(_Message):
-    """Choose one of `handles`.
+    """Choose `picks` of `handles`, one after the other.
 
     weights: positive. penalties: in counts, not negative. answer_sums: integers that the sums of the rounded answers do not
-    exceed. answers_digests: for each group of the candidates that are kept, the hash of their rounded answers (`thirds`).
+    exceed. answers_digests: for each group of the candidates that are kept, the hash of their rounded answers (`answers`).
+    conflicts: for each candidate the later ones of which at most one of the two is picked, ascending; empty if there are none.
     """
 
     kind: ClassVar[str] = "select"
@@ -132,10 +150,25 @@ class SelectStep(_Message):
     epsilon: Fraction
     answer_sums: tuple[int, ...]
     answers_digests: tuple[bytes, ...]
+    picks: int = 1
+    conflicts: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         _check_integer(self.number, "a step's number", MAX_STEPS)
         _check_handles(self.handles)
+        _check_integer(self.picks, "the number of picks", len(self.handles) + 1)
+        _require(self.picks > 0, "a selection picks at least once")
+        _require(
+            isinstance(self.conflicts, tuple) and len(self.conflicts) in (0, len(self.handles)),
+            "conflicts must be listed for every handle, or for none",
+        )
+        for q, later in enumerate(self.conflicts):
+            for p in later:
+                _check_integer(p, "a position", len(self.handles))
+            _require(
+                all(q < p for p in later[:1]) and all(p < r for p, r in pairwise(later)),
+                "conflicts must be listed in ascending order with the first of each pair",
+            )
         for values in (self.weights, self.penalties, self.answer_sums):
             _require(
                 isinstance(values, tuple) and len(values) == len(self.handles),
@@ -146,29 +179,63 @@ class SelectStep(_Message):
         for penalty in self.penalties:
             _check_rational(penalty, "a penalty", positive=False)
         _check_rational(self.epsilon, "epsilon", positive=True)
-        for total in self.answer_sums:
-            _check_integer(total, "a sum of answers", MAX_SUM)
-        _require(
-            isinstance(self.answers_digests, tuple) and 0 < len(self.answers_digests) <= MAX_ITEMS,
-            "answers need a hash",
-        )
-        for digest in self.answers_digests:
-            _require(isinstance(digest, bytes) and len(digest) == 32, "a hash of answers has 32 bytes")
+        _check_answers(self.answer_sums, self.answers_digests)
+
+
+def _check_answers(sums: tuple[int, ...], digests: tuple[bytes, ...]) -> None:
+    for total in sums:
+        _check_integer(total, "a sum of answers", MAX_SUM)
+    _require(isinstance(digests, tuple) and 0 < len(digests) <= MAX_ITEMS, "answers need a hash")
+    for digest in digests:
+        _require(isinstance(digest, bytes) and len(digest) == 32, "a hash of answers has 32 bytes")
 
 
 @dataclass(frozen=True)
 class MeasureStep(_Message):
-    """Release the marginals of `handles`, each cell with discrete Gaussian noise of parameter sigma2."""
+    """Release the marginals of `handles`, each cell with discrete Gaussian noise of parameter sigma2, or of its handle's."""
 
     kind: ClassVar[str] = "measure"
     number: int
     handles: tuple[Handle, ...]
+    sigma2: Fraction | tuple[Fraction, ...]
+
+    def __post_init__(self) -> None:
+        _check_integer(self.number, "a step's number", MAX_STEPS)
+        _check_handles(self.handles)
+        if isinstance(self.sigma2, tuple):
+            _require(
+                len(self.sigma2) == len(self.handles) and len(set(self.sigma2)) > 1,
+                "a step has one sigma2 for all handles, or different ones, as many as handles",
+            )
+        for sigma2 in self.variances:
+            _check_rational(sigma2, "sigma2", positive=True)
+
+    @property
+    def variances(self) -> tuple[Fraction, ...]:
+        """sigma2 of each handle."""
+        return self.sigma2 if isinstance(self.sigma2, tuple) else (self.sigma2,) * len(self.handles)
+
+
+@dataclass(frozen=True)
+class DistanceStep(_Message):
+    """Release the L1 distances of the marginals of `handles` to answers, with noise; the other fields as in `SelectStep`."""
+
+    kind: ClassVar[str] = "distances"
+    number: int
+    handles: tuple[Handle, ...]
     sigma2: Fraction
+    answer_sums: tuple[int, ...]
+    answers_digests: tuple[bytes, ...]
 
     def __post_init__(self) -> None:
         _check_integer(self.number, "a step's number", MAX_STEPS)
         _check_handles(self.handles)
         _check_rational(self.sigma2, "sigma2", positive=True)
+        _require(
+            isinstance(self.answer_sums, tuple) and len(self.answer_sums) == len(self.handles),
+            "sums of answers must be as many as handles",
+        )
+        _check_answers(self.answer_sums, self.answers_digests)
 
 
 @dataclass(frozen=True)
@@ -191,7 +258,7 @@ class EndStep(_Message):
     kind: ClassVar[str] = "end"
 
 
-Step = PrepareStep | SelectStep | MeasureStep | TotalStep | EndStep
+Step = PrepareStep | SelectStep | MeasureStep | DistanceStep | TotalStep | EndStep
 
 
 def _encode(value: object) -> object:
@@ -201,6 +268,8 @@ def _encode(value: object) -> object:
         return [value.numerator, value.denominator]
     if isinstance(value, bytes):
         return value.hex()
+    if isinstance(value, Level):
+        return [value.name, value.column, list(value.bins)]
     if isinstance(value, tuple):
         return [_encode(item) for item in value]
     raise TypeError(f"a step holds integers, texts, bytes, rationals and tuples, not {type(value).__name__}")
@@ -230,6 +299,20 @@ def _rationals(value: object) -> tuple[object, ...]:
     return _list(value, _rational)
 
 
+def _variances(value: object) -> object:
+    several = isinstance(value, list) and bool(value) and isinstance(value[0], list)
+    return _rationals(value) if several else _rational(value)
+
+
+def _level(value: object) -> Level:
+    _require(isinstance(value, list) and len(value) == 3, "a level is [name, column, bins]")
+    assert isinstance(value, list)
+    name, column, bins = value
+    for value in (parts := _list(bins)):
+        _check_integer(value, "a bin", MAX_ITEMS)
+    return Level(name, column, parts)  # type: ignore[arg-type]
+
+
 def _bytes(value: object) -> bytes:
     _require(isinstance(value, str) and len(value) <= 64, "a hash is 64 hexadecimal digits")
     assert isinstance(value, str)
@@ -241,7 +324,7 @@ def _as_is(value: object) -> object:
 
 
 _DECODERS: Final[Mapping[type[Step], Mapping[str, Callable[[object], object]]]] = {
-    PrepareStep: {"cliques": lambda value: _list(value, _list)},
+    PrepareStep: {"cliques": lambda value: _list(value, _list), "levels": lambda value: _list(value, _level)},
     SelectStep: {
         "number": _as_is,
         "handles": _list,
@@ -250,8 +333,17 @@ _DECODERS: Final[Mapping[type[Step], Mapping[str, Callable[[object], object]]]] 
         "epsilon": _rational,
         "answer_sums": _list,
         "answers_digests": lambda value: _list(value, _bytes),
+        "picks": _as_is,
+        "conflicts": lambda value: _list(value, _list),
     },
-    MeasureStep: {"number": _as_is, "handles": _list, "sigma2": _rational},
+    MeasureStep: {"number": _as_is, "handles": _list, "sigma2": _variances},
+    DistanceStep: {
+        "number": _as_is,
+        "handles": _list,
+        "sigma2": _rational,
+        "answer_sums": _list,
+        "answers_digests": lambda value: _list(value, _bytes),
+    },
     TotalStep: {"number": _as_is, "sigma2": _rational},
     EndStep: {},
 }
@@ -273,8 +365,9 @@ def parse(raw: bytes | memoryview) -> Step:
         _require(cls is not None, "unknown kind of step")
         assert cls is not None
         decoders = _DECODERS[cls]
-        _require(body.keys() == decoders.keys(), "missing or unknown fields")
-        step = cls(**{name: decode(body[name]) for name, decode in decoders.items()})  # type: ignore[arg-type]
+        needed = {f.name for f in fields(cls) if f.default is MISSING}
+        _require(needed <= body.keys() <= decoders.keys(), "missing or unknown fields")
+        step = cls(**{name: decoders[name](value) for name, value in body.items()})  # type: ignore[arg-type]
         _require(step.to_bytes() == raw, "not the canonical encoding")
     except (ValueError, RecursionError) as error:
         reason = str(error) if type(error) is ValueError else "not JSON in ASCII"

@@ -25,7 +25,7 @@ from mpc_protocols.engine.sampling import batches, noise_adder
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.replicated.inputs.contribution import SEED_BYTES
-from mpc_protocols.replicated.scores import masked_sign as dealt_sign
+from mpc_protocols.replicated.scores import masked_sign
 from mpc_protocols.replicated.scores.l1_distance import score_adder
 from mpc_protocols.replicated.scores.masked_sign import bit_rows
 from mpc_protocols.replicated.sharing.sign import Adder, merge_schedule
@@ -136,7 +136,7 @@ def signs(tally: Tally, cells: int, planes: int, adder: Adder) -> None:
 
 
 def share_bits(tally: Tally, thirds: Sequence[int], planes: int) -> None:
-    """`dealt_sign.share_bits` of so many cells of each third."""
+    """`masked_sign.share_bits` of so many cells of each third."""
     tally.step(
         [(t, (t + 1) % 3, bit_rows(planes) * words_for(cells) * WORD) for t, cells in enumerate(thirds)]
     )
@@ -150,7 +150,7 @@ def add_absolute(tally: Tally, thirds: Sequence[int], planes: int, adder: Adder,
     columns = [
         (t, (t + 1) % 3, 2 * length * element) for t in range(3) for length in piece_lengths(thirds[t])
     ]
-    schedule = dealt_sign.steps(planes, adder)
+    schedule = masked_sign.steps(planes, adder)
     for number, (exchanged, dealt) in enumerate(schedule):
         tally.step(
             [(t, (t + 1) % 3, dealt * words[t] + exchanged * words[t - 1]) for t in range(3)]

@@ -25,20 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import Clique, Guard, Handle, LocalCounts, MarginalOracle, Setting
+from mpc_protocols.functionality import Clique, Guard, Handle, Level, LocalCounts, MarginalOracle, Setting
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.cliques import CliqueRegister
-from mpc_protocols.public.state import (
-    EndStep,
-    MeasureStep,
-    PrepareStep,
-    PublicState,
-    SelectStep,
-    Step,
-    TotalStep,
-    parse,
-)
-from mpc_protocols.public.steps import MAX_BYTES
+from mpc_protocols.public.state import BegunEnd, PublicState
+from mpc_protocols.public.steps import MAX_BYTES, EndStep, PrepareStep, Step, parse
 from mpc_protocols.replicated.inputs.contribution import send_contribution
 from mpc_protocols.replicated.party import LEADER, ComputingParty, Observe
 from mpc_protocols.wire import Wire
@@ -58,7 +49,6 @@ class ReplicatedOracle(MarginalOracle):
     ) -> None:
         """counts: P1's own data, None if it only computes; where columns are split, `VerticalData` at everybody. ahead: whether
         noise is made ahead, as at the followers.
-
 
         Waits for the followers, to learn how far away they are (`pace`). Raises `StudyInvalid` (setting, parties).
         """
@@ -86,14 +76,13 @@ class ReplicatedOracle(MarginalOracle):
     def noisy_total(self) -> float | None:
         return self._party.state.noisy_total
 
-    def prepare(self, cliques: Sequence[Clique]) -> list[Handle]:
-        """See `MarginalOracle`. Raises `StudyInvalid` (`PublicState.to_share`), `DataRefused` (own counts)."""
+    def prepare(self, cliques: Sequence[Clique], levels: Sequence[Level] = ()) -> list[Handle]:
+        """See `MarginalOracle`. Raises `StudyInvalid` (`PublicState.begin`), `DataRefused` (own counts)."""
         if not cliques:
             return []
-        step = PrepareStep(tuple(cliques))
-        fresh = self.state.to_share(step)
-        self._announce(step, fresh)
-        return self._party.prepare(step)
+        begun = self._state().begin_prepare(cliques, levels)
+        self._announce(begun.step, begun.fresh, begun.levels)
+        return self._party.prepare(begun)
 
     def select(
         self,
@@ -102,33 +91,45 @@ class ReplicatedOracle(MarginalOracle):
         weights: Sequence[Fraction],
         penalties: Sequence[Fraction],
         epsilon: Fraction,
-    ) -> int:
-        """See `MarginalOracle`; errors as `PublicState.select_step`."""
-        step, rounded = self.state.select_step(handles, answers, weights, penalties, epsilon)
-        self._announce(step)
-        return self._party.select(step, rounded)
+        picks: int = 1,
+        conflicts: Sequence[tuple[int, int]] = (),
+    ) -> list[int]:
+        """See `MarginalOracle`; errors as `PublicState.begin_select`."""
+        begun, rounded = self._state().begin_select(
+            handles, answers, weights, penalties, epsilon, picks, conflicts
+        )
+        self._announce(begun.step)
+        return self._party.select(begun, rounded)
 
-    def measure(self, handles: Sequence[Handle], sigma2: Fraction) -> list[NDArray[np.int64]]:
-        """See `MarginalOracle`; errors as `PublicState.plan_measure`. The counts are opened to P0 and P2 too."""
-        step = MeasureStep(self.state.next_number, tuple(handles), sigma2)
-        self.state.plan_measure(step)  # refuse here before anybody is told
-        self._announce(step)
-        return self._party.measure(step)
+    def measure(
+        self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction]
+    ) -> list[NDArray[np.int64]]:
+        """See `MarginalOracle`; errors as `PublicState.begin_measure`. The counts are opened to P0 and P2 too."""
+        begun = self._state().begin_measure(handles, sigma2)
+        self._announce(begun.step)
+        return self._party.measure(begun)
+
+    def distances(
+        self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], sigma2: Fraction
+    ) -> NDArray[np.int64]:
+        """See `MarginalOracle`; errors as `PublicState.begin_distances`. The values are opened to P0 and P2 too."""
+        begun, rounded = self._state().begin_distances(handles, answers, sigma2)
+        self._announce(begun.step)
+        return self._party.distances(begun, rounded)
 
     def total(self, sigma2: Fraction) -> int:
-        """See `MarginalOracle`; errors as `PublicState.plan_total`."""
-        step = TotalStep(self.state.next_number, sigma2)
-        self.state.plan_total(step)
-        self._announce(step, [self._party.smallest()] if self._party.shares_rows_first() else [])
-        return self._party.total(step)
+        """See `MarginalOracle`; errors as `PublicState.begin_total`."""
+        begun = self._state().begin_total(sigma2)
+        self._announce(begun.step, [self._party.smallest()] if self._party.shares_rows_first() else [])
+        return self._party.total(begun)
 
     def close(self) -> None:
         """Let followers and contributors end; does nothing the second time or after a failure."""
         if self._open:
             self._open = False
-            step = EndStep()
-            self._send(step, [*self._followers(), *self._party.wire.contributors])
-            self._party.end(step)
+            begun = self.state.begin_end()
+            self._send(begun.step, [*self._followers(), *self._party.wire.contributors])
+            self._party.end(begun)
 
     def __enter__(self) -> ReplicatedOracle:
         return self
@@ -140,13 +141,17 @@ class ReplicatedOracle(MarginalOracle):
             self.close()
         self._open = False
 
-    def _announce(self, step: Step, fresh: Sequence[Clique] = ()) -> None:
-        """Send a step to the followers, and to the contributors what they must share for it."""
+    def _state(self) -> PublicState:
+        """The public state, for the next step."""
         if not self._open:
-            raise ProtocolAborted("a question was asked after the oracle had been closed; start a new run")
+            raise ProtocolAborted("A question was asked after the oracle had been closed; start a new run.")
+        return self.state
+
+    def _announce(self, step: Step, fresh: Sequence[Clique] = (), levels: Sequence[Level] = ()) -> None:
+        """Send a step to the followers, and to the contributors what they must share for it."""
         self._send(step, self._followers())
         if fresh:
-            self._send(PrepareStep(tuple(fresh)), self._party.wire.contributors)
+            self._send(PrepareStep(tuple(fresh), tuple(levels)), self._party.wire.contributors)
 
     def _followers(self) -> list[int]:
         return [peer for peer in range(self._party.wire.computing) if peer != LEADER]
@@ -172,17 +177,9 @@ def follow(
     party = ComputingParty(wire, setting, counts, guard, observe)
     opened: list[NDArray[np.int64]] = []
     while True:
-        step = parse(wire.receive_up_to(LEADER, MAX_BYTES))
-        if isinstance(step, PrepareStep):
-            party.prepare(step)
-        elif isinstance(step, SelectStep):
-            party.select(step, None)
-        elif isinstance(step, MeasureStep):
-            opened += party.measure(step)
-        elif isinstance(step, TotalStep):
-            party.total(step)
-        else:
-            party.end(step)
+        begun = party.state.begin(parse(wire.receive_up_to(LEADER, MAX_BYTES)))
+        opened += party.run(begun)
+        if isinstance(begun, BegunEnd):
             return opened
 
 
@@ -201,19 +198,21 @@ def contribute(wire: Wire, setting: Setting, counts: LocalCounts | VerticalData)
                 "The leading party sent a contributor something else than marginals to share; stop the run."
             )
         try:
-            independent = CliqueRegister(setting).to_share(step.cliques) == list(step.cliques)
+            register = CliqueRegister(setting)
+            register.declare(step.levels)
+            independent = register.to_share(step.cliques) == list(step.cliques)
         except StudyInvalid:
             independent = False
         if not independent:
             raise ProtocolAborted(
                 "The leading party asked a contributor for marginals that are not to be shared; stop the run."
             )
-        send(step.cliques)
+        send(step.cliques, step.levels)
 
 
 def _sender(
     wire: Wire, setting: Setting, counts: LocalCounts | VerticalData
-) -> Callable[[Sequence[Clique]], None]:
+) -> Callable[[Sequence[Clique], Sequence[Level]], None]:
     """How a contributor shares marginals; as with the parties that compute, vertical data loads what it needs."""
     if isinstance(counts, VerticalData):
         from mpc_protocols.replicated.vertical.contributor import VerticalContributor

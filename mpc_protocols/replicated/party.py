@@ -42,17 +42,26 @@ from mpc_protocols.engine.sampling import (
     release_bits,
 )
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import Clique, Guard, Handle, LocalCounts, Setting
-from mpc_protocols.mechanisms.measurement import MeasurePlan
+from mpc_protocols.functionality import Clique, Guard, Handle, Level, LocalCounts, Setting
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.partition import VerticalData
-from mpc_protocols.public.answers import Answers, Span
-from mpc_protocols.public.rounded_answers import RoundedAnswers
-from mpc_protocols.public.state import EndStep, MeasureStep, PrepareStep, PublicState, SelectStep, TotalStep
+from mpc_protocols.public.answers import Answers, CellRange, DealerLayout
+from mpc_protocols.public.rounded_answers import AnnouncedAnswers, AnswerChecker, RoundedAnswers
+from mpc_protocols.public.state import (
+    Begun,
+    BegunDistances,
+    BegunEnd,
+    BegunMeasure,
+    BegunPrepare,
+    BegunSelect,
+    BegunTotal,
+    PublicState,
+)
 from mpc_protocols.replicated.inputs.marginals import MarginalSource, SharedMarginals
 from mpc_protocols.replicated.scores import answer_codec as encoding
-from mpc_protocols.replicated.scores.bit_cache import SharedBits
-from mpc_protocols.replicated.scores.l1_distance import add_absolute, score_adder
+from mpc_protocols.replicated.scores.bit_cache import BitShareCache
+from mpc_protocols.replicated.scores.dealer import DEALERS
+from mpc_protocols.replicated.scores.l1_distance import add_l1_sums, score_adder
 from mpc_protocols.replicated.sharing.conversion import lift
 from mpc_protocols.replicated.sharing.ring import (
     RingShare,
@@ -101,7 +110,7 @@ class ComputingParty:
         """
         self.wire = wire
         self.setting = setting
-        self.state = PublicState(setting)
+        self.state = PublicState(setting, DEALERS)
         self._trio = Trio(wire)
         self._noise = self._trio.fork("noise")
         self._delay = agree_on_delay(wire)
@@ -113,7 +122,7 @@ class ComputingParty:
             Stock(GUMBEL_ROWS if ahead else 0),
             Stock(GAUSSIAN_ROWS if ahead else 0),
         )
-        self._bits = SharedBits(self._trio)
+        self._bits = BitShareCache(self._trio)
         self._observe("agree", "paced", delay_us=self._delay, round_bytes=self.round_bytes)
 
     @property
@@ -121,28 +130,44 @@ class ComputingParty:
         """What a round is worth in this run (`pace`)."""
         return self._trio.round_bytes
 
-    def prepare(self, step: PrepareStep) -> list[Handle]:
-        """Share what the step needs; releases nothing. 1 round of 4 bytes a cell after the agreement and the contributions."""
-        inputs = self.state.begin(step)
-        fresh = self.state.to_share(step)
-        self._agree(inputs)
-        if fresh:
-            self._share(fresh, inputs)
-        return self.state.prepare(step)
+    def run(self, begun: Begun) -> list[NDArray[np.int64]]:
+        """A step as a follower: the noisy counts that it opened."""
+        if isinstance(begun, BegunPrepare):
+            self.prepare(begun)
+        elif isinstance(begun, BegunSelect):
+            self.select(begun, None)
+        elif isinstance(begun, BegunMeasure):
+            return self.measure(begun)
+        elif isinstance(begun, BegunDistances):
+            self.distances(begun, None)
+        elif isinstance(begun, BegunTotal):
+            self.total(begun)
+        else:
+            self.end(begun)
+        return []
 
-    def select(self, step: SelectStep, rounded: RoundedAnswers | None) -> int:
-        """Position in the step's handles of the selected candidate; `rounded` at P1 only: the kept candidates' answers."""
-        inputs = self.state.begin(step)
-        plan = self.state.plan_select(step)
-        self._check_sums(step, plan)
+    def prepare(self, begun: BegunPrepare) -> list[Handle]:
+        """Share what the step needs; releases nothing. 1 round of 4 bytes a cell after the agreement and the contributions."""
+        self._agree(begun.inputs)
+        if begun.fresh:
+            self._share(begun.fresh, begun.levels, begun.inputs)
+        return list(begun.handles)
+
+    def select(self, begun: BegunSelect, rounded: RoundedAnswers | None) -> list[int]:
+        """Positions of the selected candidates in the step's handles. rounded: at the leader only, the answers."""
+        plan = begun.plan
+        if plan.picks != 1:
+            raise StudyInvalid("This backend selects one candidate at a time.")
+        self._check_sums(begun.answers, plan.sign_bits)
+        checker = begun.answers.checker()
         if self.wire.me != LEADER:  # the record is written while the answers travel
-            self._guard.authorise(plan.event, inputs)
+            self._guard.authorise(plan.event, begun.inputs)
         answers = (
-            [self._exchange_answers(step, 0, rounded)] if len(plan.kept) > 1 else []
+            [self._exchange_answers(checker, begun.groups, 0, rounded)] if len(plan.kept) > 1 else []
         )  # of the first group
         if self.wire.me == LEADER:
-            self._guard.authorise(plan.event, inputs)
-        self._agree(inputs)
+            self._guard.authorise(plan.event, begun.inputs)
+        self._agree(begun.inputs)
         winner, made, signs, adders = 0, 0, 0, dict[str, None]()
         if answers:
             dtype: UInt = np.uint32 if plan.ring_bits == 32 else np.uint64
@@ -152,9 +177,13 @@ class ComputingParty:
             def scores() -> RingShare:
                 nonlocal signs
                 parts: Elements = np.zeros(len(plan.kept), np.uint32)
-                for group, cut in enumerate(self.state.cuts(step)):
-                    known = self._exchange_answers(step, group, rounded) if group else answers.pop()
-                    compared = self._add_distances(plan, known, parts[cut.candidates])
+                for group, layout in enumerate(begun.groups):
+                    known = (
+                        self._exchange_answers(checker, begun.groups, group, rounded)
+                        if group
+                        else answers.pop()
+                    )
+                    compared = self._add_distances(plan.sign_bits, known, parts[layout.candidates])
                     adders[
                         score_adder(compared, plan.sign_bits, self.round_bytes) if any(compared) else "sums"
                     ] = None
@@ -163,60 +192,62 @@ class ComputingParty:
                 return sums if dtype is np.uint32 else lift(self._trio, sums)
 
             def noise() -> RingShare:
-                source = release_bits(self._noise, self._release(step.number, "select", inputs))
+                source = release_bits(self._noise, self._release(begun.step.number, "select", begun.inputs))
                 return gumbel_noise(self._noise, source, made, plan.a, dtype)
 
             sums, fresh = beside(self._trio, scores, self._noise, noise) if made else (scores(), None)
             keys = _weighted(self._trio, sums, plan) + self._gumbel.take(kind, len(plan.kept), fresh)
             winner = argmax(self._trio, keys)
         position = plan.kept[winner]
-        self.state.learn_selection(step, position)
+        self.state.learn_selection(begun, [position])
         self._observe(
             "select",
             "selected",
-            step=step.number,
+            step=begun.step.number,
             position=position,
-            candidates=len(step.handles),
+            candidates=len(begun.step.handles),
             kept=len(plan.kept),
-            cells=sum(cut.size for cut in self.state.cuts(step)),
+            cells=sum(layout.size for layout in begun.groups),
             signs=signs,
             scores="+".join(adders) or "sums",
             noise=gumbel_adder(made, self.round_bytes) if made else "ahead",
         )
-        return position
+        return [position]
 
-    def measure(self, step: MeasureStep) -> list[NDArray[np.int64]]:
+    def measure(self, begun: BegunMeasure) -> list[NDArray[np.int64]]:
         """The step's marginals with noise, opened to the three computing parties."""
-        inputs = self.state.begin(step)
-        plan = self.state.plan_measure(step)
-        shares = [self._marginals.marginal(self.state, handle) for handle in step.handles]
-        opened, noise = self._release_counts(plan, step.number, "measure", inputs, concatenate(shares))
-        noisy = np.split(opened, np.cumsum([len(share) for share in shares])[:-1])
-        self.state.learn_counts(step, noisy)
+        if len({noise.digest for noise in begun.plan.samplers}) > 1:
+            raise StudyInvalid("This backend measures with one variance a step.")
+        shares = [self._marginals.marginal(self.state, handle) for handle in begun.step.handles]
+        opened, noise = self._release_counts(begun, "measure", concatenate(shares))
+        noisy = np.split(opened, np.cumsum(begun.cells)[:-1])
+        self.state.learn_counts(begun, noisy)
         self._observe(
-            "measure", "opened", step=step.number, marginals=len(noisy), cells=len(opened), noise=noise
+            "measure", "opened", step=begun.step.number, marginals=len(noisy), cells=len(opened), noise=noise
         )
         return noisy
 
-    def total(self, step: TotalStep) -> int:
+    def distances(self, begun: BegunDistances, rounded: RoundedAnswers | None) -> NDArray[np.int64]:
+        """Not offered yet."""
+        raise StudyInvalid("This backend does not answer distances.")
+
+    def total(self, begun: BegunTotal) -> int:
         """The number of rows with noise, opened to the three computing parties."""
-        inputs = self.state.begin(step)
-        plan = self.state.plan_total(step)
         rows = self._marginals.rows()
         if rows is None:
-            self._agree(inputs)
-            self._share([self.smallest()], inputs)
+            self._agree(begun.inputs)
+            self._share([self.smallest()], (), begun.inputs)
             rows = self._marginals.rows()
             assert rows is not None
-        opened, noise = self._release_counts(plan, step.number, "total", inputs, rows)
+        opened, noise = self._release_counts(begun, "total", rows)
         value = int(opened[0])
-        self.state.learn_total(step, value)
-        self._observe("measure", "opened", step=step.number, marginals=0, cells=1, noise=noise)
+        self.state.learn_total(begun, value)
+        self._observe("measure", "opened", step=begun.step.number, marginals=0, cells=1, noise=noise)
         return value
 
-    def end(self, step: EndStep) -> None:
+    def end(self, begun: BegunEnd) -> None:
         """Compare the whole public transcript one last time."""
-        self._agree(self.state.begin(step))
+        self._agree(begun.inputs)
 
     def smallest(self) -> Clique:
         """The column with the fewest values: what `total` shares when nothing else is."""
@@ -226,8 +257,8 @@ class ComputingParty:
         """Nothing is shared yet, so that `total` begins by sharing `smallest()`; contributors must be told."""
         return self._marginals.rows() is None
 
-    def _share(self, cliques: Sequence[Clique], inputs: bytes) -> None:
-        cells = self._marginals.share(cliques, inputs)
+    def _share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> None:
+        cells = self._marginals.share(cliques, levels, inputs)
         self._observe(
             "input", "shared", marginals=len(cliques), cells=cells, contributors=len(self.wire.contributors)
         )
@@ -252,7 +283,13 @@ class ComputingParty:
             self._marginals.sharing,
         )
 
-    def _exchange_answers(self, step: SelectStep, group: int, rounded: RoundedAnswers | None) -> Answers:
+    def _exchange_answers(
+        self,
+        checker: AnswerChecker,
+        groups: Sequence[DealerLayout],
+        group: int,
+        rounded: RoundedAnswers | None,
+    ) -> Answers:
         """c of a group at all three, but for the cells that P0 or P2 deals for."""
         if self.wire.me == LEADER:
             if rounded is None:
@@ -263,43 +300,43 @@ class ComputingParty:
             self._trio.turn()
             return answers
         self._trio.turn()
-        cut = self.state.cuts(step)[group]
-        received = self.wire.receive_up_to(LEADER, encoding.encoded_limit(cut))
-        answers = encoding.decode(received, cut, self.wire.me)
-        self.state.check_answers(step, group, answers)
+        received = self.wire.receive_up_to(LEADER, encoding.encoded_limit(groups[group]))
+        answers = encoding.decode(received, groups[group], self.wire.me)
+        checker.check(group, answers)
         return answers
 
-    def _check_sums(self, step: SelectStep, plan: SelectionPlan) -> None:
+    def _check_sums(self, answers: AnnouncedAnswers, planes: int) -> None:
         """sum |M - c| <= n' + sum c must be below 2^32: from public numbers, before anything is computed."""
-        largest = plan.row_bound + max(step.answer_sums[q] for q in plan.kept)
-        if largest >= 1 << 32 or plan.row_bound >= 1 << plan.sign_bits - 1:
+        largest = answers.row_bound + max(answers.sums)
+        if largest >= 1 << 32 or answers.row_bound >= 1 << planes - 1:
             raise StudyInvalid(
-                f"scores of up to {largest} do not fit integers of 32 bits; lower max_rows in the study"
+                f"Scores of up to {largest} do not fit integers of 32 bits; lower max_rows in the study."
             )
 
-    def _add_distances(self, plan: SelectionPlan, answers: Answers, parts: Elements) -> list[int]:
+    def _add_distances(self, planes: int, answers: Answers, parts: Elements) -> list[int]:
         """Add this party's part of sum |M - c| over a group to its candidates' `parts`, modulo 2^32: zero answers by local sums,
-        the others through the sign protocol. Returns how many cells of each third took part in that."""
-        thirds, others = self._bits.thirds(self._span, answers, plan.sign_bits)
+        the others through the sign protocol. Returns how many cells of each dealer took part in that."""
+        compared, others = self._bits.compared(self._cells, answers, planes)
         parts += others
-        add_absolute(self._trio, thirds, plan.sign_bits, None, parts)
-        return [len(third.known) for third in thirds]
+        add_l1_sums(self._trio, compared, planes, None, parts)
+        return [len(cells.known) for cells in compared]
 
-    def _span(self, span: Span) -> RingShare:
-        return self._marginals.marginal(self.state, span.handle)[span.start : span.stop]
+    def _cells(self, cells: CellRange) -> RingShare:
+        return self._marginals.marginal(self.state, cells.handle)[cells.start : cells.stop]
 
     def _release_counts(
-        self, plan: MeasurePlan, number: int, mechanism: str, inputs: bytes, shares: RingShare
+        self, begun: BegunMeasure | BegunTotal, mechanism: str, shares: RingShare
     ) -> tuple[NDArray[np.int64], str]:
         """Authorise, agree, add the plan's noise, open; read as signed integers (`mechanisms.md` 3.4). Also the noise's form."""
-        self._guard.authorise(plan.event, inputs)
-        self._agree(inputs)
-        made, fresh = self._gaussian.lacks(plan.sampler.digest, len(shares)), None
+        sampler = begun.plan.samplers[0]
+        self._guard.authorise(begun.plan.event, begun.inputs)
+        self._agree(begun.inputs)
+        made, fresh = self._gaussian.lacks(sampler.digest, len(shares)), None
         if made:
-            source = release_bits(self._trio, self._release(number, mechanism, inputs))
-            fresh = gaussian_noise(self._trio, source, plan.sampler, made, np.uint32)
-        noise = self._gaussian.take(plan.sampler.digest, len(shares), fresh)
-        form = gaussian_adder(plan.sampler, made, self.round_bytes) if made else "ahead"
+            source = release_bits(self._trio, self._release(begun.step.number, mechanism, begun.inputs))
+            fresh = gaussian_noise(self._trio, source, sampler, made, np.uint32)
+        noise = self._gaussian.take(sampler.digest, len(shares), fresh)
+        form = gaussian_adder(sampler, made, self.round_bytes) if made else "ahead"
         return centred(open_ring(self._trio, shares + noise)), form
 
 

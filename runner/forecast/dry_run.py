@@ -13,13 +13,15 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, Supply
-from mpc_protocols.functionality import Clique, Event, Handle, MarginalOracle, Setting
+from mpc_protocols.functionality import Clique, Event, Handle, Level, MarginalOracle, Setting
 from mpc_protocols.ideal import IdealOracle
-from mpc_protocols.public.state import EndStep, MeasureStep, PrepareStep, TotalStep
+from mpc_protocols.public.state import Begun, BegunMeasure, BegunPrepare, BegunSelect, BegunTotal
+from mpc_protocols.public.steps import EndStep, PrepareStep
 from mpc_protocols.replicated import costs
 from mpc_protocols.replicated.inputs.contribution import blocks
 from mpc_protocols.replicated.scores.answer_codec import encode
-from mpc_protocols.replicated.scores.bit_cache import ComparedCells
+from mpc_protocols.replicated.scores.bit_cache import CacheModel
+from mpc_protocols.replicated.scores.dealer import DEALERS
 from mpc_protocols.replicated.vertical import costs as vertical
 from mpc_protocols.replicated.vertical.schedule import Schedule
 from runner.forecast.presumed_tables import InventedTable
@@ -60,8 +62,8 @@ class Rehearsal(MarginalOracle):
         self.products = 0
         self._schedule = None if split is None else Schedule(split, setting, 3)
         self.marks: list[tuple[int, int]] = []
-        self._cells = ComparedCells()
-        self._ideal = IdealOracle(setting, table.counts, _Free())
+        self._cells = CacheModel()
+        self._ideal = IdealOracle(setting, table.counts, _Free(), dealers=DEALERS, watch=self._count)
         self._gumbel, self._gaussian = Supply(GUMBEL_ROWS), Supply(GAUSSIAN_ROWS)
 
     @property
@@ -72,27 +74,8 @@ class Rehearsal(MarginalOracle):
     def noisy_total(self) -> float | None:
         return self._ideal.noisy_total
 
-    def prepare(self, cliques: Sequence[Clique]) -> list[Handle]:
-        step = PrepareStep(tuple(cliques))
-        fresh = self._ideal.state.to_share(step)
-        self._share(len(step.to_bytes()), fresh)
-        return self._ideal.prepare(cliques)
-
-    def _share(self, announced: int, fresh: Sequence[Clique]) -> None:
-        """Marginals are shared that were not before: counts travel, or the owners' columns are multiplied."""
-        request = len(PrepareStep(tuple(fresh)).to_bytes()) if fresh else 0
-        cells = [sum(map(self.setting.cells, fresh[block])) for block in blocks(self.setting, fresh)]
-        self.shared_cells += sum(cells)
-        if self._schedule is None or not fresh:
-            costs.prepare(self.tally, announced, request, cells)
-            return
-        work = self._schedule.next(fresh)
-        vertical.prepare(self.tally, announced, request, self.setting, work)
-        if work.plan is not None:
-            self.products += sum(
-                work.plan.partition.rows * prod(work.plan.shape(group))
-                for group in work.plan.groups(ordered=False)
-            )
+    def prepare(self, cliques: Sequence[Clique], levels: Sequence[Level] = ()) -> list[Handle]:
+        return self._ideal.prepare(cliques, levels)
 
     def select(
         self,
@@ -101,16 +84,63 @@ class Rehearsal(MarginalOracle):
         weights: Sequence[Fraction],
         penalties: Sequence[Fraction],
         epsilon: Fraction,
-    ) -> int:
-        state = self._ideal.state
-        step, rounded = state.select_step(handles, answers, weights, penalties, epsilon)
-        plan = state.plan_select(step)
+        picks: int = 1,
+        conflicts: Sequence[tuple[int, int]] = (),
+    ) -> list[int]:
+        return self._ideal.select(handles, answers, weights, penalties, epsilon, picks, conflicts)
+
+    def measure(
+        self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction]
+    ) -> list[NDArray[np.int64]]:
+        return self._ideal.measure(handles, sigma2)
+
+    def distances(
+        self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], sigma2: Fraction
+    ) -> NDArray[np.int64]:
+        return self._ideal.distances(handles, answers, sigma2)
+
+    def total(self, sigma2: Fraction) -> int:
+        return self._ideal.total(sigma2)
+
+    def _count(self, begun: Begun, rounded: RoundedAnswers | None) -> None:
+        """What a step sends."""
+        announced = len(begun.step.to_bytes())
+        if isinstance(begun, BegunPrepare):
+            self._share(announced, begun.fresh, begun.levels)
+        elif isinstance(begun, BegunSelect):
+            assert rounded is not None
+            self._select(announced, begun, rounded)
+        elif isinstance(begun, BegunMeasure):
+            self._measure(announced, begun)
+        elif isinstance(begun, BegunTotal):
+            self._total(announced, begun)
+
+    def _share(self, announced: int, fresh: Sequence[Clique], levels: Sequence[Level]) -> None:
+        """Marginals are shared that were not before: counts travel, or the owners' columns are multiplied."""
+        request = len(PrepareStep(tuple(fresh), tuple(levels)).to_bytes()) if fresh else 0
+        setting = self.setting.with_levels(levels)
+        cells = [sum(map(setting.cells, fresh[block])) for block in blocks(setting, fresh)]
+        self.shared_cells += sum(cells)
+        if self._schedule is None or not fresh:
+            costs.prepare(self.tally, announced, request, cells)
+            return
+        self._schedule.declare(levels)
+        work = self._schedule.next(fresh)
+        vertical.prepare(self.tally, announced, request, self._schedule.setting, work)
+        if work.plan is not None:
+            self.products += sum(
+                work.plan.partition.rows * prod(work.plan.shape(group))
+                for group in work.plan.groups(ordered=False)
+            )
+
+    def _select(self, announced: int, begun: BegunSelect, rounded: RoundedAnswers) -> None:
+        plan = begun.plan
         several = len(plan.kept) > 1
         groups = self._groups(rounded, plan.sign_bits) if several else []
         made = self._gumbel.take((plan.a, plan.ring_bits), len(plan.kept)) if several else 0
         costs.select(
             self.tally,
-            len(step.to_bytes()),
+            announced,
             groups,
             len(plan.kept),
             plan.a,
@@ -119,7 +149,6 @@ class Rehearsal(MarginalOracle):
             made=made,
         )
         self.signs += sum(sum(group.compared) for group in groups)
-        return self._ideal.select(handles, answers, weights, penalties, epsilon)
 
     def _groups(self, rounded: RoundedAnswers, planes: int) -> list[costs.Group]:
         """What travels for each group of candidates."""
@@ -129,33 +158,26 @@ class Rehearsal(MarginalOracle):
             found.append(costs.Group([len(payload) for payload in encode(answers, (0, 2))], compared, shared))
         return found
 
-    def measure(self, handles: Sequence[Handle], sigma2: Fraction) -> list[NDArray[np.int64]]:
-        state = self._ideal.state
-        step = MeasureStep(state.next_number, tuple(handles), sigma2)
-        cells = sum(map(state.cells, handles))
-        sampler = state.plan_measure(step).sampler
+    def _measure(self, announced: int, begun: BegunMeasure) -> None:
+        sampler, cells = begun.plan.samplers[0], sum(begun.cells)
         made = self._gaussian.take(sampler.digest, cells)
-        costs.measure(self.tally, len(step.to_bytes()), sampler, cells, made=made)
+        costs.measure(self.tally, announced, sampler, cells, made=made)
         self.noise += made
         self.marks.append((self.tally.rounds, sum(self.tally.sent)))
-        return self._ideal.measure(handles, sigma2)
 
-    def total(self, sigma2: Fraction) -> int:
-        state = self._ideal.state
-        step = TotalStep(state.next_number, sigma2)
-        sampler, announced = state.plan_total(step).sampler, len(step.to_bytes())
+    def _total(self, announced: int, begun: BegunTotal) -> None:
+        sampler = begun.plan.samplers[0]
         made = self._gaussian.take(sampler.digest, 1)
         self.noise += made
-        if state.shared:
+        if self._ideal.state.shared:
             costs.measure(self.tally, announced, sampler, 1, made=made)
-            return self._ideal.total(sigma2)
+            return
         # nothing is shared yet: the smallest column travels for it, with an agreement of its own (`replicated.party`)
         smallest = (min(self.setting.sizes, key=lambda column: self.setting.sizes[column]),)
-        self._share(announced, [smallest])
+        self._share(announced, [smallest], ())
         costs.agreement(self.tally)
         costs.gaussian_noise(self.tally, sampler, 1)
         costs.opening(self.tally, 1)
-        return self._ideal.total(sigma2)
 
     def close(self) -> None:
         """The end of the run: one more step."""

@@ -28,10 +28,10 @@ SETTING = Setting(SIZES, "add-remove", 1, 10_000, b"session")
 ROWS = np.random.default_rng(7).integers(0, 12, (300, 3)) % np.array(list(SIZES.values()))
 
 
-def of_spans(rounded: RoundedAnswers) -> list[np.ndarray]:
-    """The rounded answers of candidates that are one group, each a span."""
+def by_range(rounded: RoundedAnswers) -> list[np.ndarray]:
+    """The rounded answers of candidates that are one group, each a range."""
     [answers] = rounded
-    return answers.cut.of_spans(answers.cells)
+    return answers.layout.by_range(answers.cells)
 
 
 def count(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
@@ -78,7 +78,8 @@ def oracle(guard: Recorder | None = None, **kwargs: object) -> IdealOracle:
 
 def select(of: MarginalOracle) -> int:
     answers = [np.full(of.setting.cells(c), 300.0 / of.setting.cells(c)) for c in CLIQUES]
-    return of.select(range(6), answers, [F(len(c)) for c in CLIQUES], [F(3)] * 6, F(1, 5))
+    [position] = of.select(range(6), answers, [F(len(c)) for c in CLIQUES], [F(3)] * 6, F(1, 5))
+    return position
 
 
 def test_the_guard_is_asked_before_anything_is_drawn() -> None:
@@ -141,16 +142,16 @@ def test_selection_is_the_reference_on_the_scores() -> None:
         first = IdealOracle(SETTING, count, Recorder(), randomness=stream(seed))
         first.prepare(CLIQUES)
         answers = [np.full(SETTING.cells(c), 300.0 / SETTING.cells(c)) for c in CLIQUES]
-        step, rounded = first.state.select_step(
+        begun, rounded = first.state.begin_select(
             range(6), answers, [F(len(c)) for c in CLIQUES], [F(3)] * 6, F(1, 5)
         )
-        plan = first.state.plan_select(step)
+        plan = begun.plan
         assert plan.a % 8  # so that surplus bits of V would show
         scores = [
             plan.weights[q]
             * sum(abs(m - c) for m, c in zip(count([CLIQUES[q]])[0].tolist(), answer.tolist(), strict=True))
             - plan.biases[q]
-            for q, answer in zip(plan.kept, of_spans(rounded), strict=True)
+            for q, answer in zip(plan.kept, by_range(rounded), strict=True)
         ]
         source = stream(seed)
         uniforms = [int.from_bytes(source(10), "big") for _ in scores]
@@ -232,17 +233,18 @@ def test_twenty_thousand_selections_fit_the_exact_law() -> None:
     candidates = [0, 2, 4, 5]  # up to four, whose law the oracle of these tests knows
     pick = [[x[q] for q in candidates] for x in (weights, penalties)]
     args = (candidates, [answers[q] for q in candidates], *pick, epsilon)
-    step, rounded = made.state.select_step(*args)
-    plan = made.state.plan_select(step)
+    other = oracle()
+    begun, rounded = other.state.begin_select(*args)
+    plan = begun.plan
     assert plan.kept == (0, 1, 2, 3)
     scores = [
         w * int(np.abs(count([CLIQUES[q]])[0] - c).sum()) - bias
-        for w, bias, q, c in zip(plan.weights, plan.biases, candidates, of_spans(rounded), strict=True)
+        for w, bias, q, c in zip(plan.weights, plan.biases, candidates, by_range(rounded), strict=True)
     ]
     exact = law(scores, plan.a, production())
     assert exact.min() > 0.01  # every candidate is in play
     runs = 20_000
-    observed = np.bincount([made.select(*args) for _ in range(runs)], minlength=4)
+    observed = np.bincount([made.select(*args)[0] for _ in range(runs)], minlength=4)
     assert stats.chisquare(observed, runs * exact).pvalue > 1e-6
 
 

@@ -21,10 +21,10 @@ from mpc_protocols import ideal
 from mpc_protocols.engine.prg import KeyStream
 from mpc_protocols.functionality import Clique, Event, MarginalOracle, Setting
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.public import answers as thirds
+from mpc_protocols.public import answers
 from mpc_protocols.replicated import party
 from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
-from mpc_protocols.replicated.scores import bit_cache as compared
+from mpc_protocols.replicated.scores import bit_cache
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.trio import ROUND_BYTES
 from mpc_protocols.wire import Wire
@@ -143,9 +143,9 @@ def test_a_rehearsal_of_the_same_table_counts_what_a_run_counts(
 
     with small_groups(*sizes), pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
-            (thirds, "SPLIT", split),
-            (compared, "FEW", few),
-            (compared, "SPARSE", sparse),
+            (answers, "SPLIT", split),
+            (bit_cache, "FEW", few),
+            (bit_cache, "SPARSE", sparse),
         ):
             patch.setattr(module, name, value)
         patch.setattr(party, "round_worth", lambda delay_us: ROUND_BYTES)  # what a plan reckons with

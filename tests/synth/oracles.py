@@ -16,6 +16,7 @@ from mpc_protocols.functionality import (
     Event,
     Guard,
     Handle,
+    Level,
     LocalCounts,
     MarginalOracle,
     Setting,
@@ -85,7 +86,8 @@ class ScriptedOracle(MarginalOracle):
     def noisy_total(self) -> float | None:
         return self.total_seen
 
-    def prepare(self, cliques: Sequence[Clique]) -> list[Handle]:
+    def prepare(self, cliques: Sequence[Clique], levels: Sequence[Level] = ()) -> list[Handle]:
+        assert not levels, "no script asks for levels"
         self.handles += cliques
         return list(range(len(self.handles) - len(cliques), len(self.handles)))
 
@@ -96,23 +98,29 @@ class ScriptedOracle(MarginalOracle):
         weights: Sequence[Fraction],
         penalties: Sequence[Fraction],
         epsilon: Fraction,
-    ) -> int:
+        picks: int = 1,
+        conflicts: Sequence[tuple[int, int]] = (),
+    ) -> list[int]:
+        assert picks == 1 and not conflicts, "no script asks for several picks"
         self.guard.authorise(
             Event("select", self.charges.selecting(epsilon), len(handles) * Fraction(1, 2**70)), b""
         )
         cliques = [self.handles[handle] for handle in handles]
         self.selections.append((cliques, list(weights), list(penalties), epsilon))
         if self.rng is not None:
-            return int(self.rng.integers(len(handles)))
+            return [int(self.rng.integers(len(handles)))]
         scores = [
             float(w) * (np.abs(truth - answer).sum() - float(penalty))
             for w, truth, answer, penalty in zip(
                 weights, self.counts(cliques), answers, penalties, strict=True
             )
         ]
-        return int(np.argmax(scores))
+        return [int(np.argmax(scores))]
 
-    def measure(self, handles: Sequence[Handle], sigma2: Fraction) -> list[NDArray[np.int64]]:
+    def measure(
+        self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction]
+    ) -> list[NDArray[np.int64]]:
+        assert isinstance(sigma2, Fraction), "no script asks for several variances"
         beta = len(handles) * self.charges.distance(sigma2)
         self.guard.authorise(Event("measure", len(handles) * self.charges.measuring(sigma2), beta), b"")
         values = self.counts([self.handles[handle] for handle in handles])
@@ -122,6 +130,11 @@ class ScriptedOracle(MarginalOracle):
         if self.total_seen is None:
             self.total_seen = float(values[0].sum())
         return values
+
+    def distances(
+        self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], sigma2: Fraction
+    ) -> NDArray[np.int64]:
+        raise AssertionError("no script asks for distances")
 
     def total(self, sigma2: Fraction) -> int:
         assert self.total_seen is None, "marginals give the total: nobody needs to ask for it"

@@ -48,7 +48,7 @@ def test_the_oracles_events_are_what_was_planned(adjacency: Adjacency, rows: int
     charges = Charges(adjacency, rows)
     setting = Setting({"a": 40, "b": 7}, adjacency, rows, 10_000, bytes(32))
     for sigma2 in (Fraction(1, 50), Fraction(9, 2), Fraction(400), Fraction(10**5)):
-        event = plan_marginals(setting, [("a",), ("a", "b")], sigma2, 10_000, first=False).event
+        event = plan_marginals(setting, [("a",), ("a", "b")], [sigma2] * 2, 10_000, first=False).event
         assert event.rho == 2 * charges.measuring(sigma2)
         assert event.beta <= 2 * charges.distance(sigma2)
     factor = rows * (2 if adjacency == "replace" else 1)

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, derive
 from mpc_protocols.errors import DataRefused
-from mpc_protocols.functionality import Clique, LocalCounts, Setting
+from mpc_protocols.functionality import Clique, Level, LocalCounts, Setting
+from mpc_protocols.public.cliques import counts_at_levels
 from mpc_protocols.wire import Wire
 
 SEED_BYTES = 16
@@ -46,19 +47,21 @@ def blocks(setting: Setting, cliques: Sequence[Clique]) -> Iterator[slice]:
 
 
 def local_cells(
-    setting: Setting, counts: LocalCounts | None, cliques: Sequence[Clique]
+    setting: Setting, counts: LocalCounts | None, cliques: Sequence[Clique], levels: Sequence[Level]
 ) -> list[NDArray[np.uint32]]:
-    """This custodian's marginals as ring elements, zeros for a party without data.
+    """This custodian's marginals as ring elements, zeros for a party without data. levels: those that the cliques name.
 
     Raises `DataRefused` for negative counts, arrays of another size, or more rows than the study's cap.
     """
+    coarse = setting.with_levels(levels)
     if counts is None:
-        return [np.zeros(setting.cells(clique), np.uint32) for clique in cliques]
+        return [np.zeros(coarse.cells(clique), np.uint32) for clique in cliques]
     cells: list[NDArray[np.uint32]] = []
-    for clique, array in zip(cliques, counts(cliques), strict=True):
-        if array.shape != (setting.cells(clique),) or int(array.min()) < 0:
+    at_levels = counts_at_levels(counts, setting, levels)
+    for clique, array in zip(cliques, at_levels(cliques), strict=True):
+        if array.shape != (coarse.cells(clique),) or int(array.min()) < 0:
             raise DataRefused(
-                f"The counts of {', '.join(clique)} are not {setting.cells(clique)} numbers of at least 0."
+                f"The counts of {', '.join(clique)} are not {coarse.cells(clique)} numbers of at least 0."
             )
         if int(array.sum(dtype=np.int64)) > setting.row_cap:
             raise DataRefused(
@@ -68,14 +71,16 @@ def local_cells(
     return cells
 
 
-def send_contribution(wire: Wire, setting: Setting, counts: LocalCounts, cliques: Sequence[Clique]) -> None:
+def send_contribution(
+    wire: Wire, setting: Setting, counts: LocalCounts, cliques: Sequence[Clique], levels: Sequence[Level]
+) -> None:
     """At a contributor: seed to one computing party, masked counts to the next."""
     first, second = _holders(wire, wire.me)
-    cells = local_cells(setting, counts, cliques)
+    cells = local_cells(setting, counts, cliques, levels)
     seed = secrets.token_bytes(SEED_BYTES)
     stream = _stream(wire, seed)
     wire.send(first, seed)
-    for number, block in enumerate(blocks(setting, cliques)):
+    for number, block in enumerate(blocks(setting.with_levels(levels), cliques)):
         vector = np.concatenate(cells[block])
         vector -= stream.draw(len(vector), np.uint32, number)
         wire.send(second, vector.view(np.uint8).data)

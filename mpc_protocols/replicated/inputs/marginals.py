@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mpc_protocols.engine.prg import binding
-from mpc_protocols.functionality import Clique, Handle, LocalCounts, Setting
+from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, Setting
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.replicated.inputs.contribution import Received, blocks, local_cells
 from mpc_protocols.replicated.sharing.ring import RingShare, segment_sums, share_own
@@ -35,15 +35,17 @@ class MarginalSource(ABC):
         self.sharing = binding(b"input sharing", trio.wire.session_id)
 
     @abstractmethod
-    def _input(self, cliques: Sequence[Clique], inputs: bytes) -> dict[Clique, RingShare]:
+    def _input(
+        self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes
+    ) -> dict[Clique, RingShare]:
         """Shares of these marginals, modulo 2^32, cells in row-major order."""
 
-    def share(self, cliques: Sequence[Clique], inputs: bytes) -> int:
+    def share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> int:
         """Input everybody's data for these cliques; returns the number of cells. `inputs` is the transcript that asked for it.
 
-        Raises `DataRefused` before anything is sent if the own data does not fit.
+        levels: those that the cliques name. Raises `DataRefused` before anything is sent if the own data does not fit.
         """
-        shared = self._input(cliques, inputs)
+        shared = self._input(cliques, levels, inputs)
         self._shared |= shared
         self.sharing = binding(b"input sharing", self.sharing, inputs)
         return sum(map(len, shared.values()))
@@ -75,18 +77,21 @@ class SharedMarginals(MarginalSource):
         self._setting = setting
         self._counts = counts
 
-    def _input(self, cliques: Sequence[Clique], inputs: bytes) -> dict[Clique, RingShare]:
+    def _input(
+        self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes
+    ) -> dict[Clique, RingShare]:
         """1 round after the contributors' messages, 4 bytes a cell sent by each computing party."""
-        cells = local_cells(self._setting, self._counts, cliques)
+        setting = self._setting.with_levels(levels)
+        cells = local_cells(self._setting, self._counts, cliques, levels)
         received = Received(self._trio.wire)
         of: dict[Clique, RingShare] = {}
-        for block in blocks(self._setting, cliques):
+        for block in blocks(setting, cliques):
             vector = np.concatenate(cells[block])
             received.add_block(vector)
             shared = share_own(self._trio, vector)
             start = 0
             for clique in cliques[block]:
-                stop = start + self._setting.cells(clique)
+                stop = start + setting.cells(clique)
                 of[clique] = shared[start:stop]
                 start = stop
         return of

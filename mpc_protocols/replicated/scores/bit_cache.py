@@ -1,20 +1,20 @@
 """Shared bits of the cells that were compared before: they travel once per sharing and cell (`malicious.md` 4).
 
 The public answer c of the model is subtracted from the component that the dealer of a cell lacks, so the dealer's part of the
-cell does not change from one selection to the next, and the evaluators' shares of its bits (`dealt_sign.share_bits`) are used
+cell does not change from one selection to the next, and the evaluators' shares of its bits (`masked_sign.share_bits`) are used
 again. They are shares, not masks: what is opened between evaluators contains fresh masks each time. Which cells are compared is
 public (c is not 0 there), so each cell's bits are shared when it is first compared, and kept cell by cell, since the next
-selection compares other cells. A span that is not large and almost empty (`dense`) shares the bits of all its cells at once: the
+selection compares other cells. A range that is not large and almost empty (`dense`) shares the bits of all its cells at once: the
 others' turn would come, and cost every selection a round.
 
-What is kept is bounded by KEEP cells: a group that does not fit beside the others drops all of them, and so does another width k
+At most MAX_CACHED cells are kept: a group that does not fit beside the others drops all of them, and so does another width k
 of the integers. What was dropped is shared anew.
 
 Where c is 0, |x - c| = x: the dealer's part of the cell and the first evaluator's are two numbers that add up to x, so each adds
-its own to what it reshares anyway (`absolute.add_absolute`).
+its own to what it reshares anyway (`l1_distance.add_l1_sums`).
 
 Memory at a party: 5 bytes for each cell kept, and 4 ceil((1.5 (k-1)) / 32) if it evaluates it, as for two thirds of them. Threat
-model: `dealing`; nothing is opened.
+model: `dealer`; nothing is opened.
 """
 
 from __future__ import annotations
@@ -27,61 +27,63 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitslice import Elements
-from mpc_protocols.public.answers import GROUP, THIRDS, Answers, Cut, Flags, Span, pieces
-from mpc_protocols.replicated.scores.l1_distance import Third, known_of
+from mpc_protocols.public.answers import MAX_GROUP, Answers, CellRange, DealerLayout, Flags, dealer_slices
+from mpc_protocols.replicated.scores.dealer import DEALERS
+from mpc_protocols.replicated.scores.l1_distance import DealerCells, known_of
 from mpc_protocols.replicated.scores.masked_sign import Packed, packed_words, share_bits
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.trio import Trio
 
 FEW = 1 << 13
-"""Cells of a span whose bits are shared whether they are compared or not: some 25 kB of all parties together."""
+"""Cells of a range whose bits are shared whether they are compared or not: some 25 kB of all parties together."""
 SPARSE = 16
-KEEP = GROUP
+MAX_CACHED = MAX_GROUP
 """Most cells that are kept: those of one group, so that memory is flat beyond it."""
 
 
 def dense(compared: int, cells: int) -> bool:
-    """Whether a span of so many cells, so many of them compared, shares the bits of all of them."""
+    """Whether a range of so many cells, so many of them compared, shares the bits of all of them."""
     return cells <= FEW or SPARSE * compared >= cells
 
 
-def _fits(cut: Cut, kept: Collection[Span]) -> bool:
+def _fits(layout: DealerLayout, kept: Collection[CellRange]) -> bool:
     """Whether a group can be kept beside what is kept already."""
     return (
-        sum(span.cells for span in kept) + sum(span.cells for span in cut.spans if span not in kept) <= KEEP
+        sum(cells.cells for cells in kept) + sum(cells.cells for cells in layout.ranges if cells not in kept)
+        <= MAX_CACHED
     )
 
 
-class ComparedCells:
+class CacheModel:
     """Which cells' bits are shared: public, for predictions (`costs`)."""
 
     def __init__(self) -> None:
         self._planes = 0
-        self._shared: dict[Span, Flags] = {}
+        self._shared: dict[CellRange, Flags] = {}
 
     def compare(self, answers: Answers, planes: int) -> tuple[list[int], list[int]]:
-        """A group is compared with integers of `planes` bits: of each third, the cells compared, and those shared for it."""
-        cut = answers.cut
-        if planes != self._planes or not _fits(cut, self._shared):
+        """A group is compared with integers of `planes` bits: of each dealer, the cells compared, and those shared for it."""
+        layout = answers.layout
+        if planes != self._planes or not _fits(layout, self._shared):
             self._shared.clear()
         self._planes = planes
-        found = [[0] * THIRDS for _ in range(2)]
-        for span, compared in zip(cut.spans, cut.of_spans(answers.nonzero), strict=True):
-            for counts, flags in zip(found, (compared, self._fresh(span, compared)), strict=True):
-                for third, piece in pieces(span.handle, span.cells):
-                    counts[third] += int(np.count_nonzero(flags[piece]))
+        found = [[0] * DEALERS for _ in range(2)]
+        for cell_range, compared in zip(layout.ranges, layout.by_range(answers.nonzero), strict=True):
+            for counts, flags in zip(found, (compared, self._fresh(cell_range, compared)), strict=True):
+                for dealer, piece in dealer_slices(cell_range.handle, cell_range.cells, DEALERS):
+                    counts[dealer] += int(np.count_nonzero(flags[piece]))
         return found[0], found[1]
 
-    def _fresh(self, span: Span, compared: Flags) -> Flags:
+    def _fresh(self, cell_range: CellRange, compared: Flags) -> Flags:
         """The cells whose bits are shared now that these are compared; from now on they are."""
-        before = self._shared.get(span)
+        before = self._shared.get(cell_range)
         if before is None:
             found = (
                 np.ones_like(compared)
                 if dense(int(np.count_nonzero(compared)), len(compared))
                 else compared.copy()
             )
-            self._shared[span] = found
+            self._shared[cell_range] = found
             return found.copy()
         found = compared & ~before
         before |= compared
@@ -89,21 +91,21 @@ class ComparedCells:
 
 
 class _Store:
-    """What a party keeps of one third of the spans, a column per cell; whether all their bits are shared (`complete`)."""
+    """What a party keeps of the cells of one dealer, a column per cell; whether all their bits are shared (`complete`)."""
 
     def __init__(self, planes: int, evaluates: bool) -> None:
         self.evaluates = evaluates
         self.complete = True
-        self.columns: dict[Span, slice] = {}
+        self.columns: dict[CellRange, slice] = {}
         self.known = np.empty(0, np.uint32)
         self.shared = np.empty(0, np.bool_)
         self.bits: Packed = np.empty((packed_words(planes), 0), np.uint32)
 
-    def add(self, parts: Sequence[tuple[Span, Elements]]) -> None:
-        """The cells of spans that are new."""
+    def add(self, parts: Sequence[tuple[CellRange, Elements]]) -> None:
+        """The cells of ranges that are new."""
         count = len(self.known)
-        for span, part in parts:
-            self.columns[span] = slice(count, count + len(part))
+        for cell_range, part in parts:
+            self.columns[cell_range] = slice(count, count + len(part))
             count += len(part)
         count -= len(self.known)
         if count:
@@ -146,42 +148,42 @@ class _Choice:
             yield rows[..., each], slice(None) if part.all() else part
 
 
-class SharedBits:
+class BitShareCache:
     """One party's shares of the bits of compared cells."""
 
     def __init__(self, trio: Trio) -> None:
         self._trio = trio
         self._planes = 0
         self._stores: list[_Store] = []
-        self._kept: set[Span] = set()
-        self._cut: Cut | None = None
+        self._kept: set[CellRange] = set()
+        self._ranges: tuple[CellRange, ...] = ()
         self._choices: list[_Choice] = []
 
-    def thirds(
-        self, share: Callable[[Span], RingShare], answers: Answers, planes: int
-    ) -> tuple[list[Third], Elements]:
-        """What `add_absolute` needs to add up |x - c| over a group: the cells whose c is not 0, a segment for each candidate,
+    def compared(
+        self, share: Callable[[CellRange], RingShare], answers: Answers, planes: int
+    ) -> tuple[list[DealerCells], Elements]:
+        """What `add_l1_sums` needs to add up |x - c| over a group: the cells whose c is not 0, a segment for each candidate,
         and this party's part of the others' sums.
 
-        share: this party's share of a span, the same in each selection; asked for where it is not kept. One round if cells are
+        share: this party's share of a range, the same in each selection; asked for where it is not kept. One round if cells are
         shared, because they are compared for the first time or were dropped, `bit_rows(planes)` bits each; else none.
         """
-        cut = answers.cut
-        new = self._find(share, cut, planes)
+        layout = answers.layout
+        new = self._find(share, layout, planes)
         if not all(store.complete for store in self._stores):
             self._share(self._with_dense(answers, new))
-        parts = np.zeros(cut.counts.shape[1], np.uint32)
-        return [self._third(third, answers, parts) for third in range(THIRDS)], parts
+        parts = np.zeros(layout.counts.shape[1], np.uint32)
+        return [self._compared(dealer, answers, parts) for dealer in range(DEALERS)], parts
 
-    def _third(self, third: int, answers: Answers, parts: Elements) -> Third:
-        """One third of the compared cells; what the others of it are to this party is added to the candidates' `parts`."""
-        store, choice, place = self._stores[third], self._choices[third], answers.cut.places[third]
+    def _compared(self, dealer: int, answers: Answers, parts: Elements) -> DealerCells:
+        """The compared cells of one dealer; what its other cells are to this party is added to the candidates' `parts`."""
+        store, choice, place = self._stores[dealer], self._choices[dealer], answers.layout.places[dealer]
         known: Elements = choice.take(store.known)
         bits: Packed = choice.take(store.bits) if store.evaluates else store.bits
-        nonzero, lengths = answers.nonzero[place], answers.cut.counts[third]
+        nonzero, lengths = answers.nonzero[place], answers.layout.counts[dealer]
         if not nonzero.all():
-            if self._trio.right != third:  # of the two evaluators, the first adds what both know
-                parts += answers.cut.sums(third, known * ~nonzero, np.uint32)
+            if self._trio.right != dealer:  # of the two evaluators, the first adds what both know
+                parts += answers.layout.sums(dealer, known * ~nonzero, np.uint32)
             where = np.flatnonzero(nonzero)
             lengths = np.diff(np.searchsorted(where, np.append(0, np.cumsum(lengths))))
             known, bits = known.take(where), bits.take(where, axis=1) if store.evaluates else bits
@@ -189,48 +191,50 @@ class SharedBits:
                 known -= answers.cells[place].take(where)
         elif store.evaluates:
             known = known - answers.cells[place]
-        return Third(known, bits, lengths)
+        return DealerCells(known, bits, lengths)
 
-    def _find(self, share: Callable[[Span], RingShare], cut: Cut, planes: int) -> set[Span]:
-        """Where the group's cells are; what is new is stored. Returns which spans are new."""
-        if planes == self._planes and self._cut is cut:
+    def _find(
+        self, share: Callable[[CellRange], RingShare], layout: DealerLayout, planes: int
+    ) -> set[CellRange]:
+        """Where the group's cells are; what is new is stored. Returns which ranges are new."""
+        if planes == self._planes and self._ranges == layout.ranges:
             return set()
-        if planes != self._planes or not _fits(cut, self._kept):
-            self._stores = [_Store(planes, third != self._trio.me) for third in range(THIRDS)]
+        if planes != self._planes or not _fits(layout, self._kept):
+            self._stores = [_Store(planes, dealer != self._trio.me) for dealer in range(DEALERS)]
             self._kept.clear()
         self._planes = planes
-        new = set(cut.spans) - self._kept
+        new = set(layout.ranges) - self._kept
         self._kept |= new
-        self._cut, self._choices = cut, []
-        for third, (store, owned) in enumerate(zip(self._stores, cut.pieces, strict=True)):
-            fresh = [(n, piece) for n, piece in owned if cut.spans[n] in new]
+        self._ranges, self._choices = layout.ranges, []
+        for dealer, (store, owned) in enumerate(zip(self._stores, layout.slices, strict=True)):
+            fresh = [(n, piece) for n, piece in owned if layout.ranges[n] in new]
             store.add(
                 [
-                    (cut.spans[n], known_of(self._trio, share(cut.spans[n])[piece], third))
+                    (layout.ranges[n], known_of(self._trio, share(layout.ranges[n])[piece], dealer))
                     for n, piece in fresh
                 ]
             )
-            self._choices.append(_Choice.of([store.columns[cut.spans[n]] for n, _ in owned]))
+            self._choices.append(_Choice.of([store.columns[layout.ranges[n]] for n, _ in owned]))
         return new
 
-    def _with_dense(self, answers: Answers, new: set[Span]) -> list[Flags]:
-        """Of each third, the compared cells, and all cells of new spans that are dense."""
-        cut, flags = answers.cut, [answers.nonzero[place] for place in answers.cut.places]
+    def _with_dense(self, answers: Answers, new: set[CellRange]) -> list[Flags]:
+        """Of each dealer, the compared cells, and all cells of new ranges that are dense."""
+        layout, flags = answers.layout, [answers.nonzero[place] for place in answers.layout.places]
         if not new:
             return flags
-        compared = np.zeros(len(cut.spans), np.int64)
-        numbers = [np.array([number for number, _ in owned], np.intp) for owned in cut.pieces]
-        for third, (part, of) in enumerate(zip(flags, numbers, strict=True)):
-            np.add.at(compared, of, cut.piece_sums(third, part, np.int64))
+        compared = np.zeros(len(layout.ranges), np.int64)
+        numbers = [np.array([number for number, _ in owned], np.intp) for owned in layout.slices]
+        for dealer, (part, of) in enumerate(zip(flags, numbers, strict=True)):
+            np.add.at(compared, of, layout.slice_sums(dealer, part, np.int64))
         whole = np.array(
             [
-                span in new and dense(count, span.cells)
-                for span, count in zip(cut.spans, compared.tolist(), strict=True)
+                cell_range in new and dense(count, cell_range.cells)
+                for cell_range, count in zip(layout.ranges, compared.tolist(), strict=True)
             ]
         )
         return [
             part | np.repeat(whole[of], counts)
-            for part, of, counts in zip(flags, numbers, cut.piece_cells, strict=True)
+            for part, of, counts in zip(flags, numbers, layout.slice_cells, strict=True)
         ]
 
     def _share(self, flags: Sequence[Flags]) -> None:

@@ -1,12 +1,12 @@
-"""One party that deals and two that evaluate, with the roles turned over thirds of a batch (`engine.md` 2).
+"""One party that deals and two that evaluate, with the roles turned over the three parts of a batch (`engine.md` 2).
 
 Some products need not treat the three parties alike: if one party knows one operand in the clear and the two others know the
 other, the first DEALS what depends on its operand, masked, and the two others EVALUATE. So that no party sends or computes more
-than another, a batch is cut into thirds; party t deals for third t, and its neighbours evaluate:
+than another, a batch has three parts; party t deals for part t, and its neighbours evaluate:
 
-    third t     dealer: party t        first evaluator: t+1, to its right        second evaluator: t-1, to its left
+    part t      dealer: party t        first evaluator: t+1, to its right        second evaluator: t-1, to its left
 
-and all three thirds travel in the same rounds and messages: one message to each neighbour per step.
+and all three parts travel in the same rounds and messages: one message to each neighbour per step.
 
 Masked bits. A secret bit z is z = opened ^ mask: both evaluators know `opened`, the dealer knows `mask`, and the evaluators hold
 XOR shares of it, `share`, which are streams: F(k_{t+1}) of dealer and first evaluator, F(k_t) of dealer and second evaluator.
@@ -20,7 +20,7 @@ evaluation of ASTRA and ABY2.0 with a semi-honest dealer: Chaudhari et al. 2019,
 
 Who learns what: nothing. The dealer receives no message at all. What it sends to the first evaluator is masked by F(k_t), which
 that one lacks; what the evaluators send each other is an opened value whose mask contains a stream that the receiver lacks (the
-first lacks F(k_t), the second F(k_{t+1})), so it is uniform. Every stream belongs to one third and one operation and is read
+first lacks F(k_t), the second F(k_{t+1})), so it is uniform. Every stream belongs to one part and one operation and is read
 once. Threat model and assumption: `trio`. Cost of a step: one bit per opened bit in each direction between the evaluators, one
 bit per dealt bit from the dealer to the first evaluator.
 """
@@ -33,25 +33,27 @@ import numpy as np
 
 from mpc_protocols.engine.bitslice import Words
 from mpc_protocols.engine.prg import Reader
-from mpc_protocols.public.answers import THIRDS
 from mpc_protocols.replicated.sharing.trio import Trio
+
+DEALERS = 3
+"""Every computing party deals for a part."""
 
 
 def silent() -> None:
     """Sends nothing."""
 
 
-class Dealing:
-    """One party's three roles in one batch whose thirds have `words` words a plane (0 allowed).
+class DealerRoles:
+    """One party's three roles in one batch whose parts have `words` words a plane (0 allowed).
 
-    Rows of words that it evaluates hold the third of its left neighbour, in which it is the first evaluator, and then that of its
+    Rows of words that it evaluates hold the part of its left neighbour, in which it is the first evaluator, and then that of its
     right neighbour, in which it is the second. Streams are read in the same order at both ends: `masks` and `deal` as they are
     called, and after the last `exchange` by whoever goes on with `to_second` and `as_second`.
     """
 
     def __init__(self, trio: Trio, words: Sequence[int]) -> None:
         self._trio = trio
-        operations = [trio.operation() for _ in range(THIRDS)]
+        operations = [trio.operation() for _ in range(DEALERS)]
         self.dealt = words[trio.me]
         self._first = words[trio.left]
         self.evaluated = self._first + words[trio.right]

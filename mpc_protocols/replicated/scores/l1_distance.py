@@ -1,25 +1,25 @@
 """Sums of |x - c| with the sign folded into two local dot products (`engine.md` 2, `malicious.md` 4), alike for all three
 parties.
 
-The cells are cut into thirds (`dealing`). In third t, d = x - c = a + b, where the dealer t knows a = x_t + x_{t+1} and the two
+The cells are in three parts (`dealer`). In part t, d = x - c = a + b, where the dealer t knows a = x_t + x_{t+1} and the two
 others know b = x_{t+2} - c: the public c is subtracted from the component that the dealer lacks, so it never needs c. After the
-adder (`dealt_sign`) the sign is u ^ m with u known to the dealer and m to both evaluators. Let s = 1 - 2u and t = 1 - 2m. Then
+adder (`masked_sign`) the sign is u ^ m with u known to the dealer and m to both evaluators. Let s = 1 - 2u and t = 1 - 2m. Then
 |d| = s t (a + b) = t (v + s b) with v = s a known to the dealer (the same as `engine.md`'s m*d = u a + m_2 b + u [b (1 - 2
 m_2)] + [a (1 - 2u)] m_2, summed up as d - 2 m d). The dealer inputs s and v, in the step in which the last carry is opened:
 
     s = s' + s'', v = v' + v'':   s', v' = F(k_t) of the dealer and the second evaluator, s'', v'' sent to the first
     first evaluator: sum t (v'' + s'' b)     second: sum t (v' + s' b)     dealer: 0       one zero-masked reshare per segment
 
-A batch (`add_absolute`; in a selection, a group of `thirds`) is computed at a time, and the parts of all batches are added up
+A batch (`add_l1_sums`; in a selection, a group of `public.answers`) is computed at a time; the parts of all batches are added up
 before they are reshared. Sent per cell over all three parties: 2.5 (k-1) bits for the sign (ripple) and 2K, a third of it by each
 party: k = 24, K = 32: 5.0 bytes; and one element per segment. The shared bits of a, 1.5 (k-1) bits a cell, travel once per
 sharing and cell (`share_bits`, 1.5 bytes). Rounds: ceil((k-1)/2) + 1 (ripple), 2 + ceil(log2((k-1)/2)) (tree).
 
 Cells whose public c is 0 need none of this: |x - 0| = x is a sum of what the dealer and the first evaluator know, which they
-add to their parts before the reshare (`compared`).
+add to their parts before the reshare (`bit_cache`).
 
 Public bounds, asserted by the caller: |d| < 2^(k-1) in every cell and sum |d| < 2^K in every segment. Threat model, masking
-and assumption: `dealing`. A dealer learns nothing of c but the number of its cells; nothing is opened.
+and assumption: `dealer`. A dealer learns nothing of c but the number of its cells; nothing is opened.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitslice import Elements, Words, bit_pieces, to_planes, words_for
-from mpc_protocols.public.answers import THIRDS
-from mpc_protocols.replicated.scores.dealer import Dealing
-from mpc_protocols.replicated.scores.masked_sign import Packed, Sum, bit_rows, signs, steps, unpack
+from mpc_protocols.replicated.scores.dealer import DEALERS, DealerRoles
+from mpc_protocols.replicated.scores.masked_sign import Addends, Packed, bit_rows, signs, steps, unpack
 from mpc_protocols.replicated.sharing.ring import RingShare, sum_segments
 from mpc_protocols.replicated.sharing.sign import Adder
 from mpc_protocols.replicated.sharing.trio import Trio
@@ -42,10 +41,10 @@ ADDERS: tuple[Adder, ...] = ("ripple", "tree")
 
 
 @dataclass(frozen=True)
-class Third:
-    """One third of the cells at one party.
+class DealerCells:
+    """The cells of one dealer at one party.
 
-    known: (cells,) the dealer's a, an evaluator's b. bits: the evaluators' shares of a's bits (`dealt_sign.share_bits`), cell by
+    known: (cells,) the dealer's a, an evaluator's b. bits: the evaluators' shares of a's bits (`masked_sign.share_bits`), cell by
     cell; at the dealer without columns. lengths: (segments,) how many consecutive cells belong to each segment; may be 0.
     """
 
@@ -58,62 +57,62 @@ class Third:
             raise ValueError(f"segments of {int(self.lengths.sum())} cells do not cover {len(self.known)}")
 
 
-def known_of(trio: Trio, x: RingShare, third: int) -> Elements:
-    """What this party knows of shared cells of third t: x_t + x_{t+1} at the dealer t, x_{t+2} at both others."""
-    if trio.me == third:
+def known_of(trio: Trio, x: RingShare, dealer: int) -> Elements:
+    """What this party knows of shared cells of the dealer t: x_t + x_{t+1} at the dealer t, x_{t+2} at both others."""
+    if trio.me == dealer:
         return x.own + x.next
-    return x.next if trio.left == third else x.own
+    return x.next if trio.left == dealer else x.own
 
 
 def score_adder(cells: Sequence[int], planes: int, round_bytes: int) -> Adder:
-    """The adder for thirds of so many cells: the least rounds * round_bytes + bytes of a party, alike at all parties."""
+    """The adder for parts of so many cells: the least rounds * round_bytes + bytes of a party, alike at all parties."""
     words = sum(map(words_for, cells))
 
     def cost(adder: Adder) -> float:
         schedule = steps(planes, adder)
-        sent = sum(2 * exchanged + dealt for exchanged, dealt in schedule) * 8 * words / THIRDS
+        sent = sum(2 * exchanged + dealt for exchanged, dealt in schedule) * 8 * words / DEALERS
         return len(schedule) * round_bytes + sent
 
     return min(ADDERS, key=cost)
 
 
-def add_absolute(
-    trio: Trio, thirds: Sequence[Third], planes: int, adder: Adder | None, parts: Elements
+def add_l1_sums(
+    trio: Trio, cells: Sequence[DealerCells], planes: int, adder: Adder | None, parts: Elements
 ) -> None:
     """Add this party's parts of the sums of |a + b| over each segment of a batch to `parts`, shape (segments,).
 
     The three parties' parts add up to the sums, but are no sharing before `reshare`. `adder` (None: `score_adder`) is the same
-    at all parties. Memory: about 15 bytes a cell besides the thirds.
+    at all parties. Memory: about 15 bytes a cell besides the cells given.
     """
-    cells = [len(third.known) for third in thirds]
-    if not any(cells):
+    sizes = [len(part.known) for part in cells]
+    if not any(sizes):
         return
-    adder = adder or score_adder(cells, planes, trio.round_bytes)
+    adder = adder or score_adder(sizes, planes, trio.round_bytes)
     mine, first, second = trio.me, trio.left, trio.right
-    dealing = Dealing(trio, [words_for(size) for size in cells])
-    total = Sum(
-        to_planes(thirds[mine].known, planes),
-        np.empty((planes, dealing.evaluated), np.uint64),
-        np.empty((bit_rows(planes), dealing.evaluated), np.uint64),
+    roles = DealerRoles(trio, [words_for(size) for size in sizes])
+    total = Addends(
+        to_planes(cells[mine].known, planes),
+        np.empty((planes, roles.evaluated), np.uint64),
+        np.empty((bit_rows(planes), roles.evaluated), np.uint64),
     )
-    for t, part in ((first, dealing.first), (second, dealing.second)):
-        to_planes(thirds[t].known, planes, part(total.b))
-        unpack(thirds[t].bits, part(total.shares))
+    for t, part in ((first, roles.first), (second, roles.second)):
+        to_planes(cells[t].known, planes, part(total.b))
+        unpack(cells[t].bits, part(total.shares))
     _, opened = signs(
-        dealing, total, planes, adder, lambda mask: _send_columns(trio, dealing, thirds[mine].known, mask)
+        roles, total, planes, adder, lambda mask: _send_columns(trio, roles, cells[mine].known, mask)
     )
-    for t, words in ((first, dealing.first(opened)), (second, dealing.second(opened))):
-        ends = np.cumsum(thirds[t].lengths)
-        _add_terms(trio, dealing, thirds[t].known, words, t == first, parts, ends - thirds[t].lengths, ends)
+    for t, words in ((first, roles.first(opened)), (second, roles.second(opened))):
+        ends = np.cumsum(cells[t].lengths)
+        _add_terms(trio, roles, cells[t].known, words, t == first, parts, ends - cells[t].lengths, ends)
 
 
-def _send_columns(trio: Trio, dealing: Dealing, known: Elements, mask: Words) -> None:
+def _send_columns(trio: Trio, roles: DealerRoles, known: Elements, mask: Words) -> None:
     """At the dealer: the masked columns s = 1 - 2u and v = s a, piece by piece."""
     dtype = known.dtype.type
     for piece, flip in bit_pieces(mask, len(known), dtype):
         np.negative(flip, out=flip)  # all ones where s = -1
         columns = np.empty((2, len(flip)), dtype)
-        dealing.to_second.fill(columns)
+        roles.to_second.fill(columns)
         value = known[piece] ^ flip
         value -= flip
         np.subtract(value, columns[1], out=columns[1])
@@ -125,7 +124,7 @@ def _send_columns(trio: Trio, dealing: Dealing, known: Elements, mask: Words) ->
 
 def _add_terms(
     trio: Trio,
-    dealing: Dealing,
+    roles: DealerRoles,
     known: Elements,
     opened: Words,
     is_first: bool,
@@ -140,7 +139,7 @@ def _add_terms(
             columns = trio.receive(trio.left, (2, len(flip)), dtype)
         else:
             columns = np.empty((2, len(flip)), dtype)
-            dealing.as_second.fill(columns)
+            roles.as_second.fill(columns)
         np.negative(flip, out=flip)  # all ones where t = -1
         terms = columns[0] * known[piece]
         terms += columns[1]

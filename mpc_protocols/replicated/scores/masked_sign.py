@@ -1,6 +1,6 @@
-"""Signs of a + b where a dealer knows a and two evaluators know b, two bits a round (`engine.md` 2, `dealing`).
+"""Signs of a + b where a dealer knows a and two evaluators know b, two bits a round (`engine.md` 2, `dealer`).
 
-Shares of x = x_0 + x_1 + x_2 minus a public number c are such a sum from every side: with the roles of third t, the dealer knows
+Shares of x = x_0 + x_1 + x_2 minus a public number c are such a sum from every side: with the roles of part t, the dealer knows
 a = x_t + x_{t+1} and both evaluators know b = x_{t+2} - c. A bit of b selects or drops a shared bit of a without a message, so
 evaluators that hold shares of the bits of a and of the products of neighbouring bits,
 
@@ -19,9 +19,9 @@ of three parties.
 `ripple`: ceil((k-1)/2) rounds, 2.5 bits per plane over all parties (an AND per plane: 3). `tree`: all pairs of planes generate
 and propagate at once, then are merged pairwise: 1 + ceil(log2((k-1)/2)) rounds and about twice the bits.
 
-The bits of a do not change while the sharing stays: they travel once (`compared`). Shares modulo 2^K reduce to shares modulo
+The bits of a do not change while the sharing stays: they travel once (`bit_cache`). Shares modulo 2^K reduce to shares modulo
 2^k by dropping planes, so k needs to be only bitlength(max |x|) + 1; the caller asserts that bound from public numbers, a value
-beyond it gets a wrong sign silently. Threat model, masking and assumption: `dealing`. Nothing is opened.
+beyond it gets a wrong sign silently. Threat model, masking and assumption: `dealer`. Nothing is opened.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitslice import Elements, Words, from_planes, to_planes, words_for
-from mpc_protocols.replicated.scores.dealer import Dealing, silent
+from mpc_protocols.replicated.scores.dealer import DealerRoles, silent
 from mpc_protocols.replicated.sharing.sign import Adder
 from mpc_protocols.replicated.sharing.trio import Trio
 
@@ -69,26 +69,26 @@ def unpack(packed: Packed, out: Words) -> None:
 
 
 def share_bits(trio: Trio, known: Sequence[Elements], planes: int) -> list[Packed]:
-    """Share the bits of a of each third: `known`[t] of shape (cells_t,) is a at the dealer t and may be anything elsewhere.
+    """Share the bits of a of each part: `known`[t] of shape (cells_t,) is a at the dealer t and may be anything elsewhere.
 
-    Returns per third the evaluators' shares (at the dealer: nothing, an empty array). 1 round, `bit_rows` bits a cell from each
-    third's dealer to its first evaluator.
+    Returns per part the evaluators' shares (at the dealer: nothing, an empty array). 1 round, `bit_rows` bits a cell from each
+    part's dealer to its first evaluator.
     """
-    dealing = Dealing(trio, [words_for(len(third)) for third in known])
+    roles = DealerRoles(trio, [words_for(len(dealer)) for dealer in known])
     bits = to_planes(known[trio.me], planes - 1)
     pairs = (planes - 1) // 2
-    dealing.deal(np.concatenate((bits, bits[0 : 2 * pairs : 2] & bits[1 : 2 * pairs : 2])))
-    _, shares = dealing.exchange(np.empty((0, dealing.evaluated), np.uint64))
+    roles.deal(np.concatenate((bits, bits[0 : 2 * pairs : 2] & bits[1 : 2 * pairs : 2])))
+    _, shares = roles.exchange(np.empty((0, roles.evaluated), np.uint64))
     shared = [np.empty((packed_words(planes), 0), np.uint32) for _ in known]
-    shared[trio.left] = pack(dealing.first(shares), len(known[trio.left]))
-    shared[trio.right] = pack(dealing.second(shares), len(known[trio.right]))
+    shared[trio.left] = pack(roles.first(shares), len(known[trio.left]))
+    shared[trio.right] = pack(roles.second(shares), len(known[trio.right]))
     return shared
 
 
 @dataclass(frozen=True)
-class Sum:
-    """Planes of a + b at one party. a: (k, dealt) of the third it deals. b: (k, evaluated) and shares: (bit_rows(k), evaluated)
-    of those it evaluates, in the order of `Dealing`."""
+class Addends:
+    """Planes of a + b at one party. a: (k, dealt) of the part it deals. b: (k, evaluated) and shares: (bit_rows(k), evaluated)
+    of those it evaluates, in the order of `DealerRoles`."""
 
     a: Words
     b: Words
@@ -110,7 +110,7 @@ def steps(planes: int, adder: Adder) -> list[tuple[int, int]]:
 
 
 def signs(
-    dealing: Dealing, total: Sum, planes: int, adder: Adder, last: Callable[[Words], None]
+    roles: DealerRoles, total: Addends, planes: int, adder: Adder, last: Callable[[Words], None]
 ) -> tuple[Words, Words]:
     """Signs of a + b read modulo 2^planes, planes >= 2: mask at the dealer, shape (dealt,), and opened, shape (evaluated,).
 
@@ -122,23 +122,25 @@ def signs(
     def also(mask: Words) -> None:
         last(mask ^ top)
 
-    mask, opened = carry(dealing, total, planes - 1, also)
+    mask, opened = carry(roles, total, planes - 1, also)
     return mask ^ top, opened ^ total.b[planes - 1]
 
 
-def _ripple(dealing: Dealing, total: Sum, planes: int, also: Callable[[Words], None]) -> tuple[Words, Words]:
+def _ripple(
+    roles: DealerRoles, total: Addends, planes: int, also: Callable[[Words], None]
+) -> tuple[Words, Words]:
     """The carry out of the low `planes` >= 1 planes, pair by pair: its mask, and opened."""
     a, b, bits, products = total.a, total.b, total.shares[:planes], total.shares[planes:]
-    mask = np.zeros(dealing.dealt, np.uint64)  # nothing is carried into the lowest plane
-    opened = share = np.zeros(dealing.evaluated, np.uint64)
-    dealt = np.zeros((3, dealing.evaluated), np.uint64)
+    mask = np.zeros(roles.dealt, np.uint64)  # nothing is carried into the lowest plane
+    opened = share = np.zeros(roles.evaluated, np.uint64)
+    dealt = np.zeros((3, roles.evaluated), np.uint64)
     for start in range(0, planes, 2):
         stop = min(start + 2, planes)
-        masks, shares = dealing.masks(1)
+        masks, shares = roles.masks(1)
         if stop < planes:
-            dealing.deal(_times_mask(a[stop : min(stop + 2, planes)], masks[0]))
-        known = dealing.second(share)
-        known ^= dealing.second(opened)  # from here on, shares of the carry itself
+            roles.deal(_times_mask(a[stop : min(stop + 2, planes)], masks[0]))
+        known = roles.second(share)
+        known ^= roles.second(opened)  # from here on, shares of the carry itself
         if stop - start == 2:
             part = _carried_pair(
                 bits[start],
@@ -154,9 +156,7 @@ def _ripple(dealing: Dealing, total: Sum, planes: int, also: Callable[[Words], N
             part = _carried(bits[start], b[start], opened, share, dealt[0])
         part ^= shares[0]
         mask, share = masks[0], shares[0]
-        (opened,), dealt = dealing.exchange(
-            part[np.newaxis], partial(also, mask) if stop == planes else silent
-        )
+        (opened,), dealt = roles.exchange(part[np.newaxis], partial(also, mask) if stop == planes else silent)
     return mask, opened
 
 
@@ -203,11 +203,13 @@ def _carried(a: Words, b: Words, opened: Words, carry: Words, dealt: Words) -> W
     return out
 
 
-def _tree(dealing: Dealing, total: Sum, planes: int, also: Callable[[Words], None]) -> tuple[Words, Words]:
+def _tree(
+    roles: DealerRoles, total: Addends, planes: int, also: Callable[[Words], None]
+) -> tuple[Words, Words]:
     """The carry out of the low `planes` >= 1 planes: all pairs generate and propagate at once, then are merged, lowest first."""
-    parts = _pairs(dealing, total, planes)
+    parts = _pairs(roles, total, planes)
     chunks = (len(parts) + 1) // 2
-    masks, shares = dealing.masks(len(parts))
+    masks, shares = roles.masks(len(parts))
     parts ^= shares
     mask, share = _split(masks, chunks), _split(shares, chunks)
     opened: tuple[Words, Words] | None = None
@@ -215,8 +217,8 @@ def _tree(dealing: Dealing, total: Sum, planes: int, also: Callable[[Words], Non
         final = len(mask[0]) == 1
         if not final:
             left, right = _factors(*mask)
-            dealing.deal(left & right)
-        rows, dealt = dealing.exchange(parts, partial(also, mask[0][0]) if final else silent)
+            roles.deal(left & right)
+        rows, dealt = roles.exchange(parts, partial(also, mask[0][0]) if final else silent)
         opened = _split(rows, chunks) if opened is None else _merged(*opened, rows)
         if final:
             return mask[0][0], opened[0][0]
@@ -224,14 +226,14 @@ def _tree(dealing: Dealing, total: Sum, planes: int, also: Callable[[Words], Non
         parts = dealt
         parts ^= left & right_share
         parts ^= right & left_share
-        known = dealing.second(parts)
-        known ^= dealing.second(left & right)
-        masks, shares = dealing.masks(len(parts))
+        known = roles.second(parts)
+        known ^= roles.second(left & right)
+        masks, shares = roles.masks(len(parts))
         parts ^= shares
         mask, share = _merged(*mask, masks), _merged(*share, shares)
 
 
-def _pairs(dealing: Dealing, total: Sum, planes: int) -> Words:
+def _pairs(roles: DealerRoles, total: Addends, planes: int) -> Words:
     """The evaluators' parts of what every pair of planes (at the top perhaps one) generates, then of what all but the lowest
     propagate."""
     bits, b, both = total.shares[:planes], total.b[:planes], total.shares[planes:]
@@ -242,13 +244,13 @@ def _pairs(dealing: Dealing, total: Sum, planes: int) -> Words:
     propagate = b1 & a0
     propagate ^= b0 & a1
     propagate ^= both
-    known = dealing.second(propagate)
-    known ^= dealing.second(b0 & b1)
+    known = roles.second(propagate)
+    known ^= roles.second(b0 & b1)
     rows = [generate, propagate[1:]]
     if planes % 2:
         top = bits[whole:].copy()
-        known = dealing.second(top)
-        known ^= dealing.second(b[whole:planes])
+        known = roles.second(top)
+        known ^= roles.second(b[whole:planes])
         rows = [generate, bits[whole:] & b[whole:planes], propagate[1:]] + [top] * (planes > 1)
     return np.concatenate(rows)
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from mpc_protocols.engine.bitslice import Elements
 from mpc_protocols.errors import DataRefused
-from mpc_protocols.functionality import Clique, Setting
+from mpc_protocols.functionality import Clique, Level, Setting
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.replicated.inputs.contribution import send_contribution
 from mpc_protocols.replicated.vertical import orders
@@ -40,16 +40,16 @@ class VerticalContributor:
                 f"Party {wire.me} neither computes nor owns columns; leave it out of the study."
             )
         self._wire = wire
-        self._setting = setting
         self._rows = rows
         self._schedule = Schedule(data.partition, setting, wire.computing)
-        self._counts = own_histograms(rows, data.partition, setting, wire.me)
+        self._counts = own_histograms(rows, self._schedule, wire.me)
 
-    def send(self, cliques: Sequence[Clique]) -> None:
+    def send(self, cliques: Sequence[Clique], levels: Sequence[Level]) -> None:
         """Its part in the input of these cliques. Blocks while the computing parties are behind."""
+        self._rows.declare(self._schedule.declare(levels))
         work = self._schedule.next(cliques)
         if work.histograms:
-            send_contribution(self._wire, self._setting, self._counts, work.histograms)
+            send_contribution(self._wire, self._schedule.setting, self._counts, work.histograms, ())
         if work.plan is not None and self._wire.me in work.plan.contributing():
             self._follow(work.plan)
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitslice import Elements
-from mpc_protocols.functionality import Clique
+from mpc_protocols.functionality import Clique, Level
 from mpc_protocols.partition import OwnRows
 from mpc_protocols.replicated.sharing.trio import UInt
 
@@ -36,6 +36,14 @@ class CodedRows:
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def declare(self, levels: Sequence[Level]) -> None:
+        """Make coarser versions of columns known: those of the own ones become columns of these records."""
+        for level in levels:
+            if level.column in self._codes:
+                bins = np.array(level.bins, np.min_scalar_type(level.size - 1))
+                self._codes[level.name] = bins[self._codes[level.column]]
+        self._sizes = {**self._sizes, **{level.name: level.size for level in levels}}
 
     def one_hot(self, start: int, stop: int, joints: Sequence[Clique], dtype: UInt) -> Elements:
         """Rows start .. stop - 1, the one-hot columns of the joints side by side: an empty joint is the membership itself."""

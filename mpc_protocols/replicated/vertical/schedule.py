@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
-from mpc_protocols.functionality import Clique, LocalCounts, Setting
+from mpc_protocols.functionality import Clique, Level, LocalCounts, Setting
 from mpc_protocols.partition import Partition, VerticalData
 from mpc_protocols.replicated.vertical import union
 from mpc_protocols.replicated.vertical.plan import Plan
@@ -35,40 +35,45 @@ class Schedule:
     """What is still to be computed for the cliques asked for; every party and contributor of a run follows it alike."""
 
     def __init__(self, partition: Partition, setting: Setting, computing: int) -> None:
-        self._partition = partition
-        self._setting = setting
+        self.partition = partition
+        self.setting = setting
         self._computing = computing
         self._histograms: list[Clique] = []
         self._tables: list[Clique] = []
         self._somebody = False
 
+    def declare(self, levels: Sequence[Level]) -> list[Level]:
+        """Make coarser versions of columns known that cliques may name from now on; returns those that were not."""
+        fresh = [level for level in levels if level.name not in self.setting.sizes]
+        self.partition = self.partition.with_levels(fresh)
+        self.setting = self.setting.with_levels(fresh)
+        return fresh
+
     def next(self, cliques: Sequence[Clique]) -> Work:
         """What the cliques that the oracle shares now take; they count as shared from then on."""
-        if self._partition.population == "intersection":
+        if self.partition.population == "intersection":
             return Work((), tuple(cliques), self._plan(cliques, everyone=False))
         wanted = sorted(
-            {table for clique in cliques for table in union.needed(self._partition, clique)},
+            {table for clique in cliques for table in union.needed(self.partition, clique)},
             key=lambda table: (-len(table), table),
         )
         histograms = self._fresh(
-            [t for t in wanted if len(union.owners_of(self._partition, t)) == 1], self._histograms
+            [t for t in wanted if len(union.owners_of(self.partition, t)) == 1], self._histograms
         )
-        tables = self._fresh(
-            [t for t in wanted if len(union.owners_of(self._partition, t)) > 1], self._tables
-        )
+        tables = self._fresh([t for t in wanted if len(union.owners_of(self.partition, t)) > 1], self._tables)
         everyone, self._somebody = not self._somebody, True
         return Work(
             tuple(histograms), tuple(tables), self._plan(tables, everyone) if tables or everyone else None
         )
 
     def _plan(self, tables: Sequence[Clique], everyone: bool) -> Plan:
-        return make_plan(self._partition, self._setting.sizes, self._computing, tables, everyone)
+        return make_plan(self.partition, self.setting.sizes, self._computing, tables, everyone)
 
     def _fresh(self, wanted: Sequence[Clique], known: list[Clique]) -> list[Clique]:
         """Those (largest first) that no known table of the same owners covers; they are known from now on."""
         fresh = []
         for table in wanted:
-            if covering(self._partition, table, known) is None:
+            if covering(self.partition, table, known) is None:
                 fresh.append(table)
                 known.append(table)
         return fresh
@@ -108,14 +113,14 @@ def own_rows(data: VerticalData, setting: Setting, me: int) -> CodedRows | None:
     return CodedRows(data.own, setting.sizes)
 
 
-def own_histograms(rows: CodedRows | None, partition: Partition, setting: Setting, me: int) -> LocalCounts:
+def own_histograms(rows: CodedRows | None, schedule: Schedule, me: int) -> LocalCounts:
     """An owner's own histograms as horizontal counts: zeros for what another owner has."""
 
     def counts(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
         return [
             rows.counts(clique)
-            if rows is not None and union.owners_of(partition, clique) == (me,)
-            else np.zeros(setting.cells(clique), np.int64)
+            if rows is not None and union.owners_of(schedule.partition, clique) == (me,)
+            else np.zeros(schedule.setting.cells(clique), np.int64)
             for clique in cliques
         ]
 

@@ -26,7 +26,7 @@ import json
 from collections.abc import Sequence
 
 from mpc_protocols.engine.prg import binding
-from mpc_protocols.functionality import Clique, Setting
+from mpc_protocols.functionality import Clique, Level, Setting
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.replicated.inputs.marginals import MarginalSource, SharedMarginals
 from mpc_protocols.replicated.sharing.ring import RingShare
@@ -51,36 +51,40 @@ class VerticalMarginals(MarginalSource):
             partition.rows,
         ]
         super().__init__(trio, binding(b"vertical", json.dumps(public).encode()))
-        self._setting = setting
-        self._partition = partition
         self._rows = own_rows(data, setting, trio.me)
         self._schedule = Schedule(partition, setting, trio.wire.computing)
-        self._own = SharedMarginals(trio, setting, own_histograms(self._rows, partition, setting, trio.me))
+        self._histograms = own_histograms(self._rows, self._schedule, trio.me)
         self._tables: dict[Clique, RingShare] = {}
         self._somebody: RingShare | None = None
 
-    def _input(self, cliques: Sequence[Clique], inputs: bytes) -> dict[Clique, RingShare]:
+    def _input(
+        self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes
+    ) -> dict[Clique, RingShare]:
+        fresh = self._schedule.declare(levels)
+        if self._rows is not None:
+            self._rows.declare(fresh)
         work = self._schedule.next(cliques)
         if work.histograms:
-            self._own.share(work.histograms, inputs)
-            self._tables |= {table: self._own.shared(table) for table in work.histograms}
+            own = SharedMarginals(self._trio, self._schedule.setting, self._histograms)
+            own.share(work.histograms, (), inputs)
+            self._tables |= {table: own.shared(table) for table in work.histograms}
         if work.plan is not None:
             self._compute(work.plan, work.tables)
-        if self._partition.population == "intersection":
+        if self._schedule.partition.population == "intersection":
             return {clique: self._tables.pop(clique) for clique in cliques}
         return {clique: self._of_union(clique) for clique in cliques}
 
     def _of_union(self, clique: Clique) -> RingShare:
         assert self._somebody is not None
-        sizes, components = self._setting.sizes, []
+        sizes, components = self._schedule.setting.sizes, []
         for which in ("own", "next"):
             joint = {}
-            for table in union.needed(self._partition, clique):
-                source = covering(self._partition, table, list(self._tables))
+            for table in union.needed(self._schedule.partition, clique):
+                source = covering(self._schedule.partition, table, list(self._tables))
                 assert source is not None
                 joint[table] = union.summed(getattr(self._tables[source], which), source, table, sizes)
             components.append(
-                union.assemble(self._partition, clique, sizes, joint, getattr(self._somebody, which))
+                union.assemble(self._schedule.partition, clique, sizes, joint, getattr(self._somebody, which))
             )
         return RingShare(*components)
 
@@ -94,7 +98,7 @@ class VerticalMarginals(MarginalSource):
             self._somebody, cells = cells[:1], cells[1:]
         start = 0
         for table, of in zip(tables, plan.products, strict=True):
-            stop = start + self._setting.cells(table)
+            stop = start + self._schedule.setting.cells(table)
             share = cells[start:stop]
             self._tables[table] = RingShare(
                 *(union.summed(part, of.columns, table, plan.sizes) for part in (share.own, share.next))

@@ -48,7 +48,8 @@ def summed(cells: Elements, columns: Clique, kept: Clique, sizes: Mapping[str, i
         total: Elements = cells.sum(dtype=cells.dtype).reshape(1)
         return total
     shape = tuple(sizes[name] for name in columns)
-    table: Elements = Derivation(columns, shape, tuple(columns.index(name) for name in kept)).apply(cells)
+    axes = tuple(columns.index(name) for name in kept)
+    table: Elements = Derivation(columns, shape, axes, (None,) * len(kept)).apply(cells)
     return table
 
 

@@ -58,12 +58,12 @@ class Contingency(Kernel):
         cliques: list[Clique] = [(a, b) for a in partition.of(owners[0]) for b in partition.of(owners[1])]
         data = VerticalData(partition, _own(params, wire.me) if wire.me in owners else None)
         if wire.me >= wire.computing:
-            return Task(lambda: VerticalContributor(wire, setting, data).send(cliques))
+            return Task(lambda: VerticalContributor(wire, setting, data).send(cliques, ()))
         trio = trio_of(wire)
 
         def run() -> VerticalMarginals:
             marginals = VerticalMarginals(trio, setting, data)
-            marginals.share(cliques, bytes(32))
+            marginals.share(cliques, (), bytes(32))
             return marginals
 
         def check(marginals: VerticalMarginals) -> None:

@@ -1,4 +1,4 @@
-"""What a selection is made of: sum |x - c| of every candidate, x secret, c public (`replicated.absolute`).
+"""What a selection is made of: sum |x - c| of every candidate, x secret, c public (`replicated.scores.l1_distance`).
 
 Measured as in any selection of a run but the first that compares a cell: the shared bits of x, (k-1)/2 bits a cell and party, are
 made in the preparation, once.
@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.public.answers import GROUP, THIRDS
-from mpc_protocols.replicated.scores.l1_distance import Third, add_absolute, known_of
+from mpc_protocols.public.answers import MAX_GROUP
+from mpc_protocols.replicated.scores.dealer import DEALERS
+from mpc_protocols.replicated.scores.l1_distance import DealerCells, add_l1_sums, known_of
 from mpc_protocols.replicated.scores.masked_sign import share_bits
 from mpc_protocols.replicated.sharing.ring import RingShare, open_ring, reshare, sum_segments
 from mpc_protocols.replicated.sharing.trio import Trio
@@ -41,14 +42,14 @@ class Scores(Kernel):
         x, c, lengths = _input(params)
         whole, edges = shared(trio, x), np.append(0, np.cumsum(lengths))
         groups = [
-            _thirds(trio, whole, c, edges, slice(start, start + GROUP), bits)
-            for start in range(0, len(x), GROUP)
+            _by_dealer(trio, whole, c, edges, slice(start, start + MAX_GROUP), bits)
+            for start in range(0, len(x), MAX_GROUP)
         ]
 
         def run() -> RingShare:
             parts = np.zeros(len(lengths), x.dtype)
-            for thirds in groups:
-                add_absolute(trio, thirds, bits, None, parts)
+            for cells in groups:
+                add_l1_sums(trio, cells, bits, None, parts)
             return reshare(trio, parts)
 
         def check(sums: Any) -> None:
@@ -90,16 +91,16 @@ def _input(params: Params) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64
     return np.abs(vector(cells, bits, 1)).astype(ring), np.abs(vector(cells, bits, 2)).astype(ring), lengths
 
 
-def _thirds(
+def _by_dealer(
     trio: Trio, x: RingShare, c: NDArray[Any], edges: NDArray[np.int64], group: slice, bits: int
-) -> list[Third]:
-    """Every third cell of a group and its answers, the bits of x shared; edges: where the candidates begin and end."""
+) -> list[DealerCells]:
+    """The cells of a group by their dealers, with their answers, the bits of x shared; edges: bounds of the candidates."""
     x, c, where = x[group], c[group], np.arange(group.start, min(group.stop, len(c)))
-    known = [known_of(trio, x[third::THIRDS], third) for third in range(THIRDS)]
-    counts = [np.diff(np.searchsorted(where[third::THIRDS], edges)) for third in range(THIRDS)]
+    known = [known_of(trio, x[dealer::DEALERS], dealer) for dealer in range(DEALERS)]
+    counts = [np.diff(np.searchsorted(where[dealer::DEALERS], edges)) for dealer in range(DEALERS)]
     once = share_bits(trio, known, bits)
-    public = [0 if third == trio.me else c[third::THIRDS] for third in range(THIRDS)]
-    return [Third(own - of, *rest) for own, of, *rest in zip(known, public, once, counts, strict=True)]
+    public = [0 if dealer == trio.me else c[dealer::DEALERS] for dealer in range(DEALERS)]
+    return [DealerCells(own - of, *rest) for own, of, *rest in zip(known, public, once, counts, strict=True)]
 
 
 def _plain(x: NDArray[Any], c: NDArray[Any], lengths: NDArray[np.int64]) -> NDArray[Any]:

@@ -13,8 +13,8 @@ import numpy as np
 
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import Clique, Setting
-from mpc_protocols.public.state import PrepareStep, SelectStep, parse
-from mpc_protocols.public.steps import MAX_BYTES
+from mpc_protocols.public.state import BegunPrepare, BegunSelect
+from mpc_protocols.public.steps import MAX_BYTES, parse
 from mpc_protocols.replicated.oracle import ReplicatedOracle
 from mpc_protocols.replicated.party import LEADER, ComputingParty
 from mpc_protocols.wire import Wire
@@ -58,14 +58,14 @@ class Select(Kernel):
                 lambda: oracle.select(handles, answers, weights, penalties, _EPSILON), _in_range(candidates)
             )
         party = ComputingParty(wire, setting, local, Free(), None, ahead=False)
-        step = parse(wire.receive_up_to(LEADER, MAX_BYTES))
-        assert isinstance(step, PrepareStep)
-        party.prepare(step)
+        begun = party.state.begin(parse(wire.receive_up_to(LEADER, MAX_BYTES)))
+        assert isinstance(begun, BegunPrepare)
+        party.prepare(begun)
 
-        def follow() -> int:
-            step = parse(wire.receive_up_to(LEADER, MAX_BYTES))
-            assert isinstance(step, SelectStep)
-            return party.select(step, None)
+        def follow() -> list[int]:
+            begun = party.state.begin(parse(wire.receive_up_to(LEADER, MAX_BYTES)))
+            assert isinstance(begun, BegunSelect)
+            return party.select(begun, None)
 
         return Task(follow, _in_range(candidates))
 
@@ -102,7 +102,8 @@ class Select(Kernel):
 
 
 def _in_range(candidates: int) -> Any:
-    def check(position: int) -> None:
+    def check(positions: list[int]) -> None:
+        [position] = positions
         if not 0 <= position < candidates:
             raise CosynthError(
                 "The benchmark select chose no candidate; its figures mean nothing, please report it."

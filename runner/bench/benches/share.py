@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from mpc_protocols.functionality import Clique, Setting
-from mpc_protocols.public.state import PrepareStep, PublicState
+from mpc_protocols.public.state import PublicState
 from mpc_protocols.replicated.inputs.contribution import send_contribution
 from mpc_protocols.replicated.inputs.marginals import SharedMarginals
+from mpc_protocols.replicated.scores.dealer import DEALERS
 from mpc_protocols.replicated.sharing.ring import concatenate, open_ring
 from mpc_protocols.wire import Wire
 from runner.bench.inputs import counts, expect, trio_of
@@ -33,12 +34,12 @@ class Share(Kernel):
         cliques: list[Clique] = [(name,) for name in sizes]
         own = [counts(size, _ROWS, wire.me) for size in sizes.values()]
         if wire.me >= wire.computing:
-            return Task(lambda: send_contribution(wire, setting, lambda _: own, cliques))
+            return Task(lambda: send_contribution(wire, setting, lambda _: own, cliques, ()))
         trio = trio_of(wire)
 
         def check(marginals: Any) -> None:
-            state = PublicState(setting)
-            handles = state.prepare(PrepareStep(tuple(cliques)))
+            state = PublicState(setting, DEALERS)
+            handles = state.begin_prepare(cliques).handles
             opened = open_ring(trio, concatenate([marginals.marginal(state, handle) for handle in handles]))
             wanted = np.concatenate(
                 [sum(counts(size, _ROWS, party) for party in range(parties)) for size in sizes.values()]
@@ -47,7 +48,7 @@ class Share(Kernel):
 
         def run() -> SharedMarginals:
             marginals = SharedMarginals(trio, setting, lambda _: own)
-            marginals.share(cliques, bytes(32))
+            marginals.share(cliques, (), bytes(32))
             return marginals
 
         return Task(run, check)

@@ -122,7 +122,7 @@ def test_selections_draw_from_the_stock_and_change_it_with_the_grid(monkeypatch:
         handles = oracle.prepare([("a", "b"), ("c", "d"), ("b", "c")])
         guesses = [np.full(cells, 90.0) for cells in (12, 10, 20)]
         return [
-            oracle.select(handles, guesses, [Fraction(1)] * 3, [Fraction(0)] * 3, epsilon)
+            oracle.select(handles, guesses, [Fraction(1)] * 3, [Fraction(0)] * 3, epsilon)[0]
             for epsilon in [Fraction(1, 100)] * 5 + [Fraction(8, 100)] * 2
         ]
 

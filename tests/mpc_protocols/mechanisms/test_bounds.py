@@ -27,7 +27,7 @@ F = Fraction
 def test_bound_is_the_formula(batch: list[tuple[int, int]], sigma2: Fraction, cap: int) -> None:
     """floor(N^ + 9 sigma_N) + 1 at 400 bits, clipped to 1 .. cap."""
     totals, cells = [t for t, _ in batch], [n for _, n in batch]
-    got = RowBound.from_totals(totals, cells, sigma2, cap)
+    got = RowBound.from_totals(totals, cells, [sigma2] * len(cells), cap)
     precision = sum(1 / (n * sigma2) for n in cells)
     assert got.variance == 1 / precision
     assert got.estimate == sum(t / (n * sigma2) for t, n in batch) / precision
@@ -39,15 +39,15 @@ def test_bound_is_the_formula(batch: list[tuple[int, int]], sigma2: Fraction, ca
 
 def test_bound_is_exact_where_the_root_is_an_integer() -> None:
     """9 sigma = 90 and N^ = 100: the floor is reached, not passed."""
-    assert RowBound.from_totals([100], [1], F(100), 10**6).rows == 191
-    assert RowBound.from_totals([100], [4], F(25), 10**6).rows == 191
+    assert RowBound.from_totals([100], [1], [F(100)], 10**6).rows == 191
+    assert RowBound.from_totals([100], [4], [F(25)], 10**6).rows == 191
     assert (
-        RowBound.from_totals([0, 1], [1, 1], F(1, 162), 10**6).rows == 2
+        RowBound.from_totals([0, 1], [1, 1], [F(1, 162)] * 2, 10**6).rows == 2
     )  # 1/2 + 9 / 18 = 1, also to be reached
 
 
 def test_bound_of_few_rows_is_at_least_one() -> None:
-    assert RowBound.from_totals([-5000], [1], F(1), 10**6).rows == 1
+    assert RowBound.from_totals([-5000], [1], [F(1)], 10**6).rows == 1
 
 
 def test_bound_exceeds_the_rows_in_every_one_of_many_runs() -> None:
@@ -56,7 +56,7 @@ def test_bound_exceeds_the_rows_in_every_one_of_many_runs() -> None:
     excess = []
     for _ in range(2000):
         totals = [rows + int(sample(sampler(sigma2), n).sum()) for n in cells]
-        got = RowBound.from_totals(totals, cells, sigma2, 10**6)
+        got = RowBound.from_totals(totals, cells, [sigma2] * len(cells), 10**6)
         assert got.rows > rows
         excess.append(got.rows - rows)
     deviation = float(got.variance) ** 0.5
@@ -81,4 +81,4 @@ def test_refusals_name_the_numbers() -> None:
         check_measurement(2**31 - 100, 100)
     for totals, cells, sigma2 in (([], [], F(1)), ([1], [0], F(1)), ([1], [1], F(0))):
         with pytest.raises(ValueError):
-            RowBound.from_totals(totals, cells, sigma2, 10)
+            RowBound.from_totals(totals, cells, [sigma2] * len(cells), 10)

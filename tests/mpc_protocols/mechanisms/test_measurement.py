@@ -30,16 +30,16 @@ def setting(adjacency: Adjacency = "add-remove", unit_rows: int = 1) -> Setting:
 )
 def test_marginals(adjacency: Adjacency, unit_rows: int, rho: Fraction, affected: tuple[int, int]) -> None:
     cliques = [("a",), ("a", "b")]
-    plan = plan_marginals(setting(adjacency, unit_rows), cliques, SIGMA2, 1000, first=False)
+    plan = plan_marginals(setting(adjacency, unit_rows), cliques, [SIGMA2] * len(cliques), 1000, first=False)
     tv = sampler(SIGMA2).tv
     assert plan.event.what == "measure" and plan.event.rho == 2 * rho
     assert plan.event.beta == sum(affected) * tv
     assert plan.event.detail == {"cliques": [["a"], ["a", "b"]], "sigma2": "50/1"}
-    assert plan.sampler == sampler(SIGMA2)
+    assert set(plan.samplers) == {sampler(SIGMA2)} and plan.digest == sampler(SIGMA2).digest
 
 
 def test_first_batch_is_charged_for_the_row_bound() -> None:
-    plan = plan_marginals(setting(), [("a",), ("a", "b")], SIGMA2, 1000, first=True)
+    plan = plan_marginals(setting(), [("a",), ("a", "b")], [SIGMA2] * 2, 1000, first=True)
     assert plan.event.beta == (2 + 2 + 60) * sampler(SIGMA2).tv + F(3, 10**18)
 
 
@@ -54,6 +54,6 @@ def test_total(adjacency: Adjacency) -> None:
 
 def test_noise_that_a_cell_cannot_hold_is_refused() -> None:
     with pytest.raises(StudyInvalid, match="do not fit a cell"):
-        plan_marginals(setting(), [("a",)], SIGMA2, 2**31 - 10, first=False)
+        plan_marginals(setting(), [("a",)], [SIGMA2], 2**31 - 10, first=False)
     with pytest.raises(StudyInvalid, match="noise variance"):
         plan_total(setting(), F(1, 1000), 1000, first=False)

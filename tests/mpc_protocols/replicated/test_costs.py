@@ -14,26 +14,27 @@ from mpc_protocols.engine.bitslice import words_for
 from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, Supply
 from mpc_protocols.mechanisms import gaussian
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.public import answers as thirds
-from mpc_protocols.public.state import PublicState, SelectStep
+from mpc_protocols.public.answers import MAX_GROUP, MAX_RANGE, Answers
+from mpc_protocols.public.rounded_answers import RoundedAnswers
+from mpc_protocols.public.state import BegunSelect, PublicState
 from mpc_protocols.public.steps import EndStep, MeasureStep, PrepareStep, TotalStep
 from mpc_protocols.replicated import costs, party
 from mpc_protocols.replicated.inputs import contribution
 from mpc_protocols.replicated.oracle import ReplicatedOracle
 from mpc_protocols.replicated.scores import l1_distance as absolute
-from mpc_protocols.replicated.scores.bit_cache import ComparedCells
+from mpc_protocols.replicated.scores.bit_cache import CacheModel
 from mpc_protocols.replicated.sharing import boolean, conversion, ring, sign
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Traffic
 from tests.mpc_protocols.replicated.test_oracle import CONTRIBUTORS, PARTS, serve
 from tests.mpc_protocols.replicated.trio_run import (
+    by_dealer,
     deal_bits,
     deal_ring,
     dealers,
     distances,
     run_trio,
     small_groups,
-    thirds_of,
 )
 
 
@@ -95,15 +96,15 @@ def test_sign_costs(adder: sign.Adder, planes: int) -> None:
 def test_score_costs(adder: sign.Adder, planes: int) -> None:
     for cells in (1, 2, 3, 64, 65, 1000):
         shares = deal_ring(np.arange(cells, dtype=np.uint32) % 2, np.random.default_rng(0))
-        lengths, thirds = np.array([cells // 2, cells - cells // 2]), [len(place) for place in dealers(cells)]
+        lengths, dealt = np.array([cells // 2, cells - cells // 2]), [len(place) for place in dealers(cells)]
         tally = check(
-            lambda trio, shares=shares, lengths=lengths: thirds_of(trio, shares[trio.me], lengths, planes),  # type: ignore[misc]
-            lambda t, thirds=thirds: costs.share_bits(t, thirds, planes),
+            lambda trio, shares=shares, lengths=lengths: by_dealer(trio, shares[trio.me], lengths, planes),  # type: ignore[misc]
+            lambda t, dealt=dealt: costs.share_bits(t, dealt, planes),
         )  # type: ignore[misc]
 
-        def both(t: costs.Tally, thirds: list[int] = thirds) -> None:
-            costs.share_bits(t, thirds, planes)
-            costs.add_absolute(t, thirds, planes, adder)
+        def both(t: costs.Tally, dealt: list[int] = dealt) -> None:
+            costs.share_bits(t, dealt, planes)
+            costs.add_absolute(t, dealt, planes, adder)
             costs.products(t, 2)
 
         tally = check(
@@ -210,9 +211,9 @@ ROUNDS = 4
 @pytest.mark.parametrize(
     ("contributors", "row_cap"), [(0, 10_000), (2, 10_000), (4, 10_000), (2, 40_000_000)]
 )
-@pytest.mark.parametrize("group", [thirds.GROUP, 16])
+@pytest.mark.parametrize("group", [MAX_GROUP, 16])
 def test_a_whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int, group: int) -> None:
-    with small_groups(min(thirds.SPAN, group // 2), group, 2 * group):
+    with small_groups(min(MAX_RANGE, group // 2), group, 2 * group):
         whole_run(monkeypatch, contributors, row_cap)
 
 
@@ -233,25 +234,29 @@ def whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int) 
     answers = [np.r_[np.zeros(5), np.full(7, 30.0)], np.full(10, 90.0), np.zeros(20), np.full(3, 300.0)]
     weights, penalties = [Fraction(3), Fraction(2), Fraction(1), Fraction(2)], [Fraction(0)] * 4
     sigma2, epsilon = Fraction(10_000), Fraction(1, 100)
-    steps: list[Any] = []
-    plans: list[Any] = []
+    steps: list[tuple[BegunSelect, list[Answers]]] = []
     worth: list[int] = []
+    begin_select = PublicState.begin_select
+
+    def noted(state: PublicState, *asked: Any) -> tuple[BegunSelect, RoundedAnswers]:
+        begun, rounded = begin_select(state, *asked)
+        steps.append((begun, list(rounded)))
+        return begun, rounded
+
+    monkeypatch.setattr(PublicState, "begin_select", noted)
 
     def body(oracle: ReplicatedOracle) -> None:
         handles = oracle.prepare(cliques)
         worth.append(oracle.round_bytes)
         for _ in range(ROUNDS):
-            step, rounded = oracle.state.select_step(handles, answers, weights, penalties, epsilon)
-            steps.append((step, list(rounded)))
-            plans.append(oracle.state.plan_select(step))
             oracle.select(handles, answers, weights, penalties, epsilon)
             oracle.measure(handles[:2], sigma2)
         oracle.total(sigma2)
 
     _, network = serve(body, [*PARTS, *CONTRIBUTORS[:contributors]], of)
     tally = costs.Tally.of(3 + contributors)
-    fresh = PublicState(of).to_share(PrepareStep(tuple(cliques)))
-    assert fresh == cliques[:3]
+    fresh = PublicState(of, 3).begin_prepare(cliques).fresh
+    assert fresh == tuple(cliques[:3])
     costs.pace(tally)
     costs.prepare(
         tally,
@@ -259,11 +264,12 @@ def whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int) 
         len(PrepareStep(tuple(fresh)).to_bytes()),
         [22, 20],
     )
-    ledger = ComparedCells()
+    ledger = CacheModel()
     gumbel, gaussians, sampler = Supply(GUMBEL_ROWS), Supply(GAUSSIAN_ROWS), gaussian.sampler(sigma2)
     payloads = iter(compressed)
-    for number, ((select, rounded), plan) in enumerate(zip(steps, plans, strict=True)):
-        assert isinstance(select, SelectStep) and plan.kept == (0, 1, 2, 3)
+    for number, (begun, rounded) in enumerate(steps):
+        plan = begun.plan
+        assert plan.kept == (0, 1, 2, 3)
         assert plan.ring_bits == (64 if row_cap == 40_000_000 and number == 0 else plan.ring_bits)
         made = [gumbel.take((plan.a, plan.ring_bits), 4), gaussians.take("all", 22)]
         groups = [
@@ -272,7 +278,15 @@ def whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int) 
         ]
         assert np.sum([group.compared for group in groups]) == 20
         costs.select(
-            tally, len(select.to_bytes()), groups, 4, plan.a, plan.sign_bits, plan.ring_bits, *worth, made[0]
+            tally,
+            len(begun.step.to_bytes()),
+            groups,
+            4,
+            plan.a,
+            plan.sign_bits,
+            plan.ring_bits,
+            *worth,
+            made[0],
         )
         costs.measure(
             tally, len(MeasureStep(2 * number + 1, (0, 1), sigma2).to_bytes()), sampler, 22, *worth, made[1]

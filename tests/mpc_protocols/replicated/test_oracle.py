@@ -16,7 +16,7 @@ from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, St
 from mpc_protocols.functionality import Clique, Event, LocalCounts, MarginalOracle, Setting
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.public.answers import Answers, pieces
+from mpc_protocols.public.answers import Answers, dealer_slices
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.public.steps import EndStep, MeasureStep, PrepareStep, SelectStep, TotalStep
 from mpc_protocols.replicated import oracle as oracle_module
@@ -125,7 +125,7 @@ def work(oracle: MarginalOracle) -> list[Any]:
         guesses = [g / max(g.sum(), 1e-9) * 900.0 for g in guesses]
         weights = [Fraction(int(w)) for w in rng.integers(1, 9, 5)]
         penalties = [Fraction(int(p)) for p in rng.integers(0, 40, 5)]
-        seen.append(oracle.select(wide, guesses, weights, penalties, Fraction(20)))
+        seen.extend(oracle.select(wide, guesses, weights, penalties, Fraction(20)))
     seen.append(oracle.total(SMALL))
     return seen
 
@@ -192,7 +192,7 @@ def test_large_row_bounds_take_keys_of_64_bits(rows: int) -> None:
         found = []
         for favourite in range(3):
             weights = [Fraction(50 if q == favourite else 1) for q in range(3)]
-            found.append(oracle.select(handles, answers, weights, [Fraction(0)] * 3, Fraction(2)))
+            found.extend(oracle.select(handles, answers, weights, [Fraction(0)] * 3, Fraction(2)))
         return found
 
     guard = Recorder()
@@ -206,13 +206,13 @@ def test_large_row_bounds_take_keys_of_64_bits(rows: int) -> None:
 
 
 def test_a_single_surviving_candidate_is_selected_without_a_protocol() -> None:
-    def body(oracle: MarginalOracle) -> int:
+    def body(oracle: MarginalOracle) -> list[int]:
         handles = oracle.prepare([("a",), ("b",)])
         return oracle.select(
             handles, [np.ones(3), np.ones(4)], [Fraction(1)] * 2, [Fraction(0), Fraction(10**7)], Fraction(1)
         )
 
-    assert serve(body, PARTS)[0] == 0
+    assert serve(body, PARTS)[0] == [0]
 
 
 def test_noise_is_fresh_and_of_the_right_size() -> None:
@@ -372,7 +372,7 @@ def _leader(script: Callable[[Wire, PublicState], None], parts: Sequence[NDArray
     def party(wire: Wire) -> None:
         if wire.me == 1:
             agree_on_delay(wire)
-            script(wire, PublicState(of))
+            script(wire, PublicState(of, 3))
             for peer in (0, 2):  # whatever the followers still say
                 while True:
                     wire.receive_up_to(peer, 1 << 24)
@@ -432,9 +432,10 @@ def _tamper(
 
 def _select_once(oracle: MarginalOracle) -> int:
     handles = oracle.prepare([("a", "b"), ("c",)])
-    return oracle.select(
+    [position] = oracle.select(
         handles, [np.full(12, 80.0), np.full(5, 190.0)], [Fraction(1)] * 2, [Fraction(0)] * 2, Fraction(1)
     )
+    return position
 
 
 def test_untampered_selection_passes() -> None:
@@ -456,9 +457,9 @@ def test_answers_that_are_not_the_announced_ones(
     original = encoding.encode
 
     def changed(answers: Answers, receivers: Sequence[int]) -> list[bytes]:
-        cells = [part.astype(np.int64) for part in answers.cut.of_spans(answers.cells)]
+        cells = [part.astype(np.int64) for part in answers.layout.by_range(answers.cells)]
         return original(
-            Answers.of(answers.cut, np.split(change(np.concatenate(cells)), [len(cells[0])])), receivers
+            Answers.of(answers.layout, np.split(change(np.concatenate(cells)), [len(cells[0])])), receivers
         )
 
     monkeypatch.setattr(encoding, "encode", changed)
@@ -525,16 +526,16 @@ def test_answers_as_each_party_gets_them(receiver: int) -> None:
         answers = [rng.integers(0, high, size, endpoint=True) * (rng.random(size) < 0.6) for size in sizes]
         known = answers_of(handles, answers)
         [payload] = encoding.encode(known, [receiver])
-        assert len(payload) <= encoding.encoded_limit(known.cut)
-        got = encoding.decode(payload, known.cut, receiver)
-        assert got.bitmap == known.bitmap and got.told is not None
-        np.testing.assert_array_equal(got.nonzero, known.cut.dealt(answers) != 0)
-        for handle, answer, value in zip(handles, answers, got.cut.of_spans(got.cells), strict=True):
+        assert len(payload) <= encoding.encoded_limit(known.layout)
+        got = encoding.decode(payload, known.layout, receiver)
+        assert got.bitmap == known.bitmap and got.withheld is not None
+        np.testing.assert_array_equal(got.nonzero, known.layout.dealt(answers) != 0)
+        for handle, answer, value in zip(handles, answers, got.layout.by_range(got.cells), strict=True):
             own = np.zeros(len(answer), bool)
-            for third, piece in pieces(handle, len(answer)):
+            for third, piece in dealer_slices(handle, len(answer), 3):
                 own[piece] = third == receiver
             np.testing.assert_array_equal(value, np.where(own, 0, answer))
-        assert got.told[0] == receiver and got.told[1].content == known.parts[receiver].content
+        assert got.withheld[0] == receiver and got.withheld[1].content == known.parts[receiver].content
         assert got.digest() == known.digest()
 
 

@@ -12,20 +12,29 @@ from scipy import stats
 
 from mpc_protocols.engine.bitslice import to_planes, words_for
 from mpc_protocols.memory_wire import Frame
-from mpc_protocols.public import answers as thirds
-from mpc_protocols.public.answers import SPAN, SPLIT, THIRDS, Answers, Cut, Span, cuts, pieces, spans
-from mpc_protocols.replicated.scores import bit_cache as compared
+from mpc_protocols.public.answers import (
+    MAX_GROUP,
+    MAX_RANGE,
+    SPLIT,
+    Answers,
+    CellRange,
+    DealerLayout,
+    cell_ranges,
+    dealer_slices,
+    layouts,
+)
+from mpc_protocols.replicated.scores import bit_cache, masked_sign
 from mpc_protocols.replicated.scores import l1_distance as absolute
-from mpc_protocols.replicated.scores import masked_sign as dealt_sign
-from mpc_protocols.replicated.scores.bit_cache import FEW, SPARSE, ComparedCells, SharedBits
-from mpc_protocols.replicated.scores.l1_distance import Third, add_absolute, known_of
+from mpc_protocols.replicated.scores.bit_cache import FEW, SPARSE, BitShareCache, CacheModel
+from mpc_protocols.replicated.scores.dealer import DEALERS
+from mpc_protocols.replicated.scores.l1_distance import DealerCells, add_l1_sums, known_of
 from mpc_protocols.replicated.sharing import ring
 from mpc_protocols.replicated.sharing.trio import Trio
 from tests.mpc_protocols.replicated.trio_run import (
-    absolute_sums,
     answers_of,
     deal_ring,
     distances,
+    l1_sums,
     run_trio,
     spread,
     total,
@@ -71,11 +80,11 @@ def test_thirds_of_any_size(sizes: tuple[int, int, int], adder: str) -> None:
     shares = [deal_ring(part.astype(np.uint32), rng) for part in values]
 
     def body(trio: Trio) -> ring.RingShare:
-        known = [known_of(trio, shares[third][trio.me], third) for third in range(THIRDS)]
-        bits = dealt_sign.share_bits(trio, known, planes)
+        known = [known_of(trio, shares[third][trio.me], third) for third in range(DEALERS)]
+        bits = masked_sign.share_bits(trio, known, planes)
         lengths = [np.array([size // 3, size - size // 3]) for size in sizes]
-        return absolute_sums(
-            trio, [Third(*parts) for parts in zip(known, bits, lengths, strict=True)], planes, adder
+        return l1_sums(
+            trio, [DealerCells(*parts) for parts in zip(known, bits, lengths, strict=True)], planes, adder
         )  # type: ignore[arg-type]
 
     results, _ = run_trio(body)
@@ -97,11 +106,11 @@ def test_all_pairs_of_operands(adder: str, planes: int) -> None:
     wide = total_value.astype(np.uint32) - b  # a in the ring of 32 bits, the same modulo 2^k
 
     def body(trio: Trio) -> ring.RingShare:
-        known = [wide if trio.me == third else b for third in range(THIRDS)]
-        bits = dealt_sign.share_bits(trio, known, planes)
+        known = [wide if trio.me == third else b for third in range(DEALERS)]
+        bits = masked_sign.share_bits(trio, known, planes)
         ones = np.ones(len(a), np.int64)
-        return absolute_sums(
-            trio, [Third(*parts, ones) for parts in zip(known, bits, strict=True)], planes, adder
+        return l1_sums(
+            trio, [DealerCells(*parts, ones) for parts in zip(known, bits, strict=True)], planes, adder
         )  # type: ignore[arg-type]
 
     results, _ = run_trio(body)
@@ -119,19 +128,19 @@ def test_a_sign_beyond_its_planes_is_wrong() -> None:
 
 def test_segments_must_cover_their_cells() -> None:
     with pytest.raises(ValueError, match="segments of 4 cells do not cover 5"):
-        Third(np.zeros(5, np.uint32), np.zeros((1, 0), np.uint32), np.array([1, 3]))
+        DealerCells(np.zeros(5, np.uint32), np.zeros((1, 0), np.uint32), np.array([1, 3]))
 
 
 @given(st.integers(1, 400), st.integers(2, 64), st.integers(0, 2**32))
 @settings(max_examples=30, deadline=None)
 def test_packing(cells: int, planes: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    count = dealt_sign.bit_rows(planes)
+    count = masked_sign.bit_rows(planes)
     rows = np.concatenate([to_planes(rng.integers(0, 2**32, cells, np.uint32), 32) for _ in range(3)])[:count]
-    packed = dealt_sign.pack(rows, cells)
-    assert packed.shape == (dealt_sign.packed_words(planes), cells)
+    packed = masked_sign.pack(rows, cells)
+    assert packed.shape == (masked_sign.packed_words(planes), cells)
     again = np.empty_like(rows)
-    dealt_sign.unpack(packed, again)
+    masked_sign.unpack(packed, again)
     np.testing.assert_array_equal(again, rows)
 
 
@@ -141,10 +150,10 @@ def test_packing(cells: int, planes: int, seed: int) -> None:
 @given(st.integers(0, 5), st.sampled_from([1, 2, 64, SPLIT - 1, SPLIT, SPLIT + 1, SPLIT + 2, 5000]))
 def test_every_cell_has_one_dealer(handle: int, cells: int) -> None:
     dealer = np.full(cells, -1)
-    for third, piece in pieces(handle, cells):
+    for third, piece in dealer_slices(handle, cells, DEALERS):
         assert (dealer[piece] == -1).all()
         dealer[piece] = third
-    counts = np.bincount(dealer, minlength=THIRDS)
+    counts = np.bincount(dealer, minlength=DEALERS)
     assert (dealer >= 0).all() and (
         counts.max() == cells if cells < SPLIT else counts.max() - counts.min() <= 1
     )
@@ -161,62 +170,78 @@ def test_dealt_order(candidates: list[tuple[int, int]]) -> None:
     """Dealer by dealer, candidate by candidate: against a plain loop; sums; and back again."""
     rng = np.random.default_rng(len(candidates))
     answers = [rng.integers(0, 2**32, length) for _, length in candidates]
-    cut = Cut([(q, Span(handle, 0, length)) for q, (handle, length) in enumerate(candidates)])
+    layout = DealerLayout(
+        [(q, CellRange(handle, 0, length)) for q, (handle, length) in enumerate(candidates)], DEALERS
+    )
     wanted = [
         answer[piece]
-        for third in range(THIRDS)
+        for third in range(DEALERS)
         for (handle, _), answer in zip(candidates, answers, strict=True)
-        for dealer, piece in pieces(handle, len(answer))
-        if dealer == third
+        for owner, piece in dealer_slices(handle, len(answer), DEALERS)
+        if owner == third
     ]
-    dealt = cut.dealt(answers)
-    assert dealt.tolist() == [int(cell) for part in wanted for cell in part] and cut.size == len(dealt)
-    assert [cut.places[0].start, *(place.stop for place in cut.places)] == [
+    dealt = layout.dealt(answers)
+    assert dealt.tolist() == [int(cell) for part in wanted for cell in part] and layout.size == len(dealt)
+    assert [layout.places[0].start, *(place.stop for place in layout.places)] == [
         0,
-        *np.cumsum(cut.counts.sum(axis=1)),
+        *np.cumsum(layout.counts.sum(axis=1)),
     ]
-    for third, place in enumerate(cut.places):
+    for third, place in enumerate(layout.places):
         sums, counts = np.zeros((2, len(candidates)), np.int64)
         for q, ((handle, _), answer) in enumerate(zip(candidates, answers, strict=True)):
-            owned = [answer[piece] for dealer, piece in pieces(handle, len(answer)) if dealer == third]
+            owned = [
+                answer[piece]
+                for dealer, piece in dealer_slices(handle, len(answer), DEALERS)
+                if dealer == third
+            ]
             sums[q], counts[q] = sum(part.sum() for part in owned), sum(map(len, owned))
-        assert cut.counts[third].tolist() == counts.tolist()
-        assert cut.sums(third, dealt[place], np.int64).tolist() == sums.tolist()
-    for answer, value in zip(answers, cut.of_spans(dealt), strict=True):
+        assert layout.counts[third].tolist() == counts.tolist()
+        assert layout.sums(third, dealt[place], np.int64).tolist() == sums.tolist()
+    for answer, value in zip(answers, layout.by_range(dealt), strict=True):
         np.testing.assert_array_equal(answer, value)
 
 
 @given(
     st.lists(
-        st.integers(1, 40) | st.sampled_from([SPAN, SPAN + 1, 5 * SPAN // 2, 9 * SPAN]),
+        st.integers(1, 40) | st.sampled_from([MAX_RANGE, MAX_RANGE + 1, 5 * MAX_RANGE // 2, 9 * MAX_RANGE]),
         min_size=1,
         max_size=30,
     )
 )
 @settings(max_examples=40, deadline=None)
 def test_groups_hold_every_cell_once(lengths: list[int]) -> None:
-    """In order, none too large, none that would have fitted into the one before; and sums of spans add up to candidates."""
-    groups = cuts(tuple(range(100, 100 + len(lengths))), tuple(lengths))
-    flat = [(q, span) for cut in groups for q, span in zip(cut.owners, cut.spans, strict=True)]
-    assert flat == [(q, span) for q, length in enumerate(lengths) for span in spans(100 + q, length)]
-    assert all(cut.size <= thirds.GROUP and 0 < span.cells <= SPAN for cut in groups for span in cut.spans)
-    assert all(one.size + other.spans[0].cells > thirds.GROUP for one, other in pairwise(groups))
+    """In order, none too large, none that would have fitted into the one before; and sums of ranges add up to candidates."""
+    groups = layouts(tuple(range(100, 100 + len(lengths))), tuple(lengths), DEALERS)
+    flat = [
+        (q, cell_range)
+        for layout in groups
+        for q, cell_range in zip(layout.owners, layout.ranges, strict=True)
+    ]
+    assert flat == [
+        (q, cell_range) for q, length in enumerate(lengths) for cell_range in cell_ranges(100 + q, length)
+    ]
+    assert all(
+        layout.size <= MAX_GROUP and 0 < cell_range.cells <= MAX_RANGE
+        for layout in groups
+        for cell_range in layout.ranges
+    )
+    assert all(one.size + other.ranges[0].cells > MAX_GROUP for one, other in pairwise(groups))
     found = np.zeros(len(lengths), np.int64)
-    for cut in groups:
-        ones = np.ones(cut.size, np.int64)
-        found[cut.candidates] += sum(
-            cut.sums(third, ones[place], np.int64) for third, place in enumerate(cut.places)
+    for layout in groups:
+        ones = np.ones(layout.size, np.int64)
+        found[layout.candidates] += sum(
+            layout.sums(third, ones[place], np.int64) for third, place in enumerate(layout.places)
         )
     assert found.tolist() == lengths
 
 
-@pytest.mark.parametrize("keep", [compared.KEEP, 3 * SPLIT + 70])
+@pytest.mark.parametrize("keep", [bit_cache.MAX_CACHED, 3 * SPLIT + 70])
 def test_selections_that_compare_other_cells_each_time(monkeypatch: pytest.MonkeyPatch, keep: int) -> None:
     """Some marginals, some cells of each, other widths in between, at times more than may be kept: the sums are right; a cell's
     bits travel once per width unless they were dropped."""
-    monkeypatch.setattr(compared, "FEW", 700)
-    monkeypatch.setattr(compared, "SPARSE", 2)
-    monkeypatch.setattr(compared, "KEEP", keep)
+    monkeypatch.setattr(bit_cache, "FEW", 700)
+    monkeypatch.setattr(bit_cache, "SPARSE", 2)
+    monkeypatch.setattr(bit_cache, "MAX_CACHED", keep)
     rng = np.random.default_rng(3)
     sizes = {0: 5, 1: SPLIT + 1, 2: 64, 3: 3 * SPLIT, 4: 1, 7: 900}
     tables = {handle: rng.integers(0, 500, size) for handle, size in sizes.items()}
@@ -242,13 +267,15 @@ def test_selections_that_compare_other_cells_each_time(monkeypatch: pytest.Monke
         rounds.append((handles, planes, answers_of(handles, [answers[h] for h in handles])))
 
     def body(trio: Trio) -> list[ring.RingShare]:
-        store, found = SharedBits(trio), []
+        store, found = BitShareCache(trio), []
         for _, planes, known in rounds:
             cells = known.cells.copy()
-            cells[known.cut.places[trio.me]] = 0  # a dealer does not know them
-            mine = Answers(known.cut, cells, known.nonzero)
-            thirds, parts = store.thirds(lambda span: shares[span.handle][trio.me], mine, planes)
-            add_absolute(trio, thirds, planes, "ripple", parts)
+            cells[known.layout.places[trio.me]] = 0  # a dealer does not know them
+            mine = Answers(known.layout, cells, known.nonzero)
+            thirds, parts = store.compared(
+                lambda cell_range: shares[cell_range.handle][trio.me], mine, planes
+            )
+            add_l1_sums(trio, thirds, planes, "ripple", parts)
             found.append(ring.reshare(trio, parts))
         return found
 
@@ -257,31 +284,31 @@ def test_selections_that_compare_other_cells_each_time(monkeypatch: pytest.Monke
     for number, (handles, _, known) in enumerate(rounds):
         expected = [
             np.abs(tables[h] - cells.astype(int)).sum()
-            for h, cells in zip(handles, known.cut.of_spans(known.cells), strict=True)
+            for h, cells in zip(handles, known.layout.by_range(known.cells), strict=True)
         ]
         np.testing.assert_array_equal(total([result[number] for result in results]), expected)
-    sent, ledger, again = 0, ComparedCells(), 0
+    sent, ledger, again = 0, CacheModel(), 0
     for handles, planes, known in rounds:
         signed, fresh = ledger.compare(known, planes)
-        assert signed == [int(np.count_nonzero(known.nonzero[place])) for place in known.cut.places]
+        assert signed == [int(np.count_nonzero(known.nonzero[place])) for place in known.layout.places]
         again += sum(fresh)
-        sent += sum(8 * dealt_sign.bit_rows(planes) * words_for(cells) for cells in fresh)
+        sent += sum(8 * masked_sign.bit_rows(planes) * words_for(cells) for cells in fresh)
         words = sum(map(words_for, signed))
         sent += sum(
-            8 * (2 * exchanged + dealt) * words for exchanged, dealt in dealt_sign.steps(planes, "ripple")
+            8 * (2 * exchanged + dealt) * words for exchanged, dealt in masked_sign.steps(planes, "ripple")
         )
         sent += 2 * 4 * sum(signed) + 3 * 4 * len(handles)
     assert sent == sum(len(frame.payload) for frame in frames)
-    assert again > 2 * sum(sizes.values()) if keep < compared.KEEP else again
+    assert again > 2 * sum(sizes.values()) if keep < bit_cache.MAX_CACHED else again
 
 
-def compare(ledger: ComparedCells, handle: int, flags: np.ndarray, planes: int = 9) -> int:
+def compare(ledger: CacheModel, handle: int, flags: np.ndarray, planes: int = 9) -> int:
     """How many cells of one marginal have their bits shared when these are compared."""
     return sum(ledger.compare(answers_of([handle], [flags.astype(int)]), planes)[1])
 
 
 def test_bits_are_shared_once() -> None:
-    ledger, size = ComparedCells(), SPARSE * FEW
+    ledger, size = CacheModel(), SPARSE * FEW
     few, more = np.zeros((2, size), bool)
     few[5], more[4:6] = True, True
     assert [compare(ledger, 0, few), compare(ledger, 0, more), compare(ledger, 1, few)] == [1, 1, 1]
@@ -290,14 +317,14 @@ def test_bits_are_shared_once() -> None:
 
 
 def test_what_does_not_fit_beside_the_others_drops_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compared, "KEEP", 100)
-    ledger, ones = ComparedCells(), [np.ones(size, bool) for size in (60, 40, 1)]
+    monkeypatch.setattr(bit_cache, "MAX_CACHED", 100)
+    ledger, ones = CacheModel(), [np.ones(size, bool) for size in (60, 40, 1)]
     assert [compare(ledger, handle, ones[handle]) for handle in (0, 1, 0, 1)] == [60, 40, 0, 0]
     assert [compare(ledger, handle, ones[handle]) for handle in (2, 1, 0, 1)] == [1, 40, 60, 40]
 
 
 def test_a_dense_or_small_marginal_shares_all_its_bits_at_once() -> None:
-    ledger, size = ComparedCells(), SPARSE * FEW
+    ledger, size = CacheModel(), SPARSE * FEW
     assert compare(ledger, 0, np.arange(size) < FEW) == size and compare(ledger, 0, np.ones(size, bool)) == 0
     assert (
         compare(ledger, 1, np.arange(size) < FEW - 1) == FEW - 1
@@ -309,7 +336,7 @@ def test_a_dense_or_small_marginal_shares_all_its_bits_at_once() -> None:
 # -- what each role sees ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dealer", range(THIRDS))
+@pytest.mark.parametrize("dealer", range(DEALERS))
 @pytest.mark.parametrize("adder", ["ripple", "tree"])
 def test_a_dealer_receives_nothing_and_evaluators_uniform_bytes(dealer: int, adder: str) -> None:
     """One third only, its values all alike; the final reshare apart. Chi-square of each link; false alarms: 1e-9 each."""
@@ -317,11 +344,13 @@ def test_a_dealer_receives_nothing_and_evaluators_uniform_bytes(dealer: int, add
     known = np.full(cells, 1, np.uint32)
 
     def body(trio: Trio) -> None:
-        sizes = [cells if third == dealer else 0 for third in range(THIRDS)]
+        sizes = [cells if third == dealer else 0 for third in range(DEALERS)]
         parts = [known[:size] for size in sizes]
-        bits = dealt_sign.share_bits(trio, parts, planes)
-        thirds = [Third(*found, np.array([size])) for *found, size in zip(parts, bits, sizes, strict=True)]
-        absolute_sums(trio, thirds, planes, adder)  # type: ignore[arg-type]
+        bits = masked_sign.share_bits(trio, parts, planes)
+        thirds = [
+            DealerCells(*found, np.array([size])) for *found, size in zip(parts, bits, sizes, strict=True)
+        ]
+        l1_sums(trio, thirds, planes, adder)  # type: ignore[arg-type]
 
     run_trio(body, tap=frames.append)
     links: dict[tuple[int, int], list[bytes]] = {}
@@ -352,10 +381,10 @@ def test_selections_that_compare_the_same_cells_share_no_mask(adder: str) -> Non
     shares = deal_ring(np.full(cells, 7, np.uint32), np.random.default_rng(5))
 
     def body(trio: Trio) -> None:
-        bits = SharedBits(trio)
+        bits = BitShareCache(trio)
         for _ in range(3):
-            thirds, _ = bits.thirds(lambda span: shares[trio.me], answers, planes)
-            absolute_sums(trio, thirds, planes, adder)  # type: ignore[arg-type]
+            thirds, _ = bits.compared(lambda cell_range: shares[trio.me], answers, planes)
+            l1_sums(trio, thirds, planes, adder)  # type: ignore[arg-type]
 
     run_trio(body, tap=frames.append)
     for link in {(frame.sender, frame.receiver) for frame in frames}:

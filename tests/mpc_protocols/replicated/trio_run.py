@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitslice import from_bits, to_bits
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.public import answers as thirds
-from mpc_protocols.public.answers import THIRDS, Answers, Cut, Span
-from mpc_protocols.replicated.scores import bit_cache as compared
-from mpc_protocols.replicated.scores.l1_distance import Third, add_absolute, known_of
+from mpc_protocols.public import answers as public_answers
+from mpc_protocols.public.answers import Answers, CellRange, DealerLayout
+from mpc_protocols.replicated.scores import bit_cache
+from mpc_protocols.replicated.scores.dealer import DEALERS
+from mpc_protocols.replicated.scores.l1_distance import DealerCells, add_l1_sums, known_of
 from mpc_protocols.replicated.scores.masked_sign import share_bits
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.ring import RingShare, reshare
@@ -95,22 +96,22 @@ def spread(count: int, largest: int, rng: np.random.Generator) -> NDArray[np.int
 
 def dealers(cells: int) -> list[NDArray[np.int64]]:
     """Which of `cells` cells each party deals for: every third one, as in a marginal that is cut up."""
-    return [np.arange(third, cells, THIRDS) for third in range(THIRDS)]
+    return [np.arange(dealer, cells, DEALERS) for dealer in range(DEALERS)]
 
 
-def thirds_of(trio: Trio, x: RingShare, lengths: NDArray[np.int64], planes: int) -> list[Third]:
-    """Consecutive segments of shared cells as `add_absolute` takes them, the bits shared anew (1 round)."""
+def by_dealer(trio: Trio, x: RingShare, lengths: NDArray[np.int64], planes: int) -> list[DealerCells]:
+    """Consecutive segments of shared cells as `add_l1_sums` takes them, the bits shared anew (1 round)."""
     places = dealers(len(x))
-    known = [known_of(trio, x[place], third) for third, place in enumerate(places)]
+    known = [known_of(trio, x[place], dealer) for dealer, place in enumerate(places)]
     edges = np.append(0, np.cumsum(lengths))
     inside = [np.diff(np.searchsorted(place, edges)) for place in places]
-    return [Third(*parts) for parts in zip(known, share_bits(trio, known, planes), inside, strict=True)]
+    return [DealerCells(*parts) for parts in zip(known, share_bits(trio, known, planes), inside, strict=True)]
 
 
-def absolute_sums(trio: Trio, thirds: Sequence[Third], planes: int, adder: Adder | None = None) -> RingShare:
-    """Sums of |a + b| over each segment of the three thirds together, one batch: one shared element per segment."""
-    parts = np.zeros(len(thirds[0].lengths), thirds[0].known.dtype)
-    add_absolute(trio, thirds, planes, adder, parts)
+def l1_sums(trio: Trio, cells: Sequence[DealerCells], planes: int, adder: Adder | None = None) -> RingShare:
+    """Sums of |a + b| over each segment of the three parts together, one batch: one shared element per segment."""
+    parts = np.zeros(len(cells[0].lengths), cells[0].known.dtype)
+    add_l1_sums(trio, cells, planes, adder, parts)
     return reshare(trio, parts)
 
 
@@ -118,27 +119,27 @@ def distances(
     trio: Trio, x: RingShare, lengths: NDArray[np.int64], planes: int, adder: Adder | None = None
 ) -> RingShare:
     """Sums of |x| over consecutive segments, from nothing but the shares."""
-    return absolute_sums(trio, thirds_of(trio, x, lengths, planes), planes, adder)
+    return l1_sums(trio, by_dealer(trio, x, lengths, planes), planes, adder)
 
 
 @contextmanager
-def small_groups(span: int, group: int, keep: int) -> Iterator[None]:
+def small_groups(cell_range: int, group: int, cached: int) -> Iterator[None]:
     """Selections compute with so many cells at a time, and keep the bits of so many."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(thirds, "SPAN", span)
-        patch.setattr(thirds, "GROUP", group)
-        patch.setattr(compared, "KEEP", keep)
-        thirds.cuts.cache_clear()
+        patch.setattr(public_answers, "MAX_RANGE", cell_range)
+        patch.setattr(public_answers, "MAX_GROUP", group)
+        patch.setattr(bit_cache, "MAX_CACHED", cached)
+        public_answers.layouts.cache_clear()
         try:
             yield
         finally:
-            thirds.cuts.cache_clear()
+            public_answers.layouts.cache_clear()
 
 
 def answers_of(handles: Sequence[int], answers: Sequence[NDArray[Any]]) -> Answers:
     """Integer answers of candidates that are one group, whatever their sizes."""
-    spans = [
-        (q, Span(handle, 0, len(cells)))
+    ranges = [
+        (q, CellRange(handle, 0, len(cells)))
         for q, (handle, cells) in enumerate(zip(handles, answers, strict=True))
     ]
-    return Answers.of(Cut(spans), answers)
+    return Answers.of(DealerLayout(ranges, DEALERS), answers)

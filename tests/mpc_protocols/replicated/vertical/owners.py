@@ -79,12 +79,12 @@ def shared_marginals(
         if wire.me >= 3:
             contributor = VerticalContributor(wire, setting(sizes), data)
             for batch in batches:
-                contributor.send(batch)
+                contributor.send(batch, ())
             return []
         source = VerticalMarginals(Trio(wire), setting(sizes), data)
         shares = []
         for number, batch in enumerate(batches):
-            source.share(batch, bytes([number]))
+            source.share(batch, (), bytes([number]))
             shares += [source.shared(clique) for clique in batch]
             rows = source.rows()
             assert rows is not None

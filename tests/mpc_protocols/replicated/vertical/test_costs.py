@@ -94,12 +94,15 @@ def test_a_whole_run_that_prepares(population: Population, split: str) -> None:
             contribute(wire, setting(SIZES), data)
 
     network.run([party] * parties)
-    tally, schedule, state = Tally.of(parties), Schedule(of, setting(SIZES), 3), PublicState(setting(SIZES))
+    tally, schedule, state = (
+        Tally.of(parties),
+        Schedule(of, setting(SIZES), 3),
+        PublicState(setting(SIZES), 3),
+    )
     engine_costs.pace(tally)
     for batch in (PAIRS, TRIPLES[:3]):
         step = PrepareStep(tuple(batch))
-        fresh = state.to_share(step)
-        state.prepare(step)
+        fresh = state.begin(step).fresh
         request = len(PrepareStep(tuple(fresh)).to_bytes())
         costs.prepare(tally, len(step.to_bytes()), request, setting(SIZES), schedule.next(fresh))
     engine_costs.end(tally, len(EndStep().to_bytes()))

@@ -33,7 +33,7 @@ def peak(population: Population, split: str, rows: int) -> int:
     def share(wire: Wire) -> None:
         source = sources[wire.me]
         assert source is not None
-        source.share([*PAIRS, *TRIPLES[::7]], b"")
+        source.share([*PAIRS, *TRIPLES[::7]], (), b"")
 
     for party in range(3):
         bring(network.wire(party))

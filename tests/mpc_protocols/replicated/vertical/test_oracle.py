@@ -39,7 +39,7 @@ def work(oracle: MarginalOracle) -> list[Any]:
     for chosen in (3, 0, 4, 1):
         answers = [np.maximum(x, 0).astype(float) for x in counts]
         answers[chosen] = np.roll(answers[chosen], 1)[::-1] if chosen == 0 else np.zeros(len(counts[chosen]))
-        seen.append(oracle.select(wide, answers, [Fraction(2)] * 5, [Fraction(0)] * 5, Fraction(20)))
+        seen.extend(oracle.select(wide, answers, [Fraction(2)] * 5, [Fraction(0)] * 5, Fraction(20)))
         assert seen[-1] == chosen
     return [*seen, oracle.total(SMALL)]
 
