@@ -38,7 +38,7 @@ def check(of: Partition, tables: dict[int, OwnRows], cliques: list[Clique]) -> N
 
 @pytest.mark.parametrize("population", ["intersection", "union"])
 @pytest.mark.parametrize("held", [(0.7, 0.6), (1.0, 0.3), (0.0, 0.5), (0.0, 0.0), (1.0, 1.0)])
-@pytest.mark.parametrize("rows", [1, 300])
+@pytest.mark.parametrize("rows", [0, 1, 300])
 def test_marginals_are_those_of_the_population(
     population: Population, held: tuple[float, float], rows: int
 ) -> None:
