@@ -154,3 +154,18 @@ def test_wheel_holds_the_four_packages_and_no_tests(tmp_path: Path) -> None:
 
 def test_the_package_has_the_version_that_studies_are_bound_to() -> None:
     assert f'version="{VERSION}"' in (ROOT / "setup.py").read_text(encoding="utf-8")
+
+
+def test_the_engine_knows_no_backend() -> None:
+    """What every backend shares must run over any of them: no backend, and nothing of tables, is imported."""
+    for path in sources("mpc_protocols/engine"):
+        for name in imported(path):
+            if name.startswith("mpc_protocols."):
+                allowed = ("engine", "public", "mechanisms", "functionality", "errors", "wire")
+                assert name.split(".")[1] in allowed, f"{path} imports {name}"
+    for package in ("mpc_protocols/public", "mpc_protocols/mechanisms"):
+        for path in sources(package):
+            for name in imported(path):
+                assert not name.startswith(("mpc_protocols.replicated", "mpc_protocols.engine")), (
+                    f"{path} imports {name}"
+                )

@@ -17,19 +17,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from mpc_protocols.engine.adders import Adder, merge_schedule
 from mpc_protocols.engine.alias import AliasTable, alias_table, schedule
-from mpc_protocols.engine.argmax import GROUP, PAIRS, TEST_WORDS, in_groups
+from mpc_protocols.engine.argmax import PAIRS
 from mpc_protocols.engine.bitslice import piece_lengths, words_for
-from mpc_protocols.engine.latency import LAPS
+from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES
 from mpc_protocols.engine.sampling import batches, noise_adder
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
+from mpc_protocols.replicated.gates import GROUP, in_groups
 from mpc_protocols.replicated.inputs.contribution import SEED_BYTES
 from mpc_protocols.replicated.scores import masked_sign
 from mpc_protocols.replicated.scores.l1_distance import score_adder
 from mpc_protocols.replicated.scores.masked_sign import bit_rows
-from mpc_protocols.replicated.sharing.sign import Adder, merge_schedule
-from mpc_protocols.replicated.sharing.trio import ROUND_BYTES
+from mpc_protocols.replicated.sharing.bit_gates import TEST_WORDS
 
 WORD = 8
 """Bytes of a word of 64 bits."""
@@ -91,8 +92,8 @@ class _Script(Tally):
         self.steps.append(transfers)
 
 
-def beside(tally: Tally, first: Callable[[Tally], None], second: Callable[[Tally], None]) -> None:
-    """`lockstep.beside`: two protocols take turns between the sends and the receives of their steps."""
+def interleave(tally: Tally, first: Callable[[Tally], None], second: Callable[[Tally], None]) -> None:
+    """`interleave.interleave`: two protocols take turns between the sends and the receives of their steps."""
     scripts = []
     for protocol in (first, second):
         script = _Script(len(tally.clocks))
@@ -180,31 +181,31 @@ def draws(tally: Tally, table: AliasTable, words: int, adder: Adder) -> None:
 
 
 def gumbel_noise(
-    tally: Tally, candidates: int, a: int, element: int = 4, round_bytes: int = ROUND_BYTES
+    tally: Tally, candidates: int, a: int, element: int = 4, latency_bytes: int = LATENCY_BYTES
 ) -> None:
     """`sampling.gumbel_noise`."""
     table = alias_table(gumbel.THRESHOLDS, gumbel.BITS)
-    adder = noise_adder(table, candidates, round_bytes)
+    adder = noise_adder(table, candidates, latency_bytes)
     for cells in batches(candidates):
         draws(tally, table, words_for(cells), adder)
         weighted_sum(tally, table.index_bits + a, cells, element)
 
 
 def gaussian_noise(
-    tally: Tally, sampler: Sampler, cells: int, element: int = 4, round_bytes: int = ROUND_BYTES
+    tally: Tally, sampler: Sampler, cells: int, element: int = 4, latency_bytes: int = LATENCY_BYTES
 ) -> None:
     """`sampling.gaussian_noise`."""
     for _, half in sampler.parts:
         table = alias_table(half.thresholds, gaussian.BITS)
-        adder = noise_adder(table, cells, round_bytes)
+        adder = noise_adder(table, cells, latency_bytes)
         for size in batches(cells):
             draws(tally, table, words_for(size), adder)
             weighted_sum(tally, table.index_bits + 1, size, element)
 
 
-def argmax(tally: Tally, candidates: int, element: int = 4, round_bytes: int = ROUND_BYTES) -> None:
+def argmax(tally: Tally, candidates: int, element: int = 4, latency_bytes: int = LATENCY_BYTES) -> None:
     """`argmax.argmax`, the opening included."""
-    if not in_groups(candidates, element, round_bytes):
+    if not in_groups(candidates, element, latency_bytes):
         argmax_rows(tally, 1, candidates, element)
         return
     groups = -(-candidates // GROUP)
@@ -293,7 +294,7 @@ def select(
     a: int,
     planes: int,
     ring_bits: int = 32,
-    round_bytes: int = ROUND_BYTES,
+    latency_bytes: int = LATENCY_BYTES,
     made: int | None = None,
 ) -> None:
     """`ReplicatedOracle.select`: `candidates` kept.
@@ -314,17 +315,17 @@ def select(
                 script.step(_to_followers(group.answers))
             if any(group.shared):
                 share_bits(script, group.shared, planes)
-            add_absolute(script, group.compared, planes, score_adder(group.compared, planes, round_bytes))
+            add_absolute(script, group.compared, planes, score_adder(group.compared, planes, latency_bytes))
         products(script, candidates)
         if ring_bits == 64:
             lift(script, candidates)
 
     made = candidates if made is None else made
     if made:
-        beside(tally, scores, lambda script: gumbel_noise(script, made, a, element, round_bytes))
+        interleave(tally, scores, lambda script: gumbel_noise(script, made, a, element, latency_bytes))
     else:
         scores(tally)
-    argmax(tally, candidates, element, round_bytes)
+    argmax(tally, candidates, element, latency_bytes)
 
 
 def _to_followers(sizes: Sequence[int]) -> list[tuple[int, int, int]]:
@@ -336,14 +337,14 @@ def measure(
     step: int,
     sampler: Sampler,
     cells: int,
-    round_bytes: int = ROUND_BYTES,
+    latency_bytes: int = LATENCY_BYTES,
     made: int | None = None,
 ) -> None:
     """`ReplicatedOracle.measure` of `cells` in all, or `total` (one cell) once something is shared; made: as for `select`."""
     announce(tally, step)
     agreement(tally)
     if made != 0:
-        gaussian_noise(tally, sampler, made or cells, 4, round_bytes)
+        gaussian_noise(tally, sampler, made or cells, 4, latency_bytes)
     opening(tally, cells)
 
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import prod
 from typing import TYPE_CHECKING
 
-from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, Supply
+from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
 from mpc_protocols.functionality import Clique, Event, Handle, Level, MarginalOracle, Setting
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.public.state import Begun, BegunMeasure, BegunPrepare, BegunSelect, BegunTotal
@@ -64,7 +64,7 @@ class Rehearsal(MarginalOracle):
         self.marks: list[tuple[int, int]] = []
         self._cells = CacheModel()
         self._ideal = IdealOracle(setting, table.counts, _Free(), dealers=DEALERS, watch=self._count)
-        self._gumbel, self._gaussian = Supply(GUMBEL_ROWS), Supply(GAUSSIAN_ROWS)
+        self._gumbel, self._gaussian = PoolModel(GUMBEL_ROWS), PoolModel(GAUSSIAN_ROWS)
 
     @property
     def row_bound(self) -> int:

@@ -18,15 +18,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from mpc_protocols import ideal
+from mpc_protocols.engine import step
+from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.prg import KeyStream
 from mpc_protocols.functionality import Clique, Event, MarginalOracle, Setting
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.public import answers
-from mpc_protocols.replicated import party
+from mpc_protocols.replicated.engine import ReplicatedEngine
 from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.replicated.scores import bit_cache
 from mpc_protocols.replicated.sharing.ring import RingShare
-from mpc_protocols.replicated.sharing.trio import ROUND_BYTES
 from mpc_protocols.wire import Wire
 from runner.forecast.dry_run import Rehearsal
 from runner.forecast.presumed_tables import InventedTable
@@ -148,7 +149,7 @@ def test_a_rehearsal_of_the_same_table_counts_what_a_run_counts(
             (bit_cache, "SPARSE", sparse),
         ):
             patch.setattr(module, name, value)
-        patch.setattr(party, "round_worth", lambda delay_us: ROUND_BYTES)  # what a plan reckons with
+        patch.setattr(step, "latency_bytes_of", lambda delay_us: LATENCY_BYTES)  # what a plan reckons with
         _decide(patch, shared, wanted)
         _watch_streams(patch, drawn)
         rehearsal = Rehearsal(of, cast(InventedTable, _Table(np.concatenate(records))), contributors)
@@ -169,19 +170,19 @@ def test_a_rehearsal_of_the_same_table_counts_what_a_run_counts(
 
 def _decide(patch: pytest.MonkeyPatch, shared: list[list[RingShare]], wanted: list[list[int]]) -> None:
     """Note the scores of every selection, at the parties and in the clear; whichever wins, the first is selected."""
-    weighted, argmax = party._weighted, party.argmax
+    weighted, largest = ReplicatedEngine.keys, ReplicatedEngine.largest
 
-    def scored(trio: Any, *rest: Any) -> RingShare:
-        shared[trio.me].append(weighted(trio, *rest))
-        return shared[trio.me][-1]
+    def scored(engine: ReplicatedEngine, *rest: Any) -> RingShare:
+        shared[engine.wire.me].append(weighted(engine, *rest))
+        return shared[engine.wire.me][-1]
 
     def reference(scores: Sequence[int], *rest: Any) -> int:
         if len(scores) > 1:
             wanted.append(list(scores))
         return 0
 
-    patch.setattr(party, "_weighted", scored)
-    patch.setattr(party, "argmax", lambda trio, keys: 0 * argmax(trio, keys))
+    patch.setattr(ReplicatedEngine, "keys", scored)
+    patch.setattr(ReplicatedEngine, "largest", lambda engine, keys: 0 * largest(engine, keys))
     patch.setattr(ideal.selection, "reference", reference)
 
 
