@@ -1,4 +1,4 @@
-"""From bits to integers, and from one ring to a wider one, between two parties.
+"""From bits to integers, integers times bits, and from one ring to a wider one, between two parties.
 
 A shared bit is, as an integer, x_0 + x_1 - 2 x_0 x_1; the product of what one party knows with what the other knows is one
 correlated transfer (`correlated`). Of several bits the first half is chosen by party 0, the other by party 1, so that both
@@ -50,6 +50,27 @@ def weighted_sum(
     total += got.sum(axis=0, dtype=dtype)
     total += kept.sum(axis=0, dtype=dtype)
     return total
+
+
+def masked_numbers_demand(cells: int) -> Demand:
+    """What `masked_numbers` takes."""
+    return products_demand((1, 1), cells)
+
+
+def masked_numbers(transfers: Transfers, bits: Words, x: Elements) -> Elements:
+    """Shares of x where a shared bit is 1, else of 0: bits (words,), x (cells,). 1 round.
+
+    With m = m_0 ^ m_1:  m x = m_0 x_0 + m_1 x_1 + m_1 [(1 - 2 m_0) x_0] + m_0 [(1 - 2 m_1) x_1], where each bracket is known to
+    one party and its factor to the other.
+    """
+    dtype = x.dtype.type
+    flags = to_bits(bits, len(x), dtype)
+    own = flags * x
+    bracket = x - (own << dtype(1))
+    got, kept = products(transfers, bits[np.newaxis], bracket[np.newaxis], len(x))
+    own += got[0]
+    own += kept[0]
+    return own
 
 
 def lift_demand(bits: int, cells: int, adder: Adder) -> Demand:

@@ -25,7 +25,7 @@ from mpc_protocols.pair.l1_distance import absolute_demand, chunks
 from mpc_protocols.pair.ot_extension import LEVELS, SECURITY, message_bytes, pieces
 from mpc_protocols.pair.random_ot import AHEAD_BITS, AHEAD_ROWS, BATCH, Demand, Supply
 from mpc_protocols.pair.sign import Adder, carry_demand, merge_schedule
-from mpc_protocols.pair.zero_test import zero_demand
+from mpc_protocols.pair.zero_test import zero_demand, zero_pieces
 from mpc_protocols.replicated.costs import Tally
 
 WORD = 8
@@ -108,8 +108,10 @@ class PairCosts:
     def zero_cells(self, planes: int, cells: int) -> None:
         """`zero_test.zero_cells`."""
         words = words_for(cells)
-        self.take(zero_demand(planes, words))
-        self.both(WORD * planes * words)
+        self.reserve(zero_demand(planes, words))
+        for count in zero_pieces(planes, words):
+            self.take(zero_demand(count, words))
+            self.both(WORD * count * words)
         self.both(2 * WORD * cells)
 
     # -- integers --------------------------------------------------------------------------------------------------------

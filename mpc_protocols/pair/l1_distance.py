@@ -1,11 +1,7 @@
 """Sums of |x| over segments of additively shared cells: sign, then one correlated transfer in each direction per cell.
 
-With the sign m = m_0 ^ m_1 of x = x_0 + x_1 (`sign`),  |x| = x - 2 m x  and
-
-    m x = m_0 x_0 + m_1 x_1 + m_1 [(1 - 2 m_0) x_0] + m_0 [(1 - 2 m_1) x_1]
-
-where each bracket is known to one party and its factor to the other (`correlated`): both products in the same round, then local
-sums per segment. A public c is subtracted from one party's share before; cells whose c is 0 need none of this, for |x| = x.
+With the sign m of x (`sign`),  |x| = x - 2 m x  (`conversion.masked_numbers`), then local sums per segment. A public c is
+subtracted from one party's share before; cells whose c is 0 need none of this, for |x| = x.
 
 Nothing is opened. Public bounds, asserted by the caller: |x| < 2^(k-1) in every cell, sum |x| < 2^K in every segment. Threat
 model: `ot_extension`. Cost per cell and party, K = 32, k planes: k transfers of 3.875 bytes each way, k / 4 + 4.1 bytes besides;
@@ -17,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import Elements, to_bits, words_for
-from mpc_protocols.pair.correlated import products, products_demand
+from mpc_protocols.engine.bitslice import Elements, words_for
+from mpc_protocols.pair.conversion import masked_numbers, masked_numbers_demand
 from mpc_protocols.pair.random_ot import Demand, Transfers
 from mpc_protocols.pair.sign import Adder, carry_demand, signs
 
@@ -33,7 +29,7 @@ def chunks(cells: int) -> list[int]:
 
 def absolute_demand(cells: int, planes: int, adder: Adder) -> Demand:
     """What one chunk takes."""
-    return carry_demand(planes - 1, words_for(cells), adder) + products_demand((1, 1), cells)
+    return carry_demand(planes - 1, words_for(cells), adder) + masked_numbers_demand(cells)
 
 
 def absolute_sums(
@@ -64,14 +60,9 @@ def sum_segments(values: Elements, lengths: NDArray[np.int64]) -> Elements:
 
 
 def _absolute(transfers: Transfers, x: Elements, planes: int, adder: Adder) -> Elements:
-    """Shares of |x|, cell by cell."""
+    """Shares of |x| = x - 2 m x, cell by cell."""
     transfers.reserve(absolute_demand(len(x), planes, adder))
     negative = signs(transfers, x, planes, adder)
-    dtype = x.dtype.type
-    flags = to_bits(negative, len(x), dtype)
-    signed: Elements = x * (dtype(1) - (flags << dtype(1)))
-    got, kept = products(transfers, negative[np.newaxis], signed[np.newaxis], len(x))
-    got[0] += kept[0]
-    got[0] <<= dtype(1)
-    signed -= got[0]
-    return signed  # x_i - 2 m_i x_i - 2 (shares of both products)
+    twice = masked_numbers(transfers, negative, x)
+    twice <<= x.dtype.type(1)
+    return x - twice

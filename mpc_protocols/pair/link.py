@@ -22,7 +22,7 @@ from mpc_protocols.wire import Wire
 
 UInt = type[np.unsignedinteger[Any]]
 
-ROUND_BYTES = 1 << 16
+LATENCY_BYTES = 1 << 16
 """What a round is worth on one machine: choices between rounds and bytes count it as this many bytes sent by each party."""
 
 
@@ -31,9 +31,9 @@ def alone() -> None:
 
 
 class Link:
-    """Messages of party `me` in 0, 1 to the other. `round_bytes`: what a round is worth here (see ROUND_BYTES)."""
+    """Messages of party `me` in 0, 1 to the other. `latency_bytes`: what a round is worth here (see LATENCY_BYTES)."""
 
-    def __init__(self, wire: Wire, stream: str = "", round_bytes: int = ROUND_BYTES) -> None:
+    def __init__(self, wire: Wire, stream: str = "", latency_bytes: int = LATENCY_BYTES) -> None:
         """Raises `StudyInvalid` unless exactly two parties compute and this is one of them."""
         if wire.computing != 2 or wire.me not in (0, 1):
             raise StudyInvalid(
@@ -47,13 +47,13 @@ class Link:
         self.me = wire.me
         self.peer = 1 - wire.me
         self.stream = stream
-        self.round_bytes = round_bytes
+        self.latency_bytes = latency_bytes
         self.turn: Callable[[], None] = alone
         """Called by both parties between the sends and the receives of every step: what runs beside goes on."""
 
     def fork(self, name: str) -> Link:
         """A link over a fork of the wire (which accepts each name once)."""
-        return Link(self.wire.fork(name), f"{self.stream}/{name}", self.round_bytes)
+        return Link(self.wire.fork(name), f"{self.stream}/{name}", self.latency_bytes)
 
     def context(self, *parts: bytes) -> bytes:
         """32 public bytes, alike at both parties, that no other stream, run or list of parts shares."""

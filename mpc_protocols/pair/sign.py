@@ -34,12 +34,25 @@ def merge_schedule(planes: int) -> list[int]:
     return rounds
 
 
-def adder_for(planes: int, words: int, round_bytes: int) -> Adder:
-    """The adder that costs least, rounds * round_bytes + bytes sent (4 an AND: its transfers), alike at both parties."""
-    rounds = merge_schedule(planes)
-    saved = (planes - 1 - len(rounds)) * round_bytes
-    more = (planes - 1) / 2 + sum(rounds) - (planes - 1)
-    return "tree" if saved > more * 264 * words else "ripple"
+AND_BYTES = 264
+"""Bytes of a word of ANDs: a transfer each way and two opened bits."""
+ADDERS: tuple[Adder, ...] = ("ripple", "tree")
+
+
+def signs_cost(planes: int, words: int, latency_bytes: int, adder: Adder | None = None) -> float:
+    """Rounds * latency_bytes + bytes sent for signs of so many planes; of the cheaper adder, if none is named."""
+    if adder is None:
+        return min(signs_cost(planes, words, latency_bytes, of) for of in ADDERS)
+    low = planes - 1
+    merged = merge_schedule(low)
+    rounds = low if adder == "ripple" else 1 + len(merged)
+    gates = low - 0.5 if adder == "ripple" else low / 2 + sum(merged)
+    return rounds * latency_bytes + gates * AND_BYTES * words
+
+
+def score_adder(planes: int, words: int, latency_bytes: int) -> Adder:
+    """The adder that costs least for signs of so many planes, alike at both parties."""
+    return min(ADDERS, key=lambda adder: signs_cost(planes, words, latency_bytes, adder))
 
 
 def carry_demand(planes: int, words: int, adder: Adder) -> Demand:

@@ -30,7 +30,7 @@ from mpc_protocols.pair.conversion import lift
 from mpc_protocols.pair.ggm import levels_of
 from mpc_protocols.pair.link import UInt
 from mpc_protocols.pair.random_ot import Transfers
-from mpc_protocols.pair.sign import adder_for
+from mpc_protocols.pair.sign import score_adder
 from mpc_protocols.partition import OwnRows, Partition
 
 MAX_WIDTH = 1 << 14
@@ -110,7 +110,7 @@ def share_cliques(
                 narrow.append(key)
     if narrow:
         flat = np.concatenate([joint[key].reshape(-1) for key in narrow])
-        adder = adder_for(16, words_for(len(flat)), transfers.link.round_bytes)
+        adder = score_adder(17, words_for(len(flat)), transfers.link.latency_bytes)
         wide = lift(transfers, flat, np.uint32, adder)
         ends = np.cumsum([joint[key].size for key in narrow])
         for key, end in zip(narrow, ends, strict=True):
