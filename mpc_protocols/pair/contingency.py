@@ -33,11 +33,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import Elements, from_bits, to_bits, words_for
+from mpc_protocols.engine.bitslice import Elements, UInt, from_bits, to_bits, words_for
 from mpc_protocols.pair.bit_matrix import cells_of
 from mpc_protocols.pair.fixed_key import Blocks, PublicPermutation
 from mpc_protocols.pair.ggm import Trees, levels_of
-from mpc_protocols.pair.link import UInt
 from mpc_protocols.pair.random_ot import Demand, Transfers
 
 CHUNK = 1 << 16

@@ -15,10 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpc_protocols.engine.bitslice import Elements, Words, to_bits, words_for
+from mpc_protocols.engine.bitslice import Elements, UInt, Words, to_bits, words_for
 from mpc_protocols.pair.bit_matrix import cells_of
 from mpc_protocols.pair.fixed_key import Blocks
-from mpc_protocols.pair.link import UInt
 from mpc_protocols.pair.random_ot import Demand, Transfers
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mpc_protocols.engine.adders import Adder, merge_schedule
 from mpc_protocols.engine.bitslice import words_for
 from mpc_protocols.pair.contingency import TableShape, table_demand
 from mpc_protocols.pair.contingency import chunks as table_chunks
@@ -24,7 +25,7 @@ from mpc_protocols.pair.gmw import string_pieces, string_sums_demand
 from mpc_protocols.pair.l1_distance import absolute_demand, chunks
 from mpc_protocols.pair.ot_extension import LEVELS, SECURITY, message_bytes, pieces
 from mpc_protocols.pair.random_ot import AHEAD_BITS, AHEAD_ROWS, BATCH, Demand, Supply
-from mpc_protocols.pair.sign import Adder, carry_demand, merge_schedule
+from mpc_protocols.pair.sign import carry_demand
 from mpc_protocols.pair.zero_test import zero_demand, zero_pieces
 from mpc_protocols.replicated.costs import Tally
 

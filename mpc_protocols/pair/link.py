@@ -16,18 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.bitslice import UInt
+from mpc_protocols.engine.interleave import alone
+from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.wire import Wire
-
-UInt = type[np.unsignedinteger[Any]]
-
-LATENCY_BYTES = 1 << 16
-"""What a round is worth on one machine: choices between rounds and bytes count it as this many bytes sent by each party."""
-
-
-def alone() -> None:
-    """The turn of a protocol that nothing runs beside."""
 
 
 class Link:

@@ -14,25 +14,12 @@ Nothing is opened. Cost per AND, threat model: `gmw`.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
+from mpc_protocols.engine.adders import Adder, merge_schedule
 from mpc_protocols.engine.bitslice import Elements, Words, to_planes
 from mpc_protocols.pair.gmw import and_bits, and_known, and_pairs
 from mpc_protocols.pair.random_ot import Demand, Transfers
-
-Adder = Literal["ripple", "tree"]
-
-
-def merge_schedule(planes: int) -> list[int]:
-    """AND planes of each round in which generate/propagate pairs are merged."""
-    rounds = []
-    while planes > 1:
-        rounds.append(2 * (planes // 2) - 1)
-        planes -= planes // 2
-    return rounds
-
 
 AND_BYTES = 264
 """Bytes of a word of ANDs: a transfer each way and two opened bits."""

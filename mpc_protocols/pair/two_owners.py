@@ -22,13 +22,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import Elements, words_for
+from mpc_protocols.engine.bitslice import Elements, UInt, words_for
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Clique
 from mpc_protocols.pair.contingency import Column, TableShape, of_paths, of_vectors
 from mpc_protocols.pair.conversion import lift
 from mpc_protocols.pair.ggm import levels_of
-from mpc_protocols.pair.link import UInt
 from mpc_protocols.pair.random_ot import Transfers
 from mpc_protocols.pair.sign import score_adder
 from mpc_protocols.partition import OwnRows, Partition
