@@ -35,6 +35,7 @@ from mpc_protocols.functionality import (
 from mpc_protocols.mechanisms import gaussian, gumbel, selection
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.measurement import by_sampler, plan_sum
+from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.public.cliques import counts_at_levels
 from mpc_protocols.public.rounded_answers import RoundedAnswers
 from mpc_protocols.public.state import Begun, PublicState
@@ -126,11 +127,7 @@ class IdealOracle(MarginalOracle):
         plan = begun.plan
         for event, inputs in begun.authorisations():
             self._guard.authorise(event, inputs)
-        sums = self._l1_sums(len(plan.kept), rounded)
-        scores = {
-            q: plan.weights[q] * distance - plan.biases[q]
-            for q, distance in zip(plan.kept, sums, strict=True)
-        }
+        scores = dict(zip(plan.kept, self._scores(plan, rounded), strict=True))
         picked: list[int] = []
         while len(picked) < plan.picks and (candidates := plan.candidates(picked)):
             uniforms = {q: self._uniform(gumbel.BITS) for q in plan.kept}
@@ -185,6 +182,11 @@ class IdealOracle(MarginalOracle):
             derivation = self._state.derivation(handle)
             self._derived[handle] = derivation.apply(self._shared[derivation.source])
         return self._derived[handle]
+
+    def _scores(self, plan: SelectionPlan, rounded: RoundedAnswers) -> list[int]:
+        """Of each candidate kept."""
+        sums = zip(plan.kept, self._l1_sums(len(plan.kept), rounded), strict=True)
+        return [plan.weights[q] * distance - plan.biases[q] for q, distance in sums]
 
     def _l1_sums(self, candidates: int, rounded: RoundedAnswers) -> list[int]:
         """L1(M_q - c_q) of each candidate whose answers these are."""

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,9 +107,12 @@ class AliasTable:
 
 
 @lru_cache(maxsize=64)
-def alias_table(thresholds: tuple[int, ...], bits: int) -> AliasTable:
-    """The columns of a table of non-decreasing thresholds below 2^bits; the same integers at every party."""
-    index_bits = max(2, len(thresholds).bit_length())
+def alias_table(thresholds: tuple[int, ...], bits: int, index_bits: int = 2) -> AliasTable:
+    """The columns of a table of non-decreasing thresholds below 2^bits; the same integers at every party.
+
+    index_bits: at least so many, for a table that is drawn from together with a larger one.
+    """
+    index_bits = max(index_bits, len(thresholds).bit_length())
     capacity = 1 << bits - index_bits
     masses = [high - low for low, high in zip((0, *thresholds), (*thresholds, 1 << bits), strict=True)]
     masses += [0] * ((1 << index_bits) - len(masses))
@@ -150,11 +154,19 @@ def draw(gates: BitGates[B], uniform: B, table: AliasTable, adder: Adder) -> B:
 
     uniform: planes of U, lowest first, shape (rest_bits + index_bits, words). Rounds and AND planes: `schedule`.
     """
+    return draw_runs(gates, uniform, [(table, uniform.shape[1])], adder)
+
+
+def draw_runs(gates: BitGates[B], uniform: B, runs: Sequence[tuple[AliasTable, int]], adder: Adder) -> B:
+    """`draw` from several tables of one shape in the same rounds: each for the next so many words."""
+    table = runs[0][0]
+    if any((other.index_bits, other.rest_bits) != (table.index_bits, table.rest_bits) for other, _ in runs):
+        raise ValueError("Tables that are drawn from together need as many index bits and other bits.")
     if len(uniform) != table.outputs:
         raise ValueError(f"a draw takes {table.outputs} uniform bits, got {len(uniform)}")
     rest, index = uniform[: table.rest_bits], uniform[table.rest_bits :]
     inner, outer = one_hots(gates, [index[: table.low_bits], index[table.low_bits :]])
-    looked_up = _lookup(gates, inner, outer, table)
+    looked_up = _lookup(gates, inner, outer, runs)
     change = looked_up[table.rest_bits :]
     own_value = _less(gates, rest, looked_up[: table.rest_bits], adder)
     return index ^ change ^ gates.and_bits(own_value[np.newaxis], change)
@@ -198,23 +210,29 @@ def _outer(low: B, high: B, products: B) -> B:
     return each(component, low, high, products)
 
 
-def _lookup(gates: BitGates[B], inner: B, outer: B, table: AliasTable) -> B:
+def _lookup(gates: BitGates[B], inner: B, outer: B, runs: Sequence[tuple[AliasTable, int]]) -> B:
     """XOR_{h, l} outer_h & inner_l & table bit (h, l), for every output bit: (outputs, words). 1 round."""
-    words, entries = inner.shape[1], len(outer)
+    entries, outputs = len(outer), runs[0][0].outputs
     factor = gates.factor(inner)
+    ends = list(accumulate(words for _, words in runs))
 
     def terms() -> Iterator[tuple[tuple[slice, slice], B, B]]:
-        for start in range(0, words, _PIECE):
-            piece = slice(start, min(start + _PIECE, words))
+        places = (
+            (table, start, min(start + _PIECE, end))
+            for (table, words), end in zip(runs, ends, strict=True)
+            for start in range(end - words, end, _PIECE)
+        )
+        for table, start, stop in places:
+            piece = slice(start, stop)
             width = piece.stop - piece.start
             sums, outer_piece = each(_sums, factor[:, piece]), outer[:, piece]
             step = max(1, _PICKED // (entries * width))
-            for first in range(0, table.outputs, step):
+            for first in range(0, outputs, step):
                 chosen = table.selectors[:, first * entries : (first + step) * entries]
                 picked = each(partial(_picked, chosen=chosen), sums)
                 yield (slice(first, first + step), piece), outer_piece, picked.reshape(-1, entries, width)
 
-    return gates.and_sums((table.outputs, words), terms())
+    return gates.and_sums((outputs, ends[-1]), terms())
 
 
 def _sums(planes: Words) -> Words:

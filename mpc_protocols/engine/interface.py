@@ -105,6 +105,9 @@ class Gates(BitGates[B], Protocol[B, N]):
     def add_public(self, x: N, public: NDArray[Any]) -> N:
         """x plus public integers. Local."""
 
+    def scaled(self, x: N, factor: int) -> N:
+        """x times a public integer. Local."""
+
     def concatenate(self, numbers: Sequence[N]) -> N:
         """Vectors one after the other. Local."""
 

@@ -19,10 +19,12 @@ Threat model: the backend's; nobody whom it tolerates as corrupted knows a bit o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from mpc_protocols.engine.adders import Adder, adder_for
-from mpc_protocols.engine.alias import AliasTable, alias_table, draw
+from mpc_protocols.engine.alias import AliasTable, alias_table, draw, draw_runs
 from mpc_protocols.engine.bits import B, concatenate
 from mpc_protocols.engine.bitslice import UInt, words_for
 from mpc_protocols.engine.interface import BitSource, Gates, N
@@ -71,6 +73,65 @@ def gaussian_noise(gates: Gates[B, N], source: BitSource, sampler: Sampler, coun
     for multiplier, table in sampler.parts[1:]:
         noise = noise + _half_table_noise(gates, source, multiplier, table, count, ring)
     return noise
+
+
+def gaussian_noises(
+    gates: Gates[B, N], source: BitSource, samplers: Sequence[tuple[Sampler, int]], ring: UInt
+) -> N:
+    """Independent draws of several samplers, each so many, one after the other; the rounds are those of the widest.
+
+    Tables are brought to as many columns as the largest has, which changes no law. What has more than BATCH cells is drawn for
+    itself.
+    """
+    if len(samplers) == 1 or sum(count for _, count in samplers) > BATCH:
+        return gates.concatenate([gaussian_noise(gates, source, of, count, ring) for of, count in samplers])
+    noise = None
+    for part in range(max(len(of.parts) for of, _ in samplers)):
+        run = [(*of.parts[part], count) for of, count in samplers if part < len(of.parts)]
+        drawn = _half_tables_noise(gates, source, run, ring)
+        if noise is None:
+            noise = drawn
+        else:  # only the wide ones have a second part
+            starts = np.cumsum([0, *(count for _, count in samplers)])
+            pieces, taken = [], 0
+            for (of, count), start in zip(samplers, starts, strict=False):
+                piece = noise[start : start + count]
+                if part < len(of.parts):
+                    piece = piece + drawn[taken : taken + count]
+                    taken += count
+                pieces.append(piece)
+            noise = gates.concatenate(pieces)
+    assert noise is not None
+    return noise
+
+
+def joint_tables(halves: Sequence[HalfTable]) -> list[AliasTable]:
+    """The alias tables of several half tables that are drawn from together."""
+    index_bits = max(alias_table(half.thresholds, gaussian.BITS).index_bits for half in halves)
+    return [alias_table(half.thresholds, gaussian.BITS, index_bits) for half in halves]
+
+
+def _half_tables_noise(
+    gates: Gates[B, N], source: BitSource, runs: Sequence[tuple[int, HalfTable, int]], ring: UInt
+) -> N:
+    """runs: multiplier, half table and number of each run of draws."""
+    tables, lengths = joint_tables([half for _, half, _ in runs]), [words_for(count) for _, _, count in runs]
+    digits, words = tables[0].index_bits, sum(lengths)
+    adder = noise_adder(tables[0], 64 * words, gates.latency_bytes)
+    bits = source((gaussian.BITS + 1, words))
+    sign = bits[gaussian.BITS :]
+    magnitude = draw_runs(gates, bits[: gaussian.BITS], list(zip(tables, lengths, strict=True)), adder)
+    weights = [1 << j for j in range(digits)] + [1 - (1 << digits)]
+    drawn = gates.weighted_sum(concatenate([magnitude ^ sign, sign]), weights, 64 * words, ring)
+    lanes = np.arange(64 * words).reshape(
+        32, 2 * words
+    )  # the cells of each half word, bit by bit (`bitslice`)
+    pieces, first = [], 0
+    for (multiplier, _, count), length in zip(runs, lengths, strict=True):
+        cells = lanes[:, 2 * first : 2 * (first + length)].reshape(-1)[:count]
+        pieces.append(gates.scaled(drawn[cells], multiplier))
+        first += length
+    return gates.concatenate(pieces)
 
 
 def batches(count: int) -> list[int]:

@@ -36,7 +36,13 @@ from mpc_protocols.engine.interleave import interleave
 from mpc_protocols.engine.latency import agree_on_delay, latency_bytes_of
 from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, NoisePool
 from mpc_protocols.engine.prg import binding
-from mpc_protocols.engine.sampling import gaussian_adder, gaussian_noise, gumbel_adder, gumbel_noise
+from mpc_protocols.engine.sampling import (
+    gaussian_adder,
+    gaussian_noise,
+    gaussian_noises,
+    gumbel_adder,
+    gumbel_noise,
+)
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Event, Guard, Level, Setting
 from mpc_protocols.mechanisms.gaussian import Sampler
@@ -182,7 +188,7 @@ class ComputingParty(Generic[B, N]):
 
     def distances(self, begun: BegunDistances, rounded: RoundedAnswers | None) -> NDArray[np.int64]:
         """The L1 distances with noise, opened to the computing parties. rounded: as for `select`."""
-        handles, planes = begun.step.handles, begun.answers.row_bound.bit_length() + 1
+        handles, planes = begun.step.handles, begun.answers.planes
         _check_sums(begun.answers, planes)
         sums = self.engine.l1_sums(self.state, begun.groups, begun.answers, planes, np.uint32, rounded)
         self._authorise([(begun.plan.event, begun.inputs)], sums.exchange)
@@ -271,17 +277,18 @@ class ComputingParty(Generic[B, N]):
 
         samplers: of consecutive numbers, each with the lengths of its runs.
         """
-        gates, source, noises, forms = self.engine.gates, None, [], dict[str, None]()
-        for sampler, lengths in samplers:
-            count = sum(lengths)
-            generated, fresh = self._gaussian.shortfall(sampler.digest, count), None
-            if generated:
-                source = source or gates.release_bits(self._release(number, mechanism, inputs))
-                fresh = gaussian_noise(gates, source, sampler, generated, np.uint32)
-            noises.append(self._gaussian.take(sampler.digest, count, fresh))
-            forms[gaussian_adder(sampler, generated, self.latency_bytes) if generated else "ahead"] = None
-        noise = noises[0] if len(noises) == 1 else gates.concatenate(noises)
-        return self.engine.reveal(numbers + noise), "+".join(forms)
+        gates, release = self.engine.gates, self._release(number, mechanism, inputs)
+        if len(samplers) > 1:  # of different kinds: made for this release, all in the same rounds
+            counts = [(sampler, sum(lengths)) for sampler, lengths in samplers]
+            noise = gaussian_noises(gates, gates.release_bits(release), counts, np.uint32)
+            return self.engine.reveal(numbers + noise), "fresh"
+        [(sampler, lengths)] = samplers
+        generated, fresh = self._gaussian.shortfall(sampler.digest, sum(lengths)), None
+        if generated:
+            fresh = gaussian_noise(gates, gates.release_bits(release), sampler, generated, np.uint32)
+        noise = self._gaussian.take(sampler.digest, sum(lengths), fresh)
+        form = gaussian_adder(sampler, generated, self.latency_bytes) if generated else "ahead"
+        return self.engine.reveal(numbers + noise), form
 
 
 def _check_sums(answers: AnnouncedAnswers, planes: int) -> None:

@@ -42,6 +42,9 @@ class TrioGates(TrioBitGates):
     def add_public(self, x: RingShare, public: NDArray[Any]) -> RingShare:
         return ring.add_public(self.trio, x, public)
 
+    def scaled(self, x: RingShare, factor: int) -> RingShare:
+        return x.scaled(factor)
+
     def concatenate(self, numbers: Sequence[RingShare]) -> RingShare:
         return ring.concatenate(list(numbers))
 

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING
 from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
 from mpc_protocols.functionality import Clique, Event, Handle, Level, MarginalOracle, Setting
 from mpc_protocols.ideal import IdealOracle
-from mpc_protocols.public.state import Begun, BegunMeasure, BegunPrepare, BegunSelect, BegunTotal
+from mpc_protocols.mechanisms.measurement import by_sampler
+from mpc_protocols.public.state import (
+    Begun,
+    BegunDistances,
+    BegunMeasure,
+    BegunPrepare,
+    BegunSelect,
+    BegunTotal,
+)
 from mpc_protocols.public.steps import EndStep, PrepareStep
 from mpc_protocols.replicated import costs
 from mpc_protocols.replicated.inputs.contribution import blocks
@@ -63,6 +71,7 @@ class Rehearsal(MarginalOracle):
         self._schedule = None if split is None else Schedule(split, setting, 3)
         self.marks: list[tuple[int, int]] = []
         self._cells = CacheModel()
+        self._selecting: tuple[BegunSelect, RoundedAnswers] | None = None
         self._ideal = IdealOracle(setting, table.counts, _Free(), dealers=DEALERS, watch=self._count)
         self._gumbel, self._gaussian = PoolModel(GUMBEL_ROWS), PoolModel(GAUSSIAN_ROWS)
 
@@ -87,7 +96,10 @@ class Rehearsal(MarginalOracle):
         picks: int = 1,
         conflicts: Sequence[tuple[int, int]] = (),
     ) -> list[int]:
-        return self._ideal.select(handles, answers, weights, penalties, epsilon, picks, conflicts)
+        picked = self._ideal.select(handles, answers, weights, penalties, epsilon, picks, conflicts)
+        assert self._selecting is not None
+        self._select(*self._selecting, picked)
+        return picked
 
     def measure(
         self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction]
@@ -109,7 +121,10 @@ class Rehearsal(MarginalOracle):
             self._share(announced, begun.fresh, begun.levels)
         elif isinstance(begun, BegunSelect):
             assert rounded is not None
-            self._select(announced, begun, rounded)
+            self._selecting = begun, rounded  # counted when it is known on which lists the picks were made
+        elif isinstance(begun, BegunDistances):
+            assert rounded is not None
+            self._distances(announced, begun, rounded)
         elif isinstance(begun, BegunMeasure):
             self._measure(announced, begun)
         elif isinstance(begun, BegunTotal):
@@ -133,20 +148,23 @@ class Rehearsal(MarginalOracle):
                 for group in work.plan.groups(ordered=False)
             )
 
-    def _select(self, announced: int, begun: BegunSelect, rounded: RoundedAnswers) -> None:
+    def _select(self, begun: BegunSelect, rounded: RoundedAnswers, picked: Sequence[int]) -> None:
         plan = begun.plan
         several = len(plan.kept) > 1
         groups = self._groups(rounded, plan.sign_bits) if several else []
-        made = self._gumbel.take((plan.a, plan.ring_bits), len(plan.kept)) if several else 0
+        rows = plan.picks * len(plan.kept)
+        generated = self._gumbel.take((plan.a, plan.ring_bits), rows) if several else 0
+        lists = [len(plan.candidates(picked[:number])) for number in range(len(picked))]
         costs.select(
             self.tally,
-            announced,
+            len(begun.step.to_bytes()),
             groups,
             len(plan.kept),
             plan.a,
             plan.sign_bits,
             plan.ring_bits,
-            made=made,
+            generated=generated,
+            lists=lists + [0] * (plan.picks - len(lists)) if plan.picks > 1 else (),
         )
         self.signs += sum(sum(group.compared) for group in groups)
 
@@ -159,18 +177,31 @@ class Rehearsal(MarginalOracle):
         return found
 
     def _measure(self, announced: int, begun: BegunMeasure) -> None:
-        sampler, cells = begun.plan.samplers[0], sum(begun.cells)
-        made = self._gaussian.take(sampler.digest, cells)
-        costs.measure(self.tally, announced, sampler, cells, made=made)
-        self.noise += made
+        samplers = [(of, sum(cells)) for of, cells in by_sampler(begun.plan.samplers, begun.cells)]
+        if len(samplers) > 1:
+            costs.measure_several(self.tally, announced, samplers)
+            self.noise += sum(begun.cells)
+        else:
+            [(sampler, cells)] = samplers
+            generated = self._gaussian.take(sampler.digest, cells)
+            costs.measure(self.tally, announced, sampler, cells, generated=generated)
+            self.noise += generated
         self.marks.append((self.tally.rounds, sum(self.tally.sent)))
+
+    def _distances(self, announced: int, begun: BegunDistances, rounded: RoundedAnswers) -> None:
+        sampler, n, planes = begun.plan.samplers[0], len(begun.step.handles), begun.answers.planes
+        groups = self._groups(rounded, planes)
+        generated = self._gaussian.take(sampler.digest, n)
+        costs.distances(self.tally, announced, groups, sampler, n, planes, generated=generated)
+        self.signs += sum(sum(group.compared) for group in groups)
+        self.noise += generated
 
     def _total(self, announced: int, begun: BegunTotal) -> None:
         sampler = begun.plan.samplers[0]
-        made = self._gaussian.take(sampler.digest, 1)
-        self.noise += made
+        generated = self._gaussian.take(sampler.digest, 1)
+        self.noise += generated
         if self._ideal.state.shared:
-            costs.measure(self.tally, announced, sampler, 1, made=made)
+            costs.measure(self.tally, announced, sampler, 1, generated=generated)
             return
         # nothing is shared yet: the smallest column travels for it, with an agreement of its own (`replicated.party`)
         smallest = (min(self.setting.sizes, key=lambda column: self.setting.sizes[column]),)
