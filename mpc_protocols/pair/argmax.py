@@ -52,7 +52,7 @@ def argmax(gates: PairGates, keys: Shares) -> int:
 
     Raises `ProtocolAborted` if it opens to no candidate.
     """
-    if in_groups(len(keys), keys.values.itemsize, gates.latency_bytes):
+    if in_groups(len(keys), keys.values.itemsize, gates.link.latency_bytes):
         return argmax_in_groups(gates, keys)
     return int(argmax_rows(gates, keys.reshape(1, -1))[0])
 

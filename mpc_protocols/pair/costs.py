@@ -3,10 +3,12 @@
 Each method replays the message pattern of the protocol of its name on a tally with the wire's logical clocks, and keeps the same
 supplies of transfers, so that what is made ahead counts where it is made. The tests compare with the wire's counters, exactly.
 
-    costs = PairCosts(tally)             two parties that compute, perhaps contributors
+    costs = PairCosts(Tally.of(2))       two parties that compute, then contributors
     costs.start()
     costs.absolute_sums(50_000, 18, "ripple")
-    tally.rounds, tally.sent
+    costs.tally.rounds, costs.tally.sent
+
+`steps` has whole steps of the oracle.
 
 Nothing here is secret: every argument is a size that the protocol's messages show anyway.
 """
@@ -16,16 +18,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mpc_protocols.engine.adders import Adder, merge_schedule
+from mpc_protocols.engine.alias import LOOKUP_WORDS, AliasTable, alias_table, one_hot_schedule
+from mpc_protocols.engine.argmax import PAIRS
 from mpc_protocols.engine.bitslice import words_for
+from mpc_protocols.engine.latency import LATENCY_BYTES
+from mpc_protocols.engine.sampling import BATCH as NOISE_BATCH
+from mpc_protocols.engine.sampling import batches, joint_tables, noise_adder
+from mpc_protocols.mechanisms import gaussian, gumbel
+from mpc_protocols.mechanisms.gaussian import Sampler
+from mpc_protocols.pair.argmax import GROUP, in_groups
 from mpc_protocols.pair.contingency import TableShape, table_demand
 from mpc_protocols.pair.contingency import chunks as table_chunks
 from mpc_protocols.pair.conversion import lift_demand
 from mpc_protocols.pair.correlated import products_demand
+from mpc_protocols.pair.gates import shared_latency
 from mpc_protocols.pair.gmw import string_pieces, string_sums_demand
 from mpc_protocols.pair.l1_distance import absolute_demand, chunks
 from mpc_protocols.pair.ot_extension import LEVELS, SECURITY, message_bytes, pieces
 from mpc_protocols.pair.random_ot import AHEAD_BITS, AHEAD_ROWS, BATCH, Demand, Supply
-from mpc_protocols.pair.sign import carry_demand
+from mpc_protocols.pair.sign import carry_demand, score_adder
 from mpc_protocols.pair.zero_test import zero_demand, zero_pieces
 from mpc_protocols.replicated.costs import Tally
 
@@ -36,14 +47,12 @@ WORD = 8
 class PairCosts:
     """What two parties send on a tally, and what transfers they have left."""
 
-    def __init__(self, tally: Tally) -> None:
+    def __init__(self, tally: Tally, latency_bytes: int = LATENCY_BYTES) -> None:
+        """latency_bytes: what a round is worth in the run."""
         self.tally = tally
+        self.latency_bytes = latency_bytes
         self._bits = [Supply(AHEAD_BITS) for _ in range(2)]
         self._rows = [Supply(AHEAD_ROWS) for _ in range(2)]
-
-    def fork(self, tally: Tally) -> PairCosts:
-        """`Transfers.fork`: supplies of its own, empty."""
-        return PairCosts(tally)
 
     def both(self, *sizes: int) -> None:
         """Messages of these sizes from each party to the other, all sent before any is received."""
@@ -174,3 +183,85 @@ class PairCosts:
             self.tally.step(
                 [(other, owner, 32 * shape.levels * size), (other, owner, shape.row_bytes * size)]
             )
+
+    # -- noise and arg max -------------------------------------------------------------------------------------------------
+
+    def draws(self, table: AliasTable, runs: Sequence[int], adder: Adder) -> None:
+        """`engine.alias.draw_runs` of tables of one shape: the words of each run."""
+        words, rest = sum(runs), table.rest_bits
+        halves = (table.low_bits, table.index_bits - table.low_bits)
+        for gates in one_hot_schedule(halves):
+            self.and_words(gates * words)
+        for length in runs:
+            for start in range(0, length, LOOKUP_WORDS):
+                self.string_sums(1 << halves[1], table.outputs, min(LOOKUP_WORDS, length - start))
+        for gates in [1] * rest if adder == "ripple" else [rest, *merge_schedule(rest)]:
+            self.and_words(gates * words)
+        self.string_sums(1, table.index_bits, words)
+
+    def gumbel_noise(self, count: int, a: int, element: int = 4) -> None:
+        """`engine.sampling.gumbel_noise`."""
+        table = alias_table(gumbel.THRESHOLDS, gumbel.BITS)
+        adder = noise_adder(table, count, shared_latency(self.latency_bytes))
+        for cells in batches(count):
+            self.draws(table, [words_for(cells)], adder)
+            self.weighted_sum(table.index_bits + a, cells, element)
+
+    def gaussian_noise(self, sampler: Sampler, count: int, element: int = 4) -> None:
+        """`engine.sampling.gaussian_noise`."""
+        for _, half in sampler.parts:
+            table = alias_table(half.thresholds, gaussian.BITS)
+            adder = noise_adder(table, count, shared_latency(self.latency_bytes))
+            for cells in batches(count):
+                self.draws(table, [words_for(cells)], adder)
+                self.weighted_sum(table.index_bits + 1, cells, element)
+
+    def gaussian_noises(self, samplers: Sequence[tuple[Sampler, int]], element: int = 4) -> None:
+        """`engine.sampling.gaussian_noises`: each sampler so many cells."""
+        if len(samplers) == 1 or sum(cells for _, cells in samplers) > NOISE_BATCH:
+            for sampler, cells in samplers:
+                self.gaussian_noise(sampler, cells, element)
+            return
+        for part in range(max(len(sampler.parts) for sampler, _ in samplers)):
+            runs = [(of.parts[part][1], cells) for of, cells in samplers if part < len(of.parts)]
+            table, lengths = joint_tables([half for half, _ in runs])[0], [words_for(n) for _, n in runs]
+            words = sum(lengths)
+            adder = noise_adder(table, 64 * words, shared_latency(self.latency_bytes))
+            self.draws(table, lengths, adder)
+            self.weighted_sum(table.index_bits + 1, 64 * words, element)
+
+    def argmax(self, count: int, element: int = 4) -> None:
+        """`argmax.argmax`, the opening included."""
+        if not in_groups(count, element, self.latency_bytes):
+            self.argmax_rows(1, count, element)
+            return
+        groups = -(-count // GROUP)
+        words = words_for(groups * GROUP)
+        self._losses(groups, GROUP, element)
+        standing = GROUP - 1
+        while standing > 1:
+            self.and_words(standing // 2 * words)
+            standing -= standing // 2
+        self.products((1, 1), groups * GROUP, element)
+        self.argmax_rows(1, groups, element)
+        self.both(1)
+
+    def argmax_rows(self, rows: int, count: int, element: int = 4) -> None:
+        """`engine.argmax.argmax_rows`, the opening included."""
+        if count > 1:
+            self._losses(rows, count, element)
+            self.zero_cells(count - 1, rows * count)
+
+    def peel(self, picks: int, count: int, lists: Sequence[int], element: int = 4) -> None:
+        """`engine.argmax.peel`: `picks` rows of `count` keys; lists: on how many candidates each pick was made."""
+        if count > 1:
+            self._losses(picks, count, element)
+        for several in lists:
+            if several > 1:
+                self.zero_cells(several - 1, several)
+
+    def _losses(self, rows: int, count: int, element: int) -> None:
+        pairs = rows * (count * (count - 1) // 2)
+        for start in range(0, pairs, PAIRS):
+            words = words_for(min(PAIRS, pairs - start))
+            self.carry(8 * element - 1, words, score_adder(8 * element, words, self.latency_bytes))

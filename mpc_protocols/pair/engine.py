@@ -188,7 +188,7 @@ class PairL1Sums:
         known = cells[compared]
         if self._answers.leads:
             known -= answers.cells[compared]
-        adder = score_adder(self._planes, words_for(count), self._gates.latency_bytes)
+        adder = score_adder(self._planes, words_for(count), self._gates.link.latency_bytes)
         self.signs += count
         forms[adder] = None
         return total + absolute_sums(self._gates.transfers, known, lengths, self._planes, adder)

@@ -25,10 +25,15 @@ from mpc_protocols.pair import conversion, gmw
 from mpc_protocols.pair.link import Link
 from mpc_protocols.pair.random_ot import Transfers
 from mpc_protocols.pair.shares import Shares, concatenate
-from mpc_protocols.pair.sign import score_adder, signs
+from mpc_protocols.pair.sign import AND_BYTES, score_adder, signs
 from mpc_protocols.pair.zero_test import zero_cells
 
 SECRET_BYTES = 32
+
+
+def shared_latency(latency_bytes: int) -> int:
+    """What a round is worth to the shared code, which counts 8 bytes for a word of ANDs; here one costs AND_BYTES."""
+    return latency_bytes * 8 // AND_BYTES
 
 
 class PairGates:
@@ -55,7 +60,7 @@ class PairGates:
 
     @property
     def latency_bytes(self) -> int:
-        return self.link.latency_bytes
+        return shared_latency(self.link.latency_bytes)
 
     # -- bits --------------------------------------------------------------------------------------------------------------
 
@@ -112,17 +117,16 @@ class PairGates:
     def add_public(self, x: Shares, public: NDArray[Any]) -> Shares:
         return Shares(x.values + public.astype(x.dtype)) if self.link.me == 0 else x
 
+    def scaled(self, x: Shares, factor: int) -> Shares:
+        return Shares(x.values * x.dtype(factor % (1 << 8 * x.values.itemsize)))
+
     def concatenate(self, numbers: Sequence[Shares]) -> Shares:
         return concatenate(list(numbers))
 
     def less(self, left: Shares, right: Shares) -> Bits:
         planes = 8 * left.values.itemsize
-        adder = score_adder(planes, words_for(len(left)), self.latency_bytes)
+        adder = score_adder(planes, words_for(len(left)), self.link.latency_bytes)
         return Bits(signs(self.transfers, left.values - right.values, planes, adder))
-
-    def key_bytes(self, keys: Shares) -> int:
-        """Bytes of an element of the keys' ring."""
-        return keys.values.itemsize
 
 
 def _by_words(planes: int, terms: Iterable[tuple[Any, Bits, Bits]]) -> Iterable[tuple[slice, Words, Words]]:

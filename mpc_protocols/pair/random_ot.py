@@ -30,8 +30,8 @@ from mpc_protocols.pair.ot_extension import Choosing, Offering, start
 BATCH = 1 << 15
 """Words that are made in one round: 2^21 transfers, 8 MB in each direction on their way."""
 
-AHEAD_BITS, AHEAD_ROWS = 1 << 13, 1 << 11
-"""Most words that are made unasked, so the most that a run makes in vain: 2 MB of bits and 0.5 MB of rows in each direction."""
+AHEAD_BITS, AHEAD_ROWS = 1 << 11, 1 << 9
+"""Most words that are made unasked, so the most that a run makes in vain: 0.6 MB in each direction."""
 
 Both = tuple[int, int]
 
