@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synth.mrf import Measurement, Model, SizeEstimator, fit, model_size_mb
+from synth.mrf import Measurement, Model, SizeEstimator, fit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mpc_protocols.functionality import Clique, Handle, MarginalOracle
+    from mpc_protocols.functionality import Clique, Handle, Level, MarginalOracle
     from synth.plan import Observe, Plan, RoundPlan
 
 ROUND_ITERATIONS = 100
@@ -34,12 +34,16 @@ FINAL_ITERATIONS = 1000
 
 @dataclass(frozen=True)
 class Measured:
-    """One noisy marginal: int64 counts in row-major order of the clique's columns; round 0 is what precedes selections."""
+    """One noisy marginal: int64 counts in row-major order of the clique's columns; round 0 is what precedes selections.
+
+    levels: of the clique's names, those that stand for bins of a column.
+    """
 
     clique: Clique
     sigma2: Fraction
     round: int
     values: NDArray[np.int64]
+    levels: tuple[Level, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class Run:
         self.measurements: list[Measured] = []
         self.selected: list[Clique] = []
         self.handles: dict[Clique, Handle] = {}
+        self.levels: dict[str, Level] = {}
         self.spent = Fraction(0)
         self._model: Model | None = None
 
@@ -114,8 +119,8 @@ class Run:
 
     def sharpen(self) -> None:
         """Spend what is left on the one-column marginals: for a run that finds no candidate worth a question. The last step."""
-        number, singles = len(self.selected) + 1, self.plan.singles
-        self.measure_columns(singles, self.plan.charges.sigma2(self.left / len(singles)), number)
+        number, one_way = len(self.selected) + 1, self.plan.one_way
+        self.measure_columns(one_way, self.plan.charges.sigma2(self.left / len(one_way)), number)
         self.refit(number, FINAL_ITERATIONS)
 
     def fitting(
@@ -200,6 +205,7 @@ class Run:
             measurements,
             total=max(1.0, self.noisy_total),
             warm_start=self._model,
+            levels=self.levels,
             iterations=iterations,
             callback=watch,
         )
@@ -209,7 +215,7 @@ class Run:
             round=number,
             iterations=iterations,
             loss=loss,
-            model_mb=model_size_mb(sizes, self.model.cliques),
+            model_mb=self.model.size_mb,
             seconds=time.perf_counter() - began,
         )
 

@@ -159,13 +159,19 @@ class LeadingOracle(MarginalOracle):
 def follow(party: ComputingParty[Any, Any]) -> list[NDArray[np.int64]]:
     """Execute the leader's steps until it ends the run; the noisy marginals that were opened, in order. Blocks.
 
-    Raises `ProtocolAborted` (a step or message that the protocol does not allow), `BudgetRefused` (the guard), `DataRefused`
-    (own counts), `StudyInvalid`, `PeerLost`.
+    Raises `ProtocolAborted` (a step or message that the protocol does not allow, or that asks for what the study does not),
+    `BudgetRefused` (the guard), `DataRefused` (own counts), `PeerLost`.
     """
     opened: list[NDArray[np.int64]] = []
     while True:
-        begun = party.state.begin(parse(party.wire.receive_up_to(party.setting.leader, MAX_BYTES)))
-        opened += party.run(begun)
+        try:
+            begun = party.state.begin(parse(party.wire.receive_up_to(party.setting.leader, MAX_BYTES)))
+            opened += party.run(begun)
+        except StudyInvalid as error:
+            # the leader refuses such a step before it tells anybody, so the study is not the reason
+            raise ProtocolAborted(
+                f"The leading party asked for what the study does not allow ({error.sentence.rstrip('.')}); stop the run."
+            ) from None
         if isinstance(begun, BegunEnd):
             return opened
 

@@ -13,17 +13,10 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitslice import UInt
 from mpc_protocols.engine.latency import agree_on_delay, latency_bytes_of
 from mpc_protocols.errors import CosynthError
-from mpc_protocols.functionality import USUAL_LEADER, Event
+from mpc_protocols.functionality import USUAL_LEADER
 from mpc_protocols.replicated.sharing.ring import RingShare, share_own
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
-
-
-class Free:
-    """A guard that keeps no account: nobody's budget is spent on invented data."""
-
-    def authorise(self, event: Event, inputs: bytes) -> None:
-        """Allow the event."""
 
 
 def trio_of(wire: Wire) -> Trio:

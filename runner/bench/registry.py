@@ -1,7 +1,8 @@
 """What a benchmark is, and how one is found: a file in `runner/bench/benches` that holds `BENCH`. Nothing else needs to know it.
 
-Two kinds. A `Kernel` is protocol code between party processes that are connected already: the harness starts them, repeats,
-times, counts, and checks the result. A `Program` is whole runs of this project as a user would start them.
+Three kinds. A `Kernel` is protocol code between party processes that are connected already: the harness starts them, repeats,
+times, counts, and checks the result. A `Program` is whole runs of this project as a user would start them. A `Survey` measures
+something else than speed, and has a command line of its own.
 
     class Multiply(Kernel):                     runner/bench/benches/multiply.py
         name, purpose, counts = "multiply", "elementwise products of two secret vectors", "products"
@@ -18,7 +19,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,6 +113,14 @@ class Program(Bench):
     def baseline(self, params: Params, place: Place) -> dict[str, dict[str, Any]]:
         """What to compare with, by name: one run of each, at least wall_s."""
         return {}
+
+
+class Survey(Bench):
+    """Figures of another kind, asked for by name alone: `bench NAME ...`."""
+
+    @abstractmethod
+    def command(self, arguments: Sequence[str]) -> None:
+        """Measure and print; arguments: what follows the name. Raises `UsageError`."""
 
 
 def load() -> dict[str, Bench]:

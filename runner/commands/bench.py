@@ -103,6 +103,9 @@ def run(arguments: argparse.Namespace) -> None:
         from runner.bench.output import table
 
         benches = registry.load()
+        if arguments.rest and isinstance(survey := benches.get(arguments.rest[0]), registry.Survey):
+            survey.command(arguments.rest[1:])
+            return
         options = parser(list(benches.values())).parse_args(arguments.rest)
         if options.list:
             _list(list(benches.values()))
@@ -156,14 +159,18 @@ def _order(options: argparse.Namespace, benches: dict[str, Bench]) -> Order:
     from runner.bench.driver import Order
     from runner.bench.net.network import networks
     from runner.bench.parameters import TLS
+    from runner.bench.registry import Survey
     from runner.study.table import nearest
 
-    names = list(dict.fromkeys(options.names)) or list(benches)
+    timed = [name for name, bench in benches.items() if not isinstance(bench, Survey)]
+    names = list(dict.fromkeys(options.names)) or timed
     for name in names:
         if name not in benches:
             raise UsageError(
                 f"There is no benchmark {name!r}{nearest(name, list(benches))}; there are {', '.join(benches)}."
             )
+        if name not in timed:
+            raise UsageError(f"bench {name} has options of its own: name it first, and alone.")
     for what, least in (("repeats", 1), ("warmup", 0)):
         if not least <= getattr(options, what) <= 10_000:
             raise UsageError(f"--{what} must be from {least} to 10,000, got {getattr(options, what)}.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from synth.mrf.fit import Measurement, fit
 from synth.mrf.junction_tree import SizeEstimator, model_size_mb
+from synth.mrf.levels import Chains
 from synth.mrf.model import Model
 
-__all__ = ["Measurement", "Model", "SizeEstimator", "fit", "model_size_mb"]
+__all__ = ["Chains", "Measurement", "Model", "SizeEstimator", "fit", "model_size_mb"]

@@ -9,6 +9,10 @@ factors (lazy propagation): a factor that depends on part of S only is passed on
 
 Columns of different connected parts of the model are independent, so what is asked of several parts is an outer product of what
 each says of its own. Of many sets the largest are answered first: a smaller one inside is a sum.
+
+Columns may stand at different levels (`levels.py`): a table has one axis a column, at one level; a product has the finest one
+that both need. A fine column that hangs off its coarse level as a leaf is expanded last, when all else is summed out: the joint
+marginal of the coarse levels times P(value | bin).
 """
 
 from __future__ import annotations
@@ -22,45 +26,71 @@ from string import ascii_letters
 import numpy as np
 
 from synth.mrf.factor import Array, aligned
-from synth.mrf.junction_tree import Clique, ColumnSet, JunctionTree
-from synth.mrf.schedule import subscripts
+from synth.mrf.junction_tree import Clique, JunctionTree
+from synth.mrf.levels import Chains
 
-MOST_CELLS = 2**28  # of one intermediate or final table: 2 GiB
+MAX_CELLS = 2**28  # of one intermediate or final table: 2 GiB
 SMALL_PRODUCT = 64  # below this many multiplications per matrix of a batch, einsum beats matmul
 CHEAP_SUM = 2**16  # cells that are summed in less time than a few steps through the tree take
-MOST_SUBSETS = 5  # columns of a table whose subsets are kept in mind
+MAX_SUBSETS = 5  # columns of a table whose subsets are kept in mind
 
 
 @dataclass(frozen=True)
 class Table:
-    """An array with one axis per column, in probability or count space."""
+    """An array with one axis per column, in probability or count space.
+
+    given: of a conditional distribution, what it is conditional on, each the level of a column that the array has or refines.
+    """
 
     columns: Clique
     values: Array
+    given: Clique = ()
 
-    def project(self, kept: Clique) -> Table:
-        """Sum down to `kept`, in that order."""
-        if kept == self.columns:
-            return self
-        return Table(kept, np.einsum(subscripts(self.columns, kept), self.values))
+    def project(self, chains: Chains, kept: Clique) -> Table:
+        """Sum down to `kept`, in that order; its levels are as coarse as the table's or coarser."""
+        return self if kept == self.columns else Table(kept, chains.summed(self.values, self.columns, kept))
+
+    def restricted(self, chains: Chains, needed: Mapping[str, str]) -> Table:
+        """Sum over the columns that are not needed, and to the level at which each is, if that is coarser than its own."""
+        kept = tuple(
+            chains.coarser_of(name, needed[chains.column[name]])
+            for name in self.columns
+            if chains.column[name] in needed
+        )
+        return self.project(chains, kept)
 
 
-def contract(left: Table, right: Table, kept: frozenset[str]) -> Table:
-    """sum over the columns outside `kept` of left * right; columns of one side only must be kept or are summed first."""
+def contract(chains: Chains, left: Table, right: Table, kept: Mapping[str, str]) -> Table:
+    """Product of two tables summed down to `kept` (column: level), or to their own level where that is coarser."""
+    ours, theirs = ({chains.column[n]: n for n in table.columns} for table in (left, right))
+    shared = ours.keys() & theirs.keys()
+    # what the other side or the result can tell apart; the rest of a side is summed first
+    met = {c: chains.coarser_of(ours[c], theirs[c]) for c in shared}
+    left = left.restricted(chains, chains.finest_of(met, {c: n for c, n in kept.items() if c in ours}))
+    right = right.restricted(chains, chains.finest_of(met, {c: n for c, n in kept.items() if c in theirs}))
+    joint = chains.finest(left.columns, right.columns)
+    left, right = (
+        Table(names, chains.lifted(table.values, table.columns, names))
+        for table in (left, right)
+        for names in (tuple(joint[chains.column[n]] for n in table.columns),)
+    )
+    table = _product(chains.sizes, left, right, frozenset(joint[c] for c in kept if c in joint))
+    return table.restricted(chains, kept)
+
+
+def _product(sizes: Mapping[str, int], left: Table, right: Table, kept: frozenset[str]) -> Table:
+    """sum over the columns outside `kept` of left * right; columns of one side only are kept."""
     shared = set(left.columns) & set(right.columns)
-    left = left.project(tuple(n for n in left.columns if n in shared or n in kept))
-    right = right.project(tuple(n for n in right.columns if n in shared or n in kept))
     batch = tuple(n for n in left.columns if n in shared and n in kept)
     summed = tuple(n for n in left.columns if n in shared and n not in kept)
     rows = tuple(n for n in left.columns if n not in shared)
     cols = tuple(n for n in right.columns if n not in shared)
-    size = dict(zip(left.columns + right.columns, left.values.shape + right.values.shape, strict=True))
 
     def cells(names: Clique) -> int:
-        return prod(size[n] for n in names)
+        return prod(sizes[n] for n in names)
 
     out = batch + rows + cols
-    if cells(out) > MOST_CELLS:
+    if cells(out) > MAX_CELLS:
         raise ValueError(
             f"this marginal needs a table of {cells(out)} cells over ({', '.join(out)}); ask for fewer columns"
         )
@@ -79,19 +109,21 @@ def contract(left: Table, right: Table, kept: frozenset[str]) -> Table:
         a.reshape(cells(batch), cells(rows), cells(summed)),
         b.reshape(cells(batch), cells(summed), cells(cols)),
     )
-    return Table(out, product.reshape([size[n] for n in out]))
+    return Table(out, product.reshape([sizes[n] for n in out]))
 
 
 class Marginals:
     """Exact marginals (expected counts) of a tree given the conditional of each node given its separator."""
 
     def __init__(
-        self, tree: JunctionTree, sizes: Mapping[str, int], total: float, conditionals: Sequence[Array]
+        self, tree: JunctionTree, chains: Chains, total: float, conditionals: Sequence[Array]
     ) -> None:
-        self._sizes, self._total = sizes, total
-        self._columns = ColumnSet(sizes)
+        """chains: of all levels that may be asked for, those of the tree among them."""
+        self._chains, self._sizes, self._total = chains, chains.sizes, total
+        self._columns = chains.columns()
         self._near: list[dict[int, Clique]] = [{} for _ in tree.nodes]
         self._beliefs: list[Table] = []
+        self._held = [chains.finest(node) for node in tree.nodes]
         self._given: dict[
             tuple[int, int], Table
         ] = {}  # (node, neighbour): the node's table given their separator
@@ -106,10 +138,10 @@ class Marginals:
             if separator:
                 part_of.append(part_of[parent])
                 self._near[index][parent] = self._near[parent][index] = separator
-                outer = self._beliefs[parent].project(separator)
+                outer = self._beliefs[parent].project(chains, separator)
                 self._given[index, parent] = Table(node, conditionals[index])
                 self._beliefs.append(
-                    Table(node, conditionals[index] * aligned(outer.values, separator, node))
+                    Table(node, conditionals[index] * chains.lifted(outer.values, separator, node))
                 )
             else:
                 part_of.append(len(self._parts))
@@ -118,30 +150,44 @@ class Marginals:
             self._parts[part_of[index]].append(
                 (self._columns.mask(node), self._beliefs[index].values.size, index)
             )
-            self._part.update(dict.fromkeys(node, part_of[index]))
+            self._part.update(dict.fromkeys(self._held[index], part_of[index]))
+        # Of each column, the finest level that shares a table with another column: what is finer depends on that alone.
+        self._core = chains.finest(*(node for node in tree.nodes if len(node) > 1))
+        self._expansions: dict[str, Array] = {}
         self._reach = [self._directions(index) for index in range(len(tree.nodes))]
         self._carried: dict[tuple[int, int, frozenset[str]], list[Table]] = {}
 
-    def _directions(self, start: int) -> dict[str, int]:
-        """For each column outside node `start`, the neighbour through which it is reached."""
-        own = set(self._beliefs[start].columns)
-        reach: dict[str, int] = {}
+    def _directions(self, start: int) -> dict[str, list[tuple[int, int]]]:
+        """For each column that some node holds finer than `start`: (rank of the level held, neighbour that leads there).
+
+        Nodes that hold a level, or a finer one, are connected: of several neighbours only one leads to finer levels.
+        """
+        rank, column = self._chains.rank, self._chains.column
+        reach: dict[str, list[tuple[int, int]]] = {}
         for first in self._near[start]:
+            finest: dict[str, int] = {}
             stack = [(first, start)]
             while stack:
                 node, before = stack.pop()
                 for name in self._beliefs[node].columns:
-                    if name not in own:
-                        reach[name] = first
+                    finest[column[name]] = max(finest.get(column[name], -1), rank[name])
                 stack.extend((other, node) for other in self._near[node] if other != before)
+            for name, most in finest.items():
+                reach.setdefault(name, []).append((most, first))
         return reach
+
+    def _holds(self, node: int, name: str) -> bool:
+        """Whether the node's table has the column at this level or a finer one."""
+        own = self._held[node].get(self._chains.column[name])
+        return own is not None and self._chains.rank[own] >= self._chains.rank[name]
 
     def _conditional(self, node: int, towards: int) -> Table:
         """The node's distribution given its separator towards a neighbour (0 where the separator has no mass)."""
         known = self._given.get((node, towards))
         if known is None:
             belief, separator = self._beliefs[node], self._near[node][towards]
-            mass = aligned(belief.project(separator).values, separator, belief.columns)
+            outer = belief.project(self._chains, separator)
+            mass = self._chains.lifted(outer.values, separator, belief.columns)
             values = np.divide(belief.values, mass, out=np.zeros_like(belief.values), where=mass > 0)
             known = self._given[node, towards] = Table(belief.columns, values)
         return known
@@ -154,60 +200,122 @@ class Marginals:
         key = (node, towards, wanted)
         known = self._carried.get(key)
         if known is None:
-            separator = set(self._near[node][towards])
+            chains = self._chains
+            separator = chains.finest(self._near[node][towards])
+            asked = chains.finest(wanted)
+
+            def passes(table: Table) -> bool:
+                return all(
+                    (own := separator.get(chains.column[name])) is not None
+                    and chains.rank[own] >= chains.rank[name]
+                    for name in table.given
+                )
+
             tables = self._asked(node, wanted)
-            known = [table for table in tables if separator.issuperset(set(table.columns) - wanted)]
-            rest = [table for table in tables if not separator.issuperset(set(table.columns) - wanted)]
-            own = wanted.intersection(self._beliefs[node].columns)
+            known = [table for table in tables if passes(table)]
+            rest = [table for table in tables if not passes(table)]
+            own = [name for name in wanted if self._holds(node, name)]
             if rest or own:
-                kept = own.union(separator, *(wanted.intersection(table.columns) for table in rest))
-                known.append(self._sum_out(self._conditional(node, towards), rest, kept))
+                told = [
+                    asked[chains.column[name]]
+                    for table in rest
+                    for name in table.columns
+                    if chains.column[name] in asked
+                ]
+                kept = chains.finest(own, separator.values(), told)
+                table = self._sum_out(self._conditional(node, towards), rest, kept)
+                known.append(Table(table.columns, table.values, self._near[node][towards]))
             self._carried[key] = known
         return known
 
     def _asked(self, node: int, wanted: frozenset[str]) -> list[Table]:
         """What the neighbours of `node` know of the wanted columns that it does not hold, given their separators with it."""
+        rank, column = self._chains.rank, self._chains.column
         asked: dict[int, set[str]] = {}
-        for name in wanted.difference(self._beliefs[node].columns):
-            asked.setdefault(self._reach[node][name], set()).add(name)
+        for name in wanted:
+            if not self._holds(node, name):
+                leads = [first for most, first in self._reach[node][column[name]] if most >= rank[name]]
+                asked.setdefault(leads[0], set()).add(name)
         return [
             table
             for other, names in sorted(asked.items())
             for table in self._carry(other, node, frozenset(names))
         ]
 
-    def _sum_out(self, table: Table, others: Sequence[Table], kept: frozenset[str]) -> Table:
+    def _sum_out(self, table: Table, others: Sequence[Table], kept: Mapping[str, str]) -> Table:
         """Product of `table` and `others`, summed down to `kept`; next comes always the factor with the smallest result."""
-        others = list(others)
+        chains, others = self._chains, list(others)
         while others:
             sizes = []
             for index, other in enumerate(others):
-                needed = kept.union(*(later.columns for later in others[:index] + others[index + 1 :]))
-                left = needed.intersection(table.columns + other.columns)
-                sizes.append((prod(self._sizes[name] for name in left), index, needed))
+                rest = (later.columns for later in others[:index] + others[index + 1 :])
+                needed = chains.finest(kept.values(), *rest)
+                left = chains.finest(table.columns, other.columns)
+                cells = prod(
+                    self._sizes[chains.coarser_of(name, needed[column])]
+                    for column, name in left.items()
+                    if column in needed
+                )
+                sizes.append((cells, index, needed))
             _, index, needed = min(sizes, key=lambda entry: entry[:2])
-            table = contract(table, others.pop(index), needed)
-        return table.project(tuple(name for name in table.columns if name in kept))
+            table = contract(chains, table, others.pop(index), needed)
+        return table.restricted(chains, kept)
 
     def marginals(self, cliques: Sequence[Clique]) -> list[Array]:
         """Expected counts over each clique (flat, row-major in the given order)."""
         seen: dict[frozenset[str], Table] = {}
         order = sorted(range(len(cliques)), key=lambda place: -len(cliques[place]))
-        found = {place: self._marginal(cliques[place], seen) for place in order}
+        found = {place: self._expanded(cliques[place], seen) for place in order}
         return [found[place] for place in range(len(cliques))]
+
+    def _expanded(self, clique: Clique, seen: dict[frozenset[str], Table]) -> Array:
+        """One of `marginals`: at the levels at which its columns meet others, then expanded to its own."""
+        chains = self._chains
+        asked = tuple(
+            chains.coarser_of(name, self._core[chains.column[name]])
+            if chains.column.get(name) in self._core
+            else name
+            for name in clique
+        )
+        if asked == clique or len(clique) < 2:
+            return self._marginal(clique, seen)
+        if (cells := prod(self._sizes[name] for name in clique)) > MAX_CELLS:
+            raise ValueError(
+                f"this marginal needs a table of {cells} cells over ({', '.join(clique)}); ask for fewer columns"
+            )
+        values = self._marginal(asked, seen).reshape([self._sizes[name] for name in asked])
+        for axis, (core, name) in enumerate(zip(asked, clique, strict=True)):
+            if core != name:
+                values = values.take(chains.bins(name, core), axis=axis)
+                values *= self._expansion(name, core).reshape(
+                    [-1 if other == axis else 1 for other in range(values.ndim)]
+                )
+        return values.reshape(-1)
+
+    def _expansion(self, name: str, core: str) -> Array:
+        """P(value at this level | its bin at the level at which its column meets others)."""
+        known = self._expansions.get(name)
+        if known is None:
+            own = self._marginal((name,), {})
+            bins = self._chains.bins(name, core)
+            mass = np.bincount(bins, own, self._sizes[core])[bins]
+            known = self._expansions[name] = np.divide(own, mass, out=np.zeros_like(own), where=mass > 0)
+        return known
 
     def _marginal(self, clique: Clique, seen: dict[frozenset[str], Table]) -> Array:
         """One of `marginals`. seen: of some sets inside a part, a table that holds them."""
-        if len(set(clique)) != len(clique) or not all(name in self._sizes for name in clique):
+        if not all(name in self._sizes for name in clique) or len(
+            {self._chains.column[name] for name in clique}
+        ) != len(clique):
             raise ValueError(f"({', '.join(clique)}) must name columns of the domain, each once")
         live = tuple(name for name in clique if self._sizes[name] > 1)
         split: dict[int, list[str]] = {}
         for name in live:
-            split.setdefault(self._part[name], []).append(name)
+            split.setdefault(self._part[self._chains.column[name]], []).append(name)
         tables = [self._inside(part, frozenset(names), seen) for part, names in split.items()]
         if len(tables) == 1:
-            return tables[0].project(live).values.reshape(-1).copy()
-        if (cells := prod(self._sizes[name] for name in live)) > MOST_CELLS:
+            return tables[0].project(self._chains, live).values.reshape(-1).copy()
+        if (cells := prod(self._sizes[name] for name in live)) > MAX_CELLS:
             raise ValueError(
                 f"this marginal needs a table of {cells} cells over ({', '.join(live)}); ask for fewer columns"
             )
@@ -222,13 +330,15 @@ class Marginals:
         """Expected counts over columns of one part: from a larger table, if a small one was made, or from the tree."""
         larger = seen.get(wanted)
         if larger is not None and (len(larger.columns) == len(wanted) or larger.values.size <= CHEAP_SUM):
-            seen[wanted] = larger.project(tuple(name for name in larger.columns if name in wanted))
+            seen[wanted] = larger.project(
+                self._chains, tuple(name for name in larger.columns if name in wanted)
+            )
             return seen[wanted]
         cells, mask = self._columns.cells, self._columns.mask(wanted)
         _, _, node = min((-cells(mask & columns), size, node) for columns, size, node in self._parts[part])
-        table = self._sum_out(self._beliefs[node], self._asked(node, wanted), wanted)
+        table = self._sum_out(self._beliefs[node], self._asked(node, wanted), self._chains.finest(wanted))
         seen[wanted] = table
-        for count in range(1, len(wanted) if len(wanted) <= MOST_SUBSETS else 0):
+        for count in range(1, len(wanted) if len(wanted) <= MAX_SUBSETS else 0):
             for subset in map(frozenset, combinations(wanted, count)):
                 other = seen.get(subset)
                 if other is None or (len(other.columns) > count and other.values.size > table.values.size):

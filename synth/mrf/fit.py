@@ -29,6 +29,7 @@ import numpy as np
 
 from synth.mrf.factor import Array, Factor
 from synth.mrf.junction_tree import Clique, junction_tree
+from synth.mrf.levels import Chains, Levels
 from synth.mrf.model import Model
 from synth.mrf.propagation import Propagation
 
@@ -199,6 +200,7 @@ def fit(
     *,
     total: float | None = None,
     warm_start: Model | None = None,
+    levels: Levels | None = None,
     iterations: int = 1000,
     tolerance: float = TOLERANCE,
     callback: Callback | None = None,
@@ -207,13 +209,17 @@ def fit(
 
     total: number of rows as released (noisy), raised to at least 1; None estimates it from the measurements.
     warm_start: a model whose potentials are the starting point for the cliques it shares with the measurements.
+    levels: coarser versions of columns that measurements may name; combinations that their bins exclude have no mass.
     iterations: at most that many steps; fewer once ten of them lower the loss by less than `tolerance` of itself (0: never fewer,
     for the exact optimum).
     callback(iteration, loss): after each step, and first with iteration 0; the loss is that of the formula above.
     Repeated cliques count by inverse variance; the order of the measurements does not matter, to the last bit.
     ValueError: a column outside the domain, or a measurement with the wrong number of cells.
     """
-    sizes = {name: int(size) for name, size in sizes.items()}
+    chains = Chains.used(
+        {name: int(size) for name, size in sizes.items()}, levels or {}, (m.clique for m in measurements)
+    )
+    columns, sizes = {name: int(size) for name, size in sizes.items()}, chains.sizes
     targets, constant = _targets(sizes, measurements)
     rows = estimate_total(measurements) if total is None else max(1.0, float(total))
     # A measurement of the total alone (no column, or columns with a single value) is a constant of the fit.
@@ -222,7 +228,7 @@ def fit(
     )
     targets = [target for target in targets if target.clique]
     cliques = [target.clique for target in targets]
-    work = Propagation(junction_tree(sizes, cliques), sizes, cliques, rows)
+    work = Propagation(junction_tree(sizes, cliques, chains.coarser), chains, cliques, rows)
 
     def shaped(clique: Clique, flat: Array) -> Factor:
         return Factor(clique, flat.reshape([sizes[name] for name in clique]))
@@ -257,4 +263,4 @@ def fit(
         clique: Factor(layout, view).project(clique).values.reshape(-1).copy()
         for clique, layout, view in zip(cliques, work.layouts, work.views(descent.theta), strict=True)
     }
-    return Model(sizes, rows, potentials)
+    return Model(columns, rows, potentials, levels)

@@ -21,9 +21,12 @@ CELL_BYTES = 8
 
 
 class ColumnSet:
-    """The columns of a domain as bits, with the number of cells of a set of columns (memoised)."""
+    """The columns of a domain as bits, with the number of cells of a set of columns (memoised).
 
-    def __init__(self, sizes: Mapping[str, int]) -> None:
+    coarser: of a name, the names whose values are functions of its own (`levels`). They come with it, and cost no cells.
+    """
+
+    def __init__(self, sizes: Mapping[str, int], coarser: Mapping[str, Clique] | None = None) -> None:
         if not sizes:
             raise ValueError("a model needs at least one column, got none")
         self.names: Clique = tuple(sizes)
@@ -32,6 +35,10 @@ class ColumnSet:
             if size < 1:
                 raise ValueError(f"column {name!r} must have at least one value, got size {size}")
         self._bit = {name: 1 << index for index, name in enumerate(self.names)}
+        self._implied = [
+            sum(self._bit[other] for other in (coarser or {}).get(name, ())) for name in self.names
+        ]
+        self._layered = any(self._implied)
         self._cells: dict[int, int] = {0: 1}
         self.beyond = (self.cells((1 << len(self.names)) - 1) + 1) * len(
             self.names
@@ -40,13 +47,32 @@ class ColumnSet:
         self.varying = sum(1 << index for index, size in enumerate(self.sizes) if size > 1)
 
     def mask(self, clique: Iterable[str]) -> int:
-        """The bits of `clique`; ValueError for a column outside the domain."""
+        """The bits of `clique` and of what is coarser; ValueError for a column outside the domain."""
         mask = 0
         for name in clique:
             bit = self._bit.get(name)
             if bit is None:
                 raise ValueError(f"column {name!r} is not in the domain ({', '.join(self.names)})")
-            mask |= bit
+            mask |= bit | self._implied[bit.bit_length() - 1]
+        return mask
+
+    @property
+    def ties(self) -> list[int]:
+        """A column with all that is coarser, of every column that has levels: what holds them together in the graph."""
+        return [implied | 1 << index for index, implied in enumerate(self._implied) if implied]
+
+    def bits(self, names: Iterable[str]) -> int:
+        """The bits of these names alone."""
+        return sum(self._bit[name] for name in set(names))
+
+    def reduced(self, mask: int) -> int:
+        """The mask without what is coarser than another of its columns."""
+        if self._layered:
+            rest = mask
+            while rest:
+                high = rest.bit_length() - 1
+                rest = rest & ~self._implied[high] ^ 1 << high
+                mask &= ~self._implied[high]
         return mask
 
     def members(self, mask: int) -> Clique:
@@ -54,9 +80,12 @@ class ColumnSet:
         return tuple(name for index, name in enumerate(self.names) if mask >> index & 1)
 
     def cells(self, mask: int) -> int:
-        """Product of the sizes of the columns of `mask`."""
+        """Cells of a table over the columns of `mask`: the product of the sizes of those that no other one determines."""
         known = self._cells.get(mask)
         if known is None:
+            if (fewer := self.reduced(mask)) != mask:
+                known = self._cells[mask] = self.cells(fewer)
+                return known
             low = mask & -mask
             known = self._cells[mask] = self.cells(mask ^ low) * self.sizes[low.bit_length() - 1]
         return known
@@ -82,10 +111,14 @@ class _Elimination:
     plus the column, so that the smallest belongs to the column to eliminate next, the earlier one of two equals.
     """
 
-    def __init__(self, columns: ColumnSet, near: list[int]) -> None:
+    def __init__(self, columns: ColumnSet, near: list[int], without: int = 0) -> None:
+        """without: the bits of columns that are no part of the graph."""
         self.columns, self.near = columns, near
-        self.left = [columns.cells(mask) * len(near) + column for column, mask in enumerate(near)]
-        self.uneliminated = (1 << len(near)) - 1
+        self.left = [
+            columns.beyond if without >> column & 1 else columns.cells(mask) * len(near) + column
+            for column, mask in enumerate(near)
+        ]
+        self.uneliminated = (1 << len(near)) - 1 & ~without
         self.found: list[int] = []
 
     def copy(self) -> _Elimination:
@@ -138,20 +171,33 @@ def _triangulate(columns: ColumnSet, near: list[int]) -> list[int]:
 
 
 class SizeEstimator:
-    """Size of the junction tree of `cliques`, and of the tree with one more clique, for many candidates.
+    """Size of the junction tree of `cliques`, and of the tree with more cliques, for many candidates.
 
     `mb` is the size in MiB at 8 bytes a cell, summed over the maximal cliques (a column in no clique is a clique of its own).
-    `with_clique(q)` is the size once `q` is added; candidates that add the same edges share one elimination.
+    `with_clique(q)` is the size once `q` is added, and `links` with it; candidates that add the same edges share one elimination.
+    Columns in `loose`, which no clique of `cliques` names, count only once a candidate names them.
 
     With `q` only columns of `q` have larger neighbourhoods than without it, and stay so until one of these columns is
     eliminated; every other column that is the smallest without `q` is so with it. So both eliminations are the same up to there,
-    and the second one goes on from a state of the first.
+    and the second one goes on from a state of the first. Loose columns join there.
     """
 
-    def __init__(self, sizes: Mapping[str, int], cliques: Iterable[Clique]) -> None:
-        self._columns = ColumnSet(sizes)
-        self._near = _graph(self._columns, map(self._columns.mask, cliques))
-        elimination = _Elimination(self._columns, list(self._near))
+    def __init__(
+        self,
+        sizes: Mapping[str, int],
+        cliques: Iterable[Clique],
+        coarser: Mapping[str, Clique] | None = None,
+        loose: Iterable[str] = (),
+        columns: ColumnSet | None = None,
+    ) -> None:
+        """columns: of the same sizes and levels, if they are at hand: their cells need not be counted again."""
+        self._columns = columns or ColumnSet(sizes, coarser)
+        self._loose = self._columns.bits(loose)
+        self._near = _graph(
+            self._columns,
+            (mask & ~self._loose for mask in [*map(self._columns.mask, cliques), *self._columns.ties]),
+        )
+        elimination = _Elimination(self._columns, list(self._near), self._loose)
         self._states = [elimination.copy()]
         while elimination.step():
             self._states.append(elimination.copy())
@@ -162,36 +208,42 @@ class SizeEstimator:
     def _size(self, maximal: Iterable[int]) -> float:
         return sum(map(self._columns.cells, maximal)) * CELL_BYTES / MIB
 
-    def with_clique(self, clique: Clique) -> float:
-        """MiB of the junction tree of the cliques together with `clique`."""
-        mask = self._columns.mask(clique) & self._columns.varying
-        added, rest = [], mask
-        while rest:
-            low = rest & -rest
-            rest ^= low
-            column = low.bit_length() - 1
-            if missing := mask & ~self._near[column]:
-                added += [column, missing]
-        if not added:
+    def with_clique(self, clique: Clique, links: Iterable[Clique] = ()) -> float:
+        """MiB of the junction tree of the cliques together with `clique` and `links`."""
+        grown: dict[int, int] = {}
+        named = ~self._loose | self._columns.bits(clique)
+        for mask in map(self._columns.mask, (clique, *links)):
+            mask &= self._columns.varying & named
+            rest = mask
+            while rest:
+                low = rest & -rest
+                rest ^= low
+                column = low.bit_length() - 1
+                if missing := mask & ~self._near[column]:
+                    grown[column] = grown.get(column, 0) | missing
+        if not grown:
             return self.mb
-        key = tuple(added)
+        key = tuple(part for item in sorted(grown.items()) for part in item)
         size = self._known.get(key)
         if size is None:
-            grown = added[::2]
             last = len(self._order) - 1  # what is left there is a clique
             first = next((number for number, column in enumerate(self._order) if column in grown), last)
             elimination = self._states[first].copy()
             for column in grown:
-                elimination.join(column, mask & elimination.uneliminated)
+                elimination.uneliminated |= 1 << column & self._loose
+            for column, missing in grown.items():
+                elimination.join(column, missing & elimination.uneliminated)
             while elimination.step():
                 pass
             size = self._known[key] = self._size(elimination.found)
         return size
 
 
-def model_size_mb(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> float:
+def model_size_mb(
+    sizes: Mapping[str, int], cliques: Iterable[Clique], coarser: Mapping[str, Clique] | None = None
+) -> float:
     """MiB (8 bytes a cell) of the maximal cliques of the junction tree that a model of `cliques` over `sizes` uses."""
-    return SizeEstimator(sizes, cliques).mb
+    return SizeEstimator(sizes, cliques, coarser).mb
 
 
 @dataclass(frozen=True)
@@ -202,17 +254,21 @@ class JunctionTree:
     `parents[i]`: index of the parent (-1 for the root, node 0). `separators[i]`: columns shared with the parent.
     Columns stand in one order everywhere, by size and then as in the domain: the last axis of an array is its longest, which
     is what the inner loops of NumPy want, and no two arrays ever need a transposition to meet.
+    Nodes and separators name the finest level of each column alone; `members[i]`: of node i, with all that is coarser.
     """
 
     nodes: tuple[Clique, ...]
     parents: tuple[int, ...]
     separators: tuple[Clique, ...]
+    members: tuple[frozenset[str], ...]
 
 
-def junction_tree(sizes: Mapping[str, int], cliques: Sequence[Clique]) -> JunctionTree:
-    """The junction tree whose size `model_size_mb(sizes, cliques)` reports, rooted at its largest clique."""
-    columns = ColumnSet(sizes)
-    maximal = _triangulate(columns, _graph(columns, map(columns.mask, cliques)))
+def junction_tree(
+    sizes: Mapping[str, int], cliques: Sequence[Clique], coarser: Mapping[str, Clique] | None = None
+) -> JunctionTree:
+    """The junction tree whose size `SizeEstimator(sizes, cliques, coarser)` reports, rooted at its largest clique."""
+    columns = ColumnSet(sizes, coarser)
+    maximal = _triangulate(columns, _graph(columns, [*map(columns.mask, cliques), *columns.ties]))
     maximal.sort(key=lambda mask: (-columns.cells(mask), mask))
     # Prim's maximum spanning tree on separator sizes: for maximal cliques of a chordal graph exactly the trees
     # that have the running intersection property.
@@ -229,10 +285,11 @@ def junction_tree(sizes: Mapping[str, int], cliques: Sequence[Clique]) -> Juncti
     position = {name: (sizes[name], index) for index, name in enumerate(sizes)}
 
     def arranged(mask: int) -> Clique:
-        return tuple(sorted(columns.members(mask), key=position.__getitem__))
+        return tuple(sorted(columns.members(columns.reduced(mask)), key=position.__getitem__))
 
     separators = [
         arranged(mask & order[parent]) if parent >= 0 else ()
         for mask, parent in zip(order, parents, strict=True)
     ]
-    return JunctionTree(tuple(map(arranged, order)), tuple(parents), tuple(separators))
+    members = tuple(frozenset(columns.members(mask)) for mask in order)
+    return JunctionTree(tuple(map(arranged, order)), tuple(parents), tuple(separators), members)

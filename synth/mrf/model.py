@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import combinations
+from math import prod
 from os import PathLike
 
 import numpy as np
@@ -19,7 +20,8 @@ from synth.mrf import storage
 from synth.mrf.balance import balance
 from synth.mrf.elimination import Marginals
 from synth.mrf.factor import Array, Factor
-from synth.mrf.junction_tree import Clique, junction_tree
+from synth.mrf.junction_tree import CELL_BYTES, MIB, Clique, junction_tree
+from synth.mrf.levels import Chains, Levels
 from synth.mrf.propagation import log_conditionals
 from synth.mrf.sampling import sample_rows
 
@@ -29,22 +31,41 @@ class Model:
 
     sizes: number of values of each column, in domain order. total: rows, at least 1. cliques: the measured cliques (domain order,
     without single-value columns). potentials[clique]: log weights, flat row-major, finite. Columns in no clique are uniform.
+    levels: coarser versions of columns, which cliques may name in their place (`levels.py`), and marginals as well; used_levels:
+    those that cliques do name.
     """
 
-    def __init__(self, sizes: Mapping[str, int], total: float, potentials: Mapping[Clique, Array]) -> None:
+    def __init__(
+        self,
+        sizes: Mapping[str, int],
+        total: float,
+        potentials: Mapping[Clique, Array],
+        levels: Levels | None = None,
+    ) -> None:
         self.sizes = dict(sizes)
         self.total = float(total)
         self.potentials = dict(potentials)
         self.cliques: tuple[Clique, ...] = tuple(self.potentials)
-        self.tree = junction_tree(self.sizes, self.cliques)
-        factors = [Factor(c, v.reshape([self.sizes[n] for n in c])) for c, v in self.potentials.items()]
-        self._conditionals = [np.exp(f.values) for f in log_conditionals(self.tree, self.sizes, factors)]
-        self._marginals = Marginals(self.tree, self.sizes, self.total, self._conditionals)
+        self._chains = Chains(self.sizes, levels or {})
+        self.levels: Levels = self._chains.levels
+        used = Chains.used(self.sizes, self.levels, self.cliques)
+        self.used_levels: Levels = used.levels
+        self.tree = junction_tree(used.sizes, self.cliques, used.coarser)
+        factors = [Factor(c, v.reshape([used.sizes[n] for n in c])) for c, v in self.potentials.items()]
+        self._conditionals = [np.exp(f.values) for f in log_conditionals(self.tree, used, factors)]
+        self._marginals = Marginals(self.tree, self._chains, self.total, self._conditionals)
+
+    @property
+    def size_mb(self) -> float:
+        """MiB of its junction tree, at 8 bytes a cell."""
+        sizes = self._chains.sizes
+        return sum(prod(sizes[name] for name in node) for node in self.tree.nodes) * CELL_BYTES / MIB
 
     def marginal(self, clique: Iterable[str]) -> Array:
         """Expected counts of the cells of any set of columns: float64, flat, row-major in the order given, adding up to `total`.
 
-        Exact; a set inside a clique of the junction tree is a sum, any other is computed by variable elimination along the tree.
+        A level stands for its bins; no column may be named at two levels. Exact;
+        a set inside a clique of the junction tree is a sum, any other is computed by variable elimination along the tree.
         ValueError for a column that is unknown or given twice.
         """
         return self.marginals([clique])[0]
@@ -67,17 +88,18 @@ class Model:
         then rearranged (`balance.py`, `sweeps` passes) so that the marginals of `targets` come close as well: pass the workload.
         None stands for all pairs of columns; no target, or sweeps=0, leaves the rows as drawn.
         """
-        table = sample_rows(self.tree, self.sizes, self._conditionals, rows, rng)
+        used = Chains.used(self.sizes, self.used_levels, self.cliques)
+        table = sample_rows(self.tree, used, self._conditionals, rows, rng)
         wanted = (
             list(combinations(self.sizes, 2)) if targets is None else [tuple(clique) for clique in targets]
         )
         if rows > 1 and sweeps > 0:
-            balance(self.tree, self.sizes, table, wanted, self.marginals, sweeps, rng)
-        return table
+            balance(self.tree, used.sizes, table, wanted, self.marginals, sweeps, rng)
+        return table[:, [name in self.sizes for name in used.sizes]]
 
     def to_bytes(self) -> bytes:
         """The model as an .npz archive (`storage.py`): equal models give equal bytes."""
-        return storage.to_bytes(self.sizes, self.total, self.potentials)
+        return storage.to_bytes(self.sizes, self.total, self.potentials, self.used_levels)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Model:
@@ -88,4 +110,4 @@ class Model:
     def load(cls, path: str | PathLike[str]) -> Model:
         """Read a file that holds `to_bytes`. ProtocolAborted if its content is not a model; OSError if it cannot be read."""
         with open(path, "rb") as stream:
-            return cls.from_bytes(stream.read(storage.MOST_BYTES + 1))
+            return cls.from_bytes(stream.read(storage.MAX_BYTES + 1))

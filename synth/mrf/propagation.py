@@ -14,12 +14,13 @@ step's factors: nothing overflows or vanishes however long the fit runs, as long
 (`Propagation.bound`), and no logarithm or exponential is ever taken over a whole clique, only over the measured ones. A
 slice with less than `EMPTY` rows is treated as if it had that many, which only makes it smaller still (the final model is
 rebuilt from the potentials, in log space, where nothing is lost). `schedule.py` decides how a clique's factors and marginals
-share passes.
+share passes. A table at a coarser level than its clique (`levels.py`) has a second one at the clique's: factors are repeated
+into it, marginals summed from it, by one list of cell numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from math import prod
 
@@ -27,41 +28,44 @@ import numpy as np
 
 from synth.mrf.factor import Array, Factor, aligned
 from synth.mrf.junction_tree import Clique, JunctionTree
+from synth.mrf.levels import Chains, Index
 from synth.mrf.schedule import Product, Scope, Sum, merge, subscripts
 
 LOG_RANGE = (
     200.0  # all factors of one step together stay within exp(+-LOG_RANGE); float64 ends near exp(+-700)
 )
 EMPTY = 1e-150  # rows; 1 / EMPTY times a step's factors still fits a float64
+_Lift = tuple[Index, Array, Array]
 TINY = 1e-300  # keeps 0 / 0 at 0 and changes no message that is not 0
 
 
-def home(tree: JunctionTree, sizes: Mapping[str, int], clique: Clique) -> int:
+def home(tree: JunctionTree, chains: Chains, clique: Clique) -> int:
     """Index of the smallest node that contains `clique`; ValueError if none does."""
     wanted = set(clique)
-    fitting = [index for index, node in enumerate(tree.nodes) if wanted <= set(node)]
+    fitting = [index for index, members in enumerate(tree.members) if wanted <= members]
     if not fitting:
         raise ValueError(f"no clique of the model contains ({', '.join(clique)})")
-    return min(fitting, key=lambda index: (prod(sizes[name] for name in tree.nodes[index]), index))
+    return min(fitting, key=lambda index: (prod(chains.sizes[name] for name in tree.nodes[index]), index))
 
 
-def log_conditionals(
-    tree: JunctionTree, sizes: Mapping[str, int], potentials: Sequence[Factor]
-) -> list[Factor]:
+def log_conditionals(tree: JunctionTree, chains: Chains, potentials: Sequence[Factor]) -> list[Factor]:
     """Log conditional of each node given its separator, for the distribution proportional to the product of `potentials`.
 
     Each potential's columns must lie in a node of `tree`. Node 0 gets the log joint distribution of its columns.
     """
     held: list[list[Factor]] = [[] for _ in tree.nodes]
     for potential in potentials:
-        held[home(tree, sizes, potential.columns)].append(potential)
+        held[home(tree, chains, potential.columns)].append(potential)
     result: list[Factor] = []
     for index in range(len(tree.nodes) - 1, -1, -1):
-        belief = Factor.ones(tree.nodes[index], sizes).absorb(held[index])
-        message = belief.sum_out(set(tree.nodes[index]) - set(tree.separators[index]))
-        result.append(belief.absorb([Factor(message.columns, -message.values)]))
+        node, separator = tree.nodes[index], tree.separators[index]
+        belief = np.zeros([chains.sizes[name] for name in node])
+        for factor in held[index]:
+            belief += chains.lifted(factor.values, factor.columns, node)
+        message = chains.log_summed(belief, node, separator)
+        result.append(Factor(node, belief - chains.lifted(message, separator, node)))
         if index:
-            held[tree.parents[index]].append(message)
+            held[tree.parents[index]].append(Factor(separator, message))
     return result[::-1]
 
 
@@ -79,13 +83,12 @@ class Propagation:
     `bound`: largest absolute value that an entry of a step may have.
     """
 
-    def __init__(
-        self, tree: JunctionTree, sizes: Mapping[str, int], cliques: Sequence[Clique], total: float
-    ) -> None:
-        self._tree, self._sizes, self._total = tree, sizes, total
-        homes = [home(tree, sizes, clique) for clique in cliques]
+    def __init__(self, tree: JunctionTree, chains: Chains, cliques: Sequence[Clique], total: float) -> None:
+        self._tree, self._chains, self._total = tree, chains, total
+        self._sizes = sizes = chains.sizes
+        homes = [home(tree, chains, clique) for clique in cliques]
         self.layouts = [
-            tuple(n for n in tree.nodes[at] if n in clique) for at, clique in zip(homes, cliques, strict=True)
+            self._arranged(clique, tree.nodes[at]) for at, clique in zip(homes, cliques, strict=True)
         ]
         self._shapes = [self._shape(layout) for layout in self.layouts]
         self.parts = _slices(self._shapes)
@@ -108,16 +111,45 @@ class Propagation:
         )
         self._linked = [bool(separator) for separator in tree.separators]
         scopes: list[list[Scope]] = [[] for _ in tree.nodes]
+        # Tables at a coarser level than their node: (cell numbers, the table, flat, the node's, flat).
+        self._lifted_factors: list[_Lift] = []
+        self._lifted_inverses: list[_Lift] = []
+        self._lifted_messages: list[_Lift | None] = [None] * len(tree.nodes)
+        self._lifted_margins: list[list[_Lift]] = [[] for _ in tree.nodes]
+
+        def raised(values: Array, columns: Clique, node: Clique) -> tuple[Clique, Array, _Lift | None]:
+            names = chains.at(columns, node)
+            if names == columns:
+                return columns, values, None
+            names = tuple(name for name in node if name in names)
+            values_there = np.zeros(self._shape(names))
+            cells = chains.cells_of(columns, names)
+            return names, values_there, (cells, values.reshape(-1), values_there.reshape(-1))
+
         for k, (factor, margin) in enumerate(
             zip(self.views(self._factors), self.views(self.marginals), strict=True)
         ):
-            scopes[homes[k]].append(Scope(self.layouts[k], factor, margin))
+            columns, factor, lift = raised(factor, self.layouts[k], tree.nodes[homes[k]])
+            if lift:
+                self._lifted_factors.append(lift)
+                columns, margin, down = raised(margin, self.layouts[k], tree.nodes[homes[k]])
+                assert down is not None
+                self._lifted_margins[homes[k]].append(down)
+            scopes[homes[k]].append(Scope(columns, factor, margin))
         for index, (parent, separator) in enumerate(zip(tree.parents, tree.separators, strict=True)):
             if separator:
-                scopes[index].append(Scope(separator, self._inverses[index], None, read_only=True))
-                scopes[parent].append(
-                    Scope(separator, self._messages[index], self._masses[index], read_only=True)
-                )
+                columns, inverse, lift = raised(self._inverses[index], separator, tree.nodes[index])
+                if lift:
+                    self._lifted_inverses.append(lift)
+                scopes[index].append(Scope(columns, inverse, None, read_only=True))
+                columns, message, lift = raised(self._messages[index], separator, tree.nodes[parent])
+                mass = self._masses[index]
+                if lift:
+                    self._lifted_messages[index] = lift
+                    columns, mass, down = raised(mass, separator, tree.nodes[parent])
+                    assert down is not None
+                    self._lifted_margins[parent].append(down)
+                scopes[parent].append(Scope(columns, message, mass, read_only=True))
         tops = [merge(held, sizes, node) for held, node in zip(scopes, tree.nodes, strict=True)]
         self._small: list[list[Product]] = [
             [step for top in held for step in top.products()] for held in tops
@@ -131,13 +163,20 @@ class Propagation:
             for held, node in zip(tops, tree.nodes, strict=True)
         ]
         self._sums: list[list[Sum]] = [[step for top in held for step in top.sums()] for held in tops]
-        self._to_separator = [
-            subscripts(node, sep) for node, sep in zip(tree.nodes, tree.separators, strict=True)
-        ]
-        self._ratio_views = [
-            aligned(ratio, sep, node)
-            for ratio, sep, node in zip(self._ratios, tree.separators, tree.nodes, strict=True)
-        ]
+        self._to_separator: list[tuple[str, Array, _Lift | None]] = []
+        self._ratio_views: list[tuple[Array, _Lift | None]] = []
+        for index, (node, separator) in enumerate(zip(tree.nodes, tree.separators, strict=True)):
+            columns, message, down = raised(self._messages[index], separator, node)
+            self._to_separator.append((subscripts(node, columns), message, down))
+            columns, ratio, lift = raised(self._ratios[index], separator, node)
+            self._ratio_views.append((aligned(ratio, columns, node), lift))
+
+    def _arranged(self, clique: Clique, node: Clique) -> Clique:
+        """The clique's names in the order of the node's columns."""
+        names = {self._chains.column[name]: name for name in clique}
+        return tuple(
+            names[column] for column in map(self._chains.column.__getitem__, node) if column in names
+        )
 
     def _shape(self, columns: Clique) -> tuple[int, ...]:
         return tuple(self._sizes[name] for name in columns)
@@ -149,35 +188,31 @@ class Propagation:
     def start(self, potentials: Sequence[Factor]) -> None:
         """Make the distribution proportional to the product of `potentials` (log space) the current one."""
         tree = self._tree
-        for index, factor in enumerate(log_conditionals(tree, self._sizes, potentials)):
+        for index, factor in enumerate(log_conditionals(tree, self._chains, potentials)):
             belief = self._beliefs[index]
             np.exp(factor.values, out=belief)
             if not self._linked[index]:
                 belief *= self._total
                 continue
-            parent = tree.parents[index]
-            np.einsum(
-                subscripts(tree.nodes[parent], tree.separators[index]),
-                self._beliefs[parent],
-                out=self._masses[index],
+            parent, separator = tree.parents[index], tree.separators[index]
+            self._masses[index][...] = self._chains.summed(
+                self._beliefs[parent], tree.nodes[parent], separator
             )
-            belief *= aligned(self._masses[index], tree.separators[index], tree.nodes[index])
+            belief *= self._chains.lifted(self._masses[index], separator, tree.nodes[index])
         self._invert()
 
     def _invert(self) -> None:
         np.maximum(self._flat_masses, EMPTY, out=self._flat_inverses)
         np.reciprocal(self._flat_inverses, out=self._flat_inverses)
+        for lift in self._lifted_inverses:
+            _raise(lift)
 
     def evaluate(self, step: Array) -> None:
         """Set `marginals` to those after the potentials change by `step` (flat, each entry within `bound`)."""
         np.exp(step, out=self._factors)
-        trials, linked, messages, einsum, multiply = (
-            self._trials,
-            self._linked,
-            self._messages,
-            np.einsum,
-            np.multiply,
-        )
+        for lift in self._lifted_factors:
+            _raise(lift)
+        trials, linked, einsum, multiply = self._trials, self._linked, np.einsum, np.multiply
         for index in range(len(trials) - 1, -1, -1):
             for left, right, out in self._small[index]:
                 multiply(left, right, out=out)
@@ -188,20 +223,42 @@ class Propagation:
             if source is not trial:
                 np.copyto(trial, source)
             if linked[index]:
-                einsum(self._to_separator[index], trial, out=messages[index])
+                expression, message, down = self._to_separator[index]
+                einsum(expression, trial, out=message)
+                if down:
+                    _sum(down)
+                if up := self._lifted_messages[index]:
+                    _raise(up)
         self._flat_messages += TINY
         for index, trial in enumerate(trials):
             if linked[index]:
-                np.divide(self._masses[index], messages[index], out=self._ratios[index])
-                trial *= self._ratio_views[index]
+                np.divide(self._masses[index], self._messages[index], out=self._ratios[index])
+                ratio, up = self._ratio_views[index]
+                if up:
+                    _raise(up)
+                trial *= ratio
             else:
                 trial *= self._total / trial.sum()
             for expression, margin in self._down[index]:
                 einsum(expression, trial, out=margin)
             for expression, larger, margin in self._sums[index]:
                 einsum(expression, larger, out=margin)
+            for lift in self._lifted_margins[index]:
+                _sum(lift)
 
     def accept(self) -> None:
         """Make the distribution last evaluated the current one."""
         self._beliefs, self._trials = self._trials, self._beliefs
         self._invert()
+
+
+def _raise(lift: _Lift) -> None:
+    """Repeat a table's cells along finer axes."""
+    cells, coarse, fine = lift
+    np.take(coarse, cells, out=fine, mode="clip")
+
+
+def _sum(lift: _Lift) -> None:
+    """Sum finer cells into a table's."""
+    cells, coarse, fine = lift
+    coarse[:] = np.bincount(cells, fine, len(coarse))

@@ -13,14 +13,15 @@ random numbers only distribute rows that are already a public release; they need
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from synth.mrf.factor import Array
-from synth.mrf.junction_tree import JunctionTree
+from synth.mrf.junction_tree import Clique, JunctionTree
+from synth.mrf.levels import Chains
 
 
 def _fill(table: Array, group: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
@@ -48,14 +49,15 @@ def _fill(table: Array, group: NDArray[np.int64], rng: np.random.Generator) -> N
 
 def sample_rows(
     tree: JunctionTree,
-    sizes: Mapping[str, int],
+    chains: Chains,
     conditionals: Sequence[Array],
     rows: int,
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Codes, int64, shape (rows, columns in domain order). conditionals[i]: P(new columns | separator), axes as in node i."""
+    """Codes, int64, shape (rows, columns and levels in order). conditionals[i]: P(new columns | separator), axes as in node i."""
     if rows < 0:
         raise ValueError(f"the number of rows must not be negative, got {rows}")
+    sizes = chains.sizes
     column = {name: index for index, name in enumerate(sizes)}
     out = np.zeros((rows, len(column)), dtype=np.int64)
     if rows == 0:
@@ -65,10 +67,22 @@ def sample_rows(
         for name in separator:
             group = group * sizes[name] + out[:, column[name]]
         new = tuple(name for name in node if name not in separator)
-        arranged = conditional.transpose([node.index(name) for name in separator + new])
-        value: NDArray[np.int64] = _fill(
-            arranged.reshape(prod(sizes[name] for name in separator), -1), group, rng
-        )
+        table = _given(chains, node, separator, new, conditional)
+        value: NDArray[np.int64] = _fill(table, group, rng)
         for name in reversed(new):
             value, out[:, column[name]] = np.divmod(value, sizes[name])
+            for coarse in chains.coarser[name]:
+                out[:, column[coarse]] = chains.bins(name, coarse)[out[:, column[name]]]
     return out
+
+
+def _given(chains: Chains, node: Clique, separator: Clique, new: Clique, conditional: Array) -> Array:
+    """P(new columns | separator) as a matrix; a column of which the separator holds a coarser level is 0 in its other bins."""
+    shape = [prod(chains.sizes[name] for name in names) for names in (separator, new)]
+    if set(separator) <= set(node):
+        arranged = conditional.transpose([node.index(name) for name in separator + new])
+        return np.ascontiguousarray(arranged).reshape(shape)
+    table = np.zeros(shape)
+    cells = [chains.cells_of(tuple(n for n in names), node) for names in (separator, new)]
+    table[cells[0], cells[1]] = conditional.reshape(-1)
+    return table

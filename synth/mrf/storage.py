@@ -22,30 +22,37 @@ from typing import Any
 import numpy as np
 
 from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.functionality import Level
 from synth.mrf.factor import Array
 from synth.mrf.junction_tree import Clique, model_size_mb
+from synth.mrf.levels import Chains, Levels
 
 FORMAT = "cosynth-mrf-1"
-MOST_BYTES = 2**30
-MOST_MB = 1024.0  # of the junction tree that the file asks its reader to build
-MOST_COLUMNS = 2000
-MOST_CLIQUES = 20_000
-MOST_NAME = 500  # characters
-MOST_SIZE = 2**31  # values of one column
-LARGEST = 1e6  # potential, in absolute value: sums of any number of them stay finite
-MOST_ROWS = 1e15
+WITH_LEVELS = "cosynth-mrf-2"
+MAX_BYTES = 2**30
+MAX_MB = 1024.0  # of the junction tree that the file asks its reader to build
+MAX_COLUMNS = 2000
+MAX_CLIQUES = 20_000
+MAX_NAME = 500  # characters
+MAX_SIZE = 2**31  # values of one column
+MAX_POTENTIAL = 1e6  # potential, in absolute value: sums of any number of them stay finite
+MAX_ROWS = 1e15
 
-Content = tuple[dict[str, int], float, dict[Clique, Array]]
+Content = tuple[dict[str, int], float, dict[Clique, Array], dict[str, Level]]
 
 
-def to_bytes(sizes: Mapping[str, int], total: float, potentials: Mapping[Clique, Array]) -> bytes:
-    """The archive of a model: column sizes in domain order, number of rows, flat log potentials by clique."""
-    header = {
-        "format": FORMAT,
+def to_bytes(
+    sizes: Mapping[str, int], total: float, potentials: Mapping[Clique, Array], levels: Levels | None = None
+) -> bytes:
+    """The archive of a model: column sizes in domain order, number of rows, flat log potentials by clique, levels by name."""
+    header: dict[str, Any] = {
+        "format": WITH_LEVELS if levels else FORMAT,
         "columns": [[name, size] for name, size in sizes.items()],
         "total": total,
         "cliques": [list(clique) for clique in potentials],
     }
+    if levels:
+        header["levels"] = [[name, level.column, list(level.bins)] for name, level in levels.items()]
     text = np.frombuffer(
         json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode(), dtype=np.uint8
     )
@@ -80,16 +87,36 @@ def _whole(value: object, least: int, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
-def _check_header(header: object) -> tuple[dict[str, int], float, list[Clique]]:
-    """Sizes, total and cliques of a header, every type and range checked."""
-    if (
-        not isinstance(header, dict)
-        or set(header) != {"format", "columns", "total", "cliques"}
-        or header["format"] != FORMAT
+def _check_levels(levels: object, sizes: Mapping[str, int]) -> Chains:
+    """The levels of a header with the columns they refine."""
+    if not isinstance(levels, list) or not 0 < len(levels) <= MAX_COLUMNS:
+        raise _refuse("the number of levels is out of range")
+    found: dict[str, Level] = {}
+    for level in levels:
+        if (
+            not isinstance(level, list)
+            or len(level) != 3
+            or not all(isinstance(name, str) and len(name) <= MAX_NAME for name in level[:2])
+            or level[0] in found
+            or not isinstance(level[2], list)
+            or len(level[2]) != sizes.get(level[1])
+            or not all(_whole(bin, 0, len(level[2]) - 1) for bin in level[2])
+        ):
+            raise _refuse("a level is not a name, a column and the bins of its values")
+        found[level[0]] = Level(level[0], level[1], tuple(level[2]))
+    return Chains(sizes, found)
+
+
+def _check_header(header: object) -> tuple[Chains, dict[str, int], float, list[Clique]]:
+    """Columns with their levels, sizes, total and cliques of a header, every type and range checked."""
+    keys = {"format", "columns", "total", "cliques"}
+    if not isinstance(header, dict) or (set(header), header.get("format")) not in (
+        (keys, FORMAT),
+        (keys | {"levels"}, WITH_LEVELS),
     ):
-        raise _refuse(f"the header is not that of {FORMAT}")
+        raise _refuse(f"the header is not that of {FORMAT} or {WITH_LEVELS}")
     columns, total, cliques = header["columns"], header["total"], header["cliques"]
-    if not isinstance(columns, list) or not 1 <= len(columns) <= MOST_COLUMNS:
+    if not isinstance(columns, list) or not 1 <= len(columns) <= MAX_COLUMNS:
         raise _refuse("the number of columns is out of range")
     sizes: dict[str, int] = {}
     for column in columns:
@@ -97,44 +124,45 @@ def _check_header(header: object) -> tuple[dict[str, int], float, list[Clique]]:
             not isinstance(column, list)
             or len(column) != 2
             or not isinstance(column[0], str)
-            or len(column[0]) > MOST_NAME
+            or len(column[0]) > MAX_NAME
         ):
             raise _refuse("a column is not a name and a size")
-        if column[0] in sizes or not _whole(column[1], 1, MOST_SIZE):
+        if column[0] in sizes or not _whole(column[1], 1, MAX_SIZE):
             raise _refuse("a column is repeated or its size is out of range")
         sizes[column[0]] = column[1]
-    if not isinstance(total, float) or not isfinite(total) or not 1 <= total <= MOST_ROWS:
+    if not isinstance(total, float) or not isfinite(total) or not 1 <= total <= MAX_ROWS:
         raise _refuse("the total is out of range")
-    if not isinstance(cliques, list) or len(cliques) > MOST_CLIQUES:
+    if not isinstance(cliques, list) or len(cliques) > MAX_CLIQUES:
         raise _refuse("the number of cliques is out of range")
-    order = {name: index for index, name in enumerate(sizes)}
+    chains = _check_levels(header["levels"], sizes) if "levels" in header else Chains(sizes, {})
+    order = {name: index for index, name in enumerate(chains.sizes)}
     checked: list[Clique] = []
     for clique in cliques:
         if (
             not isinstance(clique, list)
             or not clique
-            or not all(isinstance(name, str) and name in sizes for name in clique)
+            or not all(isinstance(name, str) and name in order for name in clique)
         ):
             raise _refuse("a clique names an unknown column")
         positions = [order[name] for name in clique]
-        if positions != sorted(set(positions)) or any(sizes[name] < 2 for name in clique):
+        if positions != sorted(set(positions)) or any(chains.sizes[name] < 2 for name in clique):
             raise _refuse("a clique is not a set of columns in domain order")
         checked.append(tuple(clique))
     if len(set(checked)) != len(checked):
         raise _refuse("a clique is repeated")
-    return sizes, total, checked
+    return chains, sizes, total, checked
 
 
 def from_bytes(data: bytes) -> Content:
     """The model in `data`, fully validated. ProtocolAborted, with one sentence, for anything else than what `to_bytes` writes."""
-    if len(data) > MOST_BYTES:
-        raise _refuse(f"it is larger than {MOST_BYTES} bytes")
+    if len(data) > MAX_BYTES:
+        raise _refuse(f"it is larger than {MAX_BYTES} bytes")
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive:
             if sorted(archive.namelist()) != ["header.npy", "potentials.npy"]:
                 raise _refuse("its members are not header and potentials")
             text, flat = _member(archive, "header.npy", "|u1"), _member(archive, "potentials.npy", "<f8")
-        sizes, total, cliques = _check_header(json.loads(text.tobytes().decode()))
+        chains, columns, total, cliques = _check_header(json.loads(text.tobytes().decode()))
     except (
         zipfile.BadZipFile,
         zlib.error,
@@ -146,16 +174,17 @@ def from_bytes(data: bytes) -> Content:
         RuntimeError,
     ) as error:
         raise _refuse(f"it cannot be read as an archive: {type(error).__name__}") from None
+    sizes = chains.sizes
     cells = [prod(sizes[name] for name in clique) for clique in cliques]
     if sum(cells) != len(flat):
         raise _refuse(f"it holds {len(flat)} potentials where its cliques have {sum(cells)} cells")
-    if not bool(np.isfinite(flat).all()) or float(np.abs(flat).max(initial=0.0)) > LARGEST:
+    if not bool(np.isfinite(flat).all()) or float(np.abs(flat).max(initial=0.0)) > MAX_POTENTIAL:
         raise _refuse("a potential is not a number of reasonable size")
-    if model_size_mb(sizes, cliques) > MOST_MB:
-        raise _refuse(f"its junction tree would need more than {MOST_MB:.0f} MiB")
+    if model_size_mb(sizes, cliques, chains.coarser) > MAX_MB:
+        raise _refuse(f"its junction tree would need more than {MAX_MB:.0f} MiB")
     potentials: dict[Clique, Array] = {}
     start = 0
     for clique, count in zip(cliques, cells, strict=True):
         potentials[clique] = flat[start : start + count].astype(np.float64)
         start += count
-    return sizes, total, potentials
+    return columns, total, potentials, chains.levels

@@ -1,7 +1,7 @@
-"""A rehearsal on the very table of a run: the same transcript, and of every party the rounds, bytes and messages, exactly.
+"""A dry run on the very table of a run: the same transcript, and of every party the rounds, bytes and messages, exactly.
 
 Whatever is asked, in groups so small that candidates lie in several, and what is kept is dropped and shared again. The oracle in
-the clear that a rehearsal asks gives the scores that the run must share, too.
+the clear that a dry run asks gives the scores that the run must share, too.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,19 +18,19 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from mpc_protocols import ideal
+from mpc_protocols.backend import AllowAll
 from mpc_protocols.engine import argmax, step
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.prg import KeyStream
-from mpc_protocols.functionality import Clique, Event, Level, MarginalOracle, Setting
+from mpc_protocols.functionality import Clique, Level, MarginalOracle, Setting
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.public import answers
+from mpc_protocols.replicated.dry_run import ReplicatedDryRun
 from mpc_protocols.replicated.engine import ReplicatedEngine
 from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.replicated.scores import bit_cache
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.wire import Wire
-from runner.forecast.dry_run import Rehearsal
-from runner.forecast.presumed_tables import InventedTable
 from tests.mpc_protocols.replicated.trio_run import small_groups
 
 SIZES = {"a": 9, "b": 1, "c": 14, "d": 4}
@@ -42,11 +42,6 @@ QUESTIONS = [
 SMALL = Fraction(1, 64)  # sigma = 1/8: the noise is 0 but for a chance of 3e-14 a cell
 VARIANCES = [SMALL, Fraction(1, 60), Fraction(1, 55)]  # as quiet
 Records = NDArray[np.int64]
-
-
-class _Free:
-    def authorise(self, event: Event, inputs: bytes) -> None:
-        """Allow the event."""
 
 
 class _Table:
@@ -159,7 +154,7 @@ def _sizes(draw: st.DrawFn) -> tuple[int, int, int]:
     contributors=1,
 )  # whatever is asked at levels, several times or with several variances
 @settings(max_examples=40, deadline=None)
-def test_a_rehearsal_of_the_same_table_counts_what_a_run_counts(
+def test_a_dry_run_of_the_same_table_counts_what_a_run_counts(
     sizes: tuple[int, int, int],
     cliques: list[Clique],
     questions: list[tuple[str, int]],
@@ -178,7 +173,7 @@ def test_a_rehearsal_of_the_same_table_counts_what_a_run_counts(
     drawn: list[tuple[KeyStream, int]] = []
 
     def lead(wire: Wire, counts: Any) -> bytes:
-        with ReplicatedOracle(wire, of, counts, _Free()) as oracle:
+        with ReplicatedOracle(wire, of, counts, AllowAll()) as oracle:
             _ask(oracle, cliques, questions)
             return oracle.state.transcript
 
@@ -186,7 +181,7 @@ def test_a_rehearsal_of_the_same_table_counts_what_a_run_counts(
         counts = _Table(records[wire.me]).counts
         if wire.me == 1:
             return lead(wire, counts)
-        return follow(wire, of, counts, _Free()) if wire.me < 3 else contribute(wire, of, counts)
+        return follow(wire, of, counts, AllowAll()) if wire.me < 3 else contribute(wire, of, counts)
 
     with small_groups(*sizes), pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
@@ -198,17 +193,17 @@ def test_a_rehearsal_of_the_same_table_counts_what_a_run_counts(
         patch.setattr(step, "latency_bytes_of", lambda delay_us: LATENCY_BYTES)  # what a plan reckons with
         _decide(patch, shared, wanted)
         _watch_streams(patch, drawn)
-        rehearsal = Rehearsal(of, cast(InventedTable, _Table(np.concatenate(records))), contributors)
-        _ask(rehearsal, cliques, questions)
-        rehearsal.close()
+        dry_run = ReplicatedDryRun(of, _Table(np.concatenate(records)).counts, contributors)
+        _ask(dry_run, cliques, questions)
+        dry_run.close()
         network = MemoryNetwork(len(records), 3, session_id=of.session, patience_s=20)
         transcript = network.run([take_part] * len(records))[1]
-    assert transcript == rehearsal._ideal.state.transcript
+    assert transcript == dry_run._ideal.state.transcript
     for scores, *shares in zip(wanted, *shared, strict=True):
         keys = sum(share.own for share in shares)
         assert keys.tolist() == [score % (1 << 8 * keys.dtype.itemsize) for score in scores]
     assert len(set(drawn)) == len(drawn)  # no mask twice, also of bits that are shared again
-    tally, traffic = rehearsal.tally, [network.traffic(number) for number in range(len(records))]
+    tally, traffic = dry_run.tally, [network.traffic(number) for number in range(len(records))]
     assert [each.rounds for each in traffic] == tally.clocks
     assert [each.bytes_sent for each in traffic] == tally.sent
     assert [each.messages_sent for each in traffic] == tally.messages

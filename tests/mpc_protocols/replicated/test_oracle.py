@@ -400,6 +400,21 @@ def test_followers_refuse_messages_that_are_no_step(message: bytes) -> None:
         _leader(lambda wire, state: [wire.send(peer, message) for peer in (0, 2)])  # type: ignore[func-returns-value]
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        PrepareStep((("nobody",),)),  # a column that the study does not have
+        PrepareStep((("a", "a"),)),
+        TotalStep(0, Fraction(1, 10**60)),  # so little noise that the budget's arithmetic refuses it
+    ],
+    ids=["column", "twice", "noise"],
+)
+def test_what_the_leader_asks_against_the_study_is_the_leaders_doing(step: Any) -> None:
+    """Code 40 and not 10: the study of those who follow is in order."""
+    with pytest.raises(ProtocolAborted):
+        _leader(lambda wire, state: [wire.send(peer, step.to_bytes()) for peer in (0, 2)])  # type: ignore[func-returns-value]
+
+
 def test_different_steps_for_the_two_followers_are_noticed() -> None:
     def script(wire: Wire, state: PublicState) -> None:
         wire.send(0, PrepareStep((("a",),)).to_bytes())

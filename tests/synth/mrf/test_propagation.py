@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from synth.mrf import schedule
 from synth.mrf.factor import Factor
 from synth.mrf.junction_tree import junction_tree
+from synth.mrf.levels import Chains
 from synth.mrf.propagation import Propagation, home
 from tests.synth.mrf.problems import Array, cliques_of, domains, joint, project
 
@@ -35,7 +36,7 @@ def test_marginals_follow_every_step(data: st.DataObject, size: float) -> None:
     cliques = _distinct(sizes, data.draw(cliques_of(sizes)))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     total = float(rng.uniform(1, 1e6))
-    work = Propagation(junction_tree(sizes, cliques), sizes, cliques, total)
+    work = Propagation(junction_tree(sizes, cliques), Chains(sizes, {}), cliques, total)
     theta = rng.normal(0, 3, work.marginals.size)
     work.start([Factor(layout, view) for layout, view in zip(work.layouts, work.views(theta), strict=True)])
     for kept in (True, False, True, True, False):
@@ -68,7 +69,7 @@ def test_every_schedule_gives_the_same_marginals(call_cells: int, monkeypatch: p
         ("e", "f"),
     ]
     rng = np.random.default_rng(7)
-    work = Propagation(junction_tree(sizes, cliques), sizes, cliques, 100.0)
+    work = Propagation(junction_tree(sizes, cliques), Chains(sizes, {}), cliques, 100.0)
     work.start([])
     theta = np.zeros_like(work.marginals)
     for _ in range(3):
@@ -84,7 +85,7 @@ def test_every_schedule_gives_the_same_marginals(call_cells: int, monkeypatch: p
 def test_a_thousand_large_steps_one_way_and_back_stay_finite() -> None:
     sizes = {"a": 3, "b": 4, "c": 5}
     cliques = [("a", "b"), ("b", "c")]
-    work = Propagation(junction_tree(sizes, cliques), sizes, cliques, 1000.0)
+    work = Propagation(junction_tree(sizes, cliques), Chains(sizes, {}), cliques, 1000.0)
     work.start([])
     rng = np.random.default_rng(3)
     step = np.where(rng.random(work.marginals.size) < 0.5, work.bound, -work.bound)
@@ -99,4 +100,4 @@ def test_a_thousand_large_steps_one_way_and_back_stay_finite() -> None:
 def test_a_clique_outside_the_tree_is_refused() -> None:
     sizes = {"a": 2, "b": 2, "c": 2}
     with pytest.raises(ValueError, match=r"no clique of the model contains \(a, c\)"):
-        home(junction_tree(sizes, [("a", "b"), ("b", "c")]), sizes, ("a", "c"))
+        home(junction_tree(sizes, [("a", "b"), ("b", "c")]), Chains(sizes, {}), ("a", "c"))

@@ -1,7 +1,7 @@
-"""A run rehearsed in one process on an invented table, with every message of the secure protocols counted.
+"""What a run costs: a dry run in one process on a presumed table, with every message of the secure protocols counted.
 
 The synthesizer is the real one; its oracle answers in the clear (`ideal`, the same law) and replays each step's messages on a
-`Tally` (`mpc_protocols.replicated.costs`). What no plan can know is taken from the invention: which candidates win, and how
+`Tally` (`mpc_protocols.replicated.costs`). What no plan can know is taken from the presumed table: which candidates win, and how
 many of the model's answers are 0. No private data, nothing released, nothing charged.
 """
 
@@ -12,8 +12,9 @@ from fractions import Fraction
 from math import prod
 from typing import TYPE_CHECKING
 
+from mpc_protocols.backend import AllowAll, DryRun
 from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
-from mpc_protocols.functionality import Clique, Event, Handle, Level, MarginalOracle, Setting
+from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, Setting
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.mechanisms.measurement import by_sampler
 from mpc_protocols.public.state import (
@@ -32,7 +33,6 @@ from mpc_protocols.replicated.scores.bit_cache import CacheModel
 from mpc_protocols.replicated.scores.dealer import DEALERS
 from mpc_protocols.replicated.vertical import costs as vertical
 from mpc_protocols.replicated.vertical.schedule import Schedule
-from runner.forecast.presumed_tables import InventedTable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,38 +42,56 @@ if TYPE_CHECKING:
     from mpc_protocols.public.rounded_answers import RoundedAnswers
 
 
-class _Free:
-    """A guard that keeps no account: nobody's budget is spent on an invented table."""
+SIGN_S, NOISE_S = 60e-9, 0.8e-6
+"""CPU seconds of a party per compared cell and per noisy cell, while others run on the same machine."""
+PRODUCT_S = 1e-9
+"""The same per product of two numbers in a table over two owners' columns."""
 
-    def authorise(self, event: Event, inputs: bytes) -> None:
-        """Allow the event."""
 
-
-class Rehearsal(MarginalOracle):
+class ReplicatedDryRun(DryRun):
     """The ideal oracle, counting what three computing parties and `contributors` others would send.
 
-    tally: clocks and bytes so far. marks: (rounds, bytes of all parties) after each measurement. shared_cells, signs, noise:
-    cells shared, cells compared over all selections, and cells' noise made, which the time of a run follows; products: of
-    two numbers, at each party, where columns are split.
+    tally: clocks and bytes so far. signs, noise: cells compared over all selections, and cells' noise made, which the time of a
+    run follows; products: of two numbers, at each party, where columns are split.
     """
 
     def __init__(
-        self, setting: Setting, table: InventedTable, contributors: int, split: Partition | None = None
+        self, setting: Setting, counts: LocalCounts, contributors: int, split: Partition | None = None
     ) -> None:
-        """split: of a vertical study's common table."""
+        """counts: marginals of the presumed table. split: of a vertical study's common table."""
         self.setting = setting
         self.tally = costs.Tally.of(3 + contributors)
         costs.pace(self.tally)
-        self.shared_cells = 0
+        self._shared_cells = 0
         self.signs = 0
         self.noise = 0
         self.products = 0
         self._schedule = None if split is None else Schedule(split, setting, 3)
-        self.marks: list[tuple[int, int]] = []
+        self._marks: list[tuple[int, int]] = []
         self._cells = CacheModel()
         self._selecting: tuple[BegunSelect, RoundedAnswers] | None = None
-        self._ideal = IdealOracle(setting, table.counts, _Free(), dealers=DEALERS, watch=self._count)
+        self._ideal = IdealOracle(setting, counts, AllowAll(), dealers=DEALERS, watch=self._count)
         self._gumbel, self._gaussian = PoolModel(GUMBEL_ROWS), PoolModel(GAUSSIAN_ROWS)
+
+    @property
+    def rounds(self) -> int:
+        return self.tally.rounds
+
+    @property
+    def sent(self) -> Sequence[int]:
+        return self.tally.sent
+
+    @property
+    def marks(self) -> Sequence[tuple[int, int]]:
+        return self._marks
+
+    @property
+    def shared_cells(self) -> int:
+        return self._shared_cells
+
+    @property
+    def seconds(self) -> float:
+        return self.signs * SIGN_S + self.noise * NOISE_S + self.products * PRODUCT_S
 
     @property
     def row_bound(self) -> int:
@@ -135,7 +153,7 @@ class Rehearsal(MarginalOracle):
         request = len(PrepareStep(tuple(fresh), tuple(levels)).to_bytes()) if fresh else 0
         setting = self.setting.with_levels(levels)
         cells = [sum(map(setting.cells, fresh[block])) for block in blocks(setting, fresh)]
-        self.shared_cells += sum(cells)
+        self._shared_cells += sum(cells)
         if self._schedule is None or not fresh:
             costs.prepare(self.tally, announced, request, cells)
             return
@@ -186,7 +204,7 @@ class Rehearsal(MarginalOracle):
             generated = self._gaussian.take(sampler.digest, cells)
             costs.measure(self.tally, announced, sampler, cells, generated=generated)
             self.noise += generated
-        self.marks.append((self.tally.rounds, sum(self.tally.sent)))
+        self._marks.append((self.tally.rounds, sum(self.tally.sent)))
 
     def _distances(self, announced: int, begun: BegunDistances, rounded: RoundedAnswers) -> None:
         sampler, n, planes = begun.plan.samplers[0], len(begun.step.handles), begun.answers.planes

@@ -1,0 +1,159 @@
+"""`bench utility`: how good the tables are, by the ideal functionality: rows are algorithms, columns tables, for each epsilon.
+
+    python -m runner bench utility --data DIR --tables adult,nltcs --epsilon 0.3,1,3 --seeds 5
+    python -m runner bench utility --data DIR --algorithms aim:rounds=adaptive,mosaic:rounds=40,mosaic,independent --json FILE
+
+Tables, scores and what is compared: `runner.bench.utility`. A table that DIR lacks is named and left out. The law of every answer
+is that of the secure backends, so utility is theirs; nothing here is protected, and the data must be public.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mpc_protocols.errors import StudyInvalid, UsageError
+from runner.bench.parameters import number
+from runner.bench.registry import Survey
+
+DEFAULT_ROWS = "independent,mst,mwem,aim,mosaic:rounds=40,mosaic"
+HEADINGS = {
+    "err": "mean L1 distance of the workload's marginals",
+    "out3": "of triples outside the workload",
+    "all2": "of all pairs",
+    "auc": "AUC of predicting the label on real rows",
+}
+
+
+class Utility(Survey):
+    """Means with standard errors over seeds."""
+
+    name, purpose, counts = "utility", "how close each algorithm's tables are to the real ones", "runs"
+    parameters = ()
+
+    def command(self, arguments: Sequence[str]) -> None:
+        """Run and print. Raises `UsageError`."""
+        from runner.bench.utility.runs import Row
+        from runner.bench.utility.tables import chosen, names
+
+        options = _parser().parse_args(arguments)
+        rows = [Row.parse(text) for text in options.algorithms.split(",")]
+        epsilons = [number(text) or 0.0 for text in options.epsilon.split(",")]
+        if min(epsilons) <= 0 or options.seeds < 1:
+            raise UsageError("--epsilon takes numbers above 0, --seeds a number of at least 1.")
+        wanted = options.tables.split(",") if options.tables else names(options.data)
+        tables, absent = chosen(options.data, wanted)
+        if absent:
+            print(f"not in {options.data}, left out: {', '.join(absent)}")
+        if not tables:
+            raise UsageError(f"--data {options.data} holds none of the tables asked for.")
+        lines = options.json.open("w", encoding="utf-8") if options.json else None
+        try:
+            for epsilon in epsilons:
+                found = [
+                    [self._cell(row, table, epsilon, options, lines) for table in tables] for row in rows
+                ]
+                _show(epsilon, options, [row.text for row in rows], [table.name for table in tables], found)
+        finally:
+            if lines:
+                lines.close()
+
+    def _cell(
+        self, row: Any, table: Any, epsilon: float, options: argparse.Namespace, lines: Any
+    ) -> dict[str, list[float]]:
+        """The scores of all seeds."""
+        from runner.bench.utility.runs import run
+
+        found: dict[str, list[float]] = {}
+        for seed in range(options.first_seed, options.first_seed + options.seeds):
+            began = time.perf_counter()
+            try:
+                result = run(row, table, epsilon, options.delta, seed)
+            except StudyInvalid as refused:
+                print(f"{row.text} on {table.name}: {refused.sentence}", flush=True)
+                return {}
+            for name, value in {**result.scores, "cpu_s": result.cpu_s[0]}.items():
+                found.setdefault(name, []).append(value)
+            if lines:
+                line = {
+                    "bench": self.name,
+                    "algorithm": row.text,
+                    "table": table.name,
+                    "epsilon": epsilon,
+                    "delta": options.delta,
+                    "seed": seed,
+                    **result.scores,
+                    "cpu_s": result.cpu_s,
+                    "selected": result.selected,
+                    "rho_share": result.rho_share,
+                    "wall_s": time.perf_counter() - began,
+                }
+                lines.write(json.dumps(line) + "\n")
+                lines.flush()
+        return found
+
+
+def _parser() -> argparse.ArgumentParser:
+    from runner.cli import Parser
+
+    made = Parser(
+        prog="python -m runner bench utility",
+        description=__doc__,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument(
+        "--data", metavar="DIR", type=Path, required=True, help="NAME.csv with NAME-domain.json, NAME.bif"
+    )
+    made.add_argument(
+        "--tables", metavar="NAME,..", help="NAME, or NAME@ROWS for some of its rows (default: all there are)"
+    )
+    made.add_argument(
+        "--algorithms",
+        metavar="NAME,..",
+        default=DEFAULT_ROWS,
+        help="NAME or NAME:KEY=VALUE with keys of its table in a study (default: %(default)s)",
+    )
+    made.add_argument("--epsilon", metavar="N,..", default="1", help="default: %(default)s")
+    made.add_argument("--delta", metavar="N", type=float, default=1e-5, help="default: %(default)s")
+    made.add_argument("--seeds", metavar="N", type=int, default=5, help="runs of each (default: %(default)s)")
+    made.add_argument("--first-seed", metavar="N", type=int, default=0, help="default: %(default)s")
+    made.add_argument("--json", metavar="FILE", type=Path, help="a JSON line per run")
+    return made
+
+
+def _show(
+    epsilon: float,
+    options: argparse.Namespace,
+    rows: Sequence[str],
+    tables: Sequence[str],
+    found: Sequence[Sequence[dict[str, list[float]]]],
+) -> None:
+    width = max(map(len, rows)) + 2
+    for metric, words in {**HEADINGS, "cpu_s": "CPU seconds of choosing and fitting"}.items():
+        if not any(metric in cell for line in found for cell in line):
+            continue
+        print(f"\nepsilon {epsilon:g}, delta {options.delta:g}, {options.seeds} runs: {metric}, {words}")
+        print(" " * width + "".join(f"{name:>20}" for name in tables))
+        for row, line in zip(rows, found, strict=True):
+            print(
+                f"{row:{width}}" + "".join(f"{spread(cell.get(metric, [])):>20}" for cell in line), flush=True
+            )
+
+
+def spread(values: Sequence[float]) -> str:
+    """The mean with its standard error."""
+    if not values:
+        return "-"
+    mean = statistics.fmean(values)
+    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return f"{mean:.4f} +- {error:.4f}"
+
+
+BENCH = Utility()

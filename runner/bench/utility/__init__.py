@@ -1,0 +1,1 @@
+"""How good the tables of each algorithm are: what `bench utility` measures (`benches.utility`)."""
