@@ -107,11 +107,19 @@ class StepCosts:
         self._agree()
         self._reveal(samplers, generated)
 
-    def total_first(self, step: int, request: int, cells: int, sampler: Sampler) -> None:
-        """`PairOracle.total` where nothing is shared yet: `cells` are, for it."""
+    def total_first(
+        self,
+        step: int,
+        request: int,
+        blocks: Sequence[int],
+        tables: Sequence[TableShape],
+        lifted: int,
+        sampler: Sampler,
+    ) -> None:
+        """`PairOracle.total` where nothing is shared yet; what is shared for it as for `prepare`."""
         self._announce(step, request)
         self._agree()
-        self._input([cells])
+        self._input(blocks, tables, lifted)
         self._agree()
         self._reveal([(sampler, 1)], None)
 
@@ -145,7 +153,7 @@ class StepCosts:
     def _agree(self) -> None:
         self._main.both(AGREEMENT)
 
-    def _input(self, blocks: Sequence[int], tables: Sequence[TableShape] = (), lifted: int = 0) -> None:
+    def _input(self, blocks: Sequence[int], tables: Sequence[TableShape], lifted: int) -> None:
         for q in range(2, len(self.tally.clocks)):
             if blocks:
                 self.tally.step([(q, q % 2, SEED_BYTES)])

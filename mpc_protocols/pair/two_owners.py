@@ -86,6 +86,23 @@ def ring_of(records: int, leaves: int) -> UInt:
     return np.uint16 if records < 1 << 16 and records > LIFT_RECORDS * leaves else np.uint32
 
 
+def shape_of(partition: Partition, sizes: Mapping[str, int], plan: TablePlan) -> TableShape:
+    """Public sizes of a planned table."""
+    leaves = _cells(sizes, plan.paths) + 1
+    width = sum(_widths(partition, sizes, plan))
+    return TableShape(plan.owner, partition.rows, leaves, width, ring_of(partition.rows, leaves))
+
+
+def lifted_cells(shapes: Sequence[TableShape]) -> int:
+    """Cells of these tables that are lifted."""
+    return sum(shape.leaves * shape.width for shape in shapes if shape.dtype is np.uint16)
+
+
+def _widths(partition: Partition, sizes: Mapping[str, int], plan: TablePlan) -> list[int]:
+    """Elements of each vector: one more where rows that its owner lacks are counted."""
+    return [_cells(sizes, part) + (partition.population == "union") for part in plan.vectors]
+
+
 def share_cliques(
     transfers: Transfers,
     partition: Partition,
@@ -128,11 +145,8 @@ def _table(
     transfers: Transfers, partition: Partition, own: OwnRows, sizes: Mapping[str, int], plan: TablePlan
 ) -> tuple[list[Elements], UInt]:
     """Shares of the table of each part among the vectors, (leaves, cells of the part, and one where rows may lack it)."""
-    leaves = _cells(sizes, plan.paths) + 1
-    dtype = ring_of(partition.rows, leaves)
-    more = partition.population == "union"
-    widths = [_cells(sizes, part) + more for part in plan.vectors]
-    shape = TableShape(plan.owner, partition.rows, leaves, sum(widths), dtype)
+    widths = _widths(partition, sizes, plan)
+    shape = shape_of(partition, sizes, plan)
     if transfers.link.me == plan.owner:
         share = of_paths(transfers, shape, _codes(partition, own, sizes, plan.paths))
     else:
@@ -141,7 +155,7 @@ def _table(
             for part, width in zip(plan.vectors, widths, strict=True)
         ]
         share = of_vectors(transfers, shape, columns)
-    return np.split(share, np.cumsum(widths)[:-1], axis=1), dtype
+    return np.split(share, np.cumsum(widths)[:-1], axis=1), shape.dtype
 
 
 def _codes(partition: Partition, own: OwnRows, sizes: Mapping[str, int], part: Clique) -> NDArray[np.intp]:

@@ -11,12 +11,14 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitslice import words_for
+from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
-from mpc_protocols.functionality import Clique, Event, Setting
+from mpc_protocols.functionality import Clique, Event, LocalCounts, MarginalOracle, Setting
 from mpc_protocols.mechanisms.measurement import by_sampler
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.pair import l1_distance, random_ot
 from mpc_protocols.pair.answers import encode
+from mpc_protocols.pair.backend import BACKEND
 from mpc_protocols.pair.contingency import Column, TableShape, of_paths, of_vectors
 from mpc_protocols.pair.conversion import lift, weighted_sum
 from mpc_protocols.pair.costs import PairCosts
@@ -29,10 +31,14 @@ from mpc_protocols.pair.random_ot import Demand, Transfers
 from mpc_protocols.pair.sign import signs
 from mpc_protocols.pair.steps import Group, StepCosts
 from mpc_protocols.pair.zero_test import zero_cells
+from mpc_protocols.partition import VerticalData, ideal_counts
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.replicated.costs import Tally
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.pair.pair_run import random_words
+from tests.mpc_protocols.replicated.test_oracle import CONTRIBUTORS, PARTS, SMALL, counter, setting, work
+from tests.mpc_protocols.replicated.test_oracle import SIZES as TABLE_SIZES
+from tests.mpc_protocols.replicated.vertical.owners import partition, random_owners
 
 
 def protocols(transfers: Transfers) -> None:
@@ -187,3 +193,39 @@ def test_costs_of_a_whole_run_are_the_counters(latency_bytes: int, monkeypatch: 
     assert [of_party.messages_sent for of_party in traffic] == run.tally.messages
     assert [of_party.bytes_sent for of_party in traffic] == run.tally.sent
     assert max(of_party.rounds for of_party in traffic) == run.tally.rounds
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_a_dry_run_counts_what_the_run_sends(split: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At tiny noise both give the same answers, so the same messages."""
+    monkeypatch.setattr("mpc_protocols.engine.step.latency_bytes_of", lambda delay_us: LATENCY_BYTES)
+    of, data = setting(), [*map(counter, (PARTS[0], PARTS[1], CONTRIBUTORS[0]))]
+    presumed: LocalCounts = counter(np.concatenate([PARTS[0], PARTS[1], CONTRIBUTORS[0]]))
+    common, brought, parties = None, [*data], 3
+    if split:
+        common = partition(TABLE_SIZES, {"a": 0, "b": 1, "c": 1, "d": 0}, "union", 400)
+        tables = random_owners(TABLE_SIZES, common, (0.9, 0.9), np.random.default_rng())
+        presumed = ideal_counts(common, tables, TABLE_SIZES)
+        brought, parties = [VerticalData(common, tables[owner]) for owner in (0, 1)], 2
+    network = MemoryNetwork(parties, 2, session_id=of.session)
+
+    def party(wire: Wire) -> object:
+        if wire.me == 1:
+            with PairOracle(wire, of, brought[1], AllowEverything()) as oracle:
+                return questions(oracle)
+        if wire.me == 0:
+            return follow(wire, of, brought[0], AllowEverything())
+        return contribute(wire, of, brought[2])
+
+    found = network.run([party] * parties)[1]
+    dry = BACKEND.dry_run(of, presumed, 2, parties - 2, common)
+    assert questions(dry) == found
+    dry.close()
+    traffic = [network.traffic(i) for i in range(parties)]
+    assert [of_party.bytes_sent for of_party in traffic] == list(dry.sent)
+    assert max(of_party.rounds for of_party in traffic) == dry.rounds
+    assert dry.shared_cells > 60 and dry.seconds > 0 and len(dry.marks) == 2
+
+
+def questions(oracle: MarginalOracle) -> list[object]:
+    return [oracle.total(SMALL), *work(oracle)]
