@@ -36,7 +36,8 @@ from mpc_protocols.engine.bitslice import Words
 from mpc_protocols.engine.interface import BitGates
 
 _GROUP = 8  # one-hot planes whose 2^8 sums are tabulated together
-_PIECE = 128  # words of the planes tabulated at a time
+LOOKUP_WORDS = 128
+"""Words of the planes tabulated at a time; each term of a lookup is of so many at most."""
 _PICKED = 1 << 16  # words picked at a time: with the sums they stay in the second-level cache
 
 
@@ -218,9 +219,9 @@ def _lookup(gates: BitGates[B], inner: B, outer: B, runs: Sequence[tuple[AliasTa
 
     def terms() -> Iterator[tuple[tuple[slice, slice], B, B]]:
         places = (
-            (table, start, min(start + _PIECE, end))
+            (table, start, min(start + LOOKUP_WORDS, end))
             for (table, words), end in zip(runs, ends, strict=True)
-            for start in range(end - words, end, _PIECE)
+            for start in range(end - words, end, LOOKUP_WORDS)
         )
         for table, start, stop in places:
             piece = slice(start, stop)

@@ -82,7 +82,8 @@ class BitGates(Turns, Protocol[B]):
         """XOR along the last axis but one of x & y, summed before it travels: what is sent has the size of the result.
 
         shape: of the result. terms: (index, x, factor(y)); each sum is added at its index of the result, and the memory of
-        factor(y) may be overwritten. 1 round.
+        factor(y) may be overwritten. Terms at the same words, the end of their index, follow each other and have the same x.
+        1 round, or one for each such run of terms.
         """
 
     def release_bits(self, release: bytes) -> BitSource:

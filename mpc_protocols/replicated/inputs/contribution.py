@@ -112,7 +112,7 @@ class Received:
 def _holders(wire: Wire, contributor: int) -> tuple[int, int]:
     """The computing parties that get a contributor's seed and its masked counts."""
     index = list(wire.contributors).index(contributor)
-    return index % 3, (index + 1) % 3
+    return index % wire.computing, (index + 1) % wire.computing
 
 
 def _stream(wire: Wire, seed: bytes) -> KeyStream:
