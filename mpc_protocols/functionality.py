@@ -14,7 +14,7 @@ law of each answer, what is public, and the event that must be on record before 
 
 Public in every backend: the study, the handles and their cliques, levels, answers, weights, penalties, epsilon and sigma2 of
 every step, the positions selected, the noisy counts. Secret: the marginals, the noise, the keys of a selection and their order.
-See `mechanisms/` for the laws and their proofs (`mechanisms.md` 1-5).
+See `mechanisms/` for the laws and their proofs (`docs/design/mechanisms.md` 1-5).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Event:
     """One release, as the accountant, the journal, the ledger and the report know it.
 
     `rho` is its zCDP cost, rounded up; `beta` bounds the statistical distance of its samplers from the ideal law
-    (`mechanisms.md` 1.1 L3); `detail` holds public, JSON-able facts.
+    (`docs/design/mechanisms.md` 1.1 L3); `detail` holds public, JSON-able facts.
     """
 
     what: str
@@ -132,7 +132,8 @@ class MarginalOracle(ABC):
     @property
     @abstractmethod
     def row_bound(self) -> int:
-        """Public n': at least the number of rows, except with the probability in the events' beta (`mechanisms.md` 5)."""
+        """Public n': at least the number of rows, except with the probability in the events' beta
+        (`docs/design/mechanisms.md` 5)."""
 
     @property
     @abstractmethod
@@ -163,7 +164,7 @@ class MarginalOracle(ABC):
         picks: int = 1,
         conflicts: Sequence[tuple[int, int]] = (),
     ) -> list[int]:
-        """Positions in `handles` of the selected candidates, in the order of their selection (`mechanisms.md` 1-2).
+        """Positions in `handles` of the selected candidates, in the order of their selection (`docs/design/mechanisms.md` 1-2).
 
         answers: the model's counts, one float64 array of n_q cells per handle. weights: positive. penalties: per handle, in
         counts (AIM: sqrt(2/pi) sigma n_q). picks: how many selections are made on the same scores, each an exponential

@@ -1,7 +1,7 @@
 """The ideal functionalities: a trusted third party in the clear. THEY PROTECT NOTHING.
 
 Problem: one object that answers a synthesizer's questions with exactly the law that the secure backends implement, for tests,
-simulations and baselines (DESIGN 1: real/ideal is the architecture). It keeps the same public state, makes the same plans,
+simulations and baselines (`docs/architecture.md` 1). It keeps the same public state, makes the same plans,
 charges the same events before it answers, and samples from the same integer tables with the same references; only the shares
 are missing: all custodians' counts lie in this process's memory as they are, and so does the noise.
 

@@ -1,4 +1,5 @@
-"""Vertically split data: who owns which columns, what an owner brings, and the marginals in the clear (DESIGN 6).
+"""Vertically split data: who owns which columns, what an owner brings, and the marginals in the clear
+(`docs/design/vertical.md` 1).
 
 Several owners hold different columns about overlapping people. An alignment (`psu`) has given them a common table of u rows, in
 which each owner knows the rows of its own records and of nobody else's. The marginals that the oracle answers about are those of

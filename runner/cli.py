@@ -1,4 +1,5 @@
-"""The command line (DESIGN section 8): parsing, help that teaches, and one sentence and exit code for every failure.
+"""The command line (`docs/reference/command-line.md`): parsing, help that teaches, and one sentence and exit code for every
+failure.
 
 Each command is a file in `runner/commands` with `add(commands)`, which declares its arguments and sets `run`, a function of the
 parsed arguments. Importing this file loads the standard library only, so that help, the launcher and the checks of a study

@@ -2,8 +2,9 @@
 
 Every mechanism of a run is charged in zero-concentrated DP (Bun-Steinke 2016): rho adds up, also when the mechanisms are
 chosen adaptively from public outputs, as long as each step is checked against the cap before it is opened (a zCDP filter:
-`mechanisms.md` 4, Feldman-Zrnic 2021, Whitehouse et al. 2023). The study's (epsilon, delta) becomes the cap by the exact
-conversion of Canonne-Kamath-Steinke 2020 (`notes.md` 1): rho-zCDP implies (epsilon, delta)-DP for every a > 1 with
+`docs/design/mechanisms.md` 4, Feldman-Zrnic 2021, Whitehouse et al. 2023). The study's (epsilon, delta) becomes the cap by the
+exact conversion of Canonne-Kamath-Steinke 2020 (`docs/design/privacy.md` 3): rho-zCDP implies (epsilon, delta)-DP for every a > 1
+with
 
     delta = exp((a - 1)(a rho - epsilon)) / (a - 1) * (1 - 1/a)^a.
 
@@ -12,9 +13,9 @@ decimal digits and rounded in the safe direction. All of it is decimal arithmeti
 parties must find the same cap (`math.log` may differ in the last digit between C libraries).
 
 Samplers of finite precision: if a run's samplers are within total variation beta of the ideal ones and the ideal run is
-(epsilon, delta')-DP, the run is (epsilon, delta' + (1 + e^epsilon) beta)-DP (`mechanisms.md` 1.1 L3). The cap is therefore
-solved for delta - (1 + e^epsilon) beta_cap (`calibrate`), and beta is filtered like rho. A custodian's cap over many runs leaves
-the same room (`parties.budget.spending`). PRG security (AES-CTR) stands beside this.
+(epsilon, delta')-DP, the run is (epsilon, delta' + (1 + e^epsilon) beta)-DP (`docs/design/mechanisms.md` 1.1 L3). The cap is
+therefore solved for delta - (1 + e^epsilon) beta_cap (`calibrate`), and beta is filtered like rho. A custodian's cap over many
+runs leaves the same room (`parties.budget.spending`). PRG security (AES-CTR) stands beside this.
 
 Adjacency does not appear here: it changes sensitivities, hence the events' rho, where the mechanisms are planned.
 Standard library only.
@@ -227,7 +228,7 @@ class Accountant:
     """A party's guard: authorises an event if the budget holds, and has it recorded before the release may be opened.
 
     Every call is charged, also one with the same event and inputs: whoever repeats a recorded release after a crash (same
-    release id, same inputs, hence the same noise: `mechanisms.md` 4) must read it from the journal and not ask again.
+    release id, same inputs, hence the same noise: `docs/design/mechanisms.md` 4) must read it from the journal and not ask again.
 
     record: writes the event where it survives a crash, before `authorise` returns (the journal; the custodian's ledger).
     """

@@ -1,6 +1,6 @@
 """What a release costs, and how much noise a cost buys: exact rationals, the same at every party.
 
-One privacy unit holds at most s rows. Between neighbouring tables (DESIGN 5; `mechanisms.md` 3.2)
+One privacy unit holds at most s rows. Between neighbouring tables (`docs/design/privacy.md` 2; `docs/design/mechanisms.md` 3.2)
 
     add-remove   a marginal moves by at most s in L2; a released marginal costs rho = s^2 / (2 sigma^2)
     replace      a marginal moves by at most sqrt(2) s in L2;               rho = s^2 / sigma^2
@@ -48,7 +48,8 @@ class Charges:
 
     @property
     def cells_moved(self) -> int:
-        """Cells of a marginal that may differ between neighbours: whose samplers' distance counts (`mechanisms.md` 3.2)."""
+        """Cells of a marginal that may differ between neighbours: whose samplers' distance counts
+        (`docs/design/mechanisms.md` 3.2)."""
         return self.unit_rows * (2 if self.adjacency == "replace" else 1)
 
     def measuring(self, sigma2: Fraction) -> Fraction:
@@ -69,7 +70,7 @@ class Charges:
 
     @staticmethod
     def selecting(epsilon: Fraction) -> Fraction:
-        """rho of one selection: bounded range epsilon (`mechanisms.md` 1.1 L1)."""
+        """rho of one selection: bounded range epsilon (`docs/design/mechanisms.md` 1.1 L1)."""
         return epsilon * epsilon / 8
 
     @staticmethod
@@ -86,7 +87,7 @@ def cell_distance(sigma2: Fraction) -> Fraction:
     """Bound of the total variation between one cell's noise and the exact law, for every noise up to sigma2.
 
     A half table of B thresholds is within (B + 2) 2^-65 of the exact law and has B <= 9.2 sigma + 3; the sum of two that
-    serves above sigma = 100 has B <= 25 sqrt(sigma) + 6 in all and adds at most 2^-70 (`mechanisms.md` 3.1, 3.3).
+    serves above sigma = 100 has B <= 25 sqrt(sigma) + 6 in all and adds at most 2^-70 (`docs/design/mechanisms.md` 3.1, 3.3).
     """
     sigma = root(sigma2) + 1
     one = 10 * min(sigma, Fraction(101)) + 8

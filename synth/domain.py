@@ -2,8 +2,8 @@
 
 Everything after a custodian's own coding works on integer codes `0..size-1`; this file says what a code means, in both
 directions, so that every custodian codes alike (`parties/coding.py`) and the synthetic table is decoded alike. A domain
-guessed from the data (its categories, its smallest and largest number) would leak without any noise (`notes.md` 12.8-12.9):
-it is part of the study file (DESIGN 7, `[domain]`) and of the study's hash.
+guessed from the data (its categories, its smallest and largest number) would leak without any noise (`docs/design/privacy.md` 6):
+it is part of the study file (`docs/reference/study-file.md`, `[domain]`) and of the study's hash.
 
 Kinds of column:
 

@@ -87,7 +87,7 @@ def test_sentences_call_parties_in_one_way(package: str) -> None:
 
 
 def test_mpyc_runtime_is_imported_in_one_file() -> None:
-    """`import mpyc.runtime` parses sys.argv (DESIGN 3): it happens once, under a private argv."""
+    """`import mpyc.runtime` parses sys.argv (`docs/design/session.md` 2): it happens once, under a private argv."""
     files = {
         path.relative_to(ROOT).as_posix()
         for package in LAYERS

@@ -87,7 +87,8 @@ class BitGates(Turns, Protocol[B]):
         """
 
     def release_bits(self, release: bytes) -> BitSource:
-        """Uniform bits that nobody knows, bound to a release: the same release gives the same bits (`mechanisms.md` 4)."""
+        """Uniform bits that nobody knows, bound to a release: the same release gives the same bits
+        (`docs/design/mechanisms.md` 4)."""
 
     def zero_rows(self, shape: tuple[int, int], rows: Iterable[tuple[slice, B]]) -> NDArray[np.bool_]:
         """Reveal which vectors of shared bits are all zero, and nothing else: bool of `shape`.

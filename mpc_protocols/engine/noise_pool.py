@@ -1,4 +1,4 @@
-"""Noise made ahead: many short protocols become one (`mechanisms.md` 1.5, 4).
+"""Noise made ahead: many short protocols become one (`docs/design/mechanisms.md` 1.5, 4).
 
 Noise does not depend on data, and drawing it for one release costs as many rounds as for twenty. So a run that keeps asking for
 noise of one kind (the Gumbel noise of a selection on one grid, the Gaussian noise of one sampler) gets it from a pool: what a

@@ -1,4 +1,4 @@
-"""Keyed random streams: what makes random and zero sharings free (`engine.md` 2, `mechanisms.md` 4).
+"""Keyed random streams: what makes random and zero sharings free (`docs/design/engine.md` 2.1, `docs/design/mechanisms.md` 4).
 
 The pairwise key k_i of parties i-1 and i never encrypts anything itself. A keyed BLAKE2b derives one AES-128 key per
 purpose, session and context from it, and the stream of an operation is AES-CTR of that key from the counter block

@@ -256,7 +256,7 @@ class ComputingParty(Generic[B, N]):
             )
 
     def _release(self, number: int, mechanism: str, inputs: bytes) -> bytes:
-        """What the noise is bound to that a release makes, for itself and ahead (`noise_pool`, `mechanisms.md` 4)."""
+        """What the noise is bound to that a release makes, for itself and ahead (`noise_pool`, `docs/design/mechanisms.md` 4)."""
         return binding(
             self.wire.session_id,
             number.to_bytes(8, "big"),
@@ -273,7 +273,7 @@ class ComputingParty(Generic[B, N]):
         mechanism: str,
         inputs: bytes,
     ) -> tuple[NDArray[np.int64], str]:
-        """Add noise and open; read as signed integers (`mechanisms.md` 3.4). Also the noise's form.
+        """Add noise and open; read as signed integers (`docs/design/mechanisms.md` 3.4). Also the noise's form.
 
         samplers: of consecutive numbers, each with the lengths of its runs.
         """

@@ -1,4 +1,4 @@
-"""Public bounds: on the number of rows, on the planes of a sign, on the rings (`mechanisms.md` 5).
+"""Public bounds: on the number of rows, on the planes of a sign, on the rings (`docs/design/mechanisms.md` 5).
 
 Problem: every width in the protocol must hold for the private counts, yet may be derived from public numbers only. Under
 add-remove the number of rows N is itself private, so no party may size anything by it. Until something is released the
@@ -87,7 +87,7 @@ def sign_bits(row_bound: int) -> int:
 
 
 def check_measurement(row_bound: int, noise_bound: int) -> None:
-    """Refuse a noise so wide that an opened cell could not be read back from 32 bits (`mechanisms.md` 3.4).
+    """Refuse a noise so wide that an opened cell could not be read back from 32 bits (`docs/design/mechanisms.md` 3.4).
 
     Raises `StudyInvalid` naming both numbers.
     """

@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise by table inversion: a half table and a free sign bit (`mechanisms.md` 3.1, 3.3).
+"""Discrete Gaussian noise by table inversion: a half table and a free sign bit (`docs/design/mechanisms.md` 3.1, 3.3).
 
 Problem: X with P(X = x) proportional to exp(-x^2 / (2 sigma^2)) on the integers (Canonne, Kamath, Steinke 2020), from uniform
 bits that parties share for nothing. sigma^2 is an exact rational.

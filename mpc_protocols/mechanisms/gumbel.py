@@ -1,4 +1,4 @@
-"""G64: the one public table of the discrete Gumbel noise that every selection uses (`mechanisms.md` 1.2, 1.3).
+"""G64: the one public table of the discrete Gumbel noise that every selection uses (`docs/design/mechanisms.md` 1.2, 1.3).
 
 Problem: the exponential mechanism as "arg max of score plus Gumbel noise", with noise that parties can sample from shared
 uniform bits by comparing them with public thresholds. The table is the same for every epsilon, sensitivity and data set:

@@ -1,5 +1,5 @@
-"""What a measurement is charged: marginals, distances, sums or the number of rows, plus discrete Gaussian noise (`mechanisms.md`
-3.2, 5).
+"""What a measurement is charged: marginals, distances, sums or the number of rows, plus discrete Gaussian noise
+(`docs/design/mechanisms.md` 3.2, 5).
 
 With s rows per privacy unit and noise of parameter sigma^2 on every cell:
 

@@ -1,4 +1,4 @@
-"""Public systematic rounding of the model's answers (`mechanisms.md` 2.1).
+"""Public systematic rounding of the model's answers (`docs/design/mechanisms.md` 2.1).
 
 Problem: scores are sums of |M - c| over integers, but a model's answer is fractional. Rounding to nearest shifts the score of a
 wide candidate by a fifth; systematic rounding keeps every expected L1 distance exact:

@@ -1,7 +1,7 @@
 """The exponential mechanism by dithered discrete Gumbel noise, "G64": parameters, charge and integer reference.
 
 Problem: pick the candidate with the worst approximation, with a law that is charged exactly as implemented
-(`mechanisms.md` 1.2, 1.3, 2, 5). With g = 2^a score units per grid step, gamma = 1/64:
+(`docs/design/mechanisms.md` 1.2, 1.3, 2, 5). With g = 2^a score units per grid step, gamma = 1/64:
 
     key_q = u_q + g K_q + V_q,   u_q = w'_q L1(M_q - c_q) - bias_q,   K from the table G64, V uniform on {0 .. g-1}
     selected: the largest key, the lowest position among equal ones
@@ -16,7 +16,7 @@ integers A with ties in a fixed order; its probabilities are (1/gamma) ln(C_q / 
     A = gamma^2 e^{4h} (1/3 + 2/g) + 2 gamma/g,   B = gamma^2 e^{6h} (3/2 + 9/g) + 4 gamma/g.
 A log ratio within an interval of length e gives e^2/8-zCDP (bounded range; Dong, Durfee, Rogers 2020). The finite table adds
 2^-70 per candidate (`gumbel`). The closed form itself is exact up to 1e-272, which the outward rounding of the inflation to
-2^-64 covers. The full proofs are in `mechanisms.md` 1.2; the implemented law is computed exactly in
+2^-64 covers. The full proofs are in `docs/design/mechanisms.md` 1.2; the implemented law is computed exactly in
 `tests/mpc_protocols/mechanisms/test_selection_law.py`.
 
 Public pruning (2.2): the noise is bounded, so a candidate whose greatest key is below another's least can never win. It is
@@ -167,7 +167,7 @@ def plan_selection(
     picks: int = 1,
     conflicts: Sequence[Sequence[int]] = (),
 ) -> SelectionPlan:
-    """Integers of a selection among n candidates (`mechanisms.md` 1.3, 2.2, 5).
+    """Integers of a selection among n candidates (`docs/design/mechanisms.md` 1.3, 2.2, 5).
 
     weights: positive rationals. penalties: in counts, taken off the L1 distance. epsilon: what may be charged at most,
     epsilon^2 / 8. answer_sums: at least the sum of each candidate's rounded answer. row_bound: n'. factor: how many counts one

@@ -5,8 +5,9 @@ knows any,
 
     z = XOR_p l_p R_p        is 0 if all l_p are 0, else uniform
 
-(`mechanisms.md` 1.5; docs of `engine.argmax`). R = D_0 ^ D_1, with D_i the difference of both strings of a random transfer that
-party i offers, so of l_p R_p = (l_0 ^ l_1)(D_0 ^ D_1) only the choices are corrected: e = l_i ^ a_i. Party i's share is
+(`docs/design/mechanisms.md` 1.5; docs of `engine.argmax`). R = D_0 ^ D_1, with D_i the difference of both strings of a random
+transfer that party i offers, so of l_p R_p = (l_0 ^ l_1)(D_0 ^ D_1) only the choices are corrected: e = l_i ^ a_i. Party i's
+share is
 
     l_i D_i  ^  m[a]  ^  m'[0] ^ e_peer D_i
 

@@ -1,4 +1,5 @@
-"""Hiding set sizes and sizes of intersections when who holds a record is private (adjacency "add-remove"; `psu.md` 3).
+"""Hiding set sizes and sizes of intersections when who holds a record is private (adjacency "add-remove";
+`docs/design/psu.md` 3).
 
 An alignment of m owners reveals the list lengths N_i and u, hence the repetitions k = sum_i N_i - u (for two owners the size of
 the intersection): without noise k is a membership oracle. Fake identifiers, which begin with bytes that no real one has, give

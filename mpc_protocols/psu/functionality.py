@@ -1,4 +1,4 @@
-"""What an alignment computes and what it reveals: specification, result, and the ideal functionality (`psu.md` 6).
+"""What an alignment computes and what it reveals: specification, result, and the ideal functionality (`docs/design/psu.md` 6).
 
 Every owner i holds a set X_i of canonical identifiers. Everybody obtains the number of rows u = |X_1 ∪ .. ∪ X_m| of a common
 table and a public order of its rows that depends on nothing but fresh randomness; owner i learns the row of each of its own

@@ -1,7 +1,7 @@
 """Secret randomness of the alignment: bytes from the operating system, and uniform permutations made of them.
 
 Every shuffle of the protocols must be uniform and secret, or positions would carry file order from one list to the next
-(`notes.md` 2.4.6).
+(`docs/design/psu.md` 1.1).
 
 `Entropy` is an argument everywhere; only tests and simulations pass anything but the operating system's generator.
 """

@@ -1,8 +1,9 @@
 """Which marginals are shared and which are sums of shared ones.
 
 Problem: a custodian's counts are masked and sent once; a marginal over fewer columns is a sum of cells of a larger one, which
-every party adds up on its own shares (DESIGN 4). This file decides, from public facts and alike at every party, what must be
-shared, and says for each handle from which shared marginal and along which axes it is derived. It never sees a count.
+every party adds up on its own shares (`docs/design/algorithms.md` 4). This file decides, from public facts and alike at every
+party, what must be shared, and says for each handle from which shared marginal and along which axes it is derived. It never sees
+a count.
 
 A level (`functionality.Level`) is a column of its own here: a public function of a column of the study. A clique over levels is
 a sum of any clique whose versions of the same columns determine them: the column itself, or a finer nested level.

@@ -1,8 +1,8 @@
 """What is public in a run, kept alike by every computing party: transcript, handles, bounds, plans.
 
 Problem: the leading party says what is asked next (`steps`); each party must derive the same plan and the same event from the
-same public inputs, and must notice at once if another party saw something else (DESIGN 3, `mechanisms.md` 4). So each keeps a
-`PublicState`, driven by the same calls in the same order:
+same public inputs, and must notice at once if another party saw something else (`docs/design/engine.md` 5,
+`docs/design/mechanisms.md` 4). So each keeps a `PublicState`, driven by the same calls in the same order:
 
     begun = state.begin(step)         validates, plans, advances the transcript; returns all that follows from the step
     ... the guard authorises the events of begun.plan; the transcripts are compared; the protocol runs and opens ...
@@ -16,7 +16,7 @@ tables it uses, and a release adds what was opened. Its value after `begin` is `
 entry are bound to it.
 
 Row bound: before any release the study's `row_cap`; the first measured batch (or `total`) fixes the tighter bound of
-`mechanisms.md` 5 and the noisy total, and both stay: later measurements do not move them.
+`docs/design/mechanisms.md` 5 and the noisy total, and both stay: later measurements do not move them.
 
 Everything here is public; no count, share or key enters it except noisy counts that have been released.
 """

@@ -1,9 +1,9 @@
 """The public steps of a run as messages: canonical bytes, strictly read.
 
 Problem: the computing party that runs the synthesizer decides what is asked next; the others must learn exactly the same public
-inputs, derive the same plan from them and hash them into the transcript (DESIGN 3). So every step has one encoding: JSON with
-sorted keys, no whitespace, ASCII; a rational is [numerator, denominator] in lowest terms; bytes are lower-case hexadecimal; a
-level is [name, column, bins]. A field that has its default value is left out.
+inputs, derive the same plan from them and hash them into the transcript (`docs/design/engine.md` 5). So every step has one
+encoding: JSON with sorted keys, no whitespace, ASCII; a rational is [numerator, denominator] in lowest terms; bytes are
+lower-case hexadecimal; a level is [name, column, bins]. A field that has its default value is left out.
 
 `parse` accepts what `to_bytes` writes and nothing else: after validation the step is encoded again and must give the same bytes,
 which excludes duplicate keys, other spellings of a number, unknown keys and trailing bytes. Sizes are limited before anything

@@ -3,7 +3,7 @@
 What it adds up to, and what a cap allows: `spending.py`. What was refused before anything was sent is on record, too (`refuse`):
 a peer that proposes studies learns something by each refusal (`docs/design/accounts.md`).
 
-What a run costs (DESIGN 5, `mechanisms.md` 4):
+What a run costs (`docs/design/accounts.md` 1, `docs/design/mechanisms.md` 4):
 
     open      the study's whole rho, from `reserve`, which is durable before the first share leaves
     settled   the sum of the events begun. `begin` is durable before the first opening message of its release leaves any

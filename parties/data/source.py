@@ -14,9 +14,9 @@ thinks. An empty field is a missing value.
 Threat model: the custodian trusts its own machine, and nobody else may learn a record from it, not even through an error
 message. Libraries quote the offending record (DuckDB), the connection string (database drivers) or both. Their errors are
 therefore never forwarded nor chained (`reasons.py`): what leaves this file is a `DataRefused` that names the file, the line and
-the column (DESIGN 5), raised outside the handler so that no `__context__` holds the original. URLs are shown without user,
-password and query. A header is read as names only after at least one of the study's columns was recognised in it (`scan.py`): a
-file without a header line would otherwise show its first record.
+the column (`docs/design/privacy.md` 8), raised outside the handler so that no `__context__` holds the original. URLs are shown
+without user, password and query. A header is read as names only after at least one of the study's columns was recognised in it
+(`scan.py`): a file without a header line would otherwise show its first record.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The MPyC runtime of a computing party, made safe (DESIGN 3): the only file that imports MPyC.
+"""The MPyC runtime of a computing party, made safe (`docs/design/session.md` 2): the only file that imports MPyC.
 
 MPyC parses `sys.argv` when it is imported (`--out x` would end the process), configures logging and the event loop policy,
 opens unauthenticated connections in `start`, and unpickles what peers send. Here it is imported under a private argument

@@ -1,4 +1,4 @@
-"""A party's session from the first connection to the last goodbye (DESIGN 3).
+"""A party's session from the first connection to the last goodbye (`docs/design/session.md`).
 
 The main thread runs an asyncio loop that moves bytes, keeps heartbeats and watches for silence and signals; the party's
 work runs in a daemon thread and sees only the wire. Every end goes the same way: the first cause is recorded, all pending

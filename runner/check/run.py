@@ -1,4 +1,4 @@
-"""Every problem of a run in one go, before the appointed hour: what `check` looks at (DESIGN section 8).
+"""Every problem of a run in one go, before the appointed hour: what `check` looks at (`docs/reference/command-line.md`).
 
 Each look is a function that yields findings: fine, worth knowing, or a problem with the error that a run would end with.
 Nothing is sent, released or charged. Names and places of this party's own data may appear: they are shown to its owner.

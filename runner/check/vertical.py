@@ -1,4 +1,5 @@
-"""What `check` looks at in a vertical study: the alignment, who owns what, an owner's identifiers, the quota (`psu.md` 3 and 5).
+"""What `check` looks at in a vertical study: the alignment, who owns what, an owner's identifiers, the quota
+(`docs/design/psu.md` 3 and 5).
 
 Counts of an owner's own records are shown to whoever runs `check` with that owner's data, and to nobody else.
 """

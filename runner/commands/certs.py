@@ -1,4 +1,4 @@
-"""`certs make | request | sign | show`: the certificates by which parties know one another (DESIGN sections 3 and 8)."""
+"""`certs make | request | sign | show`: the certificates by which parties know one another (`docs/design/session.md` 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A party process that the launcher started: it reports to the launcher and never outlives it (DESIGN section 3).
+"""A party process that the launcher started: it reports to the launcher and never outlives it (`docs/design/session.md` 7).
 
 The launcher writes one byte a second to the process's standard input, the first when the certificates exist. When that input
 ends, the launcher is gone; when it is silent for silence_s, the launcher is stopped or stuck: either way the process ends by

@@ -1,4 +1,4 @@
-"""One party of a run, from the study file to the finished files (DESIGN sections 3 and 5).
+"""One party of a run, from the study file to the finished files (`docs/architecture.md` 3).
 
     connect   session with the others; this party's own table is counted beside it
     agree     study, roles, session id; the budget is reserved in this custodian's ledger

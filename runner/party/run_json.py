@@ -1,4 +1,5 @@
-"""run.json, and what the leader hands out for it: counters of all parties, and when its own events were (DESIGN section 8).
+"""run.json, and what the leader hands out for it: counters of all parties, and when its own events were
+(`docs/reference/outputs.md`).
 
 Everything here is a function of the study, the release and the traffic counters, all of them public; what a peer sends of them
 is judged before it is used. `describe` gives every party the same content.
@@ -37,7 +38,7 @@ def describe(
     deployment: str,
     owned: Ownership | None = None,
 ) -> dict[str, Any]:
-    """The content of run.json (DESIGN section 8): a function of the study, the release and the traffic counters.
+    """The content of run.json (`docs/reference/outputs.md`): a function of the study, the release and the traffic counters.
 
     owned: of a vertical study.
     """

@@ -2,7 +2,7 @@
 
 Everything is computed from released values: noisy counts, synthetic rows and the model fitted to the former. Distances are
 between shares (counts over their own total), L1, from 0 to 2; the scale beside them is the L1 distance that the noise
-alone is expected to put into a marginal of n cells, sqrt(2/pi) sigma n / N (`notes.md` 4, AIM's penalty).
+alone is expected to put into a marginal of n cells, sqrt(2/pi) sigma n / N (`docs/design/algorithms.md` 1, AIM's penalty).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The output directory of a run: whose it is, who may write to it, and how files get into it (DESIGN section 8).
+"""The output directory of a run: whose it is, who may write to it, and how files get into it (`docs/reference/outputs.md`).
 
 Rule: a run writes into a directory that is new, empty, or this program's own. The mark is the file `.cosynth`, which is also
 the lock: two runs never share a directory. A finished run, which has been paid for with privacy budget, and an interrupted one,

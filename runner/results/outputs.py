@@ -1,4 +1,5 @@
-"""The files a finished run leaves at every party (DESIGN section 8): written beside their final place, then moved there.
+"""The files a finished run leaves at every party (`docs/reference/outputs.md`): written beside their final place, then moved
+there.
 
 `synthetic.csv`, `measurements.json`, `model.npz`, `run.json` and `report.html` appear together, after everything has been
 written: a run that ends early leaves its events and its log, never half a table. All five are functions of the release and

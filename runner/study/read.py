@@ -1,4 +1,4 @@
-"""From a study file to a `Study`: parse, validate everything, name every problem (DESIGN section 7).
+"""From a study file to a `Study`: parse, validate everything, name every problem (`docs/reference/study-file.md`).
 
 `load` is what every command uses: a valid Study, or `StudyInvalid` (exit 10) with the first problem. `problems` is for
 `check`: all of them at once. Words that the contract knows and this version cannot run yet are refused as such; other words

@@ -1,4 +1,5 @@
-"""Distances between the marginals of two tables of codes (definitions checked against the papers' code: `utility.md` 1).
+"""Distances between the marginals of two tables of codes (definitions checked against the papers' code:
+`docs/design/algorithms.md` 6).
 
     workload error    mean over cliques of || p - q ||_1, each marginal divided by its own table's rows; 0..2, not halved
                       (FLAIM's Err, with their 64 random three-way cliques)

@@ -5,8 +5,7 @@ Problem: among distributions with `total` rows, find the one that minimises
     sum_i || mu_i - y_i ||^2 / (2 variance_i)
 
 over the measured marginals y_i, and of all of those the one of maximum entropy (Private-PGM, McKenna et al. 2019;
-papers/notes.md section 4). The weight is the inverse variance: notes.md explains why 1/sigma, as printed by AIM and FLAIM,
-is wrong.
+`docs/design/algorithms.md` 5). The weight is the inverse variance; 1/sigma, as printed by AIM and FLAIM, is wrong.
 
 A step adds `momentum * previous step - rate * gradient of the loss by the marginals` to the potentials. Momentum grows as
 k / (k + 2) and starts again at 0 whenever the loss would rise; the rate grows slowly while steps succeed and is halved when

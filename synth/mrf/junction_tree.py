@@ -2,7 +2,7 @@
 
 Problem: exact inference in a Markov random field costs as much as the maximal cliques of a triangulation of its graph. AIM
 asks, for each of about 160 candidates in each round, how large that triangulation becomes if the candidate is added
-(papers/notes.md section 4, step 1); utility.md section 5 found this filter to be half of a run when done with networkx.
+(`docs/design/algorithms.md` 5); `docs/design/algorithms.md` 5 found this filter to be half of a run when done with networkx.
 Columns are bits of a Python integer, so a neighbourhood is one word and a union one instruction.
 
 The heuristic: eliminate the column whose neighbourhood has the fewest cells (ties: the earlier column). The estimate and the

@@ -6,11 +6,11 @@
     python -m tests.acceptance.vertical nltcs --runs 5                       8 & 8 columns, epsilon 0.8, all 3-way cliques
     python -m tests.acceptance.vertical three --runs 5                       Adult, 5 & 5 & 5, cliques across all three owners
 
-Tables are `../shared/data/adult-vfl.csv` (45,222 x 15) and `nltcs.csv` (21,574 x 16), not shipped: without them this says so and
-ends with 0. A person is a row of the file; each owner of Adult holds 90 % of the people, drawn independently with seed 20260101
-(NLTCS: all of them), and a third party computes without data (`three`: the third owner does). The reference is the same study on
-`ideal`, and the error is taken against the joined intersection, which only this script knows: mean L1 distance of the workload's
-normalised marginals for Adult, mean total variation distance of 300 random 3-way marginals (seed 0) for NLTCS.
+Tables are adult-vfl.csv (45,222 x 15) and nltcs.csv (21,574 x 16) in the folder `DATA`, not shipped: without them this says so
+and ends with 0. A person is a row of the file; each owner of Adult holds 90 % of the people, drawn independently with seed
+20260101 (NLTCS: all of them), and a third party computes without data (`three`: the third owner does). The reference is the same
+study on `ideal`, and the error is taken against the joined intersection, which only this script knows: mean L1 distance of the
+workload's normalised marginals for Adult, mean total variation distance of 300 random 3-way marginals (seed 0) for NLTCS.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A deployment: every party has its own folder and nothing else, and starts its own process (DESIGN 8).
+"""A deployment: every party has its own folder and nothing else, and starts its own process (`docs/reference/command-line.md`).
 
 Who fails with which exit code, what each is told, and what nobody is told: a distinctive value in a bad record.
 """

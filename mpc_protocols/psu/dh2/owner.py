@@ -1,6 +1,6 @@
 """dh2: private set union of two owners, symmetric, each building the union itself, with deviations that are noticed.
 
-The two-party default (issue 4), in place of `psu.md` 1.2, where the name of x is a power of H(x): an owner that entered H(y)^c
+The two-owner default (`docs/design/psu.md` 1.2). Were the name of x a power of H(x), an owner that entered H(y)^c
 could take c out again and find y in the union, unnoticed. Here owner A (side 0) holds X and secret exponents a1, alpha, kappa,
 owner B (side 1) holds Y and b1, beta, all fresh. H and Hg are independent hashes to the group, N is a hash. The tag of a record
 is H(x)^{a1 b1}, its point T = Hg(tag), the name of a common record N(T^{alpha beta}).

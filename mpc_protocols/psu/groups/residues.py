@@ -1,9 +1,10 @@
-"""The paper's group: quadratic residues modulo a safe prime p = 2 q + 1 (FLORIST; `notes.md` 2.2). Conformance and benchmarks.
+"""The paper's group: quadratic residues modulo a safe prime p = 2 q + 1 (FLORIST; `docs/design/psu.md` 1.1). Conformance and
+benchmarks.
 
 The subgroup of squares has prime order q; decisional Diffie-Hellman is assumed hard in it. Encodings are big-endian integers
 of the prime's length. A received element must be a non-zero residue below p other than 1 (Jacobi symbol 1), else it is
 refused. Hash-to-group: expand_message_xmd to 128 surplus bits, reduced, squared. (The paper encodes identifiers directly;
-that keeps multiplicative relations between them and breaks its own argument, `notes.md` 2.4.1.)
+that keeps multiplicative relations between them and breaks its own argument, `docs/design/psu.md` 1.1.)
 
 Python's integers only: not constant time and one core, 20 ms per exponentiation at 2,048 bits against 0.05 ms for ristretto255.
 Use it to compare, not to protect.

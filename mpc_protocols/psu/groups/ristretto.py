@@ -3,7 +3,7 @@
 A group of prime order 2^252 + 27742317777372353535851937790883648493 with canonical 32-byte encodings; hash-to-group is
 RFC 9380 appendix B: expand_message_xmd with SHA-512 to 64 bytes, then the map of RFC 9496 4.3.4. libsodium multiplies in
 constant time. It refuses non-canonical and negative encodings and results equal to the identity; `is_valid_point` accepts
-the identity, which `check` therefore tests on its own (`psu.md` 1.4).
+the identity, which `check` therefore tests on its own (`docs/design/psu.md` 1.4).
 
 The library's functions are called with addresses into flat buffers: no object per element, 0.3 us of Python per call against
 47 us of curve arithmetic, during which ctypes releases the interpreter lock, so threads use all cores (1.8x on two).

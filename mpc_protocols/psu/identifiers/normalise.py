@@ -1,4 +1,5 @@
-"""From a table's key columns to canonical identifiers: two owners must write the same person in the same bytes (`psu.md` 5).
+"""From a table's key columns to canonical identifiers: two owners must write the same person in the same bytes
+(`docs/design/psu.md` 5).
 
 A public policy, part of the study, says how each column is read:
 

@@ -1,4 +1,4 @@
-"""Telephone numbers as identifiers: E.164 with the study's country for numbers written nationally (`psu.md` 5).
+"""Telephone numbers as identifiers: E.164 with the study's country for numbers written nationally (`docs/design/psu.md` 5).
 
 Owners write the same number in different ways; they must agree on one canonical form, `+` and up to 15 digits, without a
 database of numbering plans. So this knows calling codes, national prefixes and international ones only, and refuses what it

@@ -1,4 +1,5 @@
-"""merge3: private set union of two to eight owners inside the three-party replicated engine (`psu.md` 2.2). The default there.
+"""merge3: private set union of two to eight owners inside the three-party replicated engine (`docs/design/psu.md` 2.2). The
+default there.
 
 Owners may compute or only contribute; computing parties may own nothing. With N = sum of the announced list lengths N_i:
 

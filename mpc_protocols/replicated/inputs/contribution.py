@@ -1,4 +1,4 @@
-"""A custodian's counts on their way into the sharing (DESIGN 3: roles, contributors).
+"""A custodian's counts on their way into the sharing (`docs/design/engine.md` 2.3).
 
 A custodian that computes inputs its own counts. One that only contributes splits them between two computing parties that must
 not collude: with index j among the contributors,
@@ -10,8 +10,8 @@ Each of the two sees uniform bytes. Both add over all contributors to their own 
 so the number of contributors costs the computing parties no further traffic among themselves.
 
 Threat model: semi-honest computing parties, at most one corrupted; semi-honest contributors (a liar can spoil its own
-contribution, and with false counts the sign bound; `mechanisms.md` 5). A contributor learns which marginals are shared; nothing
-is opened. Assumption: AES-CTR (`prg`).
+contribution, and with false counts the sign bound; `docs/design/mechanisms.md` 5). A contributor learns which marginals are
+shared; nothing is opened. Assumption: AES-CTR (`prg`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Shared bits of the cells that were compared before: they travel once per sharing and cell (`malicious.md` 4).
+"""Shared bits of the cells that were compared before: they travel once per sharing and cell (`docs/design/engine.md` 8).
 
 The public answer c of the model is subtracted from the component that the dealer of a cell lacks, so the dealer's part of the
 cell does not change from one selection to the next, and the evaluators' shares of its bits (`masked_sign.share_bits`) are used

@@ -1,4 +1,4 @@
-"""A^T B modulo 2^16, 2^32 and 2^64, exactly, by float64 matrix products of limbs (`engine.md` 2, exact limbs).
+"""A^T B modulo 2^16, 2^32 and 2^64, exactly, by float64 matrix products of limbs (`docs/design/engine.md` 2.7).
 
 NumPy multiplies integer matrices element by element; BLAS is 10 to 30 times faster but knows floats. A float64 holds every
 integer up to 2^53, so the operands are cut into centred limbs whose products, summed over a block of rows, stay within that:

@@ -2,8 +2,8 @@
 
     x = x_0 ^ x_1 ^ x_2,   party i holds  own = x_i  and  next = x_{i+1}   (arrays of 64-bit words, see `bitslice`)
 
-z_i = x_i (y_i ^ y_{i+1}) ^ x_{i+1} y_i ^ zero_i goes to party i-1 (Araki et al. 2016; `engine.md` 2). Arrays may have any
-leading axes (planes, thresholds, opponents); many gates in one call are one round and one message.
+z_i = x_i (y_i ^ y_{i+1}) ^ x_{i+1} y_i ^ zero_i goes to party i-1 (Araki et al. 2016; `docs/design/engine.md` 2.4). Arrays may
+have any leading axes (planes, thresholds, opponents); many gates in one call are one round and one message.
 
 Threat model, masking and assumption: `trio`. Nothing is learned, except through `open_bits`.
 """

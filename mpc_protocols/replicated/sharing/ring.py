@@ -1,4 +1,5 @@
-"""Additive replicated sharing in Z_2^16, Z_2^32 and Z_2^64: input, open, public operations, products, sums (`engine.md` 2).
+"""Additive replicated sharing in Z_2^16, Z_2^32 and Z_2^64: input, open, public operations, products, sums
+(`docs/design/engine.md` 2.1).
 
     x = x_0 + x_1 + x_2 mod 2^K,   party i holds  own = x_i  and  next = x_{i+1}
 

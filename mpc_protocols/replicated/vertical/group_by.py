@@ -1,4 +1,5 @@
-"""Sums over the cells of one owner's joint, without a column per cell: C^T w by an oblivious permutation (DESIGN 6, wide parts).
+"""Sums over the cells of one owner's joint, without a column per cell: C^T w by an oblivious permutation
+(`docs/design/vertical.md` 4).
 
 One computing party O knows, for each row, which of `cells` cells it is in (or none); w, of shape (n, v), is shared. Wanted: the
 sums of w over the rows of each cell, shared. A one-hot matrix C would cost n * cells elements; here about n (v + 1) travel.

@@ -1,4 +1,4 @@
-"""The marginals of vertically split data as the oracle's shares, in place of everybody's counts (DESIGN 6).
+"""The marginals of vertically split data as the oracle's shares, in place of everybody's counts (`docs/design/vertical.md` 3).
 
 Each batch of marginals becomes tables over the owners' joint rows (`plan`; the union takes one for every two or more owners of
 a clique, `union`), and each block of the common table's rows runs

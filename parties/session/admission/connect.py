@@ -1,4 +1,4 @@
-"""Opening the links: who listens, who dials, and the handshake up to a verified identity (DESIGN 3).
+"""Opening the links: who listens, who dials, and the handshake up to a verified identity (`docs/design/session.md` 1, 3).
 
 Computing parties listen, on one address each; of two parties the later in wire order dials the earlier, so contributors
 only dial and never meet one another. Dialling goes on until the session's deadline: parties are started by people.

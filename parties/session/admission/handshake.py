@@ -1,4 +1,5 @@
-"""The handshake of one connection: greetings in the clear, then TLS 1.3 with both identities verified (DESIGN 3).
+"""The handshake of one connection: greetings in the clear, then TLS 1.3 with both identities verified
+(`docs/design/session.md` 3).
 
 Who learns what: the greetings show names and certificates to the network; see `identity` for why and for the threat model.
 """

@@ -1,4 +1,5 @@
-"""Who is at the other end: certificates, the TLS contexts that accept only them, and sentences for what is wrong (DESIGN 3).
+"""Who is at the other end: certificates, the TLS contexts that accept only them, and sentences for what is wrong
+(`docs/design/session.md` 3).
 
 Two ways to be known: a certificate signed by the session's own CA (no system CA is ever trusted), or one whose SHA-256
 fingerprint the study pins (with or without a CA). Either way the certificate must carry the party's name (SAN DNS name, or

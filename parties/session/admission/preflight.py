@@ -1,4 +1,5 @@
-"""A rehearsal of the meeting, without a run: every pair of parties proves who they are and compares the study (DESIGN 3, 8).
+"""A rehearsal of the meeting, without a run: every pair of parties proves who they are and compares the study
+(`docs/design/session.md` 3).
 
 For `check --connect`. The links are those of a run: who listens, who dials, greetings, TLS 1.3 with both identities, HELLO. Then
 each side knows what a run would end with on this link, and so does the other: a certificate that one side does not accept is

@@ -1,4 +1,4 @@
-"""What MPyC's messages are encoded with instead of pickle (DESIGN 3, engine.md 4).
+"""What MPyC's messages are encoded with instead of pickle (`docs/design/session.md` 2, `docs/design/engine.md` 4).
 
 MPyC pickles whatever `transfer`, `input`, `output` and resharing of arrays send, and unpickles what comes: a peer's bytes
 would be run as code. Here a message is plain data (JSON with tags), an array of a numeric dtype (dtype, shape, raw bytes), or

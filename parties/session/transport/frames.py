@@ -1,4 +1,4 @@
-"""Frames of the link between two parties: header, kinds, and the sizes nobody may exceed (DESIGN 3).
+"""Frames of the link between two parties: header, kinds, and the sizes nobody may exceed (`docs/design/session.md` 5).
 
 Everything after the TLS handshake is a sequence of frames: a fixed 36-byte header and a payload. A message of a protocol
 is one DATA frame per MiB; the header of each carries the message's whole size, its number within stream and direction,
@@ -19,7 +19,8 @@ PROTOCOL = 2
 """Version of this format; parties with different versions do not talk."""
 
 CHUNK = 1 << 20
-"""Most payload bytes of one frame. 1 MiB: smaller frames cost calls, larger ones memory and latency (engine.md 3)."""
+"""Most payload bytes of one frame. 1 MiB: smaller frames cost calls, larger ones memory and latency
+(`docs/design/engine.md` 3)."""
 
 MAX_MESSAGE = 1 << 30
 """Most bytes of one message."""

@@ -1,4 +1,5 @@
-"""One authenticated connection: frames both ways, a window, and nothing that grows without bound (DESIGN 3, engine.md 3).
+"""One authenticated connection: frames both ways, a window, and nothing that grows without bound (`docs/design/session.md` 5,
+`docs/design/engine.md` 3).
 
 Threads: one at a time reads (`reading`); any thread sends. A sender seals its frames itself and hands only what a full socket
 left over to the event loop, so a small message costs no thread switch, neither on the way out nor on the way in.

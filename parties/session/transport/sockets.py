@@ -1,4 +1,5 @@
-"""Sockets: addresses, listening on exactly one of them, and blocking calls that nobody waits for at the end (DESIGN 3)."""
+"""Sockets: addresses, listening on exactly one of them, and blocking calls that nobody waits for at the end
+(`docs/design/session.md` 5)."""
 
 from __future__ import annotations
 

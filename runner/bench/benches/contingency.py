@@ -1,4 +1,5 @@
-"""Marginals over two owners' columns: every column of one with every column of the other (`vertical.source`, DESIGN 6).
+"""Marginals over two owners' columns: every column of one with every column of the other (`vertical.source`,
+`docs/design/vertical.md`).
 
 Measured as in a vertical run once the alignment is there: the owners put their records in order and input them, the computing
 parties multiply, and hold shares of all counts in the end. The ring in which counts are summed is the planner's choice, too.

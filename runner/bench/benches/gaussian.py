@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise that nobody knows: 64-bit half table and a sign (`mechanisms.md` 3, `engine.sampling`)."""
+"""Discrete Gaussian noise that nobody knows: 64-bit half table and a sign (`docs/design/mechanisms.md` 3, `engine.sampling`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole selection step of the oracle: answers, agreement, noise, scores, argmax, opening (`mechanisms.md` 1-2).
+"""A whole selection step of the oracle: answers, agreement, noise, scores, argmax, opening (`docs/design/mechanisms.md` 1-2).
 
 Everything an AIM round asks for is in the time: the model's answers on their way, the noise made within the step, the step's
 public bytes. The candidates are as far from their answers as real ones and none of their cells is free: every cell needs a sign.

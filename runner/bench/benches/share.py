@@ -1,4 +1,4 @@
-"""The input: all custodians' counts become shares (DESIGN 3: contributors; `replicated.contribution`)."""
+"""The input: all custodians' counts become shares (`docs/design/engine.md` 2.3)."""
 
 from __future__ import annotations
 

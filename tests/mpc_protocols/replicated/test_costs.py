@@ -168,7 +168,8 @@ def test_argmax_costs(count: int) -> None:
             lambda t, size=size: costs.argmax(t, count, size),
             1,
         )  # type: ignore[misc]
-        # `mechanisms.md` 0: 15 rounds and the opening for 64; here independent of the number of candidates, in either form
+        # `docs/design/mechanisms.md` 0: 15 rounds and the opening for 64; here independent of the number of candidates, in either
+        # form
         assert tally.rounds <= 1 + (9 if count < 450 else 28)
         if count == 1000:
             assert max(tally.sent) < 600 * size // 4 * count
@@ -185,7 +186,7 @@ def test_gumbel_costs(count: int, a: int) -> None:
         ),
         lambda t: costs.gumbel_noise(t, count, a),
     )
-    # `mechanisms.md` 1.5 takes 26 rounds and 9,571 ANDs a candidate; the alias method 15 and 408
+    # `docs/design/mechanisms.md` 1.5 takes 26 rounds and 9,571 ANDs a candidate; the alias method 15 and 408
     assert tally.rounds <= 15
     assert max(tally.sent) <= 8 * 408 * words_for(count) + 4 * (12 + a + 1) * count
 

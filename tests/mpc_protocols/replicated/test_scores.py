@@ -117,7 +117,7 @@ def test_all_pairs_of_operands(adder: str, planes: int) -> None:
 
 
 def test_a_sign_beyond_its_planes_is_wrong() -> None:
-    """Why the bound is asserted from public numbers: one step outside, |x| jumps by 2^k (`mechanisms.md` 5)."""
+    """Why the bound is asserted from public numbers: one step outside, |x| jumps by 2^k (`docs/design/mechanisms.md` 5)."""
     values = np.array([2**8 - 1, 2**8], np.int64)
     shares = deal_ring(values.astype(np.uint32), np.random.default_rng(1))
     results, _ = run_trio(lambda trio: distances(trio, shares[trio.me], np.ones(2, np.int64), 9))

@@ -132,7 +132,7 @@ def test_pieces_are_all_comparators(blocks: int, power: int, limit: int) -> None
 
 
 def test_comparators_at_a_hundred_thousand() -> None:
-    """(N / 2) log2 N comparators at most, and what they cost: `psu.md` 2.2 has 99 MB."""
+    """(N / 2) log2 N comparators at most, and what they cost: `docs/design/psu.md` 2.2 has 99 MB."""
     n = 200_000
     count = sum(sum(piece.count for _, piece in batch) for _, batch in merging.schedule([n], merging.BATCH))
     assert 0.94 < count / (n / 2 * np.log2(n)) <= 1.0
