@@ -1,0 +1,100 @@
+"""Checks of what a party that sends something else brings about: exit code 40 at whoever receives it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from mpc_protocols.backend import Backend
+from mpc_protocols.errors import CosynthError, ProtocolAborted
+from mpc_protocols.functionality import MarginalOracle
+from mpc_protocols.memory_wire import Frame
+from tests.conformance.checks import expect, refusal
+from tests.conformance.oracle.questions import everything
+from tests.conformance.oracle.runs import ROWS, Parties, data_of, run_backend, setting_of
+from tests.worlds.tables import SMALL
+
+GARBAGE = (b"", b"{}", b"\x80\x04N.", b'{"step": "end"}', b'{"step":"jump"}', b"[" * 100_000)
+
+
+def other_study(backend: Backend, parties: Parties) -> None:
+    plain = setting_of(backend, parties)
+    for follower in range(parties.computing):
+        if follower != plain.leader:
+            settings = [plain] * parties.number
+            settings[follower] = replace(plain, row_cap=plain.row_cap - 1)
+            with refusal(ProtocolAborted, f"another study at party {follower}"):
+                run_backend(backend, everything, data_of(ROWS, parties), parties, settings)
+
+
+def _short(oracle: MarginalOracle) -> None:
+    """Each kind of step once."""
+    handles = oracle.prepare([("a", "b"), ("c",)])
+    oracle.measure(handles, SMALL)
+    answers = [np.full(12, 9.0), np.full(5, 20.0)]
+    oracle.distances(handles, answers, SMALL)
+    oracle.select(handles, answers, [Fraction(1)] * 2, [Fraction(0)] * 2, Fraction(1), 2)
+    oracle.total(SMALL)
+
+
+def _ways(backend: Backend, parties: Parties) -> dict[tuple[int, int], int]:
+    """Between which parties messages travel in `_short`, and how many."""
+    ways: dict[tuple[int, int], int] = {}
+    lock = threading.Lock()
+
+    def count(frame: Frame) -> None:
+        with lock:
+            way = frame.sender, frame.receiver
+            ways[way] = ways.get(way, 0) + 1
+
+    run_backend(backend, _short, data_of(ROWS, parties), parties, setting_of(backend, parties), tap=count)
+    return ways
+
+
+def _stops(
+    backend: Backend,
+    parties: Parties,
+    way: tuple[int, int],
+    number: int,
+    change: Callable[[bytes], bytes],
+    how: str,
+) -> None:
+    def bend(sender: int, receiver: int, sent: int, payload: bytes) -> bytes:
+        return change(payload) if ((sender, receiver), sent) == (way, number) else payload
+
+    what = f"message {number} from party {way[0]} to party {way[1]}, {how},"
+    with refusal(CosynthError, what) as caught:
+        run_backend(backend, _short, data_of(ROWS, parties), parties, setting_of(backend, parties), bend=bend)
+    expect(
+        isinstance(caught[0], ProtocolAborted),
+        f"{what} must stop its receiver with exit code 40, not with {caught[0].exit_code} ({caught[0].sentence})",
+    )
+
+
+def bent_messages(backend: Backend, parties: Parties) -> None:
+    for turn, (way, count) in enumerate(sorted(_ways(backend, parties).items())):
+        for number in sorted({0, 1, count // 2, count - 1} & set(range(count))):
+            if (turn + number) % 2:
+                _stops(
+                    backend,
+                    parties,
+                    way,
+                    number,
+                    lambda payload: payload[:-1] if payload else b"x",
+                    "a byte short",
+                )
+            else:
+                _stops(backend, parties, way, number, lambda payload: payload + b"\0", "a byte longer")
+
+
+def no_steps(backend: Backend, parties: Parties) -> None:
+    leader = backend.leader(parties.computing)
+    ways = {way: count for way, count in _ways(backend, parties).items() if way[0] == leader}
+    for turn, (way, count) in enumerate(sorted(ways.items())):
+        for place, junk in enumerate(GARBAGE):
+            number = (turn + place * (count // len(GARBAGE))) % count
+            _stops(backend, parties, way, number, lambda payload, junk=junk: junk, f"which is {junk[:12]!r},")  # type: ignore[misc]
