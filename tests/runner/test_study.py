@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mpc_protocols.errors import PeerIdentity, StudyInvalid
+from parties.budget.notion import ProtectedUnit
 from runner.study import digest, load, problems
 from runner.study import private_file as private
 from tests.runner.studies import STUDY, write_study
@@ -361,6 +362,15 @@ def test_a_private_file(tmp_path: Path) -> None:
     )
     assert (own.out, own.key, own.allow_empty) == (tmp_path / "o", tmp_path / "c.key", True)
     assert own.ledger == private.LedgerSettings(tmp_path / "l.db", "people", 3.0, 1e-8, 2)
+    for text, unit in (
+        ('"row"', ProtectedUnit()),
+        ('{ id = "person", max_rows = 3, max_custodians = 2 }', ProtectedUnit(("person",), 3, 2)),
+        ('{ id = ["name", "born"], max_rows = 1, max_custodians = 1 }', ProtectedUnit(("name", "born"))),
+    ):
+        path.write_text(f'[ledger]\ncap_unit = {text}\ncap_adjacency = "replace"\n')
+        settings = private.load(path).ledger
+        assert (settings.cap_unit, settings.cap_adjacency) == (unit, "replace")
+        assert f"cap_unit = {unit.key}\n" in path.read_text()  # what sentences advise can be pasted
     assert private.load(None) == private.Private()
 
 
@@ -370,6 +380,9 @@ def test_a_private_file(tmp_path: Path) -> None:
         ('dta = "x.csv"', 'unknown key "dta" (did you mean "data"?)'),
         ("[ledger]\ncap = 1", 'unknown key "cap"'),
         ("[ledger]\ncap_epsilon = 1", "needs cap_epsilon and cap_delta together"),
+        ('[ledger]\ncap_unit = "rows"', '[ledger] cap_unit must be "row" or { id = "person"'),
+        ('[ledger]\ncap_unit = { id = "person" }', "[ledger] cap_unit max_rows is missing"),
+        ('[ledger]\ncap_adjacency = "add"', '[ledger] cap_adjacency must be "add-remove" or "replace"'),
         ("allow_empty = 1", "must be true or false"),
         ('listen = "7101"', 'must be "host:port"'),
         ('data = {url = "mysql://u:secret@h/d", table = "t"}', "must begin with postgres://"),
