@@ -89,7 +89,7 @@ BAD = {
     ),
     "backend not yet": (
         ('"replicated"', '"shamir"'),
-        '"shamir" cannot be run by this version yet; available: "replicated" and "ideal"',
+        '"shamir" cannot be run by this version yet; available: "replicated", "pair" and "ideal"',
     ),
     "vertical": (
         ('"horizontal"', '"vertical"'),
@@ -107,7 +107,7 @@ BAD = {
     "epsilon missing": (("epsilon = 1.0", ""), "[privacy] epsilon is missing"),
     "backend missing": (
         ('backend = "replicated"', ""),
-        '[study] backend is missing: it must be "replicated" or "ideal"',
+        '[study] backend is missing: it must be "replicated", "pair" or "ideal"',
     ),
     "delta one": (
         ("delta = 1e-9", "delta = 1.0"),
