@@ -46,7 +46,7 @@ HOOK = "from mpc_protocols.backend import BACKENDS; from tests.toys.plain_backen
 
 
 def test_versions_are_found_where_they_lie() -> None:
-    assert ALGORITHMS.names == ("aim", "mwem", "mst")
+    assert ALGORITHMS.names == ("aim", "mwem", "mst", "mosaic")
     assert BACKENDS.names == ("replicated", "pair", "ideal")
     assert METHODS.names == ("merge3", "helper", "dh2", "florist", "row-order")
     found: Registry[Algorithm] = Registry("tests.toys", "algorithm", Algorithm)  # type: ignore[type-arg]
