@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitslice import Elements, UInt
+from mpc_protocols.replicated.sharing.copies import lacking
 from mpc_protocols.replicated.sharing.trio import Trio
 
 RINGS = (np.uint16, np.uint32, np.uint64)
@@ -139,10 +140,11 @@ def share_from(
 
 
 def open_ring(trio: Trio, x: RingShare) -> Elements:
-    """Reveal x to all three parties. 1 round, one element per cell: x_i goes to party i+1, which lacks it."""
-    trio.send(trio.right, x.own)
-    trio.turn()
-    opened: Elements = x.own + x.next + trio.receive(trio.left, x.shape, x.dtype)
+    """Reveal x to all three parties. 1 round, one element per cell: x_i goes to party i+1, which lacks it, and its hash from i-1.
+
+    Raises `ProtocolAborted` if the two holders of a component disagree.
+    """
+    opened: Elements = x.own + x.next + lacking(trio, x.own, x.next)
     return opened
 
 
