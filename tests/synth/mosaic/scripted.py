@@ -32,7 +32,9 @@ class LayeredOracle(ScriptedOracle):
         for axis, name in enumerate(clique):
             if name in levels:
                 bins = np.array(levels[name].bins)
-                summed = np.zeros([*table.shape[:axis], levels[name].size, *table.shape[axis + 1 :]], np.int64)
+                summed = np.zeros(
+                    [*table.shape[:axis], levels[name].size, *table.shape[axis + 1 :]], np.int64
+                )
                 np.add.at(np.moveaxis(summed, axis, 0), bins, np.moveaxis(table, axis, 0))
                 table = summed
         return table.reshape(-1)

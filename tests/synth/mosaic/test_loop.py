@@ -24,6 +24,8 @@ from synth.workload import Workload
 from tests.synth.mosaic.scripted import LayeredOracle
 from tests.synth.oracles import RefuseThird, codes_domain, ideal
 
+pytestmark = pytest.mark.usefixtures("whatever_the_noise")
+
 ROWS = 20_000
 
 
@@ -119,9 +121,14 @@ def test_the_penalty_is_one_and_a_half_times_the_noise_and_cheap_questions_come_
     for clique, weight, penalty in zip(cliques, weights, penalties, strict=True):
         assert weight == 6 * len(clique)  # each of five columns is in six of the ten triples
         assert penalty <= 2 * Fraction(ROWS)
-        assert len(clique) == 1 or math.prod(
-            next((lv.size for lv in oracle.levels.values() if lv.name == n), DOMAIN.sizes.get(n, 0)) for n in clique
-        ) <= 1024
+        assert (
+            len(clique) == 1
+            or math.prod(
+                next((lv.size for lv in oracle.levels.values() if lv.name == n), DOMAIN.sizes.get(n, 0))
+                for n in clique
+            )
+            <= 1024
+        )
     first = [m for m in got.measurements if m.round == 1]
     assert first and all(m.sigma2 > 0 for m in first)
 
