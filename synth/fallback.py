@@ -43,7 +43,7 @@ def noise_share(plan: Plan, cells: int, noisy_total: float) -> float:
 
 
 def joining_cells(candidates: Mapping[Clique, int]) -> int:
-    """The cells it takes to join a column to another: of each column the smallest joint candidate, of these the median; 0 if none."""
+    """The cells it takes to join a column to another: the median, over columns, of the smallest joint candidate; 0 if none."""
     fewest: dict[str, int] = {}
     for clique, cells in candidates.items():
         if len(clique) > 1:
@@ -60,6 +60,6 @@ def median(cells: Iterable[int]) -> int:
 def sentence(rows: float, share: float) -> str:
     """For the report."""
     return (
-        f"With about {max(0, round(rows)):,} rows the noise of a joint marginal would be {share:.0%} of them at this budget, so all "
-        "of it went to the single columns: the table's columns are independent of each other."
+        f"With about {max(0, round(rows)):,} rows the noise of a joint marginal would be {share:.0%} of them at this "
+        "budget, so all of it went to the single columns: the table's columns are independent of each other."
     )

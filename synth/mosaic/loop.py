@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 PRICE_FACTOR = Fraction(3, 2)
 """Of the noise in the score: once for the noise that a measurement brings, half for what it costs."""
-NOISE_LIMIT = 0.5
+NOISE_LIMIT = 0.3
 """Of the noise of the median candidate, as a share of the rows."""
 GROWTH = Fraction(3, 2)
 """Of the budget of a step that was too small to see anything."""
