@@ -1,11 +1,12 @@
 # make demo   runs the main job on data that ships with a dependency
 # make test   style, types and the whole test suite
-# Both need only Python >= 3.11 and make; both create .venv from a lock file.
+# make sbom   writes build/cosynth.cdx.json: what Cosynth is installed with, from the lock file, as CycloneDX
+# All need only Python >= 3.11 and make, and create their environments from lock files.
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lock clean
+.PHONY: demo test sbom lock clean
 
 demo: .venv/demo.stamp
 	$(BIN)/python -m runner demo
@@ -21,11 +22,24 @@ test: .venv/test.stamp
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
-	$(BIN)/python -m compileall -q mpc_protocols parties runner synth
+	$(BIN)/python -m compileall -q cosynth mpc_protocols parties runner synth
 	touch $@
 
 .venv/test.stamp: requirements-test.lock .venv/demo.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-test.lock
+	touch $@
+
+# In an environment of its own: the tool is no part of what it describes.
+sbom: .venv-sbom/made.stamp
+	@mkdir -p build/sbom
+	@printf '[project]\nname = "cosynth"\nversion = "%s"\nlicense = "Apache-2.0"\n' \
+	  "$$(sed -n 's/^VERSION = "\(.*\)"$$/\1/p' runner/version.py)" > build/sbom/pyproject.toml
+	.venv-sbom/bin/cyclonedx-py requirements requirements.lock --pyproject build/sbom/pyproject.toml \
+	  --output-reproducible --output-file build/cosynth.cdx.json
+
+.venv-sbom/made.stamp: requirements-sbom.lock
+	$(PYTHON) -m venv .venv-sbom
+	.venv-sbom/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-sbom.lock
 	touch $@
 
 # Resolve the newest versions that setup.py allows, for every supported Python.
@@ -33,6 +47,7 @@ lock:
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra demo -o requirements.lock setup.py
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra demo --extra test -c requirements.lock -o requirements-test.lock setup.py
+	echo 'cyclonedx-bom>=7.5,<8' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements-sbom.lock -
 
 clean:
-	rm -rf .venv build dist *.egg-info
+	rm -rf .venv .venv-sbom build dist *.egg-info

@@ -1,10 +1,10 @@
-"""Packaging of Cosynth: four packages, never the tests."""
+"""Packaging of Cosynth: the four packages that do the work and `cosynth`, their face; never the tests."""
 
 from pathlib import Path
 
 from setuptools import find_packages, setup
 
-PACKAGES = ("mpc_protocols", "synth", "parties", "runner")
+PACKAGES = ("mpc_protocols", "synth", "parties", "runner", "cosynth")
 
 setup(
     name="cosynth",
@@ -16,7 +16,10 @@ setup(
     license_files=["LICENSE"],
     python_requires=">=3.11",
     packages=find_packages(include=[f"{package}{rest}" for package in PACKAGES for rest in ("", ".*")]),
-    package_data={"runner.report": ["*.j2", "*.css", "templates/*"]},
+    package_data={
+        **{package: ["py.typed"] for package in PACKAGES},
+        "runner.report": ["*.j2", "*.css", "templates/*"],
+    },
     install_requires=[
         "cryptography>=44",
         "duckdb>=2",

@@ -36,6 +36,8 @@ LocalCounts = Callable[[Sequence[Clique]], "list[NDArray[np.int64]]"]
 LocalVector = Callable[["Question"], "NDArray[np.int64]"]
 """One client's own answer to a question; never leaves its process unmasked."""
 Adjacency = Literal["add-remove", "replace"]
+MAX_CELLS: Final = 1 << 24
+"""Cells of one marginal; more are too large to share (exit code 10)."""
 USUAL_LEADER: Final = 1
 
 

@@ -34,7 +34,8 @@ from mpc_protocols.functionality import (
 )
 from mpc_protocols.mechanisms import gaussian, gumbel, selection
 from mpc_protocols.mechanisms.gaussian import Sampler
-from mpc_protocols.mechanisms.measurement import plan_sum
+from mpc_protocols.mechanisms.measurement import by_sampler, plan_sum
+from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.public.cliques import counts_at_levels
 from mpc_protocols.public.rounded_answers import RoundedAnswers
 from mpc_protocols.public.state import Begun, PublicState
@@ -126,11 +127,7 @@ class IdealOracle(MarginalOracle):
         plan = begun.plan
         for event, inputs in begun.authorisations():
             self._guard.authorise(event, inputs)
-        sums = self._l1_sums(len(plan.kept), rounded)
-        scores = {
-            q: plan.weights[q] * distance - plan.biases[q]
-            for q, distance in zip(plan.kept, sums, strict=True)
-        }
+        scores = dict(zip(plan.kept, self._scores(plan, rounded), strict=True))
         picked: list[int] = []
         while len(picked) < plan.picks and (candidates := plan.candidates(picked)):
             uniforms = {q: self._uniform(gumbel.BITS) for q in plan.kept}
@@ -153,7 +150,7 @@ class IdealOracle(MarginalOracle):
         self._watch(begun, None)
         self._guard.authorise(begun.plan.event, begun.inputs)
         noise: list[NDArray[np.int64]] = []
-        for of, cells in runs(begun.plan.samplers, begun.cells):
+        for of, cells in by_sampler(begun.plan.samplers, begun.cells):
             noise += np.split(sample(of, sum(cells), self._randomness), np.cumsum(cells)[:-1])
         noisy = [self._marginal(handle) + part for handle, part in zip(handles, noise, strict=True)]
         self._state.learn_counts(begun, noisy)
@@ -185,6 +182,11 @@ class IdealOracle(MarginalOracle):
             derivation = self._state.derivation(handle)
             self._derived[handle] = derivation.apply(self._shared[derivation.source])
         return self._derived[handle]
+
+    def _scores(self, plan: SelectionPlan, rounded: RoundedAnswers) -> list[int]:
+        """Of each candidate kept."""
+        sums = zip(plan.kept, self._l1_sums(len(plan.kept), rounded), strict=True)
+        return [plan.weights[q] * distance - plan.biases[q] for q, distance in sums]
 
     def _l1_sums(self, candidates: int, rounded: RoundedAnswers) -> list[int]:
         """L1(M_q - c_q) of each candidate whose answers these are."""
@@ -250,17 +252,6 @@ class IdealAggregation(Aggregation):
         noisy += sample(plan.samplers[0], question.length, self._randomness)
         self._transcript = hashlib.sha256(self._transcript + noisy.astype("<i8").tobytes()).digest()
         return noisy
-
-
-def runs(samplers: Sequence[Sampler], cells: Sequence[int]) -> list[tuple[Sampler, list[int]]]:
-    """Consecutive marginals with the same sampler: it, and the cells of each."""
-    found: list[tuple[Sampler, list[int]]] = []
-    for of, n in zip(samplers, cells, strict=True):
-        if found and found[-1][0].digest == of.digest:
-            found[-1][1].append(n)
-        else:
-            found.append((of, [n]))
-    return found
 
 
 def sample(of: Sampler, n: int, randomness: Randomness = secrets.token_bytes) -> NDArray[np.int64]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from mpc_protocols.functionality import Clique, Level, LocalCounts
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     Codes = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]
 
 Population = Literal["intersection", "union"]
-MOST_OWNERS = 8
-MOST_ROWS = 1 << 31
+MAX_OWNERS: Final = 8
+MAX_ROWS: Final = 1 << 31
 """Rows of a common table: counts must stay below 2^31 (`mechanisms.bounds`)."""
 
 
@@ -51,9 +51,9 @@ class Partition:
     rows: int
 
     def __post_init__(self) -> None:
-        if not 2 <= len(self.owners) <= MOST_OWNERS or len(set(self.owners)) != len(self.owners):
+        if not 2 <= len(self.owners) <= MAX_OWNERS or len(set(self.owners)) != len(self.owners):
             raise StudyInvalid(
-                f"Vertical data has 2 to {MOST_OWNERS} different owners, the study names {len(self.owners)}"
+                f"Vertical data has 2 to {MAX_OWNERS} different owners, the study names {len(self.owners)}"
             )
         for column, owner in self.columns.items():
             if owner not in self.owners:
@@ -72,7 +72,7 @@ class Partition:
                 f'the column {lacking[0]!r} has no code for a missing value, which population = "union" needs; '
                 "declare missing = true or choose the intersection"
             )
-        if not 0 <= self.rows < MOST_ROWS:
+        if not 0 <= self.rows < MAX_ROWS:
             raise StudyInvalid(
                 f"A common table has at most 2^31 - 1 rows, this one {self.rows}; split the study"
             )

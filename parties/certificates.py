@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import stat
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -110,7 +111,7 @@ def read(path: Path) -> Facts:
         certificate = x509.load_pem_x509_certificate(path.read_bytes())
     except FileNotFoundError:
         raise PeerIdentity(f"There is no certificate {path}.") from None
-    except (ValueError, OSError):
+    except (ValueError, OSError, x509.InvalidVersion):
         raise PeerIdentity(f"{path} is not a PEM certificate that can be read.") from None
     return facts(certificate)
 
@@ -152,6 +153,19 @@ def names_of(certificate: x509.Certificate) -> list[str]:
     return names or [
         str(a.value) for a in certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
     ]
+
+
+def check_private(key: Path) -> None:
+    """Raise `PeerIdentity` if other users of this machine can read the key: they could be this party."""
+    try:
+        mode = key.stat().st_mode
+    except OSError:  # said elsewhere, with what is to be done about it
+        return
+    if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise PeerIdentity(
+            f"{key} can be read by other users of this machine, who could pass for this party; chmod 600 it, or run "
+            "with --insecure-key where nobody else is."
+        )
 
 
 def fingerprint(path: Path) -> str:

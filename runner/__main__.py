@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import NoReturn
 
@@ -11,8 +12,8 @@ from runner.cli import main
 __all__ = ["main", "program"]
 
 
-def program() -> NoReturn:
-    """Run one command and end the process with its exit code.
+def program(embedded: Mapping[str, object] | None = None) -> NoReturn:
+    """Run one command (`cli.main`) and end the process with its exit code.
 
     Cycles are looked for once in 50,000 new objects instead of 700: NumPy, DuckDB and the others come as some 100,000 objects
     that stay, and going through them again and again is a twentieth of the start.
@@ -22,7 +23,7 @@ def program() -> NoReturn:
     are written; what a query that is left behind has put on disk, perhaps records, is removed.
     """
     gc.set_threshold(50_000)
-    code = main()
+    code = main(None, embedded)
     if "parties.data.source" in sys.modules:
         from parties.data.source import remove_spills
 

@@ -6,13 +6,17 @@
 
 The parties are processes of their own, as with `python -m runner run STUDY`: frames given as `data` are written to files that
 only this user can read, for as long as the run lasts. A run on one machine protects nobody from that machine.
+
+Each custodian's budget is kept in a ledger, over all runs, under a name of its data: "study/party" unless told otherwise.
+
+    run_study("study.toml", data=..., ledger={"north": {"dataset": "patients", "cap_epsilon": 3.0, "cap_delta": 1e-8}})
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,24 +57,37 @@ def run_study(
     data: Mapping[str, pd.DataFrame] | None = None,
     out: str | os.PathLike[str] = "out",
     *,
+    replace: bool = False,
+    ledger: Mapping[str, Mapping[str, Any]] | None = None,
+    private: Mapping[str, str | os.PathLike[str]] | None = None,
     quiet: bool = True,
 ) -> Run:
     """Run a study with all its parties on this machine.
 
-    data: tables of the parties named, instead of what the study names for them. out: new, empty, or of an earlier run. quiet:
-    no progress on standard output. Raises the `CosynthError` of the first cause; its `exit_code` is the command line's.
+    data: tables of the parties named, instead of what the study names for them. out: new or empty; with `replace` also the
+    directory of an earlier run, whose files give way to this one's if it succeeds.
+    ledger: of the parties named, the keys of a private file's [ledger]: `dataset` names the population, so that all runs on it
+    add up (default: "study/party"); `cap_epsilon` and `cap_delta` limit them, for the notion of `cap_unit` ("row", or a dict of
+    id, max_rows, max_custodians) and `cap_adjacency`; `file` is the ledger (default: as for the command line). private: private
+    files of the parties named, with data and [ledger]; `data` and `ledger` here go before what they say. quiet: no progress on
+    standard output. Raises the `CosynthError` of the first cause; its `exit_code` is the command line's: `BudgetRefused` (50)
+    for a run that a cap does not allow.
     """
     from parties.data.scratch import Scratch
     from runner.launch.launcher import launch
 
-    with Scratch() as private, open(os.devnull, "w") as nowhere:
+    with Scratch(watched=True) as folder, open(os.devnull, "w") as nowhere:
         files = {}
         for number, (name, frame) in enumerate((data or {}).items()):
-            files[name] = private / f"{number}.parquet"
+            files[name] = folder / f"{number}.parquet"
             frame.to_parquet(files[name], index=False)
-        if quiet:
-            with redirect_stdout(nowhere):
-                summary = launch(Path(study), Path(out), data=files)
-        else:
-            summary = launch(Path(study), Path(out), data=files)
+        with redirect_stdout(nowhere) if quiet else nullcontext():
+            summary = launch(
+                Path(study),
+                Path(out),
+                data=files,
+                private={name: Path(file) for name, file in (private or {}).items()},
+                ledger=ledger,
+                replace=replace,
+            )
     return Run(Path(out), summary)

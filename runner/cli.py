@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import NoReturn
 
@@ -89,11 +89,15 @@ def parser(asked: str = "") -> argparse.ArgumentParser:
     return whole
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code. Standard error gets the final sentence of a failure and nothing else."""
+def main(argv: Sequence[str] | None = None, embedded: Mapping[str, object] | None = None) -> int:
+    """Run one command; returns its exit code. Standard error gets the final sentence of a failure and nothing else.
+
+    embedded: arguments that no command line can give (`run`: way_in).
+    """
     try:
         given = sys.argv[1:] if argv is None else argv
         arguments = parser(*given[:1]).parse_args(given)
+        vars(arguments).update(embedded or {})
         arguments.run(arguments)
         sys.stdout.flush()
         return 0

@@ -3,7 +3,8 @@
 The data: R. Fair's survey of 6,366 married women (statsmodels' `fair`, public domain), answers people would not have given
 by name; one row, one person. The rows are dealt at random to three custodians, each of which gets a file of its own and a
 process of its own; from there on everything is as in any run on one machine. Only a demo can compare the result with the
-real rows, since only here somebody holds them all: the comparison is marked so in the report.
+real rows, since only here somebody holds them all: the comparison is marked so in the report, and kept (COMPARISON), so that
+a report that is built again has it too.
 
 With --vertical the columns are split instead: a counselling service and a register hold different answers of overlapping
 women, and a third party without data computes with them. What the table is compared with is the women that both hold.
@@ -12,13 +13,20 @@ women, and a third party without data computes with them. What the table is comp
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from mpc_protocols.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 CUSTODIANS = ("north", "south", "west")
+STUDIES = {False: "fair-survey-demo", True: "fair-survey-vertical-demo"}
+"""The name of the demo's study; by whether it is vertical."""
+COMPARISON = Path("data", "comparison.json")
+"""Where, in the demo's directory, its comparison with the real rows is kept: {"session": of its run, "comparison": {...}}."""
 SPLIT_SEED = 1974  # the year of the survey; a demo is to be the same everywhere
 
 RATING = ("very poor", "poor", "fair", "good", "very good")
@@ -100,10 +108,16 @@ HELD = 0.85
 
 
 def survey() -> pd.DataFrame:
-    """The survey, one row a person, in the words of the study's domain."""
+    """The survey, one row a person, in the words of the study's domain. Raises `UsageError` without statsmodels."""
     import pandas as pd
-    from statsmodels.datasets import fair
 
+    try:
+        from statsmodels.datasets import fair
+    except ImportError:
+        raise UsageError(
+            "The demo's data come with statsmodels, which is not installed; type `pip install 'cosynth[demo]'` and start "
+            "the demo again."
+        ) from None
     raw = fair.load_pandas().data
     return pd.DataFrame(
         {
@@ -127,7 +141,7 @@ def prepare(directory: Path, ports: tuple[int, int, int], vertical: bool = False
     for name, table in tables.items():
         table.to_csv(directory / f"{name}.csv", index=False)
     text = HEAD.format(
-        name="fair-survey-vertical-demo" if vertical else "fair-survey-demo",
+        name=STUDIES[vertical],
         partition="vertical" if vertical else "horizontal",
         alignment=ALIGNMENT if vertical else "",
         rating=json.dumps(RATING),
@@ -234,23 +248,48 @@ def _codes(table: pd.DataFrame, domain: Any) -> Any:
 
 
 def demo(out: Path, vertical: bool = False) -> None:
-    """Run the demo into `out` and say where its report is. Raises `CosynthError`."""
+    """Run the demo into `out` and say where its report is; an earlier demo there is replaced. Raises `CosynthError`."""
     import os
 
     from runner.launch.launcher import launch
     from runner.report import render
-    from runner.results.outdir import claim
+    from runner.results.outdir import claim, state
 
-    with claim(out):
+    survey()
+    if state(out) != "free" and not _is_ours(out):
+        raise UsageError(f"--out {out} holds a run that is not the demo's; name another directory.")
+    with claim(out, replace=True):
         study = prepare(out / "data", free_ports(), vertical)
         # a demo's data is public: it has an account of its own, not one in the user's ledger
         os.environ.setdefault("COSYNTH_LEDGER", str((out / "data" / "ledger.db").resolve()))
-    run = launch(study, out)
-    report = render(out, comparison=compare(out, vertical))
+    run = launch(study, out, replace=True)
+    kept = {"session": run["session"], "comparison": compare(out, vertical)}
+    (out / COMPARISON).write_text(json.dumps(kept) + "\n", encoding="utf-8")
+    report = render(out, comparison=comparison_of(out))
     print(
         f"done: {run['rows']:,} synthetic rows in {out / 'synthetic.csv'}\n"
         f"the study that was run: {study}\nopen the report in a browser: {report.resolve().as_uri()}"
     )
+
+
+def comparison_of(directory: Path) -> Mapping[str, Any] | None:
+    """What the demo whose results are in `directory` has found out about them; None for any other run."""
+    from runner.results.outdir import finished
+
+    try:
+        kept = json.loads((directory / COMPARISON).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return kept["comparison"] if kept["session"] == finished(directory)["session"] else None
+
+
+def _is_ours(out: Path) -> bool:
+    """Whether the run in a directory, finished or not, is a demo's."""
+    from runner.results.outdir import RUN, finished
+
+    if (out / RUN).exists():
+        return finished(out).get("study") in STUDIES.values()
+    return (out / "data" / "study.toml").exists()
 
 
 def free_ports() -> tuple[int, int, int]:

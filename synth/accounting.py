@@ -13,7 +13,8 @@ parties must find the same cap (`math.log` may differ in the last digit between 
 
 Samplers of finite precision: if a run's samplers are within total variation beta of the ideal ones and the ideal run is
 (epsilon, delta')-DP, the run is (epsilon, delta' + (1 + e^epsilon) beta)-DP (`mechanisms.md` 1.1 L3). The cap is therefore
-solved for delta - (1 + e^epsilon) beta_cap, and beta is filtered like rho. PRG security (AES-CTR) stands beside this.
+solved for delta - (1 + e^epsilon) beta_cap (`calibrate`), and beta is filtered like rho. A custodian's cap over many runs leaves
+the same room (`parties.budget.spending`). PRG security (AES-CTR) stands beside this.
 
 Adjacency does not appear here: it changes sensitivities, hence the events' rho, where the mechanisms are planned.
 Standard library only.
@@ -36,6 +37,8 @@ _Number = TypeVar("_Number", float, Decimal)
 _DIGITS = 60
 _SEARCHED = 22  # digits while the best order is searched for
 _KEPT = 17  # significant decimal digits of a converted number, after rounding to the safe side
+_LARGEST = 1e5  # an epsilon that e^epsilon beta exceeds every delta at
+_ATTEMPTS = 200
 
 
 def rho_of(epsilon: float | Fraction, delta: float | Fraction) -> Fraction:
@@ -127,6 +130,66 @@ def _rounded(x: Decimal, rounding: str) -> Decimal:
 
 
 @dataclass(frozen=True)
+class Calibration:
+    """What an (epsilon, delta) leaves for zCDP beside samplers of finite precision: what rho is converted at.
+
+    epsilon: the promised one, or less (`calibrate`). delta: what the samplers' distances leave of the promised one.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+    @property
+    def rho(self) -> Fraction:
+        """The most that may be spent."""
+        return rho_of(self.epsilon, self.delta)
+
+
+def calibrate(epsilon: float | Fraction, delta: float | Fraction, beta: Fraction) -> Calibration | None:
+    """What is left of (epsilon, delta) when the samplers take (1 + e^epsilon) beta of delta; None if they leave nothing.
+
+    Where they would take more than half of delta, the calibration is to the smaller epsilon at which they take half: more epsilon
+    would buy no accuracy that finite precision lets us account for. That epsilon is a stronger promise than the one asked for.
+    Raises `StudyInvalid` for an epsilon or delta that is none.
+    """
+    _check(epsilon, delta)
+    with localcontext(prec=_DIGITS):
+        counted = _decimal(epsilon)
+        if beta > 0:
+            odds = _decimal(delta) / _decimal(beta) / 2 - 1
+            if odds <= 1:  # at every epsilon above 0 they take more than half
+                return None
+            counted = min(counted, _rounded(odds.ln(), ROUND_FLOOR))
+    left = Fraction(delta) - _loss(counted, beta)
+    return Calibration(Fraction(counted), left) if counted > 0 and left > 0 else None
+
+
+def epsilon_beside(rho: Fraction, delta: float | Fraction, beta: Fraction) -> float:
+    """The least epsilon (rounded up) with which rho, and samplers that are beta from their laws, come to this delta.
+
+    The least with epsilon_of(rho, delta - (1 + e^epsilon) beta) <= epsilon; infinite if there is none.
+    """
+    epsilon = epsilon_of(rho, delta)
+    if beta == 0:
+        return epsilon
+    for _ in range(_ATTEMPTS):  # upwards from an epsilon that is too small, until one proves to be enough
+        left = Fraction(delta) - _loss(_decimal(epsilon), beta) if epsilon < _LARGEST else Fraction(0)
+        if left <= 0:
+            return math.inf
+        needed = epsilon_of(rho, left)
+        if needed <= epsilon:
+            return epsilon
+        epsilon = max(needed, epsilon) * (1 + 2**-40)
+    return math.inf
+
+
+def _loss(epsilon: Decimal, beta: Fraction) -> Fraction:
+    """(1 + e^epsilon) beta, rounded up."""
+    with localcontext(prec=_DIGITS):
+        return Fraction(_rounded((1 + epsilon.exp()) * _decimal(beta), ROUND_CEILING))
+
+
+@dataclass(frozen=True)
 class Budget:
     """A study's promise and the caps that keep it: sum of rho <= rho_cap and sum of beta <= beta_cap."""
 
@@ -140,21 +203,23 @@ class Budget:
         """Calibrate rho_cap to (epsilon, delta - (1 + e^epsilon) beta_cap). Raises `StudyInvalid`.
 
         beta_cap: the most statistical distance all samplers of the run can add up to, known before it; more than delta/100
-        is refused. Where (1 + e^epsilon) beta_cap would take more than half of delta, the run is calibrated to the smaller
-        epsilon at which it takes half: more epsilon would buy no accuracy that finite precision lets us account for.
+        is refused.
         """
         _check(epsilon, delta)
-        if beta_cap < 0 or beta_cap > Fraction(delta) / 100:
+        room = calibrate(epsilon, delta, beta_cap) if 0 <= beta_cap <= Fraction(delta) / 100 else None
+        if room is None:
             raise StudyInvalid(
                 f"[privacy] delta = {delta} is too small for this many releases: their samplers' distance from "
                 f"the exact law may reach {float(beta_cap):.2g}, and at most a hundredth of delta is allowed."
             )
-        with localcontext(prec=_DIGITS):
-            spent = _decimal(epsilon)
-            if beta_cap > 0:
-                spent = min(spent, _rounded((_decimal(delta) / _decimal(beta_cap) / 2 - 1).ln(), ROUND_FLOOR))
-            loss = Fraction(_rounded((1 + spent.exp()) * _decimal(beta_cap), ROUND_CEILING))
-        return cls(epsilon, delta, rho_of(Fraction(spent), Fraction(delta) - loss), beta_cap)
+        return cls(epsilon, delta, room.rho, beta_cap)
+
+    @property
+    def calibration(self) -> Calibration:
+        """The epsilon and delta that rho_cap was solved at."""
+        room = calibrate(self.epsilon, self.delta, self.beta_cap)
+        assert room is not None  # `of` has refused it
+        return room
 
 
 @dataclass

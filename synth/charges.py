@@ -22,7 +22,7 @@ from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Adjacency
 from mpc_protocols.mechanisms.gaussian import MIN_SIGMA2, WIDEST_TABLE
 
-MOST_EPSILON = Fraction(2)
+MAX_EPSILON = Fraction(2)
 """The most one selection is given: its noise is then about one unit's change of a score, and more would buy nothing."""
 
 _TWO_OVER_PI = Fraction("0.636619772367581343075535053490057448137838582961825795")
@@ -74,8 +74,8 @@ class Charges:
 
     @staticmethod
     def epsilon(rho: Fraction) -> Fraction:
-        """The largest epsilon (to 40 bits, rounded down) of a selection that costs at most rho; at most MOST_EPSILON."""
-        return min(root(8 * rho), MOST_EPSILON)
+        """The largest epsilon (to 40 bits, rounded down) of a selection that costs at most rho; at most MAX_EPSILON."""
+        return min(root(8 * rho), MAX_EPSILON)
 
     def distance(self, sigma2: Fraction) -> Fraction:
         """Bound of what one marginal released at noise sigma2 or less adds to beta: its sampler's distance in the cells moved."""

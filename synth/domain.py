@@ -30,15 +30,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.functionality import MAX_CELLS
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from mpc_protocols.functionality import Clique
-
-MOST_VALUES = 1 << 24
-"""The most values of one column: no marginal with more cells can be shared (DESIGN 8, exit 10)."""
 
 Value = str | int | float | bool
 
@@ -48,8 +46,8 @@ def _integer(value: object) -> bool:
 
 
 def _size(value: object, key: str) -> int:
-    if not _integer(value) or not 1 <= value <= MOST_VALUES:  # type: ignore[operator]
-        raise StudyInvalid(f"{key} must be an integer from 1 to {MOST_VALUES}, got {value!r}.")
+    if not _integer(value) or not 1 <= value <= MAX_CELLS:  # type: ignore[operator]
+        raise StudyInvalid(f"{key} must be an integer from 1 to {MAX_CELLS}, got {value!r}.")
     return value  # type: ignore[return-value]
 
 

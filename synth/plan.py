@@ -20,20 +20,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import Clique
+from mpc_protocols.functionality import MAX_CELLS, Clique
 from mpc_protocols.mechanisms.gaussian import MAX_SIGMA2
 from synth.accounting import Budget
 from synth.charges import Charges, mean_noise
-from synth.domain import MOST_VALUES, Domain
+from synth.config import ModelConfig, RoundConfig, cells_within
+from synth.domain import Domain
 from synth.workload import Workload
 
 Observe = Callable[..., None]
 """observe(phase, event, **public_json_fields)"""
 
-CELL_BYTES = 8
 SELECTION_DISTANCE = Fraction(1, 2**70)
 """Of one candidate's noise in one selection (`mechanisms.md` 1.2)."""
 TOTAL_DISTANCE = Fraction(1, 2**56)
@@ -42,26 +41,6 @@ TOTAL_DISTANCE = Fraction(1, 2**56)
 
 def unobserved(phase: str, event: str, **fields: object) -> None:
     """For callers that do not want to know."""
-
-
-class Config(Protocol):
-    """What every algorithm's table says."""
-
-    @property
-    def max_model_mb(self) -> float:
-        """MiB at 8 bytes a cell."""
-
-    @property
-    def synthetic_rows(self) -> int | None:
-        """Rows of the table; None: the noisy total."""
-
-
-class RoundConfig(Config, Protocol):
-    """What the table of an algorithm in rounds says."""
-
-    @property
-    def prune(self) -> bool:
-        """Whether candidates that can only win by noise are left out."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +54,7 @@ class Plan:
 
     domain: Domain
     workload: Workload
-    config: Config
+    config: ModelConfig
     charges: Charges
     budget: Budget
     sigma2: Fraction
@@ -85,9 +64,14 @@ class Plan:
     oversized: tuple[Clique, ...]
 
     @property
-    def singles(self) -> tuple[Clique, ...]:
+    def one_way(self) -> tuple[Clique, ...]:
         """The cliques of one column, in domain order."""
         return tuple((name,) for name in self.domain.names)
+
+    def times(self, noun: str) -> str:
+        """How many selections there are, in words: "10 rounds", "3 to 9 rounds"."""
+        low, high = self.rounds
+        return f"{high if low == high else f'{low} to {high}'} {noun}{'s' * (high != 1)}"
 
 
 @dataclass(frozen=True)
@@ -104,7 +88,7 @@ class RoundPlan(Plan, ABC):
         """What a candidate's score is multiplied by."""
 
     def penalty(self, clique: Clique, sigma2: Fraction) -> Fraction:
-        """sqrt(2/pi) sigma n_q: the L1 norm that the noise of measuring the clique will have, in the mean."""
+        """sqrt(2/pi) sigma n_q: expected L1 norm of the noise added when the clique is measured."""
         return mean_noise(sigma2) * self.candidates[clique]
 
     def can_win(self, sigma2: Fraction, noisy_total: float) -> list[Clique]:
@@ -119,25 +103,16 @@ class RoundPlan(Plan, ABC):
         return self.charges.selecting(epsilon) + self.charges.measuring(sigma2)
 
 
-def check_sizes(domain: Domain, workload: Workload, max_model_mb: float) -> None:
+def check_sizes(domain: Domain, workload: Workload, config: ModelConfig) -> None:
     """Refuse what no run could ever do. Raises `StudyInvalid`: a column that no model can hold, a clique beyond sharing."""
-    for name, size in domain.sizes.items():
-        if size > cells_within(max_model_mb):
-            raise StudyInvalid(
-                f"The column {name} has {size} values, more than a model of max_model_mb = {max_model_mb} "
-                "can hold: give it fewer bins, or raise max_model_mb."
-            )
+    for key, sentence in config.misfits(domain.sizes):
+        raise StudyInvalid(f"The option {key} {sentence}.")
     for clique in workload.cliques:
-        if domain.cells(clique) > MOST_VALUES:
+        if domain.cells(clique) > MAX_CELLS:
             raise StudyInvalid(
                 f"The workload clique {', '.join(clique)} has {domain.cells(clique)} cells, and no clique of more "
-                f"than {MOST_VALUES} can be shared: coarsen its columns or leave it out."
+                f"than {MAX_CELLS} can be shared: coarsen its columns or leave it out."
             )
-
-
-def cells_within(max_model_mb: float) -> float:
-    """The most cells a model of this size has."""
-    return max_model_mb * 2**20 / CELL_BYTES
 
 
 def modelled(
@@ -145,7 +120,7 @@ def modelled(
 ) -> tuple[dict[Clique, int], tuple[Clique, ...]]:
     """(cliques that a model can hold and parties can share, with their number of cells; the others), in the given order."""
     cells = {clique: domain.cells(clique) for clique in cliques}
-    most = min(cells_within(max_model_mb), MOST_VALUES)
+    most = min(cells_within(max_model_mb), MAX_CELLS)
     return (
         {clique: count for clique, count in cells.items() if count <= most},
         tuple(clique for clique, count in cells.items() if count > most),

@@ -134,8 +134,8 @@ class Run:
 
     def sharpen(self) -> None:
         """Spend what is left on the one-column marginals: for a run that finds no candidate worth a question. The last step."""
-        number, singles = len(self.selected) + 1, self.plan.singles
-        self.measure_columns(singles, self.plan.charges.sigma2(self.left / len(singles)), number)
+        number, one_way = len(self.selected) + 1, self.plan.one_way
+        self.measure_columns(one_way, self.plan.charges.sigma2(self.left / len(one_way)), number)
         self.refit(number, FINAL_ITERATIONS)
 
     def fitting(

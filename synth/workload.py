@@ -23,7 +23,7 @@ from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Clique
 from synth.domain import Domain
 
-MOST_CANDIDATES = 1 << 20
+MAX_CANDIDATES = 1 << 20
 """The most candidates of a study; a workload whose closure is larger would not end."""
 
 
@@ -48,7 +48,7 @@ class Workload:
             if clique in seen:
                 raise StudyInvalid(f"[workload] lists the clique {', '.join(clique)} twice.")
             seen.add(clique)
-        if sum(2.0 ** len(clique) for clique in self.cliques) > 64 * MOST_CANDIDATES:
+        if sum(2.0 ** len(clique) for clique in self.cliques) > 64 * MAX_CANDIDATES:
             raise StudyInvalid(
                 "[workload] has too many cliques of too many columns: list fewer or smaller ones."
             )
@@ -79,16 +79,16 @@ class Workload:
 
     @cached_property
     def closure(self) -> tuple[Clique, ...]:
-        """All nonempty subsets of the cliques: by degree, then in domain order. Raises `StudyInvalid` beyond MOST_CANDIDATES."""
+        """All nonempty subsets of the cliques: by degree, then in domain order. Raises `StudyInvalid` beyond MAX_CANDIDATES."""
         place = {name: i for i, name in enumerate(self.domain.names)}
         found: set[tuple[int, ...]] = set()
         for clique in self.cliques:
             positions = [place[name] for name in clique]
             for degree in range(1, len(positions) + 1):
                 found.update(itertools.combinations(positions, degree))
-            if len(found) > MOST_CANDIDATES:
+            if len(found) > MAX_CANDIDATES:
                 raise StudyInvalid(
-                    f"[workload] gives more than {MOST_CANDIDATES} candidates: list fewer or smaller cliques."
+                    f"[workload] gives more than {MAX_CANDIDATES} candidates: list fewer or smaller cliques."
                 )
         ranked = sorted(found, key=lambda positions: (len(positions), positions))
         return tuple(tuple(self.domain.names[i] for i in positions) for positions in ranked)
@@ -110,13 +110,13 @@ def of_degree(domain: Domain, degree: int, count: int | None, seed: int) -> tupl
     if available == 0:
         raise StudyInvalid(f"[workload] degree = {degree} is more than the domain's {len(domain)} columns.")
     if count is None or count >= available:
-        if available > MOST_CANDIDATES:
+        if available > MAX_CANDIDATES:
             raise StudyInvalid(
-                f"[workload] degree = {degree} means {available} cliques: add count, at most {MOST_CANDIDATES}."
+                f"[workload] degree = {degree} means {available} cliques: add count, at most {MAX_CANDIDATES}."
             )
         return tuple(itertools.combinations(domain.names, degree))
-    if count > MOST_CANDIDATES:
-        raise StudyInvalid(f"[workload] count must be at most {MOST_CANDIDATES}, got {count}.")
+    if count > MAX_CANDIDATES:
+        raise StudyInvalid(f"[workload] count must be at most {MAX_CANDIDATES}, got {count}.")
     import numpy as np
 
     chosen = np.random.default_rng(seed).choice(available, count, replace=False)

@@ -1,13 +1,34 @@
-"""Fixtures for all tests: long-lived party processes (see `tests.trio`)."""
+"""Fixtures for all tests: long-lived party processes (see `tests.trio`), and what is measured on quiet machines only.
+
+No test is decided by a clock (`tests.patience`). What a machine must be quiet for, such as how near two measurements are to each
+other, is looked at with `pytest --quiet-machine` only. Hypothesis has no deadlines: on a shared machine a slow example says
+nothing about the code.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.postgres import Postgres, available, binaries
 from tests.trio import Trio
+
+settings.register_profile("cosynth", deadline=None)
+settings.load_profile("cosynth")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--quiet-machine", action="store_true", help="also judge times: nothing else runs on this machine"
+    )
+
+
+@pytest.fixture(scope="session")
+def quiet_machine(request: pytest.FixtureRequest) -> bool:
+    """Whether times may be judged."""
+    return bool(request.config.getoption("--quiet-machine"))
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from mpc_protocols import errors
 from runner.version import VERSION
 
 ROOT = Path(__file__).resolve().parent.parent
-LAYERS = ("mpc_protocols", "synth", "parties", "runner")
+LAYERS = ("mpc_protocols", "synth", "parties", "runner", "cosynth")
 """Each may import itself and those before it."""
 
 
@@ -48,7 +48,10 @@ def test_synth_sees_oracles_only_through_their_interface() -> None:
     for path in sources("synth"):
         for name in imported(path):
             if name.startswith("mpc_protocols."):
-                allowed = ("mpc_protocols.functionality", "mpc_protocols.errors", "mpc_protocols.mechanisms")
+                allowed = tuple(
+                    f"mpc_protocols.{part}"
+                    for part in ("functionality", "errors", "mechanisms", "options", "registry")
+                )
                 assert name.startswith(allowed), f"{path} imports {name}"
 
 
@@ -123,7 +126,7 @@ def test_public_modules_say_what_they_are_for() -> None:
 
 
 @pytest.mark.slow
-def test_wheel_holds_the_four_packages_and_no_tests(tmp_path: Path) -> None:
+def test_wheel_holds_the_five_packages_and_no_tests(tmp_path: Path) -> None:
     pytest.importorskip("pip")
     copy = tmp_path / "source"  # a build leaves its traces where the sources are
     for package in LAYERS:
@@ -141,12 +144,13 @@ def test_wheel_holds_the_four_packages_and_no_tests(tmp_path: Path) -> None:
         str(tmp_path),
         str(copy),
     ]
-    build = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    build = subprocess.run(command, capture_output=True, text=True, check=False)
     assert build.returncode == 0, build.stderr
     (wheel,) = tmp_path.glob("cosynth-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names if not name.startswith("cosynth-")}
     assert tops == set(LAYERS)
+    assert {f"{package}/py.typed" for package in LAYERS} <= set(names)
     assert any(name.startswith("runner/report/") and not name.endswith(".py") for name in names), (
         "no templates"
     )
@@ -154,3 +158,18 @@ def test_wheel_holds_the_four_packages_and_no_tests(tmp_path: Path) -> None:
 
 def test_the_package_has_the_version_that_studies_are_bound_to() -> None:
     assert f'version="{VERSION}"' in (ROOT / "setup.py").read_text(encoding="utf-8")
+
+
+def test_the_engine_knows_no_backend() -> None:
+    """What every backend shares must run over any of them: no backend, and nothing of tables, is imported."""
+    for path in sources("mpc_protocols/engine"):
+        for name in imported(path):
+            if name.startswith("mpc_protocols."):
+                allowed = ("engine", "public", "mechanisms", "functionality", "errors", "wire")
+                assert name.split(".")[1] in allowed, f"{path} imports {name}"
+    for package in ("mpc_protocols/public", "mpc_protocols/mechanisms"):
+        for path in sources(package):
+            for name in imported(path):
+                assert not name.startswith(("mpc_protocols.replicated", "mpc_protocols.engine")), (
+                    f"{path} imports {name}"
+                )

@@ -40,6 +40,7 @@ from mpc_protocols.errors import CosynthError
 from parties import certificates
 from parties.session import Peer, SessionConfig, SessionWire, leave, run_session
 from parties.session.transport import codec
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("north", "south", "east", "west", "hill", "lake")
@@ -86,7 +87,8 @@ def configs(
             "key": str(directory / f"{name}.key"),
             "ca": str(directory / "ca.crt"),
             "facts": {"data": True},
-            "connect_s": 30.0,
+            "connect_s": PATIENCE_S,
+            "silence_s": PATIENCE_S / 2,
             **changes,
         }
         for name in names
@@ -132,7 +134,7 @@ class Child:
             self.process.stdin.write(json.dumps(line).encode() + b"\n")
             self.process.stdin.flush()
 
-    def line(self, timeout: float) -> dict[str, Any] | None:
+    def line(self, timeout: float = PATIENCE_S) -> dict[str, Any] | None:
         """The next line from the child; None at its end. Raises TimeoutError."""
         assert self.process.stdout is not None
         deadline = time.monotonic() + timeout
@@ -153,11 +155,10 @@ class Child:
             self.outcome = said["outcome"]
         return said
 
-    def until(self, event: str, timeout: float = 20.0) -> dict[str, Any]:
+    def until(self, event: str) -> dict[str, Any]:
         """Wait for an event by name (also one that the body reported by `report`)."""
-        deadline = time.monotonic() + timeout
         while True:
-            said = self.line(deadline - time.monotonic())
+            said = self.line()
             if said is None:
                 raise AssertionError(
                     f"party {self.name} ended before '{event}': {self.outcome} {self.errors()}"
@@ -165,12 +166,11 @@ class Child:
             if said.get("event", {}).get("event") == event:
                 return said["event"]  # type: ignore[no-any-return]
 
-    def wait(self, timeout: float = 30.0) -> int:
+    def wait(self) -> int:
         """Read to the end; the exit code."""
-        deadline = time.monotonic() + timeout
-        while self.line(deadline - time.monotonic()) is not None:
+        while self.line() is not None:
             pass
-        return self.process.wait(max(0.1, deadline - time.monotonic()))
+        return self.process.wait(PATIENCE_S)
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Send a signal."""
@@ -236,7 +236,6 @@ class Trio:
         function: Callable[..., object] | str,
         *arguments: object,
         each: Sequence[Sequence[object]] | None = None,
-        timeout: float = 60.0,
     ) -> list[Any]:
         """Run `function(wire, *arguments)` (or `each[number]` as arguments) at every party; results by wire number."""
         if not self._children:
@@ -246,10 +245,10 @@ class Trio:
         for number, child in enumerate(self._children):
             own = arguments if each is None else each[number]
             child.say({"job": name_of(function), "arguments": encode(list(own))})
-        deadline, results, failures = time.monotonic() + timeout, [], []
+        results, failures = [], []
         for child in self._children:
             try:
-                said = self._answer(child, deadline - time.monotonic() if not failures else 2.0)
+                said = self._answer(child, PATIENCE_S if not failures else 2.0)
             except TimeoutError as error:
                 said = {"failed": str(error)}
             if "failed" in said:

@@ -17,22 +17,23 @@ The local work, 2^t (L + bits) / 8 words of XOR per 64 cells, is by the method o
     ANDs per cell    2 (2^(t/2) - t/2 - 1) + L + (L - t) [ripple, L - t rounds; tree: about 3 (L - t), 1 + ceil(log2(L - t))] + t
     rounds           ceil(log2(t/2)) + 1 + comparison + 1
 
-Everything secret stays shared; sizes, rounds and messages depend on the table and the number of cells. Threat model: `trio`.
+Everything secret stays shared; sizes, rounds and messages depend on the table and the number of cells only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.adders import Adder, merge_planes, merge_schedule
+from mpc_protocols.engine.bits import B, each, stack
 from mpc_protocols.engine.bitslice import Words
-from mpc_protocols.replicated.sharing.boolean import BitShare, and_bits, and_pairs, complement, stack
-from mpc_protocols.replicated.sharing.sign import Adder, merge_planes, merge_schedule
-from mpc_protocols.replicated.sharing.trio import Trio
+from mpc_protocols.engine.interface import BitGates
 
 _GROUP = 8  # one-hot planes whose 2^8 sums are tabulated together
 _PIECE = 128  # words of the planes tabulated at a time
@@ -106,9 +107,12 @@ class AliasTable:
 
 
 @lru_cache(maxsize=64)
-def alias_table(thresholds: tuple[int, ...], bits: int) -> AliasTable:
-    """The columns of a table of non-decreasing thresholds below 2^bits; the same integers at every party."""
-    index_bits = max(2, len(thresholds).bit_length())
+def alias_table(thresholds: tuple[int, ...], bits: int, index_bits: int = 2) -> AliasTable:
+    """The columns of a table of non-decreasing thresholds below 2^bits; the same integers at every party.
+
+    index_bits: at least so many, for a table that is drawn from together with a larger one.
+    """
+    index_bits = max(index_bits, len(thresholds).bit_length())
     capacity = 1 << bits - index_bits
     masses = [high - low for low, high in zip((0, *thresholds), (*thresholds, 1 << bits), strict=True)]
     masses += [0] * ((1 << index_bits) - len(masses))
@@ -145,37 +149,45 @@ def schedule(table: AliasTable, adder: Adder) -> list[int]:
     return [*one_hot_schedule(halves), table.outputs, *comparison, table.index_bits]
 
 
-def draw(trio: Trio, uniform: BitShare, table: AliasTable, adder: Adder) -> BitShare:
+def draw(gates: BitGates[B], uniform: B, table: AliasTable, adder: Adder) -> B:
     """Bits of one value per cell, lowest first: shape (index_bits, words).
 
     uniform: planes of U, lowest first, shape (rest_bits + index_bits, words). Rounds and AND planes: `schedule`.
     """
+    return draw_runs(gates, uniform, [(table, uniform.shape[1])], adder)
+
+
+def draw_runs(gates: BitGates[B], uniform: B, runs: Sequence[tuple[AliasTable, int]], adder: Adder) -> B:
+    """`draw` from several tables of one shape in the same rounds: each for the next so many words."""
+    table = runs[0][0]
+    if any((other.index_bits, other.rest_bits) != (table.index_bits, table.rest_bits) for other, _ in runs):
+        raise ValueError("Tables that are drawn from together need as many index bits and other bits.")
     if len(uniform) != table.outputs:
         raise ValueError(f"a draw takes {table.outputs} uniform bits, got {len(uniform)}")
     rest, index = uniform[: table.rest_bits], uniform[table.rest_bits :]
-    inner, outer = one_hots(trio, [index[: table.low_bits], index[table.low_bits :]])
-    found = _lookup(trio, inner, outer, table)
-    change = found[table.rest_bits :]
-    own_value = _less(trio, rest, found[: table.rest_bits], adder)
-    return index ^ change ^ and_bits(trio, own_value[np.newaxis], change)
+    inner, outer = one_hots(gates, [index[: table.low_bits], index[table.low_bits :]])
+    looked_up = _lookup(gates, inner, outer, runs)
+    change = looked_up[table.rest_bits :]
+    own_value = _less(gates, rest, looked_up[: table.rest_bits], adder)
+    return index ^ change ^ gates.and_bits(own_value[np.newaxis], change)
 
 
-def one_hots(trio: Trio, numbers: Sequence[BitShare]) -> list[BitShare]:
+def one_hots(gates: BitGates[B], numbers: Sequence[B]) -> list[B]:
     """One-hot vectors of several shared numbers, planes lowest first: (bits, words) to (2^bits, words), in the same rounds."""
     vectors = [
-        [stack([complement(trio, bit), bit]) for bit in (number[j] for j in range(len(number)))]
+        [stack([gates.complement(bit), bit]) for bit in (number[j] for j in range(len(number)))]
         for number in numbers
     ]
     while any(len(vector) > 1 for vector in vectors):
         pairs = [pair for vector in vectors for pair in zip(vector[::2], vector[1::2], strict=False)]
-        gates = []
+        factors = []
         for low, high in pairs:
             rows, columns = np.divmod(np.arange((len(high) - 1) * (len(low) - 1)), len(low) - 1)
-            gates.append((high[1:][rows], low[1:][columns]))
+            factors.append((high[1:][rows], low[1:][columns]))
         merged = iter(
             [
                 _outer(low, high, product)
-                for (low, high), product in zip(pairs, and_pairs(trio, gates), strict=True)
+                for (low, high), product in zip(pairs, gates.and_pairs(factors), strict=True)
             ]
         )
         vectors = [
@@ -185,7 +197,7 @@ def one_hots(trio: Trio, numbers: Sequence[BitShare]) -> list[BitShare]:
     return [vector[0] for vector in vectors]
 
 
-def _outer(low: BitShare, high: BitShare, products: BitShare) -> BitShare:
+def _outer(low: B, high: B, products: B) -> B:
     """All products of two one-hot vectors from those of their entries but the first: rows and columns sum to the factors."""
 
     def component(low: Words, high: Words, products: Words) -> Words:
@@ -195,28 +207,32 @@ def _outer(low: BitShare, high: BitShare, products: BitShare) -> BitShare:
         grid[0] = low ^ np.bitwise_xor.reduce(grid[1:], axis=0)
         return grid.reshape(-1, low.shape[1])
 
-    return BitShare(component(low.own, high.own, products.own), component(low.next, high.next, products.next))
+    return each(component, low, high, products)
 
 
-def _lookup(trio: Trio, inner: BitShare, outer: BitShare, table: AliasTable) -> BitShare:
+def _lookup(gates: BitGates[B], inner: B, outer: B, runs: Sequence[tuple[AliasTable, int]]) -> B:
     """XOR_{h, l} outer_h & inner_l & table bit (h, l), for every output bit: (outputs, words). 1 round."""
-    words = inner.shape[1]
-    part = trio.zero_bits((table.outputs, words))
-    entries = len(outer)
-    for start in range(0, words, _PIECE):
-        piece = slice(start, min(start + _PIECE, words))
-        own, mixed = _sums(inner.own[:, piece]), _sums(inner.own[:, piece] ^ inner.next[:, piece])
-        outer_own, outer_next = outer.own[:, piece], outer.next[:, piece]
-        step = max(1, _PICKED // (entries * own.shape[1]))
-        for first in range(0, table.outputs, step):
-            chosen = table.selectors[:, first * entries : (first + step) * entries]
-            gates = _picked(mixed, chosen).reshape(-1, entries, own.shape[1])
-            gates &= outer_own
-            others = _picked(own, chosen).reshape(gates.shape)
-            others &= outer_next
-            gates ^= others
-            part[first : first + step, piece] ^= np.bitwise_xor.reduce(gates, axis=1)
-    return BitShare(part, trio.pass_left(part))
+    entries, outputs = len(outer), runs[0][0].outputs
+    factor = gates.factor(inner)
+    ends = list(accumulate(words for _, words in runs))
+
+    def terms() -> Iterator[tuple[tuple[slice, slice], B, B]]:
+        places = (
+            (table, start, min(start + _PIECE, end))
+            for (table, words), end in zip(runs, ends, strict=True)
+            for start in range(end - words, end, _PIECE)
+        )
+        for table, start, stop in places:
+            piece = slice(start, stop)
+            width = piece.stop - piece.start
+            sums, outer_piece = each(_sums, factor[:, piece]), outer[:, piece]
+            step = max(1, _PICKED // (entries * width))
+            for first in range(0, outputs, step):
+                chosen = table.selectors[:, first * entries : (first + step) * entries]
+                picked = each(partial(_picked, chosen=chosen), sums)
+                yield (slice(first, first + step), piece), outer_piece, picked.reshape(-1, entries, width)
+
+    return gates.and_sums((outputs, ends[-1]), terms())
 
 
 def _sums(planes: Words) -> Words:
@@ -237,13 +253,13 @@ def _picked(sums: Words, chosen: NDArray[np.intp]) -> Words:
     return picked
 
 
-def _less(trio: Trio, rest: BitShare, thresholds: BitShare, adder: Adder) -> BitShare:
+def _less(gates: BitGates[B], rest: B, thresholds: B, adder: Adder) -> B:
     """[rest < threshold], planes lowest first: (bits, words) to (words,)."""
-    inverted = complement(trio, rest)
+    inverted = gates.complement(rest)
     differs = inverted ^ thresholds
     if adder == "tree":
-        return merge_planes(trio, and_bits(trio, inverted, thresholds), differs)
-    less = and_bits(trio, inverted[0], thresholds[0])
+        return merge_planes(gates, gates.and_bits(inverted, thresholds), differs)
+    less = gates.and_bits(inverted[0], thresholds[0])
     for j in range(1, len(rest)):
-        less = thresholds[j] ^ and_bits(trio, differs[j], thresholds[j] ^ less)
+        less = thresholds[j] ^ gates.and_bits(differs[j], thresholds[j] ^ less)
     return less

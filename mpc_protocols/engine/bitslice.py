@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 Words = NDArray[np.uint64]
 Elements = NDArray[np.unsignedinteger[Any]]
+UInt = type[np.unsignedinteger[Any]]
 
 _LANES = 32
 _PIECE = 2048  # 32-bit words of a row transposed at a time: 32 rows x 8 kB stay in the second-level cache

@@ -5,13 +5,13 @@ which only ONE runs at a time; the other goes on when the running one has sent i
 
     first sends 1 | second sends 1 | first receives 1, sends 2 | second receives 1, sends 2 | ...
 
-All three parties switch at the same points (`Trio.turn`, called by every party between the sends and the receives of every
+All three parties switch at the same points (`Turns.turn`, called by every party between the sends and the receives of every
 step), so the order of all events is one sequence that all follow: no race, no deadlock that a sequential program would not
-have, and rounds and bytes stay functions of public sizes (`costs.beside`). The rounds of both together are the longer of the
+have, and rounds and bytes stay functions of public sizes (`costs.interleave`). The rounds of both together are the longer of the
 two. A second processor core is not used on purpose: kernels of three parties fill the machine in a simulation, and on a
 machine of one's own the time of a round is the network's.
 
-Each protocol has its own `Trio`, over its own fork of the wire, with masks of its own (`prg`). Threat model: `trio`; what is
+Each protocol has streams of its own, over its own fork of the wire, with masks of its own (`prg`). Threat model: what is
 sent is what either would send alone.
 """
 
@@ -21,17 +21,21 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from mpc_protocols.replicated.sharing.trio import Trio, alone
+from mpc_protocols.engine.interface import Turns
 
 A = TypeVar("A")
 B = TypeVar("B")
+
+
+def alone() -> None:
+    """The turn of a protocol that nothing runs beside."""
 
 
 class _StoppedError(Exception):
     """The other protocol failed: this one ends where it stands."""
 
 
-class _Beside(Generic[B]):
+class _Second(Generic[B]):
     """The second protocol's thread and the baton."""
 
     def __init__(self, run: Callable[[], B]) -> None:
@@ -94,9 +98,11 @@ class _Beside(Generic[B]):
         self._thread.join()
 
 
-def beside(first: Trio, run_first: Callable[[], A], second: Trio, run_second: Callable[[], B]) -> tuple[A, B]:
-    """Results of two protocols that take turns; each uses its own trio only. Raises what either raises, first come."""
-    other = _Beside(run_second)
+def interleave(
+    first: Turns, run_first: Callable[[], A], second: Turns, run_second: Callable[[], B]
+) -> tuple[A, B]:
+    """Results of two protocols that take turns; each uses its own streams only. Raises what either raises, first come."""
+    other = _Second(run_second)
     first.turn, second.turn = other.turn_of_first, other.turn_of_second
     try:
         result = run_first()

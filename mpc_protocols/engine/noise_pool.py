@@ -1,27 +1,28 @@
 """Noise made ahead: many short protocols become one (`mechanisms.md` 1.5, 4).
 
 Noise does not depend on data, and drawing it for one release costs as many rounds as for twenty. So a run that keeps asking for
-noise of one kind (the Gumbel noise of a selection on one grid, the Gaussian noise of one sampler) gets it from a stock: what a
-release finds there costs it nothing, and when the stock runs out, the release that finds it empty makes more, GROWTH times as
+noise of one kind (the Gumbel noise of a selection on one grid, the Gaussian noise of one sampler) gets it from a pool: what a
+release finds there costs it nothing, and when the pool runs out, the release that finds it empty makes more, GROWTH times as
 much as the run has used of that kind, up to `most` rows. The first release of a kind makes what it needs and no more.
 
 What the noise of a release is bound to. The rows of one making are streams bound to the release that makes them: session id,
 step number, mechanism, hash of all public inputs so far, id of the input sharing. Every row goes into ONE release, and which one
 is a function of public sizes, hence of the transcript whose hash stands in the record of that release; rows that are left when
-the stock is filled again, or when the kind changes, are dropped. Two releases of a session therefore never meet the same noise,
+the pool is filled again, or when the kind changes, are dropped. Two releases of a session therefore never meet the same noise,
 nor do two attempts: each has a session id of its own, so a release of the same number is charged again and has fresh noise.
-A resume under the old keys would have to begin with an empty stock (noise bound to its own inputs) and charge again whatever
+A resume under the old keys would have to begin with an empty pool (noise bound to its own inputs) and charge again whatever
 release had drawn from one: the same rows under other inputs would reveal their difference.
 
-Threat model: `trio`; the rows are shares nobody knows. Everything here but their content is a function of public sizes.
+Threat model: the backend's; the rows are shares nobody knows. Everything here but their content is a function of public sizes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Generic
 
-from mpc_protocols.replicated.sharing.ring import RingShare
+from mpc_protocols.engine.interface import N
 
 GROWTH = 4
 GUMBEL_ROWS = 1024
@@ -30,47 +31,47 @@ GAUSSIAN_ROWS = 4096
 
 
 @dataclass
-class Supply:
-    """How many rows are there, of which kind, and how many are made when they run out. most: 0 means never ahead."""
+class PoolModel:
+    """How many rows there are, of which kind, and how many are generated when they run out. most: 0 means never ahead."""
 
     most: int
     kind: Hashable = None
     left: int = 0
     used: int = 0
 
-    def lacks(self, kind: Hashable, count: int) -> int:
-        """Rows to make before `count` can be taken: 0 if they are there. Changes nothing."""
+    def shortfall(self, kind: Hashable, count: int) -> int:
+        """Rows to generate before `count` can be taken: 0 if they are there. Changes nothing."""
         if kind == self.kind and self.left >= count:
             return 0
         return max(count, min(self.most, GROWTH * self.used if kind == self.kind else 0))
 
     def take(self, kind: Hashable, count: int) -> int:
-        """Take `count` rows; how many were made for it, what was left before being dropped."""
-        made = self.lacks(kind, count)
-        if made:
-            self.used, self.left = self.used if kind == self.kind else 0, made
+        """Take `count` rows; returns how many are generated for it. What was left before is discarded then."""
+        fresh = self.shortfall(kind, count)
+        if fresh:
+            self.used, self.left = self.used if kind == self.kind else 0, fresh
             self.kind = kind
         self.left -= count
         self.used += count
-        return made
+        return fresh
 
 
-class Stock:
+class NoisePool(Generic[N]):
     """Rows of shared noise, each of which is given away once."""
 
     def __init__(self, most: int) -> None:
-        self._supply = Supply(most)
-        self._rows: RingShare | None = None
+        self._model = PoolModel(most)
+        self._rows: N | None = None
 
-    def lacks(self, kind: Hashable, count: int) -> int:
-        """See `Supply`: how many fresh rows `take` must be given."""
-        return self._supply.lacks(kind, count)
+    def shortfall(self, kind: Hashable, count: int) -> int:
+        """See `PoolModel`: how many fresh rows `take` must be given."""
+        return self._model.shortfall(kind, count)
 
-    def take(self, kind: Hashable, count: int, fresh: RingShare | None) -> RingShare:
-        """The next `count` rows of a kind. fresh: as many rows as it lacks, made for this release; None if none."""
-        made = self._supply.take(kind, count)
-        if made != (0 if fresh is None else len(fresh)):
-            raise ValueError(f"{made} fresh rows of noise are needed, not {fresh and len(fresh)}")
+    def take(self, kind: Hashable, count: int, fresh: N | None) -> N:
+        """The next `count` rows of a kind. fresh: the shortfall, generated for this release; None if there is none."""
+        needed = self._model.take(kind, count)
+        if needed != (0 if fresh is None else len(fresh)):
+            raise ValueError(f"{needed} fresh rows of noise are needed, not {fresh and len(fresh)}.")
         rows = self._rows if fresh is None else fresh
         assert rows is not None
         self._rows = rows[count:]

@@ -117,5 +117,16 @@ def plan_total(setting: Setting, sigma2: Fraction, row_bound: int, first: bool) 
     return MeasurePlan((noise,), event)
 
 
+def by_sampler(samplers: Sequence[Sampler], cells: Sequence[int]) -> list[tuple[Sampler, list[int]]]:
+    """Consecutive marginals with the same sampler: it, and the cells of each."""
+    runs: list[tuple[Sampler, list[int]]] = []
+    for noise, n in zip(samplers, cells, strict=True):
+        if runs and runs[-1][0].digest == noise.digest:
+            runs[-1][1].append(n)
+        else:
+            runs.append((noise, [n]))
+    return runs
+
+
 def _beta(noises: Sequence[Sampler], cells: Sequence[int]) -> Fraction:
     return sum((n * noise.tv for n, noise in zip(cells, noises, strict=True)), Fraction(0))

@@ -50,14 +50,13 @@ from mpc_protocols.functionality import Event
 from mpc_protocols.mechanisms.interval import enclose, exp_minus
 from mpc_protocols.psu.functionality import AlignmentSpec, check_list
 from mpc_protocols.psu.identifiers.normalise import REAL
+from mpc_protocols.psu.method import METHODS
 from mpc_protocols.psu.randomness import Entropy, below, permutation, system
 
 POOL, PRIVATE, TRAP = b"\x01", b"\x02", b"\x03"
 """First bytes of public fakes, of private dummies and of `dh2`'s traps."""
-WIDEST = 1 << 20
+MAX_CENTRE = 1 << 20
 """Largest c."""
-UNION_ONLY = ("florist", "dh2")
-"""Methods of two owners that tell the other computing parties u and nothing else."""
 _BITS = 192
 
 
@@ -116,9 +115,9 @@ def centre(epsilon: Fraction, delta: Fraction, shift: int = 1) -> int:
     low, high = 0, 1
     while delta_of(epsilon, high, shift) > delta:
         low, high = high, 2 * high
-        if high > WIDEST:
+        if high > MAX_CENTRE:
             raise StudyInvalid(
-                f"[alignment] size_epsilon = {float(epsilon):g} would need more than {WIDEST} dummies; raise it"
+                f"[alignment] size_epsilon = {float(epsilon):g} would need more than {MAX_CENTRE} dummies; raise it"
             )
     while high - low > 1:
         middle = (low + high) // 2
@@ -179,7 +178,7 @@ def assemble(
                 f"Party {owner} has more identifiers than [alignment] pad_to = {target}; raise pad_to."
             )
     drawn = draw(noise.epsilon, noise.c, entropy)
-    if spec.method == "merge3":
+    if METHODS[spec.method].pairs:
         fakes = _private(drawn, entropy) * 2
     else:
         own, other = (full_pool(spec, sid, direction) for direction in (side, 1 - side))
@@ -224,9 +223,9 @@ def size_events(
     """
     if spec.adjacency == "replace" or not recipients:
         return ()
-    if spec.method == "row-order":
+    if not METHODS[spec.method].psu:
         return (_event(spec, "rows", list_noise(spec), recipients),)
-    informed = [name for name in recipients if spec.method not in UNION_ONLY or name not in outside]
+    informed = [name for name in recipients if not METHODS[spec.method].union_only or name not in outside]
     lists = () if spec.pad_to else (_event(spec, "list", list_noise(spec), informed),)
     return (_event(spec, "intersection", overlap_noise(spec, owners), recipients), *lists)
 
@@ -238,7 +237,7 @@ def view_events(spec: AlignmentSpec, owners: Sequence[str], viewer: str) -> tupl
     """
     if spec.adjacency == "replace":
         return ()
-    if spec.method in UNION_ONLY and viewer not in owners:
+    if METHODS[spec.method].union_only and viewer not in owners:
         return (_event(spec, "union", overlap_noise(spec, len(owners)), [viewer]),)
     lists = (
         ()

@@ -25,22 +25,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal, cast
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency, Event
+from mpc_protocols.partition import MAX_OWNERS
 from mpc_protocols.psu.groups.group import Operations
 from mpc_protocols.psu.groups.hashing import digest
+from mpc_protocols.psu.method import METHODS
 from mpc_protocols.psu.randomness import Entropy, permutation, system
 
 VERSION = b"cosynth psu 2"
-METHODS = ("florist", "dh2", "helper", "merge3", "row-order")
-Method = Literal["florist", "dh2", "helper", "merge3", "row-order"]
-TWO_OWNERS = ("florist", "dh2", "helper")
-MAX_OWNERS = 8
+MAX_IDENTIFIERS: Final = 1 << 28
+"""The longest list of an alignment."""
 Security = Literal["semi-honest", "proofs"]
 
 
@@ -55,7 +55,7 @@ class AlignmentSpec:
     method: "row-order" takes the tables as aligned already (`row_order`); the others are private set unions.
     """
 
-    method: Method
+    method: str
     security: Security = "semi-honest"
     adjacency: Adjacency = "replace"
     min_size: int = 1000
@@ -66,10 +66,10 @@ class AlignmentSpec:
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise StudyInvalid(f"[alignment] via = {self.method!r} is not one of {', '.join(METHODS)}")
-        if self.security == "proofs" and self.method != "dh2":
-            raise StudyInvalid(f'[alignment] security = "proofs" needs via = "dh2", got {self.method!r}')
-        if not 0 <= self.min_size <= self.max_size <= 1 << 28:
+            raise StudyInvalid(f"[alignment] via = {self.method!r} is not one of {', '.join(METHODS.names)}.")
+        if self.security == "proofs" and not METHODS[self.method].proofs:
+            raise StudyInvalid(f'[alignment] security = "proofs" is not offered by via = "{self.method}".')
+        if not 0 <= self.min_size <= self.max_size <= MAX_IDENTIFIERS:
             raise StudyInvalid(
                 f"[alignment] min_size = {self.min_size} must lie between 0 and the largest list, {self.max_size}"
             )
@@ -77,9 +77,9 @@ class AlignmentSpec:
             raise StudyInvalid(
                 '[alignment] pad_to has a meaning only with adjacency = "add-remove": sizes are public otherwise'
             )
-        if self.method == "row-order" and self.pad_to is not None:
+        if not METHODS[self.method].psu and self.pad_to is not None:
             raise StudyInvalid(
-                '[alignment] pad_to pads lists of identifiers; with method = "row-order" there are none'
+                "[alignment] pad_to pads lists of identifiers; with this method there are none."
             )
         if self.adjacency == "add-remove" and not (
             0 < self.size_epsilon <= 20 and 0 < self.size_delta < Fraction(1, 2)
@@ -169,25 +169,12 @@ class Context:
             raise StudyInvalid(
                 f"[alignment] pad_to names {len(spec.pad_to)} sizes for {len(owners)} owners; give one for each"
             )
-        if spec.method in TWO_OWNERS and len(owners) != 2:
-            raise StudyInvalid(
-                f'{via} joins exactly two owners, the study has {len(owners)}; set via = "merge3"'
-            )
-        if spec.method == "helper" and self.helper is None:
-            raise StudyInvalid(f"{via} needs a third computing party that owns no columns")
-        if spec.method in ("merge3", "row-order") and (
-            len(self.computing) != 3 or [m.number for m in self.computing] != [0, 1, 2]
-        ):
-            raise StudyInvalid(
-                f"{via} needs exactly three computing parties, the study has {len(self.computing)}"
-            )
-        if spec.method in TWO_OWNERS and self.computing:
-            outside = [owner for owner in owners if owner not in self.computing]
-            if len(outside) == 2 or (outside and spec.method == "helper"):
-                raise StudyInvalid(
-                    f"{via} needs a connection between {owners[0].name} and {owners[1].name}, which have none "
-                    'because they do not compute; let them compute or set via = "merge3"'
-                )
+        method = METHODS[spec.method]
+        if method.helper and self.helper is None:
+            raise StudyInvalid(f"{via} needs a third computing party that owns no columns.")
+        refused = method.refusal([owner.name for owner in owners], [member.name for member in self.computing])
+        if refused is not None or [m.number for m in self.computing] != list(range(len(self.computing))):
+            raise StudyInvalid(f"{refused or f'{via} needs computing parties numbered from 0'}.")
 
     def salt(self, spec: AlignmentSpec, session_id: bytes) -> bytes:
         """sid: 32 bytes that name this run; session_id holds fresh nonces of all parties."""
@@ -200,23 +187,6 @@ class Context:
             for part in (role, m.name.encode(), m.identity, m.number.to_bytes(4, "big"))
         ]
         return digest(b"psu salt", VERSION, spec.to_bytes(), self.study, session_id, *parts)
-
-
-def resolve(via: str, owners: int, computing: int) -> Method:
-    """The method that [alignment] via stands for: "auto" is `merge3` where three parties compute, else `dh2`.
-
-    Raises `StudyInvalid` for a method that does not exist or that so many owners cannot run.
-    """
-    if via == "auto":
-        via = "merge3" if computing == 3 else "dh2"
-    if via not in METHODS or via == "row-order":
-        raise StudyInvalid(f"[alignment] via = {via!r} is not one of auto, florist, dh2, merge3, helper")
-    if via in TWO_OWNERS and owners != 2:
-        raise StudyInvalid(
-            f"[alignment] via = {via!r} joins exactly two owners, the study has {owners}; "
-            'let three parties compute and set via = "merge3"'
-        )
-    return cast(Method, via)
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, Setting
+from mpc_protocols.functionality import MAX_CELLS, Clique, Handle, Level, LocalCounts, Setting
 from mpc_protocols.public.steps import MAX_ITEMS
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-MAX_CELLS: Final = 1 << 24
-"""Cells of one clique; more are too large to share (DESIGN 8, exit code 10)."""
 MAX_SHARED_CELLS: Final = 1 << 28
 """Cells of all that a run shares: 1 GiB in 32-bit cells at each computing party."""
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Handle
 from mpc_protocols.mechanisms import rounding
+from mpc_protocols.mechanisms.bounds import sign_bits
 from mpc_protocols.public.answers import MAX_RANGE, Answers, DealerLayout, cell_ranges
 
 Real = NDArray[np.float64]
@@ -87,6 +88,11 @@ class AnnouncedAnswers:
     sums: tuple[int, ...]
     digests: tuple[bytes, ...]
     row_bound: int
+
+    @property
+    def planes(self) -> int:
+        """Bits of a difference of a count and an answer, its sign included."""
+        return sign_bits(self.row_bound)
 
     def checker(self) -> AnswerChecker:
         """For the answers of one execution of the step."""

@@ -17,19 +17,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from mpc_protocols.engine.adders import Adder, merge_schedule
 from mpc_protocols.engine.alias import AliasTable, alias_table, schedule
-from mpc_protocols.engine.argmax import GROUP, PAIRS, TEST_WORDS, in_groups
+from mpc_protocols.engine.argmax import PAIRS
 from mpc_protocols.engine.bitslice import piece_lengths, words_for
-from mpc_protocols.engine.latency import LAPS
-from mpc_protocols.engine.sampling import batches, noise_adder
+from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES
+from mpc_protocols.engine.sampling import BATCH, batches, joint_tables, noise_adder
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
+from mpc_protocols.replicated.gates import GROUP, in_groups
 from mpc_protocols.replicated.inputs.contribution import SEED_BYTES
 from mpc_protocols.replicated.scores import masked_sign
 from mpc_protocols.replicated.scores.l1_distance import score_adder
 from mpc_protocols.replicated.scores.masked_sign import bit_rows
-from mpc_protocols.replicated.sharing.sign import Adder, merge_schedule
-from mpc_protocols.replicated.sharing.trio import ROUND_BYTES
+from mpc_protocols.replicated.sharing.bit_gates import TEST_WORDS
 
 WORD = 8
 """Bytes of a word of 64 bits."""
@@ -91,8 +92,8 @@ class _Script(Tally):
         self.steps.append(transfers)
 
 
-def beside(tally: Tally, first: Callable[[Tally], None], second: Callable[[Tally], None]) -> None:
-    """`lockstep.beside`: two protocols take turns between the sends and the receives of their steps."""
+def interleave(tally: Tally, first: Callable[[Tally], None], second: Callable[[Tally], None]) -> None:
+    """`interleave.interleave`: two protocols take turns between the sends and the receives of their steps."""
     scripts = []
     for protocol in (first, second):
         script = _Script(len(tally.clocks))
@@ -180,31 +181,49 @@ def draws(tally: Tally, table: AliasTable, words: int, adder: Adder) -> None:
 
 
 def gumbel_noise(
-    tally: Tally, candidates: int, a: int, element: int = 4, round_bytes: int = ROUND_BYTES
+    tally: Tally, candidates: int, a: int, element: int = 4, latency_bytes: int = LATENCY_BYTES
 ) -> None:
     """`sampling.gumbel_noise`."""
     table = alias_table(gumbel.THRESHOLDS, gumbel.BITS)
-    adder = noise_adder(table, candidates, round_bytes)
+    adder = noise_adder(table, candidates, latency_bytes)
     for cells in batches(candidates):
         draws(tally, table, words_for(cells), adder)
         weighted_sum(tally, table.index_bits + a, cells, element)
 
 
 def gaussian_noise(
-    tally: Tally, sampler: Sampler, cells: int, element: int = 4, round_bytes: int = ROUND_BYTES
+    tally: Tally, sampler: Sampler, cells: int, element: int = 4, latency_bytes: int = LATENCY_BYTES
 ) -> None:
     """`sampling.gaussian_noise`."""
     for _, half in sampler.parts:
         table = alias_table(half.thresholds, gaussian.BITS)
-        adder = noise_adder(table, cells, round_bytes)
+        adder = noise_adder(table, cells, latency_bytes)
         for size in batches(cells):
             draws(tally, table, words_for(size), adder)
             weighted_sum(tally, table.index_bits + 1, size, element)
 
 
-def argmax(tally: Tally, candidates: int, element: int = 4, round_bytes: int = ROUND_BYTES) -> None:
+def gaussian_noises(
+    tally: Tally,
+    samplers: Sequence[tuple[Sampler, int]],
+    element: int = 4,
+    latency_bytes: int = LATENCY_BYTES,
+) -> None:
+    """`sampling.gaussian_noises`: each sampler so many cells."""
+    if len(samplers) == 1 or sum(cells for _, cells in samplers) > BATCH:
+        for sampler, cells in samplers:
+            gaussian_noise(tally, sampler, cells, element, latency_bytes)
+        return
+    for part in range(max(len(sampler.parts) for sampler, _ in samplers)):
+        runs = [(of.parts[part][1], cells) for of, cells in samplers if part < len(of.parts)]
+        table, words = joint_tables([half for half, _ in runs])[0], sum(words_for(n) for _, n in runs)
+        draws(tally, table, words, noise_adder(table, 64 * words, latency_bytes))
+        weighted_sum(tally, table.index_bits + 1, 64 * words, element)
+
+
+def argmax(tally: Tally, candidates: int, element: int = 4, latency_bytes: int = LATENCY_BYTES) -> None:
     """`argmax.argmax`, the opening included."""
-    if not in_groups(candidates, element, round_bytes):
+    if not in_groups(candidates, element, latency_bytes):
         argmax_rows(tally, 1, candidates, element)
         return
     groups = -(-candidates // GROUP)
@@ -224,8 +243,22 @@ def argmax_rows(tally: Tally, rows: int, candidates: int, element: int = 4) -> N
     if candidates == 1:
         return
     _comparisons(tally, rows * candidates * (candidates - 1) // 2, element)
-    tests = rows * candidates * TEST_WORDS * WORD
-    tally.step([(i, j, tests) for i in range(3) for j in ((i - 1) % 3, (i + 1) % 3)])
+    zero_rows(tally, rows * candidates)
+
+
+def peel(tally: Tally, picks: int, candidates: int, lists: Sequence[int], element: int = 4) -> None:
+    """`argmax.peel`: of `picks` rows of keys of `candidates`; lists: on how many candidates each pick was made."""
+    if candidates > 1:
+        _comparisons(tally, picks * candidates * (candidates - 1) // 2, element)
+    for several in lists:
+        if several > 1:
+            zero_rows(tally, several)
+
+
+def zero_rows(tally: Tally, rows: int) -> None:
+    """`bit_gates.zero_rows`: the masked parts go straight to both others."""
+    size = rows * TEST_WORDS * WORD
+    tally.step([(i, j, size) for i in range(3) for j in ((i - 1) % 3, (i + 1) % 3)])
 
 
 def _comparisons(tally: Tally, pairs: int, element: int) -> None:
@@ -278,7 +311,7 @@ def counts(tally: Tally, blocks: Sequence[int]) -> None:
 @dataclass(frozen=True)
 class Group:
     """A group of a selection. answers: bytes of its answers encoded for P0 and P2 (`answers.encode`). compared, shared: cells of
-    each third (`thirds`) with an answer other than 0, and those whose bits travel for it (`compared.ComparedCells`)."""
+    each third with an answer other than 0, and those whose bits travel for it (`bit_cache.CacheModel`)."""
 
     answers: Sequence[int]
     compared: Sequence[int]
@@ -293,12 +326,15 @@ def select(
     a: int,
     planes: int,
     ring_bits: int = 32,
-    round_bytes: int = ROUND_BYTES,
-    made: int | None = None,
+    latency_bytes: int = LATENCY_BYTES,
+    generated: int | None = None,
+    lists: Sequence[int] = (),
 ) -> None:
     """`ReplicatedOracle.select`: `candidates` kept.
 
-    made: rows of noise that are made for it and ahead (`ahead.Supply.take`); None: its own. a, planes, ring_bits: of the plan.
+    generated: rows of noise that are generated for it and ahead (`PoolModel.take`); None: its own. a, planes, ring_bits: of the
+    plan. lists: of several picks, on how many candidates each was made; the rounds are those of the scores, 8 and one for each
+    further list of more than one.
     """
     element = ring_bits // 8
     if candidates == 1:
@@ -309,22 +345,52 @@ def select(
     agreement(tally)
 
     def scores(script: Tally) -> None:
-        for number, group in enumerate(groups):
-            if number:
-                script.step(_to_followers(group.answers))
-            if any(group.shared):
-                share_bits(script, group.shared, planes)
-            add_absolute(script, group.compared, planes, score_adder(group.compared, planes, round_bytes))
-        products(script, candidates)
+        l1_sums(script, groups, candidates, planes, latency_bytes)
         if ring_bits == 64:
             lift(script, candidates)
 
-    made = candidates if made is None else made
-    if made:
-        beside(tally, scores, lambda script: gumbel_noise(script, made, a, element, round_bytes))
+    picks = max(1, len(lists))
+    generated = picks * candidates if generated is None else generated
+    if generated:
+        interleave(tally, scores, lambda script: gumbel_noise(script, generated, a, element, latency_bytes))
     else:
         scores(tally)
-    argmax(tally, candidates, element, round_bytes)
+    if lists:
+        peel(tally, picks, candidates, lists, element)
+    else:
+        argmax(tally, candidates, element, latency_bytes)
+
+
+def l1_sums(
+    tally: Tally, groups: Sequence[Group], candidates: int, planes: int, latency_bytes: int = LATENCY_BYTES
+) -> None:
+    """`ReplicatedL1Sums.compute`: the answers of the first group are there."""
+    for number, group in enumerate(groups):
+        if number:
+            tally.step(_to_followers(group.answers))
+        if any(group.shared):
+            share_bits(tally, group.shared, planes)
+        add_absolute(tally, group.compared, planes, score_adder(group.compared, planes, latency_bytes))
+    products(tally, candidates)
+
+
+def distances(
+    tally: Tally,
+    step: int,
+    groups: Sequence[Group],
+    sampler: Sampler,
+    candidates: int,
+    planes: int,
+    latency_bytes: int = LATENCY_BYTES,
+    generated: int | None = None,
+) -> None:
+    """`ReplicatedOracle.distances`; arguments as for `select` and `measure`."""
+    announce(tally, step, _to_followers(groups[0].answers))
+    agreement(tally)
+    l1_sums(tally, groups, candidates, planes, latency_bytes)
+    if generated != 0:
+        gaussian_noise(tally, sampler, generated or candidates, 4, latency_bytes)
+    opening(tally, candidates)
 
 
 def _to_followers(sizes: Sequence[int]) -> list[tuple[int, int, int]]:
@@ -336,15 +402,25 @@ def measure(
     step: int,
     sampler: Sampler,
     cells: int,
-    round_bytes: int = ROUND_BYTES,
-    made: int | None = None,
+    latency_bytes: int = LATENCY_BYTES,
+    generated: int | None = None,
 ) -> None:
-    """`ReplicatedOracle.measure` of `cells` in all, or `total` (one cell) once something is shared; made: as for `select`."""
+    """`ReplicatedOracle.measure` of `cells` in all, or `total` (one cell) once something is shared; generated: as in `select`."""
     announce(tally, step)
     agreement(tally)
-    if made != 0:
-        gaussian_noise(tally, sampler, made or cells, 4, round_bytes)
+    if generated != 0:
+        gaussian_noise(tally, sampler, generated or cells, 4, latency_bytes)
     opening(tally, cells)
+
+
+def measure_several(
+    tally: Tally, step: int, samplers: Sequence[tuple[Sampler, int]], latency_bytes: int = LATENCY_BYTES
+) -> None:
+    """`ReplicatedOracle.measure` with different variances: the cells of each sampler, in order."""
+    announce(tally, step)
+    agreement(tally)
+    gaussian_noises(tally, samplers, 4, latency_bytes)
+    opening(tally, sum(cells for _, cells in samplers))
 
 
 def end(tally: Tally, step: int) -> None:

@@ -1,6 +1,7 @@
 """A custodian's privacy ledger: what its data has spent, over all runs, in a local SQLite file.
 
-What it adds up to, and what a cap allows: `account.py`.
+What it adds up to, and what a cap allows: `spending.py`. What was refused before anything was sent is on record, too (`refuse`):
+a peer that proposes studies learns something by each refusal (`docs/design/accounts.md`).
 
 What a run costs (DESIGN 5, `mechanisms.md` 4):
 
@@ -36,34 +37,61 @@ from typing import Any
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event
 from parties.budget import open_run as tally
+from parties.budget.notion import Notion, ProtectedUnit
 from parties.budget.open_run import Begun, Tally
-from parties.budget.spending import SIZE, Cap, Entry, Reservation, aligned, check_cap, sizes_of
+from parties.budget.spending import (
+    SIZE,
+    Cap,
+    Entry,
+    Proposal,
+    Refusal,
+    Reservation,
+    aligned,
+    check_cap,
+    sizes_of,
+)
 
-_VERSION = 2
+_VERSION = 3
 _PATIENCE_S = 30.0  # how long to wait for another run's transaction, which takes milliseconds
 
 _FIELDS = (
     "dataset, run, study, digest, time, epsilon, delta, adjacency, unit, rho, beta, counterparties, computes, aligns, "
-    "state, size_rho, size_delta"
+    "state, size_rho, size_delta, domain, max_rows"
 )
-_SCHEMA = """
+_REFUSALS = """
+CREATE TABLE refusals (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, dataset TEXT NOT NULL, study TEXT NOT NULL, digest TEXT NOT NULL,
+    time REAL NOT NULL, code INTEGER NOT NULL, adjacency TEXT NOT NULL, unit TEXT NOT NULL, counterparties TEXT NOT NULL,
+    domain TEXT NOT NULL, max_rows INTEGER NOT NULL
+);
+"""
+_SCHEMA = (
+    """
 CREATE TABLE runs (
     number INTEGER PRIMARY KEY AUTOINCREMENT, dataset TEXT NOT NULL, run TEXT NOT NULL, study TEXT NOT NULL,
     digest TEXT NOT NULL, time REAL NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, adjacency TEXT NOT NULL,
     unit TEXT NOT NULL, rho TEXT NOT NULL, beta TEXT NOT NULL, counterparties TEXT NOT NULL, computes INTEGER NOT NULL,
     aligns INTEGER NOT NULL, state TEXT NOT NULL CHECK (state IN ('open', 'settled')), size_rho TEXT NOT NULL DEFAULT '0',
-    size_delta TEXT NOT NULL DEFAULT '0', UNIQUE (dataset, run)
+    size_delta TEXT NOT NULL DEFAULT '0', domain TEXT NOT NULL DEFAULT '', max_rows INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (dataset, run)
 );
 CREATE TABLE events (
     id TEXT PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs (number), what TEXT NOT NULL, rho TEXT NOT NULL, beta TEXT NOT NULL,
     detail TEXT NOT NULL, time REAL NOT NULL
 );
 """
+    + _REFUSALS
+)
 _MIGRATIONS = {  # from each older version to the next
     1: """
 ALTER TABLE runs ADD COLUMN size_rho TEXT NOT NULL DEFAULT '0';
 ALTER TABLE runs ADD COLUMN size_delta TEXT NOT NULL DEFAULT '0';
+""",
+    2: """
+ALTER TABLE runs ADD COLUMN domain TEXT NOT NULL DEFAULT '';
+ALTER TABLE runs ADD COLUMN max_rows INTEGER NOT NULL DEFAULT 0;
 """
+    + _REFUSALS,
 }
 
 
@@ -131,13 +159,59 @@ class Ledger:
             self._sweep(database)
             return self._entries(database, dataset)
 
+    def refuse(self, proposal: Proposal, code: int) -> None:
+        """Put on record that this custodian has refused a study, before anything of its data was sent. code: its exit code."""
+        with self._transaction() as database:
+            database.execute(
+                "INSERT INTO refusals (dataset, study, digest, time, code, adjacency, unit, counterparties, domain, max_rows) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    proposal.dataset,
+                    proposal.study,
+                    proposal.digest,
+                    time.time(),
+                    code,
+                    proposal.notion.adjacency,
+                    proposal.notion.unit.to_text(),
+                    json.dumps(proposal.counterparties),
+                    proposal.domain,
+                    proposal.max_rows,
+                ),
+            )
+
+    def refusals(self, dataset: str | None = None) -> list[Refusal]:
+        """What was refused for the dataset (for all datasets), oldest first. No file: nothing."""
+        if not self.path.exists():
+            return []
+        with self._transaction() as database:
+            return [
+                Refusal(
+                    Proposal(
+                        name,
+                        study,
+                        digest,
+                        tuple(json.loads(peers)),
+                        Notion(ProtectedUnit.from_text(unit), adjacency),
+                        domain,
+                        max_rows,
+                    ),
+                    code,
+                    when,
+                )
+                for name, study, digest, when, code, adjacency, unit, peers, domain, max_rows in database.execute(
+                    "SELECT dataset, study, digest, time, code, adjacency, unit, counterparties, domain, max_rows "
+                    "FROM refusals WHERE :dataset IS NULL OR dataset = :dataset ORDER BY number",
+                    {"dataset": dataset},
+                )
+            ]
+
     def alignments(self, dataset: str, counterparty: str) -> int:
         """How many alignments the dataset has computed with this counterparty."""
         return aligned(self.entries(dataset), counterparty)
 
     def _insert(self, database: sqlite3.Connection, reservation: Reservation) -> int:
         database.execute(
-            f"INSERT INTO runs ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?) "
+            f"INSERT INTO runs ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?) "
             "ON CONFLICT (dataset, run) DO UPDATE SET rho = excluded.rho, beta = excluded.beta, aligns = excluded.aligns, "
             "size_rho = excluded.size_rho, size_delta = excluded.size_delta, state = 'open'",
             (
@@ -148,8 +222,8 @@ class Ledger:
                 time.time(),
                 reservation.epsilon,
                 reservation.delta,
-                reservation.adjacency,
-                reservation.unit,
+                reservation.notion.adjacency,
+                reservation.notion.unit.to_text(),
                 str(reservation.rho),
                 str(reservation.beta),
                 json.dumps(reservation.counterparties),
@@ -157,6 +231,8 @@ class Ledger:
                 reservation.aligns,
                 str(reservation.size_rho),
                 str(reservation.size_delta),
+                reservation.domain,
+                reservation.max_rows,
             ),
         )
         (number,) = database.execute(
@@ -319,6 +395,8 @@ def _entry(fields: Sequence[Any], events: tuple[Begun, ...]) -> Entry:
         state,
         size_rho,
         size_delta,
+        domain,
+        max_rows,
     ) = fields
     reservation = Reservation(
         dataset,
@@ -327,8 +405,7 @@ def _entry(fields: Sequence[Any], events: tuple[Begun, ...]) -> Entry:
         digest,
         epsilon,
         delta,
-        adjacency,
-        unit,
+        Notion(ProtectedUnit.from_text(unit), adjacency),
         Fraction(rho),
         Fraction(beta),
         tuple(json.loads(counterparties)),
@@ -336,6 +413,8 @@ def _entry(fields: Sequence[Any], events: tuple[Begun, ...]) -> Entry:
         bool(aligns),
         Fraction(size_rho),
         Fraction(size_delta),
+        domain,
+        max_rows,
     )
     return Entry(reservation, when, state, events)
 

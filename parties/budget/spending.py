@@ -1,22 +1,26 @@
 """What a custodian's data has spent, may spend, and what one more run would add: the ledger's arithmetic.
 
-One account per dataset (the custodian's name for a population; by default the place of the data, `source.Location.dataset`).
-zCDP adds up over the runs of an account; runs on other people's data at other custodians are disjoint and add nothing
-(`notes.md` 12.10). With a cap, epsilon(sum of rho, cap_delta) <= cap_epsilon is checked before a run starts; without one the
-ledger only counts. The cap is compared as sum of rho <= rho(cap_epsilon, cap_delta), the same thing without rounding twice, and
-the samplers' distances beta may take at most a hundredth of cap_delta. Runs under different adjacencies or units are added
-as they are: each claim holds for its own notion of neighbour, and the rows say which.
+One account per dataset (the custodian's name for a population). zCDP adds up over the runs of an account; runs on other people's
+data at other custodians are disjoint and add nothing. The proofs are in `docs/design/accounts.md`.
 
-Sizes. The study's (epsilon, delta) is what recipients see. Where an alignment announces noisy sizes (`psu.md` 3, events
-"alignment.size"), the other owners see them on top, so a run that aligns reserves them on top of the study's rho. Such a
+Notion. A sum of rho means something for one notion of neighbouring tables only (`notion.py`): the account's. The cap names it
+([ledger] cap_unit, cap_adjacency); what it does not name is the first run's that spent anything. A run under another notion
+counts steps^2 of its rho, steps of its samplers' distance; one that says nothing about this notion is refused under a cap.
+
+Cap. Before a run starts, (sum of rho, sum of beta) must come to at most (cap_epsilon, cap_delta), as a run's own budget does: rho
+is compared with what (1 + e^epsilon) beta leaves of cap_delta (`accounting.calibrate`), and beta may take at most a hundredth of
+it. Without a cap the ledger only counts.
+
+Sizes. The study's (epsilon, delta) is what recipients see. Where an alignment announces noisy sizes (events "alignment.size"),
+the other owners see them on top, so a run that aligns reserves them on top of the study's rho. Such a
 release is pure epsilon-DP but for its truncated tails, of probability delta: delta-approximate (epsilon^2/2)-zCDP (Bun-Steinke
 2016, definition 8.1), so its rho adds to rho, and its delta (the event's beta) to delta without a factor: n runs together are
 (epsilon(sum of rho, d), d + sum of size deltas)-DP for every d. By basic composition they are (epsilon(rho of the rest, d) +
 sum of size epsilons, d + sum of size deltas)-DP as well. That is less where a few sizes are most of it, for zCDP's conversion
 pays for Gaussian tails that sizes do not have: two sizes of 0.1 are 0.81 by rho at delta 1e-9, and 0.2 by their sum.
 
-    shown     the less of both (`spent_epsilon`): what these runs are, taken as fixed beforehand
-    capped    by rho alone (`epsilon_by_rho`, DESIGN 7): a cap must also bound runs that are chosen in view of earlier results.
+    shown     the less of both (`Account.epsilon`): what these runs are, taken as fixed beforehand
+    capped    by rho alone (`Account.epsilon_by_rho`): a cap must also bound runs that are chosen in view of earlier results.
               Sums of rho do (a zCDP filter: Feldman and Zrnic 2021); the less of two sums, each the one that holds after other
               results, does so only at twice the delta
 
@@ -26,7 +30,7 @@ A run that aligns counts against max_alignments from its reservation on, however
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -34,8 +38,9 @@ from typing import Literal
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency
+from parties.budget.notion import Notion, ProtectedUnit, covering
 from parties.budget.open_run import Begun
-from synth.accounting import epsilon_of, rho_of
+from synth.accounting import calibrate, epsilon_beside
 
 SIZE = "alignment.size"
 """Events of this kind are charged on top of the study's budget, their beta as delta."""
@@ -43,11 +48,16 @@ SIZE = "alignment.size"
 
 @dataclass(frozen=True)
 class Cap:
-    """What a custodian allows its dataset to spend over all runs, and how many alignments with one counterparty."""
+    """What a custodian allows its dataset to spend over all runs, and how many alignments with one counterparty.
+
+    unit, adjacency: for which notion the sum of rho is to hold; None: the account's first run fixes it.
+    """
 
     epsilon: float | None = None
     delta: float | None = None
     max_alignments: int | None = None
+    unit: ProtectedUnit | None = None
+    adjacency: Adjacency | None = None
 
     def __post_init__(self) -> None:
         if (self.epsilon is None) != (self.delta is None):
@@ -64,12 +74,49 @@ class Cap:
 
 
 @dataclass(frozen=True)
+class Proposal:
+    """What a study asks of a custodian's data, as far as its refusal, or its consent, could tell a peer something.
+
+    digest: the study's. domain: a digest of its columns; max_rows: its public bound; "" and 0 are not on record (older ledgers).
+    """
+
+    dataset: str
+    study: str
+    digest: str
+    counterparties: tuple[str, ...]
+    notion: Notion
+    domain: str = ""
+    max_rows: int = 0
+
+    def differs(self, earlier: Proposal) -> tuple[str, ...]:
+        """In which of domain, max_rows and unit it asks something else than an earlier one of the same dataset and peers."""
+        if self.dataset != earlier.dataset or not set(self.counterparties) & set(earlier.counterparties):
+            return ()
+        compared = {
+            "the domain": bool(self.domain and earlier.domain) and self.domain != earlier.domain,
+            "max_rows": bool(self.max_rows and earlier.max_rows) and self.max_rows != earlier.max_rows,
+            "the unit": self.notion.unit != earlier.notion.unit,
+        }
+        return tuple(what for what, differs in compared.items() if differs)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A proposal that this custodian refused before anything of its data was sent. code: its exit code; time: since 1970."""
+
+    proposal: Proposal
+    code: int
+    time: float
+
+
+@dataclass(frozen=True)
 class Reservation:
     """A run as this custodian's ledger knows it before it starts.
 
     run: the session's public id. rho, beta: the caps that the run's own filter enforces. computes: False at a contributor.
     aligns: whether the run computes an alignment (vertical), which counts against max_alignments. size_rho, size_delta: sums over
     the sizes that its alignment will announce with noise (`psu.dummies.size_events`: rho and beta of each), on top of rho.
+    domain, max_rows: as `Proposal` has them.
     """
 
     dataset: str
@@ -78,8 +125,7 @@ class Reservation:
     digest: str
     epsilon: float
     delta: float
-    adjacency: Adjacency
-    unit: str
+    notion: Notion
     rho: Fraction
     beta: Fraction
     counterparties: tuple[str, ...]
@@ -87,12 +133,67 @@ class Reservation:
     aligns: bool = False
     size_rho: Fraction = Fraction(0)
     size_delta: Fraction = Fraction(0)
+    domain: str = ""
+    max_rows: int = 0
 
     def __post_init__(self) -> None:
         if min(self.rho, self.beta, self.size_rho, self.size_delta) < 0:
             raise StudyInvalid("A reservation needs rho, beta and what its sizes reveal of at least 0.")
         if (self.size_rho or self.size_delta) and not self.aligns:
             raise StudyInvalid("A reservation for the sizes of an alignment must say that its run aligns.")
+
+    @property
+    def charge(self) -> Charge:
+        """What is charged for it until it is settled, under its own notion."""
+        return Charge(self.rho + self.size_rho, self.beta, self.size_rho, self.size_delta)
+
+    @property
+    def proposal(self) -> Proposal:
+        """What it asks of the dataset."""
+        return Proposal(
+            self.dataset,
+            self.study,
+            self.digest,
+            self.counterparties,
+            self.notion,
+            self.domain,
+            self.max_rows,
+        )
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What is charged to a dataset: zCDP (sizes included), the samplers' distance, and of sizes their rho and their delta."""
+
+    rho: Fraction = Fraction(0)
+    beta: Fraction = Fraction(0)
+    size_rho: Fraction = Fraction(0)
+    size_delta: Fraction = Fraction(0)
+
+    def __add__(self, other: Charge) -> Charge:
+        return Charge(
+            self.rho + other.rho,
+            self.beta + other.beta,
+            self.size_rho + other.size_rho,
+            self.size_delta + other.size_delta,
+        )
+
+    def at(self, steps: Fraction) -> Charge:
+        """The same for neighbours that are so many steps apart.
+
+        rho: steps^2. beta: steps, for that many times the cells differ. A size's delta: delta (1 + e^epsilon + ... +
+        e^((steps - 1) epsilon)) by group privacy of (epsilon, delta)-DP, epsilon at most the root of twice all sizes' rho.
+        """
+        if steps == 1:
+            return self
+        epsilon = math.nextafter(math.sqrt(2 * self.size_rho), math.inf)
+        grown = self.size_delta
+        if grown:
+            whole = math.ceil(steps)
+            most = (whole - 1) * epsilon
+            powers = Fraction(math.exp(most) * (1 + 2**-40)) if most < 700 else Fraction(0)
+            grown = min(Fraction(1), grown * whole * powers) if powers else Fraction(1)
+        return Charge(self.rho * steps**2, self.beta * steps, self.size_rho * steps**2, grown)
 
 
 @dataclass(frozen=True)
@@ -105,63 +206,107 @@ class Entry:
     events: tuple[Begun, ...]
 
     @property
+    def spent(self) -> Charge:
+        """What the run is charged under its own notion."""
+        if self.state == "open":
+            return self.reservation.charge
+        rho, delta = sizes_of(self.events)
+        rest = [begun.event for begun in self.events if begun.event.what != SIZE]
+        return Charge(
+            sum((event.rho for event in rest), rho),
+            sum((event.beta for event in rest), Fraction(0)),
+            rho,
+            delta,
+        )
+
+    @property
     def spent_rho(self) -> Fraction:
         """zCDP charged to the dataset, sizes included."""
-        if self.state == "open":
-            return self.reservation.rho + self.reservation.size_rho
-        return sum((begun.event.rho for begun in self.events), Fraction(0))
+        return self.spent.rho
+
+
+@dataclass(frozen=True)
+class Account:
+    """The runs of one dataset, added up for one notion. None of `notion`: nothing was spent, and nobody has named one."""
+
+    entries: tuple[Entry, ...]
+    notion: Notion | None
+
+    @classmethod
+    def of(cls, entries: Sequence[Entry], cap: Cap, asked: Notion | None = None) -> Account:
+        """The account under a cap. asked: of a run that is about to start, the first if none has spent anything."""
+        spenders = [entry.reservation.notion for entry in entries if entry.spent != Charge()]
+        first = spenders[0] if spenders else asked
+        if cap.unit is not None and cap.adjacency is not None:
+            return cls(tuple(entries), Notion(cap.unit, cap.adjacency))
+        if first is None:
+            return cls(tuple(entries), None)
+        unit, adjacency = cap.unit or first.unit, cap.adjacency or first.adjacency
+        return cls(tuple(entries), Notion(unit, adjacency).of_account)
+
+    @classmethod
+    def shown(cls, entries: Sequence[Entry], cap: Cap) -> Account:
+        """The account as it is shown: where there is no cap, for a notion under which all runs count, if there is one."""
+        account = cls.of(entries, cap)
+        if cap.epsilon is None and cap.unit is None and cap.adjacency is None and account.uncounted:
+            wider = covering([entry.reservation.notion for entry in entries if entry.spent != Charge()])
+            return cls(account.entries, wider or account.notion)
+        return account
+
+    def steps(self, notion: Notion) -> Fraction | None:
+        """How often a run under this notion counts, before squaring; None if it cannot be counted."""
+        return self.notion.steps(notion) if self.notion is not None else Fraction(1)
 
     @property
-    def spent_beta(self) -> Fraction:
-        """The samplers' statistical distance charged to the dataset."""
-        if self.state == "open":
-            return self.reservation.beta
-        return sum((begun.event.beta for begun in self.events if begun.event.what != SIZE), Fraction(0))
+    def uncounted(self) -> tuple[Entry, ...]:
+        """Runs that have spent something and say nothing about this notion: with any of them, no sum holds."""
+        return tuple(
+            entry
+            for entry in self.entries
+            if entry.spent != Charge() and self.steps(entry.reservation.notion) is None
+        )
 
     @property
-    def spent_size_rho(self) -> Fraction:
-        """What announced sizes take of `spent_rho`."""
-        return self.reservation.size_rho if self.state == "open" else sizes_of(self.events)[0]
+    def spent(self) -> Charge:
+        """The sum of what counts."""
+        return sum((charge for _, _, charge in self._counted()), Charge())
 
-    @property
-    def spent_size_delta(self) -> Fraction:
-        """The delta of announced sizes, charged beside rho."""
-        return self.reservation.size_delta if self.state == "open" else sizes_of(self.events)[1]
+    def epsilon_by_rho(self, delta: float | Fraction, more: Charge | None = None) -> float:
+        """The epsilon, at this delta, of all these runs together as a cap counts it; infinite if no sum holds.
 
+        more: what one more run would add, under this notion.
+        """
+        if self.uncounted:
+            return math.inf
+        spent = self.spent + (more or Charge())
+        left = Fraction(delta) - spent.size_delta
+        return epsilon_beside(spent.rho, left, spent.beta) if left > 0 else math.inf
 
-def epsilon_by_rho(
-    entries: Sequence[Entry],
-    delta: float | Fraction,
-    rho: Fraction = Fraction(0),
-    size_delta: Fraction = Fraction(0),
-) -> float:
-    """The epsilon, at this delta, of all these runs together as a cap counts it; infinite if their sizes take all of delta.
+    def epsilon(self, delta: float | Fraction) -> float:
+        """The epsilon, at this delta, of all these runs together: sizes by their rho or by their epsilons, whichever is less.
 
-    rho (sizes included), size_delta: what one more run would add.
-    """
-    left = Fraction(delta) - sum((entry.spent_size_delta for entry in entries), size_delta)
-    return epsilon_of(sum((entry.spent_rho for entry in entries), rho), left) if left > 0 else math.inf
+        Only sizes that were announced have epsilons; those of an open reservation count by rho.
+        """
+        by_rho, spent = self.epsilon_by_rho(delta), self.spent
+        left = Fraction(delta) - spent.size_delta
+        if self.uncounted or left <= 0:
+            return math.inf
+        announced = [
+            steps**2 * begun.event.rho
+            for entry, steps, _ in self._counted()
+            if entry.state == "settled"
+            for begun in entry.events
+            if begun.event.what == SIZE
+        ]
+        rest = spent.rho - sum(announced, Fraction(0))
+        # rho = epsilon^2 / 2 of a size (`psu.dummies`)
+        sizes = sum(math.nextafter(math.sqrt(2 * rho), math.inf) for rho in announced)
+        return min(by_rho, math.nextafter(epsilon_beside(rest, left, spent.beta) + sizes, math.inf))
 
-
-def spent_epsilon(entries: Sequence[Entry], delta: float | Fraction) -> float:
-    """The epsilon, at this delta, of all these runs together: sizes by their rho or by their epsilons, whichever is less.
-
-    Only sizes that were announced have epsilons; those of an open reservation count by rho.
-    """
-    announced = [
-        begun.event.rho
-        for entry in entries
-        if entry.state == "settled"
-        for begun in entry.events
-        if begun.event.what == SIZE
-    ]
-    left = Fraction(delta) - sum((entry.spent_size_delta for entry in entries), Fraction(0))
-    rest = sum((entry.spent_rho for entry in entries), Fraction(0)) - sum(announced, Fraction(0))
-    if left <= 0:
-        return math.inf
-    # rho = epsilon^2 / 2 of a size (`psu.dummies`)
-    sizes = sum(math.nextafter(math.sqrt(2 * rho), math.inf) for rho in announced)
-    return min(epsilon_by_rho(entries, delta), math.nextafter(epsilon_of(rest, left) + sizes, math.inf))
+    def _counted(self) -> Iterator[tuple[Entry, Fraction, Charge]]:
+        for entry in self.entries:
+            if (steps := self.steps(entry.reservation.notion)) is not None:
+                yield entry, steps, entry.spent.at(steps)
 
 
 def sizes_of(events: Sequence[Begun]) -> tuple[Fraction, Fraction]:
@@ -195,23 +340,68 @@ def check_cap(path: Path, asked: Reservation, cap: Cap, others: Sequence[Entry])
                 raise BudgetRefused(used_up(f"dataset {asked.dataset}", name, done, cap.max_alignments))
     if cap.epsilon is None or cap.delta is None:
         return
-    rho = sum((entry.spent_rho for entry in others), asked.rho + asked.size_rho)
-    beta = sum((entry.spent_beta for entry in others), asked.beta)
-    left = Fraction(cap.delta) - sum((entry.spent_size_delta for entry in others), asked.size_delta)
+    if sentence := cap_problem(path, asked, cap, Account.of(others, cap, asked.notion)):
+        raise BudgetRefused(sentence)
+
+
+def cap_problem(path: Path, asked: Reservation, cap: Cap, account: Account) -> str | None:
+    """Why an account under a cap has no room for one more run; None if it has."""
+    assert cap.epsilon is not None and cap.delta is not None and account.notion is not None
+    own, steps = account.notion, account.steps(asked.notion)
+    if steps is None:
+        return (
+            f"The cap of dataset {asked.dataset} holds for {own.words}, and this run's promise for {asked.notion.words}: "
+            f"{own.why_not(asked.notion)}; ask for another unit or adjacency, or {_named(covering([own, asked.notion]))}."
+        )
+    if account.uncounted:
+        other = account.uncounted[0].reservation
+        notions = [entry.reservation.notion for entry in account.uncounted]
+        return (
+            f"The cap of dataset {asked.dataset} holds for {own.words}, and its earlier run of {other.study} for "
+            f"{other.notion.words}: {own.why_not(other.notion)}; {_named(covering([own, *notions]))}."
+        )
+    more = asked.charge.at(steps)
+    spent = account.spent + more
+    left = Fraction(cap.delta) - spent.size_delta
     if left <= 0:
-        raise BudgetRefused(
+        return (
             f"The sizes that the alignments of dataset {asked.dataset} announce have together a delta of "
-            f"{cap.delta - float(left):.3g}, and cap_delta = {cap.delta:.6g}; raise cap_delta, or ask for a "
+            f"{float(spent.size_delta):.3g}, and cap_delta = {cap.delta:.6g}; raise cap_delta, or ask for a "
             "smaller size_delta."
         )
-    if rho > rho_of(cap.epsilon, left):
-        raise BudgetRefused(
-            f"Dataset {asked.dataset} has spent epsilon {epsilon_by_rho(others, cap.delta):.6g}, this run would make it "
-            f"{epsilon_by_rho(others, cap.delta, asked.rho + asked.size_rho, asked.size_delta):.6g}, and the cap is "
-            f"{cap.epsilon:.6g} (at delta {cap.delta:.6g}; ledger {path}); ask for a smaller epsilon or raise cap_epsilon."
-        )
-    if beta > Fraction(cap.delta) / 100:
-        raise BudgetRefused(
-            f"The samplers of dataset {asked.dataset}'s runs are together {float(beta):.2g} from their exact "
+    if spent.beta > Fraction(cap.delta) / 100:
+        return (
+            f"The samplers of dataset {asked.dataset}'s runs are together {float(spent.beta):.2g} from their exact "
             f"laws, more than a hundredth of cap_delta = {cap.delta:.6g}; raise cap_delta."
         )
+    room = calibrate(cap.epsilon, left, spent.beta)
+    after = account.epsilon_by_rho(cap.delta, more)
+    if (room is None or spent.rho > room.rho) and after > cap.epsilon:
+        times = f", counted {_times(steps)} for {own.words}," if steps != 1 else ""
+        before = _number(account.epsilon_by_rho(cap.delta))
+        return (
+            f"Dataset {asked.dataset} has spent epsilon {before}, this run{times} would make it "
+            f"{_number(after, cap.epsilon)}, and the cap is {cap.epsilon:.6g} (at delta {cap.delta:.6g}; ledger {path}); ask "
+            "for a smaller epsilon or raise cap_epsilon."
+        )
+    return None
+
+
+def _named(notion: Notion | None) -> str:
+    """What a custodian can do about notions that cannot be added up."""
+    if notion is None:
+        return "give this population's other unit a dataset, and a cap, of its own"
+    return f'name what covers both: cap_unit = {notion.unit.key}, cap_adjacency = "{notion.adjacency}"'
+
+
+def _times(steps: Fraction) -> str:
+    square = steps**2
+    return f"{square} times" if square.denominator == 1 else f"{float(square):.4g} times"
+
+
+def _number(epsilon: float, other: float = math.inf) -> str:
+    """With as many digits, at least 6, as tell it from the other."""
+    if not math.isfinite(epsilon):
+        return "above any number"
+    digits = (f"{epsilon:.{places}g}" for places in range(6, 18))
+    return next((text for text in digits if float(text) != other), str(epsilon))

@@ -3,6 +3,9 @@
 What travels is an exit code and the number of the party that caused it. The party that stopped for a reason of its own
 (budget refused: 50) exits with its code, the others with 40, naming it. A reason that one party sees in another (lost,
 unreachable, not who it claims to be, another study) is the same reason at everybody, naming the same culprit.
+
+Until all have assembled, a reason of a party's own may be an answer about its data to whoever proposed the study: a value outside
+the domain, more rows than max_rows, a cap. All of these travel as WITHDREW (`docs/design/accounts.md`).
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ from parties.session.admission.identity import refused
 from parties.session.transport.frames import BadFrame
 from parties.session.transport.link import Link
 
+WITHDREW = 3
+"""In an ABORT frame, no exit code of any process: a party does not take part, and keeps to itself why."""
 REASONS = {
     1: "internal error",
     2: "wrong usage",
@@ -41,6 +46,9 @@ REASONS = {
 }
 """What an exit code in an ABORT frame means, in words."""
 
+KEPT = frozenset({1, 2, 10, 30, 50})
+"""Reasons of a party's own that travel as WITHDREW before all have assembled."""
+
 _SEEN: dict[int, tuple[type[CosynthError], str]] = {
     20: (PeerUnreachable, "it waited in vain for"),
     21: (PeerIdentity, "it does not accept the identity of"),
@@ -54,9 +62,14 @@ _SEEN: dict[int, tuple[type[CosynthError], str]] = {
 def told(config: SessionConfig, source: Link, code: int, culprit: int) -> CosynthError:
     """The error at this party for an ABORT frame of another. Raises `BadFrame` if its numbers mean nothing."""
     names = [peer.name for peer in config.numbered]
-    if culprit >= len(names) or code not in REASONS:
+    if culprit >= len(names) or code not in REASONS.keys() | {WITHDREW}:
         raise BadFrame("an ABORT frame with numbers out of range")
     name, about = source.name, names[culprit]
+    if code == WITHDREW:
+        return ProtocolAborted(
+            f"Party {about} stopped: it refuses this study or cannot take part, and says why only at its own place; nothing of "
+            "its data was sent."
+        )
     if code == PeerIdentity.exit_code and culprit in (config.number, source.number):
         return (
             refused(config, name)

@@ -3,8 +3,8 @@
 MPyC parses `sys.argv` when it is imported (`--out x` would end the process), configures logging and the event loop policy,
 opens unauthenticated connections in `start`, and unpickles what peers send. Here it is imported under a private argument
 list, with what it changed put back (except its own MPYC_MAXWORKERS, which it reads later); it sends and receives through the
-session's links on a stream of its own, encodes with `codec`, and its PRSS keys are drawn by it and exchanged by `agreement`
-inside TLS. A lost peer fails whatever waits.
+session's links on a stream of its own, encodes with `codec`, and uses keys to which all who share them contribute
+(`admission.keys`). A lost peer fails whatever waits.
 
 MPyC computes in the thread that calls `attach` (a protocol's, not the network's), on an event loop of its own.
 Threat model: MPyC's own, semi-honest, honest majority; plus what `link` says about hostile bytes.
@@ -17,7 +17,9 @@ import logging
 import struct
 import sys
 import threading
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import combinations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -73,13 +75,18 @@ class Runtime:
             self._bad = error
             raise
 
-    def prss_keys_to(self, peer: int) -> bytes:
-        """The PRSS keys this party drew for subsets that hold `peer`."""
-        return b"".join(self._mpc._prss_keys_to_peer(peer))
+    def use_prss_keys(self, keys: Mapping[tuple[int, ...], bytes]) -> None:
+        """The keys of pseudorandom secret sharing, by the set of parties that shares each, instead of those that MPyC drew."""
+        if keys.keys() != set(self._sets()):
+            raise ValueError("MPyC shares keys among other sets of parties")
+        self._mpc._prss_keys = dict(keys)
+        self._mpc.prfs.cache_clear()
 
-    def prss_keys_from(self, peer: int, payload: bytes) -> None:
-        """Take the PRSS keys that `peer` drew."""
-        self._mpc._prss_keys_from_peer(peer, bytes(payload))
+    def _sets(self) -> Iterator[tuple[int, ...]]:
+        count = len(self._mpc.parties)
+        return (
+            each for each in combinations(range(count), count - self._mpc.threshold) if self._mpc.pid in each
+        )
 
     def attach(self, party: Party, wire: SessionWire) -> Any:
         """MPyC's `mpc` for the calling thread: secure types, `input`, `output`, `mpc.run(...)`. One thread only."""
@@ -134,6 +141,7 @@ class _Exchanger:
         self._loop, self._party, self._wire, self._peer = loop, party, wire, peer
         self._messages: dict[int, bytes | asyncio.Future[bytes]] = {}
         self._unexpected = 0
+        self._departed = False
         self.nbytes_sent = 0
         self.bad: CosynthError | None = None
 
@@ -150,6 +158,8 @@ class _Exchanger:
             return message
         future: asyncio.Future[bytes] = asyncio.Future(loop=self._loop)
         self._messages[label] = future
+        if self._departed:
+            self._fail(self._finished())
         return future
 
     def close_connection(self) -> None:
@@ -159,15 +169,29 @@ class _Exchanger:
         """Bring the peer's messages to MPyC's loop, until the session fails or the process ends."""
         while True:
             try:
-                message = bytes(self._wire.listen(self._peer))
+                message = self._wire.listen(self._peer)
             except CosynthError as error:
                 self._call(self._fail, error)
                 return
-            self._call(self._deliver, message)
+            if message is None:
+                self._call(self._depart, None)
+                return
+            self._call(self._deliver, bytes(message))
 
     def _call(self, function: Any, argument: object) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(function, argument)
+
+    def _depart(self, _: object) -> None:
+        """The peer has said goodbye: no failure unless MPyC waits for it, now or later."""
+        self._departed = True
+        if any(isinstance(waiting, asyncio.Future) for waiting in self._messages.values()):
+            self._fail(self._finished())
+
+    def _finished(self) -> ProtocolAborted:
+        return ProtocolAborted(
+            f"Party {self._party.names[self._peer]} has finished its part while MPyC still waits for a message of it."
+        )
 
     def _deliver(self, message: bytes) -> None:
         if len(message) < _LABEL.size:

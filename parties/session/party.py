@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from mpc_protocols.errors import CosynthError, ProtocolAborted
 from mpc_protocols.wire import Traffic
-from parties.session.transport.frames import MAX_MESSAGE, UNOPENED, BadFrame
+from parties.session.transport.frames import MAX_DEPTH, MAX_MESSAGE, UNOPENED, BadFrame
 from parties.session.transport.inbox import Inbox, Message
 from parties.session.transport.link import Link
 from parties.session.transport.reading import Reading
@@ -42,10 +42,12 @@ class Party:
         self.mpyc: Any = None
         self.mpyc_wire: SessionWire | None = None
         self.failure: BaseException | None = None
+        self.assembled = False
         self.tap = tap
         self._lock = threading.Lock()
         self._inboxes: dict[tuple[int, int], Inbox] = {}
         self._unopened = dict.fromkeys(range(len(names)), 0)
+        self._departed: set[int] = set()
         self._waiting = 0
         self._clock = self._sent = self._received = self._messages = 0
 
@@ -80,12 +82,20 @@ class Party:
                         )
                     self._unopened[peer] += 1
                 inbox = self._inboxes[peer, stream] = Inbox()
-                if self.failure is not None:
+                if self.failure is not None or peer in self._departed:
                     inbox.ready.put(None)
             elif opening and not inbox.opened:
                 self._unopened[peer] -= 1
             inbox.opened = inbox.opened or opening
             return inbox
+
+    def depart(self, peer: int) -> None:
+        """The peer has said that it sends nothing more: whoever waits for it, now or later, is to know. In the reading thread."""
+        with self._lock:
+            self._departed.add(peer)
+            inboxes = [inbox for (source, _), inbox in self._inboxes.items() if source == peer]
+        for inbox in inboxes:
+            inbox.ready.put(None)
 
     def waiting(self) -> bool:
         """Whether some thread of this party waits for a peer."""
@@ -109,7 +119,7 @@ class Party:
         with self._lock:
             self._sent += size
             self._messages += 1
-            return self._clock + 1
+            return min(self._clock + 1, MAX_DEPTH)
 
     def receiving(self, message: Message) -> None:
         """Count a message and advance the logical clock."""
@@ -223,6 +233,10 @@ class SessionWire:
         ).digest()
         return SessionWire(self._party, f"{self._name}/{name}", int.from_bytes(digest[:8], "little"))
 
+    def all_assembled(self) -> None:
+        """All parties have their data and their budget: from now on the others may learn why this party stops."""
+        self._party.assembled = True
+
     def traffic(self) -> Traffic:
         """Counters of the whole party since the start."""
         return self._party.traffic()
@@ -241,12 +255,27 @@ class SessionWire:
             raise ValueError(f"party {self.me} has no link with party {peer}")
         return link
 
-    def listen(self, peer: int) -> memoryview:
-        """The next message of `peer`, for a thread that only listens: this does not count as waiting (see `Party.waits`)."""
-        self._party.reading.leave_to_loop()
-        return self._next(peer, None)
+    def listen(self, peer: int) -> memoryview | None:
+        """The next message of `peer`, for a thread that only listens: this does not count as waiting (see `Party.waits`).
 
-    def _next(self, peer: int, wanted: int | None) -> memoryview:
+        None once the peer has said goodbye.
+        """
+        self._party.reading.leave_to_loop()
+        return self._arrived(peer, None)
+
+    def _next(self, peer: int, wanted: int) -> memoryview:
+        payload = self._arrived(peer, wanted)
+        if payload is None:
+            error = ProtocolAborted(
+                f"Party {self._party.names[peer]} has finished its part while this party still waits for a message "
+                "of it; the run was stopped."
+            )
+            self._link(peer).refuse(error)
+            raise error
+        return payload
+
+    def _arrived(self, peer: int, wanted: int | None) -> memoryview | None:
+        """The peer's next message; None if it has said goodbye and none is left. Raises the session's failure."""
         party = self._party
         link = self._link(peer)
         inbox = self._inboxes.get(peer)
@@ -263,7 +292,9 @@ class SessionWire:
             message = inbox.ready.get()
         if message is None:
             inbox.ready.put(None)
-            party.raise_failure()
+            if party.failure is not None:
+                party.raise_failure()
+            return None
         link.consumed(message)
         party.receiving(message)
         if party.tap is not None:

@@ -5,7 +5,8 @@ work runs in a daemon thread and sees only the wire. Every end goes the same way
 calls of all threads raise it, the peers are told (an exit code and a party's number, never a text), the links are closed so
 that the peers can still read that, and the cause is raised from `run_session`.
 
-Who learns what: peers learn that this party stopped, the class of the reason (for example: budget refused), and when.
+Who learns what: peers learn that this party stopped, when, and the class of the reason (for example: budget refused); before all
+have assembled (`SessionWire.all_assembled`) they do not learn the class of a reason of its own.
 """
 
 from __future__ import annotations
@@ -20,13 +21,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Generic, NoReturn, TypeVar, cast
 
-from mpc_protocols.errors import CosynthError, Interrupted, PeerLost, PeerUnreachable, ProtocolAborted
-from parties.session import shim
+from mpc_protocols.errors import (
+    CosynthError,
+    Interrupted,
+    PeerIdentity,
+    PeerLost,
+    PeerUnreachable,
+    ProtocolAborted,
+)
 from parties.session.admission.agreement import Agreement
 from parties.session.admission.config import SessionConfig
 from parties.session.admission.connect import Connector
-from parties.session.admission.identity import own_identity, refused
-from parties.session.ending import Signals, told
+from parties.session.admission.identity import own_identity_or_doubt, refused, refuses
+from parties.session.ending import KEPT, WITHDREW, Signals, told
 from parties.session.party import Party, SessionWire, Tap
 from parties.session.transport import frames, link
 from parties.session.transport.channel import Channel
@@ -47,6 +54,8 @@ _WORKER_S = 3.0
 _EXPLAIN_S = 1.0
 _LINGER_S = 3.0
 _SWITCH_S = 0.001
+_MOST_DOUBTS = 8
+"""Most events about claims that were not proved; strangers can make any number of them."""
 
 
 def run_session(
@@ -67,7 +76,7 @@ def run_session(
     in its daemon thread; then leave the process by `leave`.
     """
     interval = sys.getswitchinterval()
-    loop = asyncio.SelectorEventLoop(shim.selector())
+    loop = asyncio.SelectorEventLoop(None if config.way_in is None else config.way_in.selector())
     try:
         sys.setswitchinterval(_SWITCH_S)
         return loop.run_until_complete(_Session(loop, config, body, observe, tap, beside).run())
@@ -120,6 +129,7 @@ class _Session(Generic[T]):
         self._finished = self._interrupted = False
         self._last_words = frames.abort(1, config.number)
         self._closing: list[asyncio.Task[None]] = []
+        self._doubts: set[tuple[int | None, str]] = set()
         self._connector: Connector | None = None
         self._loading: asyncio.Task[Any] | None = None
         self._outcome: asyncio.Future[T] | None = None
@@ -163,11 +173,17 @@ class _Session(Generic[T]):
     # Phases.
 
     async def _connect(self) -> None:
+        own = own_identity_or_doubt(self._config)
         self._connector = connector = Connector(
-            own_identity(self._config),
+            own,
             self._linked,
             lambda error, culprit: self._stop(error, culprit=culprit),
+            self._doubted,
         )
+        if own.doubt:  # the others hear it, as far as they come soon (`_tell_latecomers`)
+            with suppress(PeerUnreachable):
+                await connector.open()
+            raise PeerIdentity(own.doubt)
         watch = asyncio.ensure_future(self._report_waiting())
         try:
             async with asyncio.timeout(self._config.connect_s):
@@ -205,6 +221,15 @@ class _Session(Generic[T]):
             error = PeerUnreachable(f"Party {name} came, but did not meet all others within {seconds:.0f} s.")
         self._stop(error, culprit=culprit)
         raise error
+
+    def _doubted(self, error: CosynthError, number: int | None, host: str) -> None:
+        """Somebody claimed to be a party and did not prove it: an event, for it may be that party's mistake; no more."""
+        if (number, error.sentence) in self._doubts or len(self._doubts) == _MOST_DOUBTS:
+            return
+        self._doubts.add((number, error.sentence))
+        claimed = "a party of another study" if number is None else f"party {self._names[number]}"
+        log.warning("who came from %s and said to be %s was refused: %s", host, claimed, error.sentence)
+        self._observe("connect", "refused", source=host, claimed=claimed, why=error.sentence)
 
     async def _report_waiting(self) -> None:
         told: list[int] | None = None
@@ -318,6 +343,8 @@ class _Session(Generic[T]):
                 self._connector.progress.set()
         if self._party.fail(error):
             own = error.exit_code if isinstance(error, CosynthError) else 1
+            if own in KEPT and not self._party.assembled:
+                own = WITHDREW
             self._last_words = frames.abort(
                 own if code is None else code, self._config.number if culprit is None else culprit
             )
@@ -336,7 +363,9 @@ class _Session(Generic[T]):
     # Links (Hub).
 
     def _linked(self, number: int, channel: Channel) -> None:
-        made = Link(self._loop, channel, number, self._names[number], self, self._reading)
+        made = Link(
+            self._loop, channel, number, self._names[number], self, self._reading, self._config.way_in
+        )
         self._party.links[number] = made
         if self._over.is_set():  # too late, but it is to hear why
             self._end_link(made, self._last_words)
@@ -352,6 +381,9 @@ class _Session(Generic[T]):
 
     def waiting(self) -> bool:
         return self._party.waiting()
+
+    def depart(self, peer: int) -> None:
+        self._party.depart(peer)
 
     def heard(self, source: Link, kind: Kind, payload: bytes) -> None:
         if kind is Kind.ABORT:
@@ -371,12 +403,15 @@ class _Session(Generic[T]):
         if error is None and self._finished and source.number in self._byes:
             self._end_link(source, None)  # it has all goodbyes, this party's too
             return
+        if isinstance(error, ssl.SSLError) and refuses(error):
+            self._stop(refused(self._config, source.name))
+            return
+        if isinstance(error, ssl.SSLError | None) and self._again(source):
+            return
         if isinstance(error, ssl.SSLError):
-            if "ALERT" in (error.reason or ""):
-                self._stop(refused(self._config, source.name))
-                return
             error = ProtocolAborted(
-                f"Party {source.name} broke the TLS connection ({error.reason or 'no reason given'})."
+                f"The TLS connection with party {source.name} broke ({error.reason or 'no reason given'}): "
+                "bytes were changed on the way, or one side's software is at fault."
             )
         if error is None and not self._agreement.ready(source.number):
             # it left while the parties were meeting, perhaps because of a third one, who can say why
@@ -384,6 +419,18 @@ class _Session(Generic[T]):
             self._loop.call_later(_EXPLAIN_S, self._stop, link.gone(source.name), None, source.number)
             return
         self._stop(error or link.gone(source.name), culprit=source.number)
+
+    def _again(self, source: Link) -> bool:
+        """Whether a link that this party opened is opened anew: it ended before a word was heard on it, as it does when the
+        other side had to give up the connection before it had seen who this is."""
+        connector = self._connector
+        if connector is None or connector.closed or self._over.is_set():
+            return False
+        if source.number not in self._config.dials or source.number not in self._agreement.missing():
+            return False
+        self._end_link(source, None)
+        connector.again(source.number)
+        return True
 
     async def _beat(self) -> None:
         """Heartbeats, and the limit on silence. A pause of this very process is not held against the peers."""

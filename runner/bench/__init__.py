@@ -2,7 +2,7 @@
 
     registry.py     what a benchmark is; each lies in a file of its own in `benches/`, found by being there
     parameters.py   what the command line may vary, as lists
-    network.py      loopback, LAN, WAN and explicit delays, emulated in the session (`parties.session.shim`) or by netns.py, with
+    network.py      loopback, LAN, WAN and explicit delays, emulated in the session (`runner.bench.net.shim`) or by netns.py, with
                     netem or relay.py
     processes.py    the party processes as this process sees them; party.py is what runs in each; repeat.py times one job there
     driver.py       every point of every curve, one after the other; results.py makes the JSON line of each

@@ -22,7 +22,7 @@ from runner.bench.parameters import TLS, Params, Value, spelled
 from runner.bench.processes import Parties
 from runner.bench.registry import Bench, Kernel, Place, Program
 
-MOST_POINTS = 1000
+MAX_POINTS = 1000
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ def points(order: Order) -> list[Point]:
                 if problem := bench.problem(params):
                     raise UsageError(f"bench {bench.name}: {problem}.")
                 found.append(Point(bench, params, net))
-    if len(found) > MOST_POINTS:
-        raise UsageError(f"That is {len(found):,} measurements; at most {MOST_POINTS:,} fit into one bench.")
+    if len(found) > MAX_POINTS:
+        raise UsageError(f"That is {len(found):,} measurements; at most {MAX_POINTS:,} fit into one bench.")
     return found
 
 

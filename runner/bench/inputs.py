@@ -10,24 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.latency import agree_on_delay, round_worth
+from mpc_protocols.engine.bitslice import UInt
+from mpc_protocols.engine.latency import agree_on_delay, latency_bytes_of
 from mpc_protocols.errors import CosynthError
-from mpc_protocols.functionality import Event
+from mpc_protocols.functionality import USUAL_LEADER
 from mpc_protocols.replicated.sharing.ring import RingShare, share_own
-from mpc_protocols.replicated.sharing.trio import Trio, UInt
+from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
 
 
-class Free:
-    """A guard that keeps no account: nobody's budget is spent on invented data."""
-
-    def authorise(self, event: Event, inputs: bytes) -> None:
-        """Allow the event."""
-
-
 def trio_of(wire: Wire) -> Trio:
-    """This party's end of a computation of three, which knows what a round is worth here (`replicated.pace`)."""
-    return Trio(wire, round_bytes=round_worth(agree_on_delay(wire)))
+    """This party's end of a computation of three, which knows what a round is worth here (`engine.latency`)."""
+    return Trio(wire, latency_bytes=latency_bytes_of(agree_on_delay(wire, USUAL_LEADER)))
 
 
 def ring_of(bits: int) -> UInt:

@@ -10,7 +10,7 @@ from mpc_protocols.errors import UsageError
 
 Value = int | float | bool | str
 Params = Mapping[str, Value]
-MOST_VALUES = 64
+MAX_VALUES = 64
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Parameter:
     def parse(self, text: str) -> tuple[Value, ...]:
         """Values separated by commas. Raises `UsageError`."""
         parts = text.split(",")
-        if len(parts) > MOST_VALUES:
-            raise UsageError(f"--{self.name} takes at most {MOST_VALUES} values, got {len(parts)}.")
+        if len(parts) > MAX_VALUES:
+            raise UsageError(f"--{self.name} takes at most {MAX_VALUES} values, got {len(parts)}.")
         return tuple(dict.fromkeys(self._one(part.strip()) for part in parts))
 
     def _one(self, text: str) -> Value:

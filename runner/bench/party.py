@@ -33,13 +33,11 @@ Lines = queue.SimpleQueue[dict[str, Any]]
 
 def main() -> None:
     """The process."""
-    from parties.session import leave, run_session, shim
+    from parties.session import leave, run_session
 
     settings = json.loads(sys.stdin.readline())
     lines: Lines = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(lines,), name="launcher", daemon=True).start()
-    if settings["network"] is not None:
-        shim.emulate(shim.Network(**settings["network"]))
     code = 0
     try:
         run_session(_config(settings), partial(_serve, lines), lambda *_, **__: None)
@@ -68,7 +66,9 @@ def _tell(line: dict[str, Any]) -> None:
 
 def _config(settings: dict[str, Any]) -> SessionConfig:
     from parties.session import Peer, SessionConfig
+    from runner.bench.net import shim
 
+    network = settings["network"]
     cert, key, ca = (Path(settings[name]) if settings[name] else None for name in ("cert", "key", "ca"))
     return SessionConfig(
         me=settings["me"],
@@ -82,6 +82,7 @@ def _config(settings: dict[str, Any]) -> SessionConfig:
         cert=cert,
         key=key,
         ca=ca,
+        way_in=None if network is None else shim.way_in(shim.Network(**network)),
     )
 
 

@@ -45,13 +45,11 @@ def main() -> NoReturn:
                 *arguments,
             ],
         )
-    from parties.session import shim
-
-    shim.emulate(shim.Network(**where["network"]))
-    sys.argv = ["runner", *arguments]
     from runner.__main__ import program as run_program
+    from runner.bench.net import shim
 
-    run_program()
+    sys.argv = ["runner", *arguments]
+    run_program({"way_in": shim.way_in(shim.Network(**where["network"]))})
 
 
 def _launch(place: str, arguments: list[str]) -> int:
@@ -62,6 +60,7 @@ def _launch(place: str, arguments: list[str]) -> int:
             Path(arguments[1]),
             Path(arguments[arguments.index("--out") + 1]),
             progress="json",
+            replace=True,
             program=program(place),
         )
     except (Exception, KeyboardInterrupt) as error:

@@ -10,7 +10,6 @@ import contextlib
 import socket
 from collections.abc import Generator, Iterator
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,37 +22,35 @@ from mpc_protocols.errors import (
     StudyInvalid,
     UsageError,
 )
-from runner import study as study_file
 from runner.check import vertical
 from runner.check.finding import Finding, fine, note, problem
 from runner.failures import reason
+from runner.party import second_proposal
+from runner.party.custodian import Custodian
 from runner.party.options import CertificateFiles
 from runner.party.session import session_config, study_digest
-from runner.study import DataLocation, Party, Study, private_file
+from runner.study import DataLocation, Party, Study, VerticalStudy, load, private_file, problems
 from runner.study.private_file import Private
 from runner.study.table import nearest
+from synth.algorithm import ALGORITHMS
+from synth.config import CELL_BYTES
 
 if TYPE_CHECKING:
     from synth.plan import Plan
 
-TOO_LARGE = {
-    "aim": "it is never measured itself, only its subsets are",
-    "mwem": "it is never measured",
-    "mst": "no tree will hold this pair",
-}
 SOON_DAYS = 30
 
 
 def findings(path: Path, party: str | None, private: Path | None, connect: bool) -> Iterator[Finding]:
     """All findings about a study, and about one party of it if named."""
-    wrong = [StudyInvalid(sentence) for sentence in study_file.problems(path)]
+    wrong = [StudyInvalid(sentence) for sentence in problems(path)]
     if private is not None:
         wrong += [StudyInvalid(sentence) for sentence in private_file.problems(private)]
     yield from map(problem, wrong)
     if wrong:
         yield note("the rest is looked at once these are corrected")
         return
-    study, own = study_file.load(path), private_file.load(private)
+    study, own = load(path), private_file.load(private)
     if party is not None and party not in (names := [member.name for member in study.parties]):
         yield problem(
             UsageError(
@@ -72,33 +69,35 @@ def findings(path: Path, party: str | None, private: Path | None, connect: bool)
         yield from _planned(study, plan)
     except StudyInvalid as error:
         yield problem(error)
-    if study.alignment is not None:
+    if isinstance(study, VerticalStudy):
         yield from vertical.alignment(study)
     if party is None:
         yield from _everybody(study)
         return
     known = yield from _certificates(study, study.party(party), own)
+    yield from _second_proposal(study, party, own)
     yield from _own_data(study, party, own)
     if plan is not None:
         yield from _budget(study, party, own, plan)
     free = yield from _port(study.party(party), own)
-    if connect and known and free:
-        yield from _peers(study, party, own)
+    if connect and free:
+        yield from _peers(study, party, own, known)
     elif connect:
-        yield note("the others are met once this party has its certificate and its port")
+        yield note("the others are met once this party has its port")
 
 
 def _planned(study: Study, plan: Plan) -> Iterator[Finding]:
     rounds = "up to " * (plan.rounds[0] != plan.rounds[1]) + str(plan.rounds[1])
     yield fine(
         f"budget: rho {float(plan.budget.rho_cap):.4g} for epsilon {float(study.privacy.epsilon):g}, delta "
-        f"{float(study.privacy.delta):g}; {rounds} rounds among {len(plan.candidates)} candidates"
+        f"{float(study.privacy.delta):g}; {rounds} rounds among up to {len(plan.candidates)} "
+        "candidates"
     )
     for clique in plan.oversized:
-        size = study.domain.cells(clique) * 8 / 2**20
+        size = study.domain.cells(clique) * CELL_BYTES / 2**20
         yield note(
-            f"{' x '.join(clique)} ({size:.1f} MiB) is too large for max_model_mb = {study.settings.max_model_mb:g}: "
-            + TOO_LARGE[study.algorithm]
+            f"{' x '.join(clique)} ({size:.1f} MiB) is too large for max_model_mb = {study.config.model_mb:g}: "
+            + ALGORITHMS[study.algorithm].left_out
         )
 
 
@@ -118,12 +117,19 @@ def _everybody(study: Study) -> Iterator[Finding]:
             here.append((yield from _table(study, party.name, party.data, False)))
     if not here:
         yield note("no custodian's data is on this machine: only a deployment can run this study")
-    elif study.alignment is not None:
+    elif isinstance(study, VerticalStudy):
         yield from vertical.ownership(study)
-        if study.alignment.method == "row-order" and len({rows for rows in here if rows is not None}) > 1:
+        if not study.alignment.psu and len({rows for rows in here if rows is not None}) > 1:
             from mpc_protocols.psu.row_order import UNEQUAL
 
             yield problem(DataRefused(UNEQUAL))
+
+
+def _second_proposal(study: Study, party: str, own: Private) -> Iterator[Finding]:
+    """What the same peers have asked of this data before."""
+    with contextlib.suppress(CosynthError):  # of the certificates: named already
+        files = private_file.certificates(study, party, own)
+        yield from map(note, second_proposal.warnings(study, party, own, files))
 
 
 def _own_data(study: Study, party: str, own: Private) -> Iterator[Finding]:
@@ -142,7 +148,7 @@ def _table(
     study: Study, party: str, data: DataLocation, allow_empty: bool
 ) -> Generator[Finding, None, int | None]:
     """Returns the number of rows of a vertical study's table, if it could be read."""
-    if study.alignment is not None:
+    if isinstance(study, VerticalStudy):
         return (yield from vertical.records(study, party, data, allow_empty))
     from parties.data.local_marginals import validate
     from parties.data.scan import inspect
@@ -174,15 +180,16 @@ def _certificates(study: Study, party: Party, own: Private) -> Generator[Finding
         yield _digest(study, None)
         yield note('tls = "insecure-loopback": nothing is encrypted, and nobody is asked who they are')
         return True
+    from parties.certificates import check_private
+
     try:
         files = private_file.certificates(study, party.name, own)
         assert files is not None
         for path in filter(None, (files.cert, files.ca)):
             yield _valid(path, party if path == files.cert else None)
         _key_fits(files.cert, files.key)
+        check_private(files.key)
         yield fine(f"{files.key} is the certificate's key")
-        if exposed := private_file.exposed_key(files):
-            yield note(exposed)
         yield _digest(study, files)
     except CosynthError as error:
         yield problem(error)
@@ -242,40 +249,36 @@ def _budget(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Find
         if data is None:
             return
         from parties.budget.ledger import Ledger
-        from parties.budget.spending import epsilon_by_rho
+        from parties.budget.spending import Account, cap_problem
 
-        ledger = Ledger(own.ledger.file)
-        if study.alignment is not None:
-            yield from vertical.quota(study, party, own, ledger, own.ledger.dataset or data.locate().dataset)
-        cap, delta = own.ledger.cap_epsilon, own.ledger.cap_delta
-        if cap is None or delta is None:
+        custodian, ledger, cap = Custodian(study, party, own, data), Ledger(own.ledger.file), own.ledger.cap
+        dataset = custodian.dataset
+        if isinstance(study, VerticalStudy):
+            yield from vertical.quota(study, party, own, ledger, dataset)
+        if cap.epsilon is None or cap.delta is None:
             yield note(f"{ledger.path}: no cap is set, the ledger only counts")
             return
         try:
-            dataset = own.ledger.dataset or data.locate().dataset
-            entries = ledger.entries(dataset) if ledger.path.exists() else []
+            entries = ledger.entries(dataset)
         except CosynthError as error:
             yield problem(error)
             return
-        sizes = vertical.sizes(study, party) if study.alignment is not None else ()
-        after = epsilon_by_rho(
-            entries,
-            delta,
-            sum((event.rho for event in sizes), plan.budget.rho_cap),
-            sum((event.beta for event in sizes), Fraction(0)),
-        )
-        words = (
-            f"{dataset}: epsilon {epsilon_by_rho(entries, delta):.3g} spent, {after:.3g} with this study, cap {cap:g} "
-            f"(delta {delta:g})"
-        )
-        yield (
-            problem(
-                BudgetRefused(
-                    f"{words}: this run would exceed the cap; ask for a smaller epsilon or raise cap_epsilon."
-                )
+        sizes = vertical.sizes(study, party) if isinstance(study, VerticalStudy) else ()
+        asked = custodian.reservation(plan, b"", b"", study.party(party).compute, sizes)
+        account = Account.of(entries, cap, asked.notion)
+        assert account.notion is not None  # this run's, if nothing else has fixed it
+        yield note(f"ledger: the cap of {dataset} holds for {account.notion.words}")
+        if sentence := cap_problem(ledger.path, asked, cap, account):
+            yield problem(
+                BudgetRefused(f"This run would exceed the cap: {sentence[0].lower()}{sentence[1:]}")
             )
-            if after > cap
-            else fine(f"ledger: {words}")
+            return
+        steps = account.steps(asked.notion)
+        assert steps is not None  # `cap_problem` has looked
+        more = asked.charge.at(steps)
+        yield fine(
+            f"ledger: {dataset}: epsilon {account.epsilon_by_rho(cap.delta):.3g} spent, "
+            f"{account.epsilon_by_rho(cap.delta, more):.3g} with this study, cap {cap.epsilon:g} (delta {cap.delta:g})"
         )
 
 
@@ -302,12 +305,19 @@ def _port(party: Party, own: Private) -> Generator[Finding, None, bool]:
     return True
 
 
-def _peers(study: Study, party: str, own: Private) -> Iterator[Finding]:
-    """The others, as each comes: who types the same command there within the time that a run would wait."""
+def _peers(study: Study, party: str, own: Private, known: bool) -> Iterator[Finding]:
+    """The others, as each comes: who types the same command there within the time that a run would wait.
+
+    known: whether this party can prove who it is. One that cannot tells the others so, and meets nobody.
+    """
     from parties.session.admission.preflight import Met, meet
 
     try:
         files = private_file.certificates(study, party, own)
+    except PeerIdentity:
+        yield note("the others are met once this party has its certificate")
+        return
+    try:
         config = session_config(study, party, files, study_digest(study, files), own.listen, {})
         for news in meet(config):
             if isinstance(news, Met):
@@ -322,5 +332,12 @@ def _peers(study: Study, party: str, own: Private) -> Iterator[Finding]:
                 yield note(
                     f"waiting for {names} to start the same command: {news.seconds:.0f} of {config.connect_s:g} s"
                 )
+    except PeerIdentity as error:
+        if known:
+            yield problem(error)
+        else:
+            yield note(
+                "the others, as far as they are there, have heard that; they are met once it is corrected"
+            )
     except CosynthError as error:
         yield problem(error)

@@ -8,42 +8,35 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, StudyInvalid
+from mpc_protocols.partition import MAX_OWNERS
 from runner.check.finding import Finding, fine, note, problem
-from runner.study import DataLocation, Study
-from runner.study.owners import MOST_OWNERS, Ownership, clashing, lacking, via_of
+from runner.study import DataLocation, VerticalStudy
+from runner.study.owners import Ownership, clashing, lacking, method_of
 from runner.study.private_file import Private
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
     from parties.budget.ledger import Ledger
 
-WAYS = {
-    "merge3": "inside the three-party computation (merge3)",
-    "helper": "through a computing party without data (helper)",
-    "dh2": "by Diffie-Hellman between the two owners, where deviating to learn memberships is noticed but for a chance below 1 "
-    "in 1,000 or a right guess (dh2)",
-    "florist": "by FLORIST's protocol as printed, whose owners can learn memberships by deviating (florist)",
-    "row-order": "by the order of their rows, which must be the same at all owners; it protects nothing about who is in the data",
-}
 POPULATIONS = {
     "intersection": "records that every owner has",
     "union": "records that some owner has; columns of the others are missing",
 }
 
 
-def alignment(study: Study) -> Iterator[Finding]:
+def alignment(study: VerticalStudy) -> Iterator[Finding]:
     """How records are joined and what the table will be about."""
     own = study.alignment
-    assert own is not None
     by = f" on {', '.join(own.id)}" if own.id else ""
     way = (
         "in the clear"
-        if study.backend == "ideal"
-        else WAYS[via_of(study)] + ", with proofs" * (own.security == "proofs")
+        if BACKENDS[study.backend].ideal
+        else method_of(study).way + ", with proofs" * (own.security == "proofs")
     )
     yield fine(f"alignment: records are joined{by} {way}; population: {POPULATIONS[own.population]}")
-    if own.method == "psu" and study.privacy.adjacency == "add-remove":
+    if own.psu and study.privacy.adjacency == "add-remove":
         from mpc_protocols.psu.dummies import centre
 
         try:
@@ -52,7 +45,7 @@ def alignment(study: Study) -> Iterator[Finding]:
             yield problem(StudyInvalid(f"{study.path}: {error.sentence}"))
 
 
-def ownership(study: Study) -> Iterator[Finding]:
+def ownership(study: VerticalStudy) -> Iterator[Finding]:
     """Whether the tables that the study names hold every column once, where all of them are on this machine.
 
     A party whose data stands in its private file may yet bring what is lacking: then that is only worth knowing.
@@ -81,15 +74,13 @@ def ownership(study: Study) -> Iterator[Finding]:
 
 
 def records(
-    study: Study, party: str, data: DataLocation, allow_empty: bool
+    study: VerticalStudy, party: str, data: DataLocation, allow_empty: bool
 ) -> Generator[Finding, None, int | None]:
     """An owner's table: every row is read, every identifier normalised, as a run would. Returns its rows if it could be read."""
     from parties.data.records import read, validate
     from parties.data.source import open_source
     from runner.party.alignment import check_size, identifier_policy, own_columns
 
-    own = study.alignment
-    assert own is not None
     try:
         columns = own_columns(study, party, data)
         domain, policy = study.domain.subset(columns), identifier_policy(study)
@@ -117,8 +108,9 @@ def records(
     return found.rows
 
 
-def quota(study: Study, party: str, own: Private, ledger: Ledger, dataset: str) -> Iterator[Finding]:
-    """How many alignments with each of the others the owner's private file still allows."""
+def quota(study: VerticalStudy, party: str, own: Private, ledger: Ledger, dataset: str) -> Iterator[Finding]:
+    """How many alignments with each of the others were aborted in a row, and how many the owner's private file still allows."""
+    yield from _retries(study, party, ledger, dataset)
     allowed = own.ledger.max_alignments
     if allowed is None:
         yield note(
@@ -146,7 +138,31 @@ def quota(study: Study, party: str, own: Private, ledger: Ledger, dataset: str) 
         )
 
 
-def sizes(study: Study, party: str) -> tuple[Event, ...]:
+def _retries(study: VerticalStudy, party: str, ledger: Ledger, dataset: str) -> Iterator[Finding]:
+    from parties.budget.aborted import MOST, aborted_in_a_row, refusal
+
+    try:
+        entries = ledger.entries(dataset)
+    except CosynthError:  # said with the budget
+        return
+    counts = {
+        other.name: aborted_in_a_row(entries, other.name) for other in study.parties if other.name != party
+    }
+    for name, count in counts.items():
+        if count >= MOST:
+            yield problem(BudgetRefused(refusal(dataset, name, count)))
+        elif count:
+            yield note(
+                f"ledger: the last {count} of the alignments of {dataset} with {name} were aborted; after {MOST} in a row "
+                "a run needs --allow-retry"
+            )
+    if not any(counts.values()):
+        yield fine(
+            f"ledger: the last alignment of {dataset} with each of the others, if any, was not aborted"
+        )
+
+
+def sizes(study: VerticalStudy, party: str) -> tuple[Event, ...]:
     """What an owner's ledger will be charged for its sizes on top of the study's budget, by the owners to be expected."""
     from runner.forecast.alignment import owners
     from runner.party.alignment import own_events
@@ -156,11 +172,11 @@ def sizes(study: Study, party: str) -> tuple[Event, ...]:
     except (
         StudyInvalid
     ):  # who owns what is not known here: the charge follows from how many owners there are, at most
-        pad_to = study.alignment.pad_to if study.alignment is not None else None
+        pad_to = study.alignment.pad_to
         names = [
             member.name
             for member in study.parties
             if not isinstance(pad_to, Mapping) or member.name in pad_to
         ]
-        owned = Ownership(tuple(names[:MOST_OWNERS]), {})
+        owned = Ownership(tuple(names[:MAX_OWNERS]), {})
     return own_events(study, owned, party)

@@ -15,7 +15,8 @@ DESCRIPTION = """\
 Three custodians share out 6,366 answers to a survey that people would not have given by name
 (R. Fair's, from statsmodels), and make one synthetic table of all of them on this machine. With
 --vertical two owners hold different columns of overlapping people instead, and a third party computes
-with them. Ends by saying where the report is. Takes less than a minute and needs no network.
+with them. Ends by saying where the report is; an earlier demo there is replaced. Takes less than a
+minute and needs no network.
 """
 
 

@@ -6,9 +6,12 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import UsageError
+from mpc_protocols.psu.method import AUTO, METHODS, methods
 from runner.commands import command
 from runner.failures import reason
+from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
     from runner.commands import Commands
@@ -18,14 +21,16 @@ Write DIR/study.toml, a study with every setting explained, and DIR/private.exam
 example of a party's private settings. Nothing is overwritten and no data is made up.
 With --vertical the study is of parties that hold different columns about overlapping people.
 """
+COMMENT = 31
+"""Column at which comments begin."""
 _START = """\
 # A study: public, the same file at every party. Its hash is compared before anything private moves.
 # Paths are relative to this file. `python -m runner check study.toml` names every problem in it.
 
 [study]
 name = "example"
-algorithm = "aim"              # which questions are asked: AIM picks the marginals that the model gets most wrong
-backend = "replicated"         # who answers them: three parties on secret shares ("ideal": one process in the clear, for tests)
+{algorithm}
+{backend}
 """
 _HORIZONTAL = """\
 partition = "horizontal"       # every custodian has different people's rows, and the same columns; for different columns about
@@ -49,14 +54,14 @@ adjacency = "add-remove"       # one person more or less; "replace": lengths of 
 max_rows = 1000000             # public bound on the rows of each party; an owner with more refuses
 
 [alignment]                    # how the owners' records are joined; nobody learns who is in common
-method = "psu"                 # or "row-order": row after row belongs together already (then without id and normalise)
+method = "psu"                 # or {aligned}: row after row belongs together already (then without id and normalise)
 id = "person_id"               # every owner's table has it; it is no column of the domain. Several: ["name", "born"]
 normalise = "text"             # how it is written: text, exact, name, email, date or "phone:FR" (any country).
                                # What becomes equal is one person. Compare how both sides write it, with invented people: if
                                # nobody matches, the run still ends well, with a table of noise
 population = "intersection"    # people that every owner holds; "union": that any owner holds (every column: missing = true)
 duplicates = "refuse"          # one row per person; "first": further rows of a person are left out
-# via = "merge3"               # the protocol, this one unless said otherwise; "helper" and "dh2": README
+{via}
 # min_size = 1000              # an owner with fewer people refuses: joining few would reveal who they are
 # size_epsilon = 0.1           # the parties (not recipients) are told each list's length and the size of the union, with noise:
 # size_delta = 1e-9            # each number costs an owner this much on top of epsilon and delta; `plan` adds it up
@@ -68,10 +73,7 @@ _QUESTIONS = """\
 degree = 2                     # all pairs of columns; with count = 64 and seed = 1: a random choice of 64 of them
 # cliques = [["age", "income"], ["work", "income"]]          # or name them
 
-[aim]
-rounds = 10                    # or "adaptive"
-max_model_mb = 4               # larger models fit better and take longer
-# synthetic_rows = 10000       # default: about as many as there are rows, known only with noise
+{table}
 
 [domain.columns.age]           # public knowledge, never taken from the data
 kind = "numeric"
@@ -130,8 +132,6 @@ data = "south.csv"             # person_id, work
 name = "west"                  # only computes
 address = "127.0.0.1:7103"
 """
-STUDY = _START + _HORIZONTAL + _QUESTIONS + _CUSTODIANS
-VERTICAL = _START + _VERTICAL + _QUESTIONS + _OWNERS
 PRIVATE = """\
 # One party's private settings; this file never leaves the party: run study.toml --party north --private private.toml
 # Paths are relative to this file.
@@ -148,9 +148,44 @@ ca = "ca.crt"
 dataset = "people of the north, 2026"
 cap_epsilon = 4.0              # runs that would exceed it are refused (exit 50); without a cap the ledger only counts
 cap_delta = 1e-8
+# cap_unit = { id = "person", max_rows = 3, max_custodians = 1 }  # or "row": whom the cap protects; runs at unit "row" then
+#                              # count 9 times. Default of this and of cap_adjacency: what the first run has
+# cap_adjacency = "add-remove" # or "replace", under which runs at add-remove count 4 times
 # max_alignments = 3           # runs of vertical studies with one and the same other party
 # file = "ledger.db"           # default: $COSYNTH_LEDGER, else cosynth/ledger.db under the user's data directory
 """
+
+
+def template(vertical: bool) -> str:
+    """A commented study: the first algorithm and backend, with every key and default that they declare."""
+    algorithm, backend = next(iter(ALGORITHMS)), next(iter(BACKENDS))
+    asked = [f'"{other.name}": {other.summary}' for other in ALGORITHMS if other is not algorithm]
+    answer = [f'"{other.name}": {other.summary}' for other in BACKENDS if other is not backend]
+    joined = [f'"{other.name}": for {other.owners}' for other in METHODS if other.psu]
+    parts = {
+        "{algorithm}": _line(
+            f'algorithm = "{algorithm.name}"', f"which questions are asked: {algorithm.summary}", asked
+        ),
+        "{backend}": _line(f'backend = "{backend.name}"', f"who answers them: {backend.summary}", answer),
+        "{table}": f"[{algorithm.name}]\n{algorithm.config.template(COMMENT)}",
+        "{aligned}": " or ".join(f'"{other}"' for other in methods()[1:]),
+        "{via}": _line(
+            f'# via = "{AUTO}"',
+            "the protocol; or by name, for how many owners (more in the README):",
+            joined,
+        ),
+    }
+    text = _START + (_VERTICAL + _QUESTIONS + _OWNERS if vertical else _HORIZONTAL + _QUESTIONS + _CUSTODIANS)
+    for place, value in parts.items():
+        text = text.replace(place, value)
+    return text
+
+
+def _line(setting: str, comment: str, more: list[str]) -> str:
+    """A setting with its comment, and further lines of comment."""
+    return "\n".join(
+        [f"{setting:<{COMMENT - 1}} # {comment}", *(f"{'':<{COMMENT - 1}} # {words}" for words in more)]
+    )
 
 
 def add(commands: Commands) -> None:
@@ -170,7 +205,7 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     directory: Path = arguments.dir
-    files = {"study.toml": VERTICAL if arguments.vertical else STUDY, "private.example.toml": PRIVATE}
+    files = {"study.toml": template(arguments.vertical), "private.example.toml": PRIVATE}
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name in files:

@@ -7,7 +7,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,16 +17,21 @@ from runner.commands import command
 from runner.study import private_file
 
 if TYPE_CHECKING:
-    from parties.budget.spending import Entry
+    from parties.budget.spending import Account, Entry, Refusal
     from runner.commands import Commands
 
 DESCRIPTION = """\
 Show the runs that this custodian's data has taken part in and what they spent, together and one by
-one. rho adds up over runs; epsilon is what the sum means at one delta: --delta, the cap's, or the
-smallest that a run's study claims plus the deltas of announced sizes (which count by rho or by their
-own epsilons, whichever is less; in a cap by rho). A run's claim is what its study
-promises to recipients; what it spent is at the study's delta plus the run's own sizes, which only the
-other owners of an alignment saw. A run that was stopped keeps what it had begun to release.
+one. rho adds up over runs, for one notion of what is protected: the cap's, else the first run's (or,
+without a cap, the least under which all of them count). "counts" says how often a run's rho is in the
+sum: under a person of up to 3 rows a run at unit "row" counts 9 times, under replace one at add-remove
+4 times; "no": it says nothing about this notion, and no sum holds. epsilon is what the sum means at one
+delta: --delta, the cap's, or the smallest that a run's study claims plus the deltas of announced sizes
+(which count by rho or by their own epsilons, whichever is less; in a cap by rho); part of delta is left
+for the samplers' finite precision. A run's claim is what its study promises to recipients; what it spent
+is at the study's delta plus the run's own sizes, which only the other owners of an alignment saw. A run
+that was stopped keeps what it had begun to release. Studies that were refused before anything was sent
+are listed too: a refusal costs no epsilon, but tells the others that something did not fit.
 
 The ledger is the private file's, else $COSYNTH_LEDGER, else cosynth/ledger.db under the user's data
 directory.
@@ -74,7 +79,6 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.delta is not None and not 0 < arguments.delta < 1:
         raise UsageError(f"--delta must lie between 0 and 1, got {arguments.delta:g}.")
     from parties.budget.ledger import Ledger
-    from parties.budget.spending import epsilon_by_rho, spent_epsilon
 
     ledger = Ledger(arguments.ledger or settings.file)
     dataset = arguments.dataset or settings.dataset
@@ -89,46 +93,68 @@ def run(arguments: argparse.Namespace) -> None:
             else f"{ledger.path}: no run yet, nothing spent."
         )
         return
-    entries = ledger.entries(dataset)
-    names = list(dict.fromkeys(entry.reservation.dataset for entry in entries))
-    datasets = []
-    for name in names:
-        own = [entry for entry in entries if entry.reservation.dataset == name]
-        capped = settings.cap_epsilon is not None and name == (settings.dataset or name)
-        sizes = sum((entry.spent_size_delta for entry in own), Fraction(0))
-        delta = (
-            arguments.delta
-            or (settings.cap_delta if capped else None)
-            or float(min(Fraction(entry.reservation.delta) for entry in own) + sizes)
+    entries, refusals = ledger.entries(dataset), ledger.refusals(dataset)
+    names = dict.fromkeys(
+        [entry.reservation.dataset for entry in entries] + [refusal.proposal.dataset for refusal in refusals]
+    )
+    datasets = [
+        _dataset(
+            name,
+            [entry for entry in entries if entry.reservation.dataset == name],
+            [refusal for refusal in refusals if refusal.proposal.dataset == name],
+            settings,
+            arguments.delta,
         )
-        epsilon = spent_epsilon(own, delta)
-        datasets.append(
-            {
-                "dataset": name,
-                "epsilon": _finite(epsilon),
-                "delta": delta,
-                "rho": float(sum((entry.spent_rho for entry in own), Fraction(0))),
-                "size_rho": float(sum((entry.spent_size_rho for entry in own), Fraction(0))),
-                "size_delta": float(sizes),
-                "cap_epsilon": settings.cap_epsilon if capped else None,
-                "cap_delta": settings.cap_delta if capped else None,
-                "cap_used": _finite(epsilon_by_rho(own, settings.cap_delta))
-                if capped and settings.cap_delta
-                else None,
-                "runs": [_facts(entry) for entry in own],
-            }
-        )
+        for name in names
+    ]
     if arguments.json:
         print(json.dumps({"ledger": str(ledger.path), "datasets": datasets}))
     else:
         _print(ledger.path, datasets, NO_FILE if arguments.private is None else UNCAPPED)
 
 
-def _facts(entry: Entry) -> dict[str, Any]:
-    from parties.budget.spending import spent_epsilon
-    from runner.party.alignment import ABORTED, STARTED
+def _dataset(
+    name: str,
+    entries: Sequence[Entry],
+    refusals: Sequence[Refusal],
+    settings: private_file.LedgerSettings,
+    asked_delta: float | None,
+) -> dict[str, Any]:
+    """All that is on record about one data set."""
+    from parties.budget.spending import Account, Cap
 
-    asked, delta = entry.reservation, Fraction(entry.reservation.delta) + entry.spent_size_delta
+    own = name == (settings.dataset or name)  # the private file's cap is meant for this one
+    cap = settings.cap if own else Cap()
+    account = Account.shown(entries, cap)
+    spent = account.spent
+    least = min((Fraction(entry.reservation.delta) for entry in entries), default=None)
+    delta = asked_delta or cap.delta or (None if least is None else float(least + spent.size_delta))
+    return {
+        "dataset": name,
+        "notion": None
+        if account.notion is None
+        else {"unit": account.notion.unit.words, "adjacency": account.notion.adjacency},
+        "epsilon": None if delta is None else _finite(account.epsilon(delta)),
+        "delta": delta,
+        "rho": None if account.uncounted else float(spent.rho),
+        "beta": None if account.uncounted else float(spent.beta),
+        "size_rho": float(spent.size_rho),
+        "size_delta": float(spent.size_delta),
+        "uncounted": len(account.uncounted),
+        "cap_epsilon": cap.epsilon,
+        "cap_delta": cap.delta,
+        "cap_used": _finite(account.epsilon_by_rho(cap.delta)) if cap.delta else None,
+        "runs": [_facts(entry, account) for entry in entries],
+        "refusals": [_refusal(refusal) for refusal in refusals],
+    }
+
+
+def _facts(entry: Entry, account: Account) -> dict[str, Any]:
+    from parties.budget.aborted import ABORTED, STARTED
+    from parties.budget.spending import Account, Cap
+
+    asked, spent = entry.reservation, entry.spent
+    delta, steps = Fraction(asked.delta) + spent.size_delta, account.steps(asked.notion)
     return {
         "time": entry.time,
         "study": asked.study,
@@ -136,17 +162,34 @@ def _facts(entry: Entry) -> dict[str, Any]:
         "with": list(asked.counterparties),
         "epsilon": asked.epsilon,
         "delta": asked.delta,
-        "adjacency": asked.adjacency,
-        "unit": asked.unit,
+        "adjacency": asked.notion.adjacency,
+        "unit": asked.notion.unit.words,
+        "unit_short": asked.notion.unit.short,
+        "counts": None if steps is None else float(steps**2),
         "state": entry.state,
         "rho_reserved": float(asked.rho),
-        "rho": float(entry.spent_rho),
+        "rho": float(spent.rho),
         "releases": sum(begun.event.what not in (STARTED, ABORTED) for begun in entry.events),
-        "epsilon_spent": spent_epsilon([entry], delta),
+        "epsilon_spent": _finite(Account.of([entry], Cap()).epsilon(delta)),
         "delta_spent": float(delta),
         "aligns": asked.aligns,
-        "size_rho": float(entry.spent_size_rho),
-        "size_delta": float(entry.spent_size_delta),
+        "size_rho": float(spent.size_rho),
+        "size_delta": float(spent.size_delta),
+    }
+
+
+def _refusal(refusal: Refusal) -> dict[str, Any]:
+    asked = refusal.proposal
+    return {
+        "time": refusal.time,
+        "study": asked.study,
+        "digest": asked.digest,
+        "with": list(asked.counterparties),
+        "code": refusal.code,
+        "adjacency": asked.notion.adjacency,
+        "unit": asked.notion.unit.words,
+        "unit_short": asked.notion.unit.short,
+        "max_rows": asked.max_rows,
     }
 
 
@@ -156,23 +199,55 @@ def _print(path: Path, datasets: Sequence[dict[str, Any]], uncapped: str) -> Non
         print("no run yet, nothing spent")
     for dataset in datasets:
         print(f"\ndata set: {dataset['dataset']}")
-        cap = uncapped
-        if dataset["cap_epsilon"] is not None:
-            cap = (
-                f"cap: epsilon {dataset['cap_epsilon']:g} at delta {dataset['cap_delta']:g}, of which "
-                f"{_said(dataset['cap_used'])} is taken (counted by rho)"
+        if dataset["runs"]:
+            print(_sum(dataset, uncapped))
+            header = (
+                "when",
+                "study",
+                "with",
+                "unit",
+                "adjacency",
+                "claim",
+                "spent",
+                "rho",
+                "counts",
+                "releases",
+                "state",
             )
-        sizes = (
-            f", sizes of alignments included: rho {dataset['size_rho']:.4g}, delta {dataset['size_delta']:.4g}"
-            if dataset["size_delta"]
-            else ""
+            _table(header, [_row(facts) for facts in dataset["runs"]])
+        if dataset["refusals"]:
+            count = len(dataset["refusals"])
+            print(f"refused before anything was sent: {count} stud{'ies' if count != 1 else 'y'}")
+            columns = ("when", "study", "with", "unit", "adjacency", "max_rows", "code", "digest")
+            _table(columns, [_refused(facts) for facts in dataset["refusals"]])
+
+
+def _sum(dataset: Mapping[str, Any], uncapped: str) -> str:
+    """What all runs come to, for which notion, and what the cap says to it."""
+    cap = uncapped
+    if dataset["cap_epsilon"] is not None:
+        cap = (
+            f"cap: epsilon {dataset['cap_epsilon']:g} at delta {dataset['cap_delta']:g}, of which "
+            f"{_said(dataset['cap_used'])} is taken (counted by rho)"
         )
-        print(
-            f"spent: epsilon {_said(dataset['epsilon'])} at delta {dataset['delta']:.4g} (rho {dataset['rho']:.4g}{sizes}) in "
-            f"{len(dataset['runs'])} run{'s' if len(dataset['runs']) != 1 else ''}; {cap}"
+    runs = f"{len(dataset['runs'])} run{'s' if len(dataset['runs']) != 1 else ''}"
+    if dataset["notion"] is None:
+        return f"spent: nothing in {runs}; {cap}"
+    notion = f"for {dataset['notion']['unit']} ({dataset['notion']['adjacency']})"
+    if dataset["uncounted"]:
+        return (
+            f"spent: no sum holds {notion}: {dataset['uncounted']} of {runs} cannot be counted for it (name a unit and an "
+            f"adjacency that cover all with [ledger] cap_unit and cap_adjacency); {cap}"
         )
-        header = ("when", "study", "with", "claim", "spent", "rho", "releases", "state")
-        _table(header, [_row(facts) for facts in dataset["runs"]])
+    sizes = (
+        f", sizes of alignments included: rho {dataset['size_rho']:.4g}, delta {dataset['size_delta']:.4g}"
+        if dataset["size_delta"]
+        else ""
+    )
+    return (
+        f"spent: epsilon {_said(dataset['epsilon'])} at delta {dataset['delta']:.4g} (rho {dataset['rho']:.4g}{sizes}) in "
+        f"{runs}, {notion}; {cap}"
+    )
 
 
 def _finite(epsilon: float) -> float | None:
@@ -189,11 +264,27 @@ def _row(facts: dict[str, Any]) -> tuple[str, ...]:
         time.strftime("%Y-%m-%d %H:%M", time.localtime(facts["time"])),
         facts["study"],
         ", ".join(facts["with"]),
+        facts["unit_short"],
+        facts["adjacency"],
         f"({facts['epsilon']:g}, {facts['delta']:g})",
-        f"({facts['epsilon_spent']:.4g}, {facts['delta_spent']:.4g})",
+        f"({_said(facts['epsilon_spent'])}, {facts['delta_spent']:.4g})",
         f"{facts['rho']:.4g}",
+        "no" if facts["counts"] is None else f"x {facts['counts']:.4g}",
         str(facts["releases"]),
         "closed" if facts["state"] == "settled" else "open: the whole reservation counts",
+    )
+
+
+def _refused(facts: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        time.strftime("%Y-%m-%d %H:%M", time.localtime(facts["time"])),
+        facts["study"],
+        ", ".join(facts["with"]),
+        facts["unit_short"],
+        facts["adjacency"],
+        f"{facts['max_rows']:,}",
+        str(facts["code"]),
+        facts["digest"][:12],
     )
 
 

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from runner.commands import Commands
 
 DESCRIPTION = """\
-Build DIR/report.html again from the other files of a finished run: in a party's folder, the page that
-the run wrote. After a run on one machine DIR also says what CPU time and memory each party took; the
-page has them then. Everything in it is a function of what was released: no further budget is spent.
+Build DIR/report.html again from the other files of a finished run: the same page, byte for byte, that
+the run wrote. Everything in it is a function of what was released: no further budget is spent.
+A demo's report keeps its comparison with the real rows, which only a demo has.
 """
 
 
@@ -33,6 +33,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
+    from runner.demo import comparison_of
     from runner.report import render
 
-    print(render(arguments.dir))
+    print(render(arguments.dir, comparison=comparison_of(arguments.dir)))

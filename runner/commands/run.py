@@ -10,16 +10,18 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpc_protocols.errors import CosynthError, UsageError
+from mpc_protocols.backend import BACKENDS
+from mpc_protocols.errors import CosynthError, PeerIdentity, UsageError
 from runner.commands import command
 from runner.failures import describe
 from runner.launch.first_failure import Report, interrupted, write_report
 from runner.launch.watchdog import Job, hold
 from runner.party.options import CertificateFiles, PartyOptions
-from runner.results.outdir import EVENTS, PRIVATE_LOG, RUN, UNFINISHED, claim, finished
+from runner.results.outdir import EVENTS, PRIVATE_LOG, RUN, UNFINISHED, claim, finished, state
 from runner.study import load, private_file
 from runner.study.table import nearest
 
@@ -35,8 +37,10 @@ others until the study's connect_s is over.
 Results in DIR, the same at every party: synthetic.csv, report.html, run.json, measurements.json,
 model.npz; and this party's own account of the run: events.jsonl, cosynth.log and a journal of what
 was released. What nobody else may know, such as the number of rows read, stands in private.log only.
-DIR must be new, empty, or hold an earlier run. An earlier run's files are replaced only when this one
-has succeeded; until then, and if it fails, this one's events and log are DIR/unfinished.jsonl and .log.
+DIR must be new or empty: a finished or interrupted run there stays, unless --replace says that this
+one is to take its place. Even then its files are replaced only when this one has succeeded; until then,
+and if it fails, this one's events and log are DIR/unfinished.jsonl and .log. With --resume a run that is
+finished in DIR is left as it is, and one that had released nothing is started anew.
 """
 EXAMPLES = """\
   python -m runner run study.toml --out out
@@ -64,36 +68,66 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--party", metavar="NAME", help="be this one party")
     parser.add_argument(
-        "--private", metavar="FILE", type=Path, help="this party's private settings: data, keys, ledger"
+        "--private",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="this party's private settings: data, keys, ledger; with all parties here NAME=FILE, once for each that has one",
+    )
+    earlier = parser.add_mutually_exclusive_group()
+    earlier.add_argument(
+        "--replace", action="store_true", help="take the place of an earlier run in DIR, if this one succeeds"
+    )
+    earlier.add_argument(
+        "--resume",
+        action="store_true",
+        help="do what an earlier run in DIR left to do (not in this version: one that had begun to release)",
     )
     parser.add_argument(
-        "--resume", action="store_true", help="go on with an interrupted run (not in this version)"
+        "--allow-retry",
+        action="store_true",
+        help="align records once more although the last alignments with the same party were aborted",
+    )
+    parser.add_argument(
+        "--insecure-key",
+        action="store_true",
+        help="go on although other users of this machine can read this party's key",
     )
     parser.add_argument("--json", action="store_true", help="events as JSON lines instead of text")
     parser.add_argument("--job", type=Path, help=argparse.SUPPRESS)
+    parser.set_defaults(way_in=None)  # no option: given by programs that embed this one
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    if arguments.resume:
-        raise UsageError(
-            "--resume is not in this version yet: start anew; what the interrupted run spent stays in the ledger."
-        )
+    from parties.core_dumps import forbid_core_dumps
+
+    forbid_core_dumps()
     if arguments.party is not None:
         _party(arguments)
         return
-    if arguments.private is not None:
-        raise UsageError("--private belongs to one party: name it with --party NAME.")
+    if arguments.insecure_key:
+        raise UsageError("--insecure-key belongs to one party: name it with --party NAME.")
+    private = _private_files(arguments.private)
     from runner.launch.launcher import launch
 
     out = arguments.out or Path("out")
+    if arguments.resume and _is_done(arguments, out):
+        return
     began = time.monotonic()
-    if load(arguments.study).backend == "ideal":
+    if BACKENDS[load(arguments.study).backend].ideal:
         # this process does all the work, and none of its products is large enough for a second thread, which would only spin
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     earlier = _stamp(out)
     try:
-        result = launch(arguments.study, out, progress="json" if arguments.json else "human")
+        result = launch(
+            arguments.study,
+            out,
+            progress="json" if arguments.json else "human",
+            private=private,
+            allow_retry=arguments.allow_retry,
+            replace=arguments.replace,
+        )
     except CosynthError as error:
         if not isinstance(error, UsageError):
             _note_earlier(out, earlier, arguments.json)
@@ -115,9 +149,15 @@ def _party(arguments: argparse.Namespace) -> None:
             job = Job.read(arguments.job)
             ready = hold(job, name)
         options = _options(arguments, name, job)
-        if job is None and options.certs is not None and (exposed := private_file.exposed_key(options.certs)):
-            _warn(exposed, arguments.json)
-        with claim(options.out) as out:
+        if job is None and options.certs is not None:
+            _check_key(options.certs, arguments.json)
+        if arguments.resume and _is_done(arguments, options.out):
+            return
+        if job is None:
+            for sentence in _second_proposal(options, name):
+                _warn(sentence, arguments.json)
+        # what the launcher's own directory holds has been asked already
+        with claim(options.out, arguments.replace or job is not None) as out:
             earlier = _stamp(out)
             from runner.party.process import run_party
 
@@ -143,6 +183,61 @@ def _party(arguments: argparse.Namespace) -> None:
         if job is None:
             _warn_if_faint(finished(options.out))
         print(f"done: results in {options.out}, report: {options.out / 'report.html'}")
+
+
+def _check_key(certs: CertificateFiles, as_json: bool) -> None:
+    """Raise `PeerIdentity` for a key that others can read; with --insecure-key, warn."""
+    from parties.certificates import check_private
+
+    try:
+        check_private(certs.key)
+    except PeerIdentity as error:
+        if not certs.insecure_key:
+            raise
+        _warn(error.sentence, as_json)
+
+
+def _is_done(arguments: argparse.Namespace, out: Path) -> bool:
+    """Whether there is nothing left to do for a run that is to be resumed; then its user is told. Raises `UsageError`."""
+    held = state(out)
+    if held == "interrupted":
+        raise UsageError(
+            f"{out} holds a run that had begun to release, and --resume cannot go on with one in this version yet: start "
+            "anew with --replace; what the interrupted run spent stays in the ledger."
+        )
+    if held == "free":
+        return False
+    if finished(out).get("public_study") != json.loads(json.dumps(load(arguments.study).public())):
+        raise UsageError(
+            f"{out} holds a finished run of another study than {arguments.study}; name the directory of the run "
+            "to resume."
+        )
+    if not arguments.json:
+        print(f"done already: results in {out}, report: {out / 'report.html'}")
+    return True
+
+
+def _private_files(given: list[str]) -> dict[str, Path]:
+    """NAME=FILE of a run of all parties."""
+    files: dict[str, Path] = {}
+    for text in given:
+        name, equals, file = text.partition("=")
+        if not (name and equals and file):
+            raise UsageError(
+                f"--private {text} belongs to one party: name it with --party NAME, or write --private NAME=FILE when all "
+                "parties run here."
+            )
+        if name in files:
+            raise UsageError(f"--private is given twice for {name}; a party has one private file.")
+        files[name] = Path(file)
+    return files
+
+
+def _second_proposal(options: PartyOptions, name: str) -> tuple[str, ...]:
+    """What the custodian should know of earlier studies of the same parties on the same data."""
+    from runner.party.second_proposal import warnings
+
+    return warnings(load(options.study), name, options.settings(name), options.certs)
 
 
 def _stamp(out: Path) -> int | None:
@@ -186,31 +281,40 @@ def _interruptible() -> None:
 
 def _options(arguments: argparse.Namespace, name: str, job: Job | None) -> PartyOptions:
     study = load(arguments.study)
-    if study.backend == "ideal":
+    if BACKENDS[study.backend].ideal:
         raise UsageError(
-            'backend = "ideal" runs in one process, which sees everything; run it without --party.'
+            f'backend = "{study.backend}" runs in one process, which sees everything; run it without --party.'
         )
     names = [party.name for party in study.parties]
     if name not in names:
         raise UsageError(
             f"--party {name} is not in {arguments.study}{nearest(name, names)}; its parties: {', '.join(names)}."
         )
-    private = private_file.load(arguments.private)
+    if len(arguments.private) > 1:
+        raise UsageError("--private is given twice; a party has one private file.")
+    private = private_file.load(*arguments.private or (None,))
     data = {name: Path(job.data)} if job and job.data else {}
     if not data:
         private_file.location(study, name, private)
     certs = None
     if job is None:
         certs = private_file.certificates(study, name, private)
+        if certs is not None and arguments.insecure_key:
+            certs = replace(certs, insecure_key=True)
     elif job.ca and job.cert and job.key:
         certs = CertificateFiles(Path(job.ca), Path(job.cert), Path(job.key))
     return PartyOptions(
         study=arguments.study,
         party=name,
         out=arguments.out or private.out or Path("out") / name,
-        private=arguments.private,
+        private={name: Path(arguments.private[0])} if arguments.private else {},
         certs=certs,
         one_machine=job is not None,
+        allow_retry=arguments.allow_retry,
         data=data,
+        ledger={name: private_file.ledger_settings(job.ledger, f"ledger of {name}", Path.cwd())}
+        if job and job.ledger is not None
+        else {},
         progress="json" if arguments.json else "human",
+        way_in=arguments.way_in,
     )

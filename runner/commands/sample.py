@@ -1,4 +1,4 @@
-"""`sample DIR --rows N`: more synthetic rows from a finished run."""
+"""`sample DIR --rows N`: more synthetic rows from a finished run, as CSV or Parquet."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
 from runner.commands import command
+from runner.failures import reason
 
 if TYPE_CHECKING:
     from runner.commands import Commands
 
 DESCRIPTION = """\
-Draw fresh rows from the model of a finished run, as CSV. The model is already released: rows cost
-no further budget, however many. Without --seed each call draws other rows.
+Draw fresh rows from the model of a finished run, as CSV or, into a FILE.parquet, as Parquet. The
+model is already released: rows cost no further budget, however many. Without --seed each call draws
+other rows.
 """
-MOST_ROWS = 1 << 27
+MAX_ROWS = 1 << 27
 
 
 def add(commands: Commands) -> None:
@@ -32,36 +34,50 @@ def add(commands: Commands) -> None:
         help="more rows from a finished run, without further budget",
         description=DESCRIPTION,
         examples="  python -m runner sample out --rows 100000 > more.csv\n"
-        "  python -m runner sample out --rows 1000 --seed 7 --out more.csv\n",
+        "  python -m runner sample out --rows 1000 --seed 7 --out more.parquet\n",
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a finished run")
     parser.add_argument("--rows", metavar="N", type=int, required=True, help="how many")
-    parser.add_argument("--out", metavar="FILE", type=Path, help="write here (default: standard output)")
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        type=Path,
+        help="write a .csv or .parquet file (default: CSV on standard output)",
+    )
     parser.add_argument("--seed", metavar="S", type=int, help="the same rows for the same seed")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    if not 0 <= arguments.rows <= MOST_ROWS:
-        raise UsageError(f"--rows must be from 0 to {MOST_ROWS:,}, got {arguments.rows}.")
+    if not 0 <= arguments.rows <= MAX_ROWS:
+        raise UsageError(f"--rows must be from 0 to {MAX_ROWS:,}, got {arguments.rows}.")
     if arguments.seed is not None and arguments.seed < 0:
         raise UsageError(f"--seed must be at least 0, got {arguments.seed}.")
+    target: Path | None = arguments.out
+    suffix = ".csv" if target is None else target.suffix.lower()
+    if suffix not in (".csv", ".parquet"):
+        raise UsageError(f"--out {target} must end in .csv or .parquet, which says what is written.")
     from runner.results.finished_run import open_run
 
     finished = open_run(arguments.dir)
     import numpy as np
 
-    from runner.results.outputs import write_table
+    from runner.results.outputs import write_parquet, write_table
 
     seed = secrets.randbits(64) if arguments.seed is None else arguments.seed
     codes = finished.model.sample(arguments.rows, np.random.default_rng([seed, 0]))
-    target: Path | None = arguments.out
-    with tempfile.TemporaryDirectory(prefix="cosynth-", dir=target.parent if target else None) as name:
-        rows = Path(name) / "rows.csv"
-        write_table(rows, codes, finished.domain, seed)
-        if target is not None:
-            rows.replace(target)
-        else:
-            sys.stdout.flush()
-            with rows.open("rb") as file:
-                shutil.copyfileobj(file, sys.stdout.buffer)
+    write = write_table if suffix == ".csv" else write_parquet
+    try:
+        with tempfile.TemporaryDirectory(prefix="cosynth-", dir=target.parent if target else None) as name:
+            rows = Path(name) / "rows"
+            write(rows, codes, finished.domain, seed)
+            if target is not None:
+                rows.replace(target)
+            else:
+                sys.stdout.flush()
+                with rows.open("rb") as file:
+                    shutil.copyfileobj(file, sys.stdout.buffer)
+    except OSError as error:
+        if target is None:
+            raise
+        raise UsageError(f"--out {target} cannot be written ({reason(error)}); name another file.") from None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import CosynthError
 from runner.party.alignment import context, own_columns, partition, specification
-from runner.study import Study
+from runner.study import VerticalStudy
 from runner.study.owners import Ownership, ownership
 
 if TYPE_CHECKING:
@@ -34,15 +34,14 @@ class Joining:
     cost: Forecast
 
 
-def joining(study: Study, records: int) -> Joining:
+def joining(study: VerticalStudy, records: int) -> Joining:
     """For so many records at each owner. Raises `StudyInvalid`: these owners cannot run the study."""
     from mpc_protocols.psu.forecast import forecast, list_lengths
 
-    assert study.alignment is not None
     owned, presumed = owners(study)
     spec, count = specification(study, owned), len(owned.owners)
     records = max(records, spec.min_size)
-    aligned = study.alignment.method == "row-order"
+    aligned = not study.alignment.psu
     common = records if aligned else records // 2
     union = common + count * (records - common)
     rows = union if aligned else union + sum(list_lengths(spec, [records] * count)) - count * records
@@ -58,7 +57,7 @@ def joining(study: Study, records: int) -> Joining:
     )
 
 
-def owners(study: Study) -> tuple[Ownership, tuple[str, ...]]:
+def owners(study: VerticalStudy) -> tuple[Ownership, tuple[str, ...]]:
     """Who owns what, as far as it is known or else presumed, and whose columns are presumed. Raises `StudyInvalid`."""
     known: dict[str, tuple[str, ...]] = {}
     unknown = []

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from runner.check.vertical import POPULATIONS, WAYS
+from mpc_protocols.backend import BACKENDS, DistributedBackend
+from mpc_protocols.psu.method import METHODS, PSU
+from runner.check.vertical import POPULATIONS
 from runner.forecast.predict import Forecast
-from runner.report.alignment_text import told
-from runner.study import ADAPTIVE, Study
-
-ASKED = {
-    "aim": "each column once, then {count} round{s}: which of {candidates} marginals is worst, and its counts",
-    "mwem": "the number of rows, then {count} round{s}: which of {candidates} cliques is worst, and its counts",
-    "mst": "each column once, then {count} time{s} which of {candidates} pairs is least independent, at last their counts",
-}
-"""What the parties ask of the data, by algorithm."""
+from runner.study import Study, VerticalStudy
+from synth.algorithm import ALGORITHMS
 
 
 def words(study: Study, expected: Forecast) -> str:
@@ -27,28 +22,38 @@ def words(study: Study, expected: Forecast) -> str:
             *_costs(study, expected),
             "",
             *_learns(study, expected),
+            "",
+            f"claim: {expected.claim}",
         ]
     )
 
 
 def _questions(study: Study, expected: Forecast) -> list[str]:
-    privacy, asked = expected.privacy, expected.questions
-    low, high = asked["rounds"]
-    count = str(high) if low == high else f"{low} to {high}"
+    privacy, asked, algorithm = expected.privacy, expected.questions, ALGORITHMS[study.algorithm]
     lines = [
         f"{study.name}: {study.algorithm} on {study.backend}, {len(study.parties)} parties, {len(study.domain)} columns",
         f"privacy    epsilon {privacy['epsilon']:g}, delta {privacy['delta']:g} ({privacy['adjacency']}; unit: "
         f"{privacy['unit']}); rho {privacy['rho']:.4g} in all",
-        "questions  "
-        + ASKED[study.algorithm].format(
-            count=count, s="s" * (high != 1), candidates=f"{asked['candidates']:,}"
-        ),
+        f"questions  {asked['asked']}",
         f"noise      standard deviation {asked['noise_sd']:.3g} a count"
-        + (", less in later rounds" if study.settings.rounds == ADAPTIVE else ""),
+        + (", less in later rounds" if algorithm.adaptive(study.config) else ""),
     ]
-    left_out = "only its subsets are measured" if study.algorithm == "aim" else "it is not measured"
+    if asked["offered"] is not None and asked["offered"][0] < asked["candidates"]:
+        lines += _offered(expected)
     return lines + [
-        f"too large  {' x '.join(clique)} exceeds max_model_mb: {left_out}" for clique in expected.oversized
+        f"too large  {' x '.join(clique)} exceeds max_model_mb: {algorithm.left_out}"
+        for clique in expected.oversized
+    ]
+
+
+def _offered(expected: Forecast) -> list[str]:
+    """Of how many marginals a round chooses one: fewer than are candidates, and the report of a run counts those."""
+    low, high = expected.questions["offered"]
+    count = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    return [
+        f"choice     for about {expected.rows:,} rows a round chooses one of {count} of them; left out are those whose noise",
+        "           would exceed twice the noisy number of rows (they cannot win) and those that the model cannot",
+        "           hold yet, which may grow as budget is spent",
     ]
 
 
@@ -57,7 +62,7 @@ def _joined(study: Study, expected: Forecast) -> list[str]:
     joining = expected.joining
     if joining is None:
         return []
-    way = WAYS[joining["via"]] if study.backend != "ideal" else "in the clear"
+    way = METHODS[joining["via"]].way if not BACKENDS[study.backend].ideal else "in the clear"
     by = f" by {', '.join(joining['id'])}" if joining["id"] else ""
     lines = [f"joining    records{by} {way}", f"population {POPULATIONS[joining['population']]}"]
     for owner in joining["owners"]:
@@ -74,15 +79,17 @@ def _costs(study: Study, expected: Forecast) -> list[str]:
     joining = expected.joining
     lines = [f"for about {expected.rows:,} rows (from {expected.rows_from}):"]
     if joining is not None:
-        half = "" if joining["method"] == "row-order" else ", half of them common to all"
+        half = "" if joining["method"] != PSU else ", half of them common to all"
         lines = [f"for about {expected.rows:,} records at each owner (from {expected.rows_from}){half}:"]
-        if study.backend != "ideal":
+        if not BACKENDS[study.backend].ideal:
             lines.append(
                 f"  joining    {joining['rounds']:,} rounds, {_bytes(joining['bytes_sent'])}, {joining['seconds']:.2g} "
                 "s of computing; included below"
             )
-    if study.backend == "ideal":
-        lines.append("  messages   none: the ideal backend runs in one process, and protects nothing")
+    if BACKENDS[study.backend].ideal:
+        lines.append(
+            f"  messages   none: the {study.backend} backend runs in one process, and protects nothing"
+        )
     else:
         lines.append(
             f"  messages   {expected.rounds:,} rounds, {_bytes(expected.bytes_sent)} in all"
@@ -103,15 +110,15 @@ def _costs(study: Study, expected: Forecast) -> list[str]:
 
 
 def _bounds(study: Study, expected: Forecast) -> str:
-    if study.settings.rounds != ADAPTIVE:
+    if not ALGORITHMS[study.algorithm].adaptive(study.config):
         return ""
     rounds, sent = expected.range["rounds"], expected.range["bytes_sent"]
     return f"; from {rounds[0]:,} to at most {rounds[1]:,} rounds, {_bytes(sent[0])} to {_bytes(sent[1])}"
 
 
 def _learns(study: Study, expected: Forecast) -> list[str]:
-    joining = expected.joining
-    if study.backend == "ideal":
+    joining, backend = expected.joining, BACKENDS[study.backend]
+    if not isinstance(backend, DistributedBackend):
         return ["who learns what", "  whoever can read this process learns every record"]
     computing = ", ".join(party.name for party in study.computing)
     return [
@@ -119,8 +126,7 @@ def _learns(study: Study, expected: Forecast) -> list[str]:
         f"  {computing} (they compute): the marginals that were chosen and their noisy counts, as they come; nothing",
         "      else"
         + (" but what joining tells (below)" if joining is not None else "")
-        + ", as long as no two of them work "
-        "together and all follow the protocol",
+        + f", as long as {backend.together} and all follow the protocol",
         *(
             [
                 f"  {', '.join(party.name for party in study.contributing)}: which marginals are shared, and the result"
@@ -141,11 +147,11 @@ def _learns(study: Study, expected: Forecast) -> list[str]:
 def _sizes(study: Study, joining: dict[str, Any]) -> list[str]:
     """What joining tells each party, and what that adds to the study's claim."""
     owners, noisy = [owner["name"] for owner in joining["owners"]], study.privacy.adjacency == "add-remove"
-    padded = study.alignment is not None and study.alignment.pad_to is not None
+    padded = isinstance(study, VerticalStudy) and study.alignment.pad_to is not None
     lines = []
     for view in joining["views"]:
         name = view["name"]
-        words = told(joining["via"], name in owners, len(owners), noisy, padded).replace("\u2019", "'")
+        words = METHODS[joining["via"]].told(name in owners, len(owners), noisy, padded)
         sums = (
             f"together with the results epsilon {view['epsilon']:.4g}, delta {view['delta']:.4g}"
             if view["sizes"]

@@ -1,9 +1,9 @@
-"""Rounds, bytes, memory, time and privacy of a run, predicted by rehearsing it (`rehearsal`).
+"""Rounds, bytes, memory, time and privacy of a run, predicted by a dry run of it (the backend's cost model).
 
 Exact given the public sizes: which messages each step takes. Guessed: the number of rows, and how uneven the data is
-(`invented`). The number of rows is private; the forecast takes --rows, else the study's synthetic_rows, else a rounded count
-of the tables that lie on this machine (told to whoever runs `plan` there, and to nobody else), else max_rows. Times assume
-three networks.
+(`presumed_tables`). The number of rows is private; the forecast takes --rows, else the study's synthetic_rows, else a rounded
+count of the tables that lie on this machine (told to whoever runs `plan` there, and to nobody else), else max_rows. Times
+assume three networks.
 """
 
 from __future__ import annotations
@@ -11,15 +11,18 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mpc_protocols.backend import BACKENDS
 from runner.forecast.alignment import Joining, joining
 from runner.party.run_json import alignment_facts
-from runner.party.synthesis import plan_of, row_limit, setting_of, synthesize
-from runner.study import ADAPTIVE, Study
+from runner.party.synthesis import plan_of, row_limit, sample, setting_of, synthesize
+from runner.study import Study, VerticalStudy
+from runner.study.claim import claim_of
+from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
@@ -28,10 +31,6 @@ if TYPE_CHECKING:
 NETWORKS = {"this machine": (0.0004, 4e8), "LAN": (0.001, 1e8), "WAN": (0.04, 1.2e7)}
 """Seconds of one round, bytes per second."""
 START_S = 2.0
-SIGN_S, NOISE_S = 60e-9, 0.8e-6
-"""CPU seconds of a party per compared cell and per noisy cell, while others run on the same machine (`engine.md` 1)."""
-PRODUCT_S = 1e-9
-"""The same per product of two numbers in a table over two owners' columns."""
 PROCESS_MB, CELL_BYTES, ROW_BYTES, IDENTIFIER_BYTES = 190, 64, 40, 250
 COUNTERS_BYTES, COUNTERS_ROUNDS = 1200, 5
 """At the start all parties assemble; at the end the leader hands out the release and everybody's counters."""
@@ -48,7 +47,11 @@ class PartyForecast:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What `plan` tells. bytes_sent: payload of all parties together. range: fewest and most, where the data decides."""
+    """What `plan` tells. bytes_sent: payload of all parties together. range: fewest and most, where the data decides.
+
+    questions: rounds (fewest, most), candidates of the plan, of how many of them a round chooses one (offered: fewest, most, for
+    these rows; None where the algorithm has no rounds), shared cells, the standard deviation of the noise.
+    """
 
     study: str
     algorithm: str
@@ -65,6 +68,7 @@ class Forecast:
     time_s: dict[str, float]
     oversized: tuple[tuple[str, ...], ...]
     joining: dict[str, Any] | None = None
+    claim: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """JSON-able form."""
@@ -72,55 +76,61 @@ class Forecast:
 
 
 def forecast(study: Study, rows: int | None = None) -> Forecast:
-    """Rehearse the study. Raises `StudyInvalid`."""
-    from runner.forecast.dry_run import Rehearsal
+    """Carry out the study in a dry run. Raises `StudyInvalid`."""
     from runner.forecast.presumed_tables import InventedTable
+    from synth.plan import RoundPlan
 
     plan = plan_of(study)
     custodians = [party for party in study.parties if party.data is not None] or list(study.parties)
     assumed, source = _rows(study, rows)
-    joined = None if study.alignment is None else joining(study, assumed)
+    joined = joining(study, assumed) if isinstance(study, VerticalStudy) else None
     limit = min(assumed, len(custodians) * study.privacy.max_rows)
     if joined is not None:
         custodians = [party for party in study.parties if party.name in joined.owned.owners]
         assumed, limit = joined.records, joined.population
-    oracle = Rehearsal(
+    backend = BACKENDS[study.backend]
+    oracle = backend.dry_run(
         setting_of(study, len(custodians), os.urandom(32)),
-        InventedTable(study.domain.sizes, limit),
+        InventedTable(study.domain.sizes, limit).counts,
+        len(study.computing),
         len(study.contributing),
         joined.split if joined is not None else None,
     )
     fits: list[float] = []
+    offered: list[int] = []
     began = time.process_time()
 
     def observe(phase: str, event: str, **fields: object) -> None:
         seconds = fields.get("seconds")
         if phase == "fit" and isinstance(seconds, float):
             fits.append(seconds)
+        if event == "selected" and isinstance(count := fields["candidates"], int):
+            offered.append(count)
 
     events: list[Event] = []
-    release = synthesize(oracle, plan, observe, row_limit(study, len(custodians)), events)
+    synthesis = synthesize(study, plan, oracle, observe)
     oracle.close()
-    busy = time.process_time() - began
-    sent = list(oracle.tally.sent)
-    handed = len(release.to_bytes(study.domain))
-    for number in range(len(sent)):
-        sent[number] += COUNTERS_BYTES
-    sent[1] += (len(sent) - 1) * (handed + COUNTERS_BYTES)
-    rounds, total = oracle.tally.rounds + COUNTERS_ROUNDS, sum(sent)
-    replicated = study.backend == "replicated"
-    work = busy + replicated * (oracle.signs * SIGN_S + oracle.noise * NOISE_S + oracle.products * PRODUCT_S)
+    release = sample(synthesis, plan, observe, row_limit(study, len(custodians)), events)
+    work = time.process_time() - began + oracle.seconds
+    rounds, sent = oracle.rounds, list(oracle.sent)
+    if not backend.ideal:
+        handed = len(release.to_bytes(study.domain))
+        for number in range(len(sent)):
+            sent[number] += COUNTERS_BYTES
+        sent[study.leader_number] += (len(sent) - 1) * (handed + COUNTERS_BYTES)
+        rounds += COUNTERS_ROUNDS
     held = (
         len(study.domain)
         if joined is None
         else max(len(joined.owned.of(name)) for name in joined.owned.owners)
     )
     memory = PROCESS_MB + (CELL_BYTES * oracle.shared_cells + ROW_BYTES * held * assumed) / 2**20
-    if joined is not None and replicated:
+    if joined is not None and not backend.ideal:
         sent = [own + joined.cost.sent.get(number, 0) for number, own in enumerate(sent)]
-        rounds, total = rounds + joined.cost.rounds, sum(sent)
+        rounds += joined.cost.rounds
         work += max(joined.cost.seconds.values(), default=0.0)
         memory += IDENTIFIER_BYTES * assumed / 2**20
+    total = sum(sent)
     return Forecast(
         study.name,
         study.algorithm,
@@ -137,30 +147,33 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
         questions={
             "rounds": list(plan.rounds),
             "candidates": len(plan.candidates),
+            "offered": [min(offered), max(offered)] if offered and isinstance(plan, RoundPlan) else None,
+            "asked": ALGORITHMS[study.algorithm].asks(plan),
             "shared_cells": oracle.shared_cells,
             "noise_sd": float(plan.sigma2) ** 0.5,
         },
-        rounds=rounds * replicated,
-        bytes_sent=total * replicated,
-        range=_range(study, plan.rounds, oracle.marks, rounds, total, len(release.selected))
-        if replicated
-        else {},
+        rounds=rounds,
+        bytes_sent=total,
+        range={} if backend.ideal else _range(study, plan.rounds, oracle.marks, rounds, total),
         parties=tuple(
-            PartyForecast(party.name, "compute" if party.compute else "contribute", sent[number] * replicated)
+            PartyForecast(party.name, "compute" if party.compute else "contribute", sent[number])
             for number, party in enumerate(study.numbered)
         ),
-        memory_mb=round(memory + 8 * study.settings.max_model_mb),
+        memory_mb=round(memory + 8 * study.config.model_mb),
         time_s={
-            name: round(START_S + work + replicated * (rounds * latency + total / bandwidth), 1)
+            name: round(START_S + work + rounds * latency + total / bandwidth, 1)
             for name, (latency, bandwidth) in NETWORKS.items()
-            if replicated or name == "this machine"
+            if not backend.ideal or name == "this machine"
         },
         oversized=plan.oversized,
-        joining=None if joined is None else _joining(study, plan, joined),
+        claim=claim_of(study),
+        joining=_joining(study, plan, joined)
+        if joined is not None and isinstance(study, VerticalStudy)
+        else None,
     )
 
 
-def _joining(study: Study, plan: Plan, joined: Joining) -> dict[str, Any]:
+def _joining(study: VerticalStudy, plan: Plan, joined: Joining) -> dict[str, Any]:
     """What is assumed and known about joining the owners' records; what it costs, and what it tells the parties."""
     cost = joined.cost
     return {
@@ -179,13 +192,12 @@ def _joining(study: Study, plan: Plan, joined: Joining) -> dict[str, Any]:
 def _range(
     study: Study,
     rounds: tuple[int, int],
-    marks: list[tuple[int, int]],
+    marks: Sequence[tuple[int, int]],
     all_rounds: int,
     all_bytes: int,
-    selected: int,
 ) -> dict[str, list[int]]:
-    """Fewest and most, if the data decides how many rounds of selection there are; else what one rehearsal found."""
-    if study.settings.rounds != ADAPTIVE or len(marks) < 3:
+    """Fewest and most, if the data decides how many rounds of selection there are; else what one dry run found."""
+    if not ALGORITHMS[study.algorithm].adaptive(study.config) or len(marks) < 3:
         return {"rounds": [all_rounds, all_rounds], "bytes_sent": [all_bytes, all_bytes]}
     steps = [(later[0] - earlier[0], later[1] - earlier[1]) for earlier, later in itertools.pairwise(marks)]
     base = [all_rounds - sum(step[0] for step in steps), all_bytes - sum(step[1] for step in steps)]
@@ -202,14 +214,14 @@ def _rows(study: Study, given: int | None) -> tuple[int, str]:
     """A guess at the number of rows of all custodians together (vertical: of each owner), and where it is from."""
     if given is not None:
         return given, "--rows"
-    if study.settings.synthetic_rows is not None:
-        return study.settings.synthetic_rows, "synthetic_rows in the study"
+    if study.config.synthetic_rows is not None:
+        return study.config.synthetic_rows, "synthetic_rows in the study"
     tables = [
         party.data.path for party in study.parties if party.data is not None and party.data.path is not None
     ]
     here = [count for path in tables if path.is_file() and (count := _count(path)) is not None]
     if here and sum(here):
-        total = sum(here) * (1 if study.alignment is not None else len(tables)) / len(here)
+        total = sum(here) * (1 if isinstance(study, VerticalStudy) else len(tables)) / len(here)
         step = 10 ** max(0, len(str(int(total))) - 2)
         return max(1, round(total / step) * step), "the tables on this machine, rounded; for your eyes only"
     return study.privacy.max_rows, "max_rows in the study, an upper bound; --rows gives a better guess"

@@ -1,4 +1,4 @@
-"""An invented table for rehearsals: what a run costs depends a little on how uneven and how dependent the columns are.
+"""A presumed table for dry runs: what a run costs depends a little on how uneven and how dependent the columns are.
 
 Nobody's data: a mixture of a few latent classes, in each of which the columns are independent and uneven (value of rank r with
 weight r^-STEEPNESS), and whose order of values is the usual one in most classes. Marginals are computed from the mixture itself,

@@ -35,7 +35,7 @@ GRACE_TERM = 2.0
 """Seconds after the first failure (or the user's interruption) until the processes that are left get SIGTERM."""
 GRACE_KILL = 3.5
 """The same for SIGKILL: everything ends within silence_s + 5 s."""
-LONGEST_LINE = 1 << 20
+MAX_LINE = 1 << 20
 PACKAGES = Path(__file__).resolve().parents[2]
 """The directory that holds the packages; party processes import them from here, whatever the current directory holds."""
 PROGRAM = (sys.executable, "-P", "-m", "runner")
@@ -118,7 +118,7 @@ class Child:
                 self.pending += chunk
             self.silent = True
         *complete, self.pending = self.pending.split(b"\n")
-        if len(self.pending) > LONGEST_LINE:
+        if len(self.pending) > MAX_LINE:
             self.pending = b""
         return complete
 

@@ -22,6 +22,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import Interrupted, StudyInvalid
 from parties.data.scratch import Scratch
 from runner.launch.children import PROGRAM, Child, Command, supervise
@@ -29,9 +30,8 @@ from runner.launch.first_failure import as_error, first_cause
 from runner.launch.watchdog import Job
 from runner.party.options import PartyOptions, Progress
 from runner.party.progress import Display
-from runner.results.outdir import PARTIES, PRIVATE_LOG, claim, finished, install, sweep
-from runner.study import Study, load
-from runner.study import private_file as private
+from runner.results.outdir import PARTIES, PRIVATE_LOG, USAGE, claim, finished, install, sweep
+from runner.study import Study, load, private_file
 
 
 def launch(
@@ -40,41 +40,69 @@ def launch(
     *,
     progress: Progress = "human",
     data: Mapping[str, Path] | None = None,
+    replace: bool = False,
+    private: Mapping[str, Path] | None = None,
+    ledger: Mapping[str, Mapping[str, Any]] | None = None,
+    allow_retry: bool = False,
     program: Sequence[str] = PROGRAM,
 ) -> dict[str, Any]:
     """Run a study on this machine; the results are in `out` afterwards. Returns the content of its run.json.
 
-    data: files that replace the study's `data` of the parties named. program: what party processes run. Raises the first
-    cause as the `CosynthError` of its exit code.
+    data: files that replace the study's `data` of the parties named. private: their private files; keys, addresses and `out` in
+    them are not used here. ledger: by the keys of [ledger], what replaces that table of their private files; a relative `file` is
+    in the current directory. allow_retry: see `PartyOptions`. replace: an earlier run in `out` may be replaced. program: what
+    party processes run. Raises the first cause as the `CosynthError` of its exit code.
     """
     study = load(path)
-    overrides = dict(data or {})
-    for name in overrides:
-        if name not in {party.name for party in study.parties}:
-            raise StudyInvalid(f"{path}: data is given for {name}, which is not a party of the study.")
-    _roles(study, overrides)
+    for what, given in (("data", data), ("a private file", private), ("a ledger", ledger)):
+        for name in given or {}:
+            if name not in {party.name for party in study.parties}:
+                raise StudyInvalid(f"{path}: {what} is given for {name}, which is not a party of the study.")
+    accounts = {name: _absolute(given) for name, given in (ledger or {}).items()}
+    options = PartyOptions(
+        path,
+        None,
+        out,
+        private={name: file.resolve() for name, file in (private or {}).items()},
+        one_machine=True,
+        data=dict(data or {}),
+        ledger={
+            name: private_file.ledger_settings(given, f"ledger of {name}", Path.cwd())
+            for name, given in accounts.items()
+        },
+        allow_retry=allow_retry,
+        progress=progress,
+    )
+    _roles(study, options)
     display = Display(progress, study)
-    with claim(out):
+    with claim(out, replace):
         display.say(
             "study",
             f"{study.name}: {study.algorithm} on {study.backend}, {len(study.parties)} parties on this machine, "
             f"epsilon {float(study.privacy.epsilon):g}, delta {float(study.privacy.delta):g}",
         )
-        if study.backend == "ideal":
+        if BACKENDS[study.backend].ideal:
             display.say(
-                "study", "the ideal backend protects nothing: one process sees every custodian's records"
+                "study",
+                f"the {study.backend} backend protects nothing: one process sees every custodian's records",
             )
-            return _ideal(PartyOptions(path, None, out, one_machine=True, data=overrides, progress=progress))
-        return _parties(study, out, overrides, display, progress, program)
+            return _ideal(options)
+        return _parties(study, options, accounts, display, program)
 
 
-def _roles(study: Study, data: Mapping[str, Path]) -> None:
-    """Somebody must have data, and nobody may be without both data and computing."""
-    found = [
-        name
-        for name in (party.name for party in study.parties)
-        if name in data or private.location(study, name, private.Private())
-    ]
+def _absolute(ledger: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for a process that may start elsewhere."""
+    file = ledger.get("file")
+    return {**ledger, "file": str(Path(file).resolve())} if isinstance(file, str | Path) else dict(ledger)
+
+
+def _roles(study: Study, options: PartyOptions) -> None:
+    """Somebody must have data, and nobody may be without both data and computing; private files are read."""
+    found = []
+    for name in (party.name for party in study.parties):
+        settings = options.settings(name)
+        if name in options.data or private_file.location(study, name, settings):
+            found.append(name)
     if not found:
         raise StudyInvalid(f"{study.path}: no party has data; give each custodian's [[party]] a data file.")
 
@@ -88,15 +116,15 @@ def _ideal(options: PartyOptions) -> dict[str, Any]:
 
 def _parties(
     study: Study,
-    out: Path,
-    data: Mapping[str, Path],
+    options: PartyOptions,
+    accounts: Mapping[str, dict[str, Any]],
     display: Display,
-    progress: Progress,
     program: Sequence[str],
 ) -> dict[str, Any]:
-    with Scratch() as temporary, _interruptions() as interruptions, _aside(display) as show:
+    out = options.out
+    with Scratch(watched=True) as temporary, _interruptions() as interruptions, _aside(display) as show:
         commands = [
-            _command(study, party.name, out / PARTIES / party.name, temporary, data.get(party.name))
+            _command(study, party.name, options, accounts.get(party.name), temporary)
             for party in study.parties
         ]
         children, by_user = supervise(
@@ -109,12 +137,10 @@ def _parties(
         )
         _conclude(out, children, by_user)
     run = finished(out / PARTIES / study.leader.name)
-    usage = {child.party: child.usage for child in children}
     run["deployment"] = "one-machine"
-    for entry in run["parties"]:
-        if entry["name"] in usage:
-            used = usage[entry["name"]]
-            entry.update(cpu_s=round(used.cpu_s, 3), peak_rss_mb=round(used.peak_rss_mb, 1))
+    for child in children:  # functions of how much data a party has: not for the folder that is passed on
+        used = {"cpu_s": round(child.usage.cpu_s, 3), "peak_rss_mb": round(child.usage.peak_rss_mb, 1)}
+        (out / PARTIES / child.party / USAGE).write_text(json.dumps(used) + "\n", encoding="utf-8")
     install(out / PARTIES / study.leader.name, out, run)
     return run
 
@@ -130,7 +156,10 @@ def _conclude(out: Path, children: Sequence[Child], by_user: bool) -> None:
         raise as_error(cause)
 
 
-def _command(study: Study, party: str, out: Path, temporary: Path, data: Path | None) -> Command:
+def _command(
+    study: Study, party: str, options: PartyOptions, account: dict[str, Any] | None, temporary: Path
+) -> Command:
+    out, data = options.out / PARTIES / party, options.data.get(party)
     certificates = (temporary / "ca.crt", temporary / f"{party}.crt", temporary / f"{party}.key")
     ca, cert, key = map(str, certificates) if study.session.tls == "mutual" else (None, None, None)
     report, job = temporary / f"{party}.report", temporary / f"{party}.job"
@@ -145,6 +174,7 @@ def _command(study: Study, party: str, out: Path, temporary: Path, data: Path | 
                     cert,
                     key,
                     str(data) if data else None,
+                    account,
                 )
             )
         ),
@@ -152,7 +182,11 @@ def _command(study: Study, party: str, out: Path, temporary: Path, data: Path | 
     )
     return Command(
         party,
-        ("run", str(study.path), "--party", party, "--out", str(out), "--json", "--job", str(job)),
+        (
+            *("run", str(study.path), "--party", party, "--out", str(out), "--json", "--job", str(job)),
+            *(("--private", str(options.private[party])) if party in options.private else ()),
+            *(("--allow-retry",) if options.allow_retry else ()),
+        ),
         report,
         temporary / f"{party}.stderr",
         out / PRIVATE_LOG,

@@ -18,6 +18,7 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mpc_protocols import errors
 from runner.launch.first_failure import Report, write_report
@@ -38,6 +39,8 @@ class Job:
     cert: str | None
     key: str | None
     data: str | None
+    ledger: dict[str, Any] | None = None
+    """What replaces [ledger] of the party's private file, by its keys."""
 
     @classmethod
     def read(cls, path: Path) -> Job:

@@ -22,8 +22,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused
-from runner.study import DataLocation, Study
-from runner.study.owners import Ownership, via_of
+from parties.budget.aborted import ABORTED, STARTED
+from runner.study import DataLocation, Study, VerticalStudy
+from runner.study.owners import Ownership, method_of
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
@@ -33,19 +34,13 @@ if TYPE_CHECKING:
     from mpc_protocols.wire import Wire
     from parties.data.records import Records
 
-STARTED, ABORTED = "alignment.started", "alignment.aborted"
-"""What an alignment puts on record beside its releases (`psu.md` 3)."""
-MOST_IDENTIFIERS = 1 << 28
-"""The longest list of an alignment (`AlignmentSpec`)."""
 
-
-def identifier_policy(study: Study) -> IdentifierPolicy | None:
+def identifier_policy(study: VerticalStudy) -> IdentifierPolicy | None:
     """How the owners make identifiers; None if the study aligns by row order."""
     from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
 
     alignment = study.alignment
-    assert alignment is not None
-    if alignment.method == "row-order":
+    if not alignment.psu:
         return None
     return IdentifierPolicy(alignment.id, alignment.normalise, alignment.duplicates)
 
@@ -65,13 +60,12 @@ def own_columns(study: Study, party: str, data: DataLocation) -> tuple[str, ...]
     return found
 
 
-def check_size(study: Study, owner: str, records: int) -> None:
+def check_size(study: VerticalStudy, owner: str, records: int) -> None:
     """Raise `DataRefused` if an owner has too few records for an alignment to hide anybody, or more than its list is padded to.
 
     Before anything is sent, and before the other owners have put on record what their sizes reveal.
     """
     alignment = study.alignment
-    assert alignment is not None
     if records < alignment.min_size:
         raise DataRefused(
             f"Party {owner} has fewer records than [alignment] min_size = {alignment.min_size:,}: an alignment of "
@@ -89,12 +83,11 @@ def check_size(study: Study, owner: str, records: int) -> None:
         )
 
 
-def specification(study: Study, owned: Ownership) -> AlignmentSpec:
+def specification(study: VerticalStudy, owned: Ownership) -> AlignmentSpec:
     """The public parameters, equal at all parties. Raises `StudyInvalid`."""
-    from mpc_protocols.psu.functionality import AlignmentSpec
+    from mpc_protocols.psu.functionality import MAX_IDENTIFIERS, AlignmentSpec
 
     alignment, privacy = study.alignment, study.privacy
-    assert alignment is not None
     pad_to = alignment.pad_to
     sizes = (
         None
@@ -102,22 +95,21 @@ def specification(study: Study, owned: Ownership) -> AlignmentSpec:
         else tuple(pad_to if isinstance(pad_to, int) else pad_to[name] for name in owned.owners)
     )
     return AlignmentSpec(
-        via_of(study),
+        method_of(study).name,
         alignment.security,
         privacy.adjacency,
         alignment.min_size,
-        min(privacy.max_rows, MOST_IDENTIFIERS),
+        min(privacy.max_rows, MAX_IDENTIFIERS),
         alignment.size_epsilon,
         alignment.size_delta,
         sizes,
     )
 
 
-def partition(study: Study, owned: Ownership, rows: int) -> Partition:
+def partition(study: VerticalStudy, owned: Ownership, rows: int) -> Partition:
     """How the columns of the common table of so many rows are split, by wire numbers."""
     from mpc_protocols.partition import Partition
 
-    assert study.alignment is not None
     number = {party.name: i for i, party in enumerate(study.numbered)}
     union = study.alignment.population == "union"
     return Partition(
@@ -129,24 +121,23 @@ def partition(study: Study, owned: Ownership, rows: int) -> Partition:
     )
 
 
-def own_events(study: Study, owned: Ownership, owner: str) -> tuple[Event, ...]:
+def own_events(study: VerticalStudy, owned: Ownership, owner: str) -> tuple[Event, ...]:
     """What an owner's sizes reveal to the others in one run: charged to its data on top of the study's budget."""
     from mpc_protocols.psu.dummies import size_events
 
-    onlookers = study.computing if via_of(study) == "row-order" else study.parties
-    others = [party.name for party in onlookers if party.name != owner]
-    if via_of(study) == "row-order":
-        others = [name for name in others if name not in owned.owners]
+    psu = study.alignment.psu  # aligned tables have as many rows at every owner, who so learn nothing
+    others = [party.name for party in (study.parties if psu else study.computing) if party.name != owner]
     outside = [name for name in others if name not in owned.owners]
+    others = others if psu else outside
     return size_events(specification(study, owned), others, len(owned.owners), outside)
 
 
-def view_of(study: Study, owned: Ownership, viewer: str) -> tuple[Event, ...]:
+def view_of(study: VerticalStudy, owned: Ownership, viewer: str) -> tuple[Event, ...]:
     """What a party of the run learns from everybody's sizes, beyond what recipients learn."""
     from mpc_protocols.psu.dummies import size_events, view_events
 
     spec = specification(study, owned)
-    if spec.method != "row-order":
+    if study.alignment.psu:
         return view_events(spec, owned.owners, viewer)
     return () if viewer in owned.owners else size_events(spec, [viewer], len(owned.owners))
 
@@ -188,7 +179,12 @@ class Account:
 
 
 def join(
-    study: Study, owned: Ownership, wire: Wire, study_digest: bytes, records: Records | None, account: Account
+    study: VerticalStudy,
+    owned: Ownership,
+    wire: Wire,
+    study_digest: bytes,
+    records: Records | None,
+    account: Account,
 ) -> VerticalData:
     """This party's part in the alignment, whatever its role; what it brings to the oracle. Blocks.
 
@@ -204,7 +200,7 @@ def join(
     return VerticalData(partition(study, owned, aligned.n_rows), own)
 
 
-def context(study: Study, owned: Ownership, study_digest: bytes) -> Context:
+def context(study: VerticalStudy, owned: Ownership, study_digest: bytes) -> Context:
     """Who takes part. The study's digest covers every party's pinned certificate, or the CA whose name for it is checked."""
     from mpc_protocols.psu.functionality import Context, Member
 
@@ -216,13 +212,13 @@ def context(study: Study, owned: Ownership, study_digest: bytes) -> Context:
     return Context(
         study_digest,
         tuple(members[name] for name in owned.owners),
-        members[helpers[0]] if via_of(study) == "helper" else None,
+        members[helpers[0]] if method_of(study).helper else None,
         tuple(members[party.name] for party in study.computing),
     )
 
 
 def ideal_join(
-    study: Study, owned: Ownership, records: Mapping[str, Records]
+    study: VerticalStudy, owned: Ownership, records: Mapping[str, Records]
 ) -> tuple[Partition, dict[int, OwnRows]]:
     """The common table of all owners in the clear: its partition and every owner's rows. It protects nothing.
 
@@ -237,7 +233,7 @@ def ideal_join(
     spec = specification(study, owned)
     number = {party.name: i for i, party in enumerate(study.numbered)}
     own = [records[name] for name in owned.owners]
-    if study.alignment is not None and study.alignment.method == "row-order":
+    if not study.alignment.psu:
         if len({table.rows for table in own}) > 1:
             raise DataRefused(UNEQUAL)
         rows = own[0].rows

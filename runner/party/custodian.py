@@ -1,21 +1,24 @@
 """One party's own side of a run: its table, counted or read beside the connecting, and its ledger entry.
 
 Nothing here is sent. What only the custodian may know (its row count, clamped and missing values) goes to its private log, as
-does all that this file logs.
+does all that this file logs. What a refusal tells the others, and what the account adds up: `docs/design/accounts.md`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
+from contextlib import suppress
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpc_protocols.errors import BudgetRefused, StudyInvalid
+from mpc_protocols.errors import BudgetRefused, DataRefused, StudyInvalid
 from mpc_protocols.functionality import Event, LocalCounts
 from runner.party.alignment import check_size, identifier_policy, own_columns
-from runner.study import DataLocation, Study
+from runner.study import DataLocation, Study, VerticalStudy
+from runner.study.hashing import canonical
 from runner.study.private_file import Private
 
 if TYPE_CHECKING:
@@ -23,21 +26,35 @@ if TYPE_CHECKING:
 
     from mpc_protocols.functionality import Clique
     from parties.budget.ledger import OpenRun
+    from parties.budget.spending import Proposal, Reservation
     from parties.data.local_marginals import LocalTable
     from parties.data.records import Records
     from synth.plan import Plan
 
 PRIVATE = "cosynth.custodian"
 """The logger whose lines are private."""
+REFUSALS = frozenset({StudyInvalid.exit_code, DataRefused.exit_code, BudgetRefused.exit_code})
+"""Exit codes of a custodian that does not take part; which of them it was, its own ledger says and no peer."""
 
 log = logging.getLogger(PRIVATE)
 
 
 class Custodian:
-    """A party's data and its account. A party without data has neither."""
+    """A party's data and its account. A party without data has neither.
 
-    def __init__(self, study: Study, name: str, private: Private, data: DataLocation | None) -> None:
+    one_machine: the run has all parties on this machine, so that its tables may lie anywhere.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        name: str,
+        private: Private,
+        data: DataLocation | None,
+        one_machine: bool = False,
+    ) -> None:
         self._study, self._name, self._private, self._data = study, name, private, data
+        self._one_machine = one_machine
         self._table: LocalTable | None = None
         self._records: Records | None = None
         self._run: OpenRun | None = None
@@ -63,6 +80,32 @@ class Custodian:
             )
         return ()
 
+    @property
+    def dataset(self) -> str:
+        """The account's name: as the private file says, else "study/party" on one machine, else the place of the data.
+
+        Raises `StudyInvalid` or `DataRefused` for data whose place cannot be told.
+        """
+        if self._private.ledger.dataset:
+            return self._private.ledger.dataset
+        if self._one_machine or self._data is None:
+            return f"{self._study.name}/{self._name}"
+        return self._data.locate().dataset
+
+    def proposal(self, digest: bytes) -> Proposal:
+        """What the study asks of this custodian's data. digest: the study's."""
+        from parties.budget.spending import Proposal
+
+        return Proposal(
+            self.dataset,
+            self._study.name,
+            digest.hex(),
+            tuple(party.name for party in self._study.parties if party.name != self._name),
+            self._study.privacy.notion,
+            hashlib.sha256(canonical(self._study.domain.to_spec())).hexdigest(),
+            self._study.privacy.max_rows,
+        )
+
     def ready(self, cliques: Sequence[Clique]) -> None:
         """Read the table; takes its time. Raises `DataRefused` before anything has been sent.
 
@@ -70,21 +113,21 @@ class Custodian:
         """
         if self._data is None:
             return
-        if self._study.alignment is None:
-            self._count(self._data, cliques)
+        if isinstance(self._study, VerticalStudy):
+            self._read(self._study, self._data)
         else:
-            self._read(self._data)
+            self._count(self._data, cliques)
 
-    def _read(self, data: DataLocation) -> None:
+    def _read(self, study: VerticalStudy, data: DataLocation) -> None:
         from parties.data.records import read
         from parties.data.source import open_source
 
         with open_source(data.locate()) as source:
             records = read(
                 source,
-                self._study.domain.subset(self.columns),
-                identifier_policy(self._study),
-                max_rows=self._study.privacy.max_rows,
+                study.domain.subset(self.columns),
+                identifier_policy(study),
+                max_rows=study.privacy.max_rows,
                 allow_empty=self._private.allow_empty,
             )
         log.info(
@@ -94,7 +137,7 @@ class Custodian:
             dict(records.absent),
             list(records.ignored),
         )
-        check_size(self._study, self._name, records.rows)
+        check_size(study, self._name, records.rows)
         self._records = records
 
     def _count(self, data: DataLocation, cliques: Sequence[Clique]) -> None:
@@ -128,39 +171,68 @@ class Custodian:
         """An owner's records, once they are read; None if this party only computes."""
         return self._records
 
+    def reservation(
+        self, plan: Plan, session: bytes, digest: bytes, computes: bool, sizes: Sequence[Event] = ()
+    ) -> Reservation:
+        """The study's whole budget, as it is charged before the first share leaves.
+
+        sizes: what this party's lists reveal to the others in a vertical run, on top of it.
+        """
+        from parties.budget.spending import Reservation
+
+        asked, privacy = self.proposal(digest), self._study.privacy
+        return Reservation(
+            asked.dataset,
+            session.hex(),
+            asked.study,
+            asked.digest,
+            float(privacy.epsilon),
+            float(privacy.delta),
+            asked.notion,
+            plan.budget.rho_cap,
+            plan.budget.beta_cap,
+            asked.counterparties,
+            computes,
+            isinstance(self._study, VerticalStudy),
+            sum((event.rho for event in sizes), Fraction(0)),
+            sum((event.beta for event in sizes), Fraction(0)),
+            asked.domain,
+            asked.max_rows,
+        )
+
     def reserve(
         self, plan: Plan, session: bytes, digest: bytes, computes: bool, sizes: Sequence[Event] = ()
     ) -> None:
-        """Charge the study's whole budget to the ledger, before the first share leaves. Raises `BudgetRefused`.
+        """Charge the reservation to the ledger. Raises `BudgetRefused`."""
+        if self._data is None:
+            return
+        from parties.budget.ledger import Ledger
 
-        sizes: what this party's lists reveal to the others in a vertical run, on top of it.
+        own = self._private.ledger
+        self._run = Ledger(own.file).reserve(
+            self.reservation(plan, session, digest, computes, sizes), own.cap
+        )
+
+    def check_retries(self, owners: Sequence[str]) -> None:
+        """Raise `BudgetRefused` if alignments with one of these other owners were aborted too often in a row."""
+        if self._data is None:
+            return
+        from parties.budget.aborted import check_retries
+        from parties.budget.ledger import Ledger
+
+        check_retries(self.dataset, Ledger(self._private.ledger.file).entries(self.dataset), owners)
+
+    def refuse(self, digest: bytes, code: int) -> None:
+        """Put on record that this custodian does not take part in the study; what it was told is in its private log.
+
+        A ledger that cannot be written changes nothing about the refusal.
         """
         if self._data is None:
             return
         from parties.budget.ledger import Ledger
-        from parties.budget.spending import Cap, Reservation
 
-        own, privacy = self._private.ledger, self._study.privacy
-        self._run = Ledger(own.file).reserve(
-            Reservation(
-                own.dataset or self._data.locate().dataset,
-                session.hex(),
-                self._study.name,
-                digest.hex(),
-                float(privacy.epsilon),
-                float(privacy.delta),
-                privacy.adjacency,
-                privacy.unit.words,
-                plan.budget.rho_cap,
-                plan.budget.beta_cap,
-                tuple(party.name for party in self._study.parties if party.name != self._name),
-                computes,
-                self._study.alignment is not None,
-                sum((event.rho for event in sizes), Fraction(0)),
-                sum((event.beta for event in sizes), Fraction(0)),
-            ),
-            Cap(own.cap_epsilon, own.cap_delta, own.max_alignments),
-        )
+        with suppress(BudgetRefused, StudyInvalid, DataRefused):
+            Ledger(self._private.ledger.file).refuse(self.proposal(digest), code)
 
     def begin(self, event: Event) -> None:
         """Record an event in the ledger, before anything of its release is opened."""

@@ -1,23 +1,22 @@
-"""A run on the ideal backend: all custodians' tables in one process, in the clear. IT PROTECTS NOTHING (`mpc_protocols.ideal`).
+"""A run on a backend of one process (`ideal`): all custodians' tables in the clear. IT PROTECTS NOTHING.
 
 The same plan, the same ledgers, the same events and files as a run of parties, for tests, simulations and baselines.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from mpc_protocols.backend import BACKENDS, ClearBackend
 from runner.party.custodian import Custodian, override
 from runner.party.events import EventLog, Meter
 from runner.party.logs import recording
 from runner.party.options import PartyOptions
 from runner.party.run_json import describe
 from runner.results.outdir import PARTIES
-from runner.study import Study, digest, load, private_file
+from runner.study import Study, VerticalStudy, digest, load, private_file
 from runner.study.owners import ownership
 
 if TYPE_CHECKING:
@@ -40,23 +39,30 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     """All custodians' tables in one process, in the clear. accounts: closes ledgers, for this process may live on."""
     import secrets
 
-    from mpc_protocols.ideal import IdealOracle
     from mpc_protocols.partition import ideal_counts
     from runner.party.alignment import ideal_join
-    from runner.party.synthesis import counted, plan_of, row_limit, setting_of, synthesize
+    from runner.party.synthesis import counted, plan_of, row_limit, sample, setting_of, synthesize
     from runner.results.outputs import write_outputs
     from synth.accounting import Accountant
 
-    started, clock, meter = datetime.now(UTC), time.monotonic(), Meter()
+    backend = BACKENDS[study.backend]
+    assert isinstance(backend, ClearBackend)
+    meter = Meter()
+    observe.clock = meter.clock
     session, study_digest = secrets.token_bytes(32), digest(study, "")
     plan = plan_of(study)
     custodians = {}
     for party in study.parties:
-        data = override(options.data[party.name]) if party.name in options.data else party.data
+        settings = options.settings(party.name)
+        data = (
+            override(options.data[party.name])
+            if party.name in options.data
+            else private_file.location(study, party.name, settings)
+        )
         if data is not None:
-            custodians[party.name] = Custodian(study, party.name, private_file.Private(), data)
+            custodians[party.name] = Custodian(study, party.name, settings, data, one_machine=True)
     owned = None
-    if study.alignment is not None:
+    if isinstance(study, VerticalStudy):
         owned = ownership(study, {name: custodian.columns for name, custodian in custodians.items()})
     for custodian in custodians.values():
         custodian.ready(counted(plan))
@@ -65,7 +71,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     meter.mark("input")
     observe("input", "counted", custodians=len(custodians))
     setting = setting_of(study, len(custodians), session)
-    if owned is None:
+    if owned is None or not isinstance(study, VerticalStudy):
         counts = _added(list(custodians.values()))
     else:
         joined, tables = ideal_join(
@@ -79,7 +85,9 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         )
         counts = ideal_counts(joined, tables, setting.sizes)
         meter.mark("align")
-        observe("align", "aligned", owners=len(owned.owners), via="ideal")
+        observe("align", "aligned", owners=len(owned.owners), via=study.backend)
+
+    meter.start("input" if owned is None else "align")
 
     def record(event: Event, inputs: bytes) -> None:
         for custodian in custodians.values():
@@ -90,13 +98,13 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         observe(phase, event, **fields)
 
     accountant = Accountant(plan.budget, record=record)
-    oracle = IdealOracle(setting, counts, accountant)
-    release = synthesize(oracle, plan, watch, row_limit(study, len(custodians)), accountant.events)
+    synthesis = synthesize(study, plan, backend.oracle(setting, counts, accountant), watch)
+    release = sample(synthesis, plan, watch, row_limit(study, len(custodians)), accountant.events)
     for custodian in custodians.values():
         custodian.settle()
     shared = {
-        "started": started.isoformat(timespec="seconds"),
-        "wall_s": round(time.monotonic() - clock, 3),
+        "started": meter.started.isoformat(timespec="seconds"),
+        "wall_s": round(meter.clock(), 3),
         "phases": meter.phases(),
         "timeline": observe.timeline(),
         "parties": [{"bytes_sent": 0, "bytes_received": 0, "rounds": 0} for _ in study.parties],
@@ -107,6 +115,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         study.domain,
         describe(study, plan, release, shared, session, study_digest, "one-machine", owned),
     )
+    meter.mark("report")
     observe("report", "written", rows=int(release.codes.shape[0]))
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from parties.session.transport.way_in import WayIn
+    from runner.study.private_file import LedgerSettings, Private
 
 Progress = Literal["human", "json"]
 
@@ -14,12 +18,13 @@ Progress = Literal["human", "json"]
 class CertificateFiles:
     """Paths of the session CA's certificate, this party's certificate and this party's key, all PEM.
 
-    ca: None if the study pins every party's certificate.
+    ca: None if the study pins every party's certificate. insecure_key: go on although other users can read the key.
     """
 
     ca: Path | None
     cert: Path
     key: Path
+    insecure_key: bool = False
 
 
 @dataclass(frozen=True)
@@ -28,16 +33,30 @@ class PartyOptions:
 
     party: its name (`--party`); None for the ideal backend, where one process holds everything. out: an existing directory of
     this program's own (`runner.results.outdir.claim`). certs: None only with `tls = "insecure-loopback"` or the ideal backend.
-    one_machine: the launcher started it, so `run.json` says `deployment = "one-machine"`. data: files that replace the study's
-    `data` of the parties named (the Python API writes them). progress: how events appear on stdout, by
-    `runner.party.progress.printer(progress)`.
+    one_machine: the launcher started it, so `run.json` says `deployment = "one-machine"`. private: the private file of each party
+    that has one. data: files that replace the study's `data` of the parties named (the Python API writes them). ledger: what
+    replaces [ledger] of their private files. allow_retry: align although alignments with
+    the same owner were aborted too often. progress: how events appear on stdout, by `runner.party.progress.printer(progress)`.
+    way_in: of the session (`SessionConfig`), for programs that embed a party.
     """
 
     study: Path
     party: str | None
     out: Path
-    private: Path | None = None
+    private: Mapping[str, Path] = field(default_factory=dict)
     certs: CertificateFiles | None = None
     one_machine: bool = False
     data: Mapping[str, Path] = field(default_factory=dict)
+    ledger: Mapping[str, LedgerSettings] = field(default_factory=dict)
+    allow_retry: bool = False
     progress: Progress = "human"
+    way_in: WayIn | None = None
+
+    def settings(self, party: str) -> Private:
+        """A party's private settings. Raises `StudyInvalid` with the first problem of its file."""
+        from runner.study import private_file
+
+        own = private_file.load(self.private.get(party))
+        if self.one_machine:  # the study's addresses are met, all of them here
+            own = replace(own, listen=None)
+        return replace(own, ledger=self.ledger[party]) if party in self.ledger else own

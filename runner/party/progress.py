@@ -180,6 +180,9 @@ WORDS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], str]] = {
     ("connect", "connected"): lambda event: (
         " and ".join(sorted((event["party"], event["peer"]))) + " are connected"
     ),
+    ("connect", "refused"): lambda event: (
+        f"who came to {event['party']} from {event['source']} and said to be {event['claimed']} was refused: {event['why']}"
+    ),
     ("agree", "agreed"): lambda event: (
         f"{len(event['parties'])} parties hold the same study (session {event['session'][:12]})"
     ),

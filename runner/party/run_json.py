@@ -12,10 +12,13 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
+from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import ProtocolAborted
 from runner.party.events import PHASES, WITHHELD
-from runner.study import Study
-from runner.study.owners import Ownership, via_of
+from runner.results.finished_run import columns_of
+from runner.study import Study, VerticalStudy
+from runner.study.claim import claim_of
+from runner.study.owners import Ownership, method_of
 from runner.version import VERSION
 
 if TYPE_CHECKING:
@@ -39,8 +42,6 @@ def describe(
     owned: of a vertical study.
     """
     privacy = study.privacy
-    columns = study.domain.to_spec()["columns"]
-    assert isinstance(columns, list)
     try:
         return {
             "study": study.name,
@@ -62,13 +63,10 @@ def describe(
                 "rho_spent": float(sum(event.rho for event in release.events)),
                 "beta": float(sum(event.beta for event in release.events)),
                 "max_rows": privacy.max_rows,
-                # what is left of delta for zCDP: the samplers' distance from the exact laws takes the rest (DESIGN 5)
-                # (but never more than half: `accounting.Budget` then counts on less epsilon)
-                "delta_for_zcdp": float(privacy.delta)
-                - min(
-                    float(privacy.delta) / 2,
-                    (1 + math.exp(min(float(privacy.epsilon), 700.0))) * float(plan.budget.beta_cap),
-                ),
+                # what rho was solved at: the samplers' distance from the exact laws takes the rest of delta, and where it would
+                # take more than half of it, the epsilon counted on is less than the study's (`accounting.calibrate`)
+                "calibrated_epsilon": float(plan.budget.calibration.epsilon),
+                "delta_for_zcdp": float(plan.budget.calibration.delta),
                 "noisy_total": release.noisy_total,
             },
             "selected": [list(clique) for clique in release.selected],
@@ -80,7 +78,7 @@ def describe(
                     "bytes_sent": int(phase["bytes_sent"]),
                     **(
                         {"withheld": True}
-                        if study.alignment is not None and phase["name"] in WITHHELD
+                        if isinstance(study, VerticalStudy) and phase["name"] in WITHHELD
                         else {}
                     ),
                 }
@@ -95,16 +93,18 @@ def describe(
                 for party, counters in zip(study.parties, shared["parties"], strict=True)
             ],
             "timeline": timeline_of(shared, study),
+            "claim": claim_of(study),
             "version": VERSION,
             "started": str(shared["started"]),
             "digest": study_digest.hex(),
             "session": session.hex(),
-            "columns": [
-                {"size": column.size, **spec}
-                for column, spec in zip(study.domain.columns, columns, strict=True)
-            ],
+            "columns": columns_of(study.domain),
             "public_study": study.public(),
-            **({"alignment": alignment_facts(study, plan, owned)} if owned is not None else {}),
+            **(
+                {"alignment": alignment_facts(study, plan, owned)}
+                if owned is not None and isinstance(study, VerticalStudy)
+                else {}
+            ),
         }
     except (KeyError, TypeError, ValueError, OverflowError):
         raise ProtocolAborted(
@@ -112,15 +112,14 @@ def describe(
         ) from None
 
 
-def alignment_facts(study: Study, plan: Plan, owned: Ownership) -> dict[str, Any]:
+def alignment_facts(study: VerticalStudy, plan: Plan, owned: Ownership) -> dict[str, Any]:
     """How the columns were split and what joining them revealed, to whom. Public, and known before the run: no size is in it.
 
     A party's own view of the others' data: the released results, under the study's (epsilon, delta), and what the sizes told it.
     """
     from runner.party.alignment import view_of
 
-    assert study.alignment is not None
-    ideal = study.backend == "ideal"
+    ideal = BACKENDS[study.backend].ideal
     views = []
     for party in [] if ideal else study.parties:
         events = view_of(study, owned, party.name)
@@ -143,7 +142,7 @@ def alignment_facts(study: Study, plan: Plan, owned: Ownership) -> dict[str, Any
         )
     return {
         "method": study.alignment.method,
-        "via": "ideal" if ideal else via_of(study),
+        "via": study.backend if ideal else method_of(study).name,
         "id": list(study.alignment.id),
         "population": study.alignment.population,
         "owners": [{"name": name, "columns": list(owned.of(name))} for name in owned.owners],

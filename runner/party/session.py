@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from mpc_protocols.errors import PeerIdentity
 from runner.party.options import CertificateFiles
 from runner.study import Study, digest
 from runner.version import VERSION
 
 if TYPE_CHECKING:
     from parties.session import SessionConfig
+    from parties.session.transport.way_in import WayIn
 
 
 def study_digest(study: Study, certs: CertificateFiles | None) -> bytes:
@@ -19,7 +21,10 @@ def study_digest(study: Study, certs: CertificateFiles | None) -> bytes:
         return digest(study, "")
     from parties.certificates import fingerprint
 
-    return digest(study, fingerprint(certs.ca))
+    try:
+        return digest(study, fingerprint(certs.ca))
+    except PeerIdentity:  # who cannot read its CA meets nobody, and the session says why
+        return digest(study, "")
 
 
 def session_config(
@@ -29,6 +34,7 @@ def session_config(
     agreed: bytes,
     listen: tuple[str, int] | None,
     facts: Mapping[str, object],
+    way_in: WayIn | None = None,
 ) -> SessionConfig:
     """agreed: the `study_digest`. facts: what the party announces to all. Raises `StudyInvalid`."""
     from parties.session import Peer, SessionConfig
@@ -47,8 +53,10 @@ def session_config(
         cert=certs.cert if certs else None,
         key=certs.key if certs else None,
         ca=certs.ca if certs else None,
+        insecure_key=certs.insecure_key if certs else False,
         insecure_loopback=study.session.tls == "insecure-loopback",
         facts=facts,
         connect_s=study.session.connect_s,
         silence_s=study.session.silence_s,
+        way_in=way_in,
     )

@@ -1,4 +1,4 @@
-"""From a study to its synthesizer: the plan that every party derives alike, and the run of it on an oracle.
+"""From a study to its synthesizer: the plan that every party derives alike, and what is made of the run's result.
 
 Public and deterministic: check, plan, the leader and every follower call this with the same study and get the same numbers.
 """
@@ -6,51 +6,32 @@ Public and deterministic: check, plan, the leader and every follower call this w
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from runner.study import ADAPTIVE, Study
+from runner.study import Study, VerticalStudy
+from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique, Event, MarginalOracle, Setting
     from runner.results.release import Release
-    from synth.plan import Config, Observe, Plan
+    from synth.plan import Observe, Plan
     from synth.run import Synthesis
 
 
 def plan_of(study: Study) -> Plan:
     """The plan of the study's algorithm: budget, noise, rounds, candidates. Raises `StudyInvalid`."""
-    from synth import aim, mst, mwem
-
-    own, privacy = study.settings, study.privacy
-
-    def fixed(plan: Callable[..., Plan], config: Config) -> Plan:
-        return plan(
-            study.domain,
-            study.workload,
-            config,
-            epsilon=float(privacy.epsilon),
-            delta=float(privacy.delta),
-            adjacency=privacy.adjacency,
-            unit_rows=privacy.unit.rows,
-        )
-
-    if study.algorithm == "mst":
-        return fixed(mst.plan, mst.MstConfig(own.max_model_mb, own.synthetic_rows))
-    if study.algorithm == "mwem":  # its rounds are a number: the study's reader lets AIM's alone be adaptive
-        return fixed(
-            mwem.plan, mwem.MwemConfig(cast(int, own.rounds), own.max_model_mb, own.prune, own.synthetic_rows)
-        )
-    return fixed(
-        aim.plan,
-        aim.AimConfig(
-            None if own.rounds == ADAPTIVE else own.rounds,
-            own.max_model_mb,
-            own.select_share,
-            own.prune,
-            own.synthetic_rows,
-        ),
+    privacy = study.privacy
+    plan: Plan = ALGORITHMS[study.algorithm].plan(
+        study.domain,
+        study.workload,
+        study.config,
+        epsilon=float(privacy.epsilon),
+        delta=float(privacy.delta),
+        adjacency=privacy.adjacency,
+        unit_rows=privacy.unit.rows,
     )
+    return plan
 
 
 def setting_of(study: Study, custodians: int, session: bytes) -> Setting:
@@ -68,40 +49,38 @@ def most_rows(study: Study, custodians: int) -> int:
 
     Horizontal tables add up, and so may the people of a union; an intersection has no more rows than any owner.
     """
-    alone = study.alignment is not None and study.alignment.population == "intersection"
+    alone = isinstance(study, VerticalStudy) and study.alignment.population == "intersection"
     return study.privacy.max_rows * (1 if alone else custodians)
 
 
 def counted(plan: Plan) -> list[Clique]:
     """The cliques a custodian counts in its one pass: all that any step of the run may ask for."""
-    return [*plan.singles, *plan.candidates]
+    return [*plan.one_way, *plan.candidates]
 
 
 def row_limit(study: Study, custodians: int) -> int:
     """The most rows a synthetic table of this study may have; what a peer sends above it is refused."""
-    return study.settings.synthetic_rows or 2 * most_rows(study, custodians)
+    return study.config.synthetic_rows or 2 * most_rows(study, custodians)
 
 
-def synthesize(
-    oracle: MarginalOracle,
-    plan: Plan,
-    observe: Observe,
-    most_rows: int,
-    events: Sequence[Event],
-    asked: Callable[[], None] = lambda: None,
+def synthesize(study: Study, plan: Plan, oracle: MarginalOracle, observe: Observe) -> Synthesis:
+    """Run the study's algorithm on an oracle. Raises what the oracle raises."""
+    synthesis: Synthesis = ALGORITHMS[study.algorithm].run(oracle, plan, observe)
+    return synthesis
+
+
+def sample(
+    synthesis: Synthesis, plan: Plan, observe: Observe, most_rows: int, events: Sequence[Event]
 ) -> Release:
-    """Run the plan on an oracle and sample the table.
+    """What is released: the model and what was measured, and a table of at most `most_rows` rows sampled from the model.
 
-    events: the list that this party's accountant appends to. asked: called when the oracle has had its last question.
+    Sampling from the released model is post-processing: its seed is no secret and costs nothing. events: what was charged.
     """
     import numpy as np
 
     from runner.results.release import Release
 
-    synthesis = _run(oracle, plan, observe)
-    asked()
     rows = min(synthesis.rows, most_rows)
-    # sampling from the released model is post-processing: its seed is no secret and costs nothing
     codes = synthesis.model.sample(
         rows, np.random.default_rng(secrets.randbits(128)), targets=plan.workload.cliques
     )
@@ -115,16 +94,3 @@ def synthesize(
         secrets.randbits(64),
         tuple(events),
     )
-
-
-def _run(oracle: MarginalOracle, plan: Plan, observe: Observe) -> Synthesis:
-    """The algorithm that made the plan."""
-    from synth import aim, mst, mwem
-
-    if isinstance(plan, mst.MstPlan):
-        return mst.run(oracle, plan, observe)
-    if isinstance(plan, mwem.MwemPlan):
-        return mwem.run(oracle, plan, observe)
-    if isinstance(plan, aim.AimPlan):
-        return aim.run(oracle, plan, observe)
-    raise TypeError(f"no synthesizer runs a {type(plan).__name__}")

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from runner.report.files import Clique, Measurement, Run
+from runner.report.files import Clique, Run
+from synth.run import Measured
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,7 +75,7 @@ def one_way(run: Run) -> list[OneWay]:
         alone = [m for m in run.measurements if m.clique == (name,)]
         wider = [m for m in run.measurements if name in m.clique]
         if alone:
-            weights = np.array([1 / m.sigma2 for m in alone])
+            weights = np.array([1 / float(m.sigma2) for m in alone])
             mean = np.asarray(weights @ np.stack([m.values for m in alone])) / weights.sum()
             found.append(OneWay(name, shares, mean / total, float(weights.sum() ** -0.5) / total, (name,)))
         elif wider:
@@ -86,11 +87,11 @@ def one_way(run: Run) -> list[OneWay]:
     return found
 
 
-def _variance_of_sum(run: Run, measurement: Measurement, name: str) -> float:
-    return measurement.sigma2 * len(measurement.values) / run.domain.sizes[name]
+def _variance_of_sum(run: Run, measurement: Measured, name: str) -> float:
+    return float(measurement.sigma2) * len(measurement.values) / run.domain.sizes[name]
 
 
-def _summed(run: Run, measurement: Measurement, name: str) -> NDArray[np.float64]:
+def _summed(run: Run, measurement: Measured, name: str) -> NDArray[np.float64]:
     table = measurement.values.reshape([run.domain.sizes[column] for column in measurement.clique])
     kept = measurement.clique.index(name)
     return np.asarray(

@@ -1,7 +1,7 @@
 """A vertical run in plain words: whose records the table is about, how they were joined, and what joining revealed to whom.
 
 Everything follows from the study and from who owned which columns (`run_json.alignment_facts`): no size is known here.
-What each protocol reveals to whom: `mpc_protocols.psu.functionality`; DESIGN 6.
+What each protocol reveals to whom: `mpc_protocols.psu.functionality`; the sentences about it: its descriptor.
 """
 # ruff: noqa: RUF001 - typographic apostrophes and quotes are meant
 
@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runner.report.number_format import listed, plain, spelled
+from mpc_protocols.backend import BACKENDS
+from mpc_protocols.psu.method import METHODS, PSU
+from runner.report.number_format import listed, plain, spelled, typeset
 
 
 @dataclass(frozen=True)
@@ -37,15 +39,12 @@ def joined(facts: Mapping[str, Any]) -> Joined | None:
         return None
     owners = tuple((owner["name"], tuple(owner["columns"])) for owner in alignment["owners"])
     noisy = facts["privacy"]["adjacency"] == "add-remove"
-    trust = _TRUST[alignment["via"]]
-    if alignment["via"] == "dh2" and _settings(facts).get("security") == "proofs":
-        trust += " The answers that the matching rests on were proven to be right."
     return Joined(
         _whose(alignment),
         _about(alignment, len(owners)),
         _size(alignment),
         _way(alignment),
-        trust,
+        _trust(facts, alignment),
         owners,
         tuple(_learned(facts, alignment, noisy)),
         noisy,
@@ -55,7 +54,7 @@ def joined(facts: Mapping[str, Any]) -> Joined | None:
 
 def _whose(alignment: Mapping[str, Any]) -> str:
     names = listed([owner["name"] for owner in alignment["owners"]])
-    if alignment["method"] == "row-order":
+    if alignment["method"] != PSU:
         return f"the records of {names}"
     return (
         f"the records that {names} have in common"
@@ -65,7 +64,7 @@ def _whose(alignment: Mapping[str, Any]) -> str:
 
 
 def _about(alignment: Mapping[str, Any], owners: int) -> str:
-    if alignment["method"] == "row-order":
+    if alignment["method"] != PSU:
         return (
             f"Row by row, the {spelled(owners)} owners’ tables are about the same records in the same order; that was agreed "
             "beforehand and is not checked. The synthetic rows stand for these records."
@@ -83,7 +82,7 @@ def _about(alignment: Mapping[str, Any], owners: int) -> str:
 
 
 def _size(alignment: Mapping[str, Any]) -> str:
-    if alignment["method"] == "row-order":
+    if alignment["method"] != PSU:
         return "How many they are, this page tells only with noise."
     which = "these are" if alignment["population"] == "intersection" else "there are in all"
     return (
@@ -95,32 +94,27 @@ def _size(alignment: Mapping[str, Any]) -> str:
 def _way(alignment: Mapping[str, Any]) -> str:
     by = " and ".join(f"“{name}”" for name in alignment["id"])
     together = f"Records were matched by {by}" + (" together" if len(alignment["id"]) > 1 else "")
-    ways = {
-        "merge3": f"{together}, inside the three-party computation: sorted, merged and compared as secret shares (merge3).",
-        "helper": f"{together}: both owners sent keyed hashes to a computing party without data, which does not have the key "
-        "(helper).",
-        "dh2": f"{together}, by a Diffie-Hellman private set union between the two owners (dh2).",
-        "florist": f"{together}, by the private set union of FLORIST as its authors print it (florist).",
-        "row-order": "Nothing was matched: row after row belongs together.",
-        "ideal": "The ideal backend joined the tables in the clear.",
-    }
-    return ways[alignment["via"]]
+    method = METHODS.get(alignment["via"])
+    if _in_the_clear(alignment):
+        return f"The {alignment['via']} backend joined the tables in the clear."
+    if method is None:
+        return f"{together}, by {alignment['via']}."
+    return typeset(method.matched).format(together=together)
 
 
-_TRUST = {
-    "merge3": "This rests on what everything after it rests on: no two of the three computing parties pool what they hold.",
-    "helper": "This rests on the helper not working together with an owner: the two could try out identifiers against the other "
-    "owner’s list.",
-    "dh2": "This rests on the hardness of Diffie-Hellman problems, with hash functions taken as random. An owner that departs "
-    "from the protocol to learn which of its records the other holds is noticed, and the run stops, except with a chance "
-    "below one in a thousand or if it guesses which they are; that is argued, not formally proven. It could still choose "
-    "what to enter, which the sizes then tell it, or enter wrong data.",
-    "florist": "This rests on both owners following the protocol, on the decisional Diffie-Hellman assumption, and on a hash "
-    "function taken as random. An owner that departs from it can learn which of its records the other holds, "
-    "without being noticed.",
-    "row-order": "It protects nothing about who is in the data.",
-    "ideal": "One process saw all identifiers.",
-}
+def _in_the_clear(alignment: Mapping[str, Any]) -> bool:
+    backend = BACKENDS.get(alignment["via"])
+    return backend is not None and backend.ideal
+
+
+def _trust(facts: Mapping[str, Any], alignment: Mapping[str, Any]) -> str:
+    method = METHODS.get(alignment["via"])
+    if _in_the_clear(alignment):
+        return "One process saw all identifiers."
+    if method is None:
+        return "What this rests on depends on the method; its documentation says it."
+    proven = _settings(facts).get("security") == "proofs"
+    return typeset(" ".join(filter(None, (method.trust, method.trust_with_proofs if proven else ""))))
 
 
 def _learned(
@@ -129,10 +123,14 @@ def _learned(
     owners = {owner["name"] for owner in alignment["owners"]}
     computing = {party["name"] for party in facts["parties"] if party["role"] == "compute"}
     padded = bool(_settings(facts).get("pad_to"))
-    found = []
+    method, found = METHODS.get(alignment["via"]), []
     for view in alignment["views"]:
         name = view["name"]
-        heard = told(alignment["via"], name in owners, len(owners), noisy, padded)
+        heard = (
+            "sizes, as the method reveals them"
+            if method is None
+            else typeset(method.told(name in owners, len(owners), noisy, padded))
+        )
         found.append(
             (
                 name,
@@ -150,27 +148,8 @@ def _settings(facts: Mapping[str, Any]) -> Mapping[str, Any]:
     return (facts.get("public_study") or {}).get("alignment") or {}
 
 
-def told(via: str, owner: bool, owners: int, noisy: bool, padded: bool = False) -> str:
-    """Which sizes a party, an owner or not, is told by this protocol; in `merge3` whoever takes part is told all.
-
-    padded: every list is filled up to a length that the study fixes, so that it tells nothing.
-    """
-    blurred = ", with noise" if noisy else ""
-    if via == "row-order":
-        return "how many rows there are" + ("" if owner else blurred)
-    lists = (
-        "the length of the other owner’s list"
-        if owner and owners == 2
-        else ("the lengths of the other owners’ lists" if owner else "the lengths of the owners’ lists")
-    )
-    union = "how many different records the owners hold together"
-    if padded or (via in ("dh2", "florist") and not owner):
-        return union + blurred
-    return f"{lists} and {union}" + (", each with noise" if noisy else "")
-
-
 def _note(alignment: Mapping[str, Any], noisy: bool) -> str:
-    if alignment["via"] == "ideal":
+    if _in_the_clear(alignment):
         return ""
     if not noisy:
         return (

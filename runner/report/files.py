@@ -19,7 +19,9 @@ import numpy as np
 
 from mpc_protocols.errors import CosynthError, UsageError
 from parties.data.arrow import entries, present
+from runner.results.finished_run import domain_of
 from synth.domain import Categorical, Column, Domain, Numeric
+from synth.run import Measured
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,16 +29,6 @@ if TYPE_CHECKING:
     from synth.mrf import Model
 
 Clique = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """A noisy marginal as released: int64 counts in row-major order, discrete Gaussian noise of variance `sigma2`."""
-
-    clique: Clique
-    sigma2: float
-    round: int
-    values: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -63,7 +55,7 @@ class Run:
     facts: Mapping[str, Any]
     domain: Domain
     noisy_total: float
-    measurements: tuple[Measurement, ...]
+    measurements: tuple[Measured, ...]
     events: tuple[Release, ...]
     moments: tuple[Moment, ...]
     selected: tuple[Clique, ...]
@@ -74,7 +66,7 @@ class Run:
 def load(directory: Path) -> Run:
     """Read a finished run. Raises `UsageError` naming the file that is missing or does not hold what it should."""
     facts = _read(directory, "run.json", lambda path: _facts(path.read_text(encoding="utf-8")))
-    domain = _read(directory, "run.json", lambda _: _domain(facts["columns"]))
+    domain = _read(directory, "run.json", lambda _: domain_of(facts["columns"]))
     events = _read(directory, "run.json", lambda _: tuple(map(_release, facts["privacy"]["events"])))
     selected = _read(
         directory, "run.json", lambda _: tuple(_clique(names, domain) for names in facts["selected"])
@@ -147,6 +139,7 @@ def _facts(text: str) -> dict[str, Any]:
         facts["wall_s"],
         *(privacy[key] for key in _PRIVACY),
         privacy.get("delta_for_zcdp", 0.0),
+        privacy.get("calibrated_epsilon", 0.0),
         *(phase[key] for phase in phases for key in ("wall_s", "rounds", "bytes_sent")),
         *(party[key] for party in parties for key in ("bytes_sent", "bytes_received", "rounds")),
     ]
@@ -165,26 +158,12 @@ def _clique(names: Sequence[str], domain: Domain) -> Clique:
     return tuple(names)
 
 
-def _domain(forms: Sequence[Mapping[str, Any]]) -> Domain:
-    """run.json states every column's size beside its table; the domain derives it again."""
-    kept = {
-        "codes": {"size"},
-        "numeric": {"low", "high", "bins", "integral", "missing"},
-        "categorical": {"values", "missing"},
-    }
-    specs = [
-        {key: value for key, value in form.items() if key in kept[form["kind"]] | {"name", "kind"}}
-        for form in forms
-    ]
-    return Domain.from_spec({"columns": specs})
-
-
 def _release(form: Mapping[str, Any]) -> Release:
     detail = {key: value for key, value in form.items() if key not in ("what", "rho")}
     return Release(str(form["what"]), float(form["rho"]), detail)
 
 
-def _measurements(path: Path, domain: Domain) -> tuple[float, tuple[Measurement, ...]]:
+def _measurements(path: Path, domain: Domain) -> tuple[float, tuple[Measured, ...]]:
     form = _object(path.read_text(encoding="utf-8"))
     found = []
     for entry in form["measurements"]:
@@ -192,7 +171,7 @@ def _measurements(path: Path, domain: Domain) -> tuple[float, tuple[Measurement,
         values = np.asarray(entry["values"], dtype=np.int64)
         if len(values) != domain.cells(clique):
             raise ValueError("number of cells")
-        found.append(Measurement(clique, float(Fraction(entry["sigma2"])), int(entry["round"]), values))
+        found.append(Measured(clique, Fraction(entry["sigma2"]), int(entry["round"]), values))
     return float(form["noisy_total"]), tuple(found)
 
 

@@ -20,7 +20,7 @@ from runner.report.number_format import clipped
 from runner.report.svg import drawing, group, label, path, tag
 
 CHARACTER, PILL, HUES = 7.1, 26.0, 6
-LONGEST = 18
+MAX_LABEL = 18
 STEP = 170.0
 BADGES = 40
 
@@ -36,7 +36,7 @@ def picture(
     """`cliques`: every measured clique of two or more columns with its places in the order of selection (may be empty)."""
     linked = [name for name in columns if any(name in clique for clique in cliques)]
     apart = [name for name in columns if name not in linked]
-    shown = {name: clipped(name, LONGEST) for name in columns}
+    shown = {name: clipped(name, MAX_LABEL) for name in columns}
     rows = _lines(apart, shown, width)
     room = height if linked else PILL
     places = _place(linked, list(cliques), {name: _pill(shown[name]) for name in linked}, width, room)

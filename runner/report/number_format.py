@@ -16,6 +16,11 @@ def clipped(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
+def typeset(text: str) -> str:
+    """Text of the program with typographic apostrophes."""
+    return text.replace("'", "’")
+
+
 def listed(names: Sequence[str]) -> str:
     """a, b and c."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else "nobody"

@@ -22,22 +22,22 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
-from runner.report import charts, graph
-from runner.report import number_format as words
+from runner.report import charts, graph, number_format
 from runner.report.agreement import OneWay, agreements, associations, one_way
 from runner.report.alignment_text import joined
 from runner.report.files import Clique, Release, Run, load
-from runner.report.statement import statement
+from runner.report.statement import how, in_the_clear, statement
+from synth.algorithm import ALGORITHMS
 from synth.domain import Column, Numeric
 
-FEW = 12
-MOST_GROUPS = 160
-MOST_DOTS = 56
-MOST_ASSOCIATED = 40
+MAX_BARS = 12
+MAX_GROUPS = 160
+MAX_DOTS = 56
+MAX_ASSOCIATED = 40
 
 _PHASES = {
     "connect": "parties meet, prove who they are",
-    "agree": "same study, same version, same roles",
+    "agree": "how long does a message take?",
     "input": "counts become shares",
     "align": "records are matched without naming them",
     "select": "which marginal is worst?",
@@ -46,7 +46,6 @@ _PHASES = {
     "sample": "rows are drawn from the model",
     "report": "files are written",
 }
-_ALGORITHMS = {"aim": "AIM", "mwem": "MWEM+PGM", "mst": "MST"}
 _EVENTS = {"select": "Selected", "measure": "Measured", "total": "Counted rows"}
 
 
@@ -77,13 +76,13 @@ def template() -> jinja2.Template:
         loader=jinja2.FunctionLoader(_source),
     )
     environment.filters.update(
-        whole=words.whole,
-        plain=words.plain,
-        percent=words.percent,
-        size=words.size,
-        duration=words.duration,
-        moment=words.moment,
-        spelled=words.spelled,
+        whole=number_format.whole,
+        plain=number_format.plain,
+        percent=number_format.percent,
+        size=number_format.size,
+        duration=number_format.duration,
+        moment=number_format.moment,
+        spelled=number_format.spelled,
     )
     return environment.get_template("report.html.j2")
 
@@ -98,6 +97,8 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
         privacy=facts["privacy"],
         statement=statement(facts),
         algorithm=_algorithm(facts),
+        clear=in_the_clear(facts),
+        how=how(facts),
         ledger=_ledger(run),
         calibration=_calibration(facts["privacy"]),
         map=_map(run),
@@ -108,7 +109,6 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
         heat=_heat(run),
         phases=_phases(run),
         timeline=_timeline(run),
-        parties=_parties(facts),
         demo=_demo(run, columns, comparison),
         joined=joined(facts),
         example=" ".join(shlex.quote(name) for name in run.domain.names[:2]),
@@ -120,10 +120,11 @@ def _source(name: str) -> str:
 
 
 def _algorithm(facts: Mapping[str, Any]) -> str:
-    name = _ALGORITHMS.get(facts["algorithm"], facts["algorithm"])
+    algorithm = ALGORITHMS.get(facts["algorithm"])
+    name = facts["algorithm"] if algorithm is None else algorithm.title
     rounds = (facts.get("public_study") or {}).get(facts["algorithm"], {}).get("rounds")
     if isinstance(rounds, int):
-        return f"{name}, {words.spelled(rounds)} rounds"
+        return f"{name}, {number_format.spelled(rounds)} rounds"
     return f"{name}, adaptive" if rounds == "adaptive" else name
 
 
@@ -148,7 +149,7 @@ def _ledger(run: Run) -> dict[str, Any]:
             }
         )
         kind = event.what if event.what in _EVENTS else "other"
-        slices.append((kind, f"{i}. {what} {clique}: rho {words.plain(event.rho)}", event.rho))
+        slices.append((kind, f"{i}. {what} {clique}: rho {number_format.plain(event.rho)}", event.rho))
     kinds = dict.fromkeys(kind for kind, _, _ in slices)
     shares = [(kind, sum(rho for one, _, rho in slices if one == kind) / cap) for kind in kinds]
     return {
@@ -160,11 +161,17 @@ def _ledger(run: Run) -> dict[str, Any]:
     }
 
 
-def _calibration(privacy: Mapping[str, Any]) -> dict[str, float | None]:
-    """What the samplers' distances may take off delta (DESIGN 5), and the rest; a run that does not state the rest: None."""
+def _calibration(privacy: Mapping[str, Any]) -> dict[str, Any]:
+    """What the samplers' distances may take off delta, and the rest; a run that does not state the rest: None.
+
+    epsilon: what the cap was solved at; less than the promised one where finite precision bounds it (`accounting.calibrate`).
+    """
     rest = privacy.get("delta_for_zcdp")
+    epsilon = privacy.get("calibrated_epsilon", privacy["epsilon"])
     return {
-        "paid": (1 + math.exp(min(privacy["epsilon"], 700.0))) * privacy["beta"],
+        "epsilon": epsilon,
+        "lower": epsilon < privacy["epsilon"] * (1 - 1e-9),
+        "paid": (1 + math.exp(min(epsilon, 700.0))) * privacy["beta"],
         "rest": rest,
         "reserved": None if rest is None else privacy["delta"] - rest,
     }
@@ -179,17 +186,17 @@ def _told(event: Release, winner: Clique | None) -> tuple[str, str, str]:
     names = (
         " · ".join(_joined(clique) for clique in cliques)
         if len(cliques) <= 3
-        else f"{words.spelled(len(cliques))} marginals"
+        else f"{number_format.spelled(len(cliques))} marginals"
     )
     notes = []
     if "candidates" in detail:
         candidates = detail["candidates"]
         count = candidates if isinstance(candidates, int) else len(candidates)
-        notes.append(f"among {words.whole(count)} candidate{'s' * (count != 1)}")
+        notes.append(f"among {number_format.whole(count)} candidate{'s' * (count != 1)}")
     if "sigma2" in detail:
-        notes.append(f"noise σ\u00a0=\u00a0{words.plain(math.sqrt(Fraction(detail['sigma2'])))} rows")
+        notes.append(f"noise σ\u00a0=\u00a0{number_format.plain(math.sqrt(Fraction(detail['sigma2'])))} rows")
     if "epsilon" in detail:
-        notes.append(f"step ε\u00a0=\u00a0{words.plain(float(Fraction(detail['epsilon'])))}")
+        notes.append(f"step ε\u00a0=\u00a0{number_format.plain(float(Fraction(detail['epsilon'])))}")
     return _EVENTS.get(event.what, event.what), names, ", ".join(notes)
 
 
@@ -237,7 +244,9 @@ def _marginals(run: Run) -> list[dict[str, Any]]:
 def _sigmas(run: Run) -> list[str]:
     """The least and the largest noise of a count, as written; one if they are written alike; none without measurements."""
     found = [math.sqrt(m.sigma2) for m in run.measurements]
-    return list(dict.fromkeys(words.plain(sigma) for sigma in (min(found), max(found)))) if found else []
+    return (
+        list(dict.fromkeys(number_format.plain(sigma) for sigma in (min(found), max(found)))) if found else []
+    )
 
 
 def _column(run: Run, one: OneWay) -> dict[str, Any]:
@@ -255,7 +264,7 @@ def _column(run: Run, one: OneWay) -> dict[str, Any]:
         note.append(f"Measured as part of {_joined(one.source)}.")
     unit = {"numeric": "bin", "codes": "code"}.get(column.kind, "value")
     count = column.size - column.missing
-    kind = f"{words.whole(count)} {unit}{'s' * (count != 1)}{' or missing' * column.missing}"
+    kind = f"{number_format.whole(count)} {unit}{'s' * (count != 1)}{' or missing' * column.missing}"
     return {"name": one.name, "kind": kind, "chart": chart, "notes": note}
 
 
@@ -265,35 +274,37 @@ def _chart(
     """Bars for few values and for the largest of many categories, a stepped area for numbers and long codes; and notes."""
     count = column.size
     notes: list[str] = []
-    if column.kind == "categorical" or (column.kind == "codes" and count <= FEW):
+    if column.kind == "categorical" or (column.kind == "codes" and count <= MAX_BARS):
         ranked = (
             sorted(range(count), key=lambda code: (-shares[code], code))
-            if count > FEW
+            if count > MAX_BARS
             else list(range(count))
         )
-        groups, rest = [[code] for code in ranked[:FEW]], ranked[FEW:]
+        groups, rest = [[code] for code in ranked[:MAX_BARS]], ranked[MAX_BARS:]
         if rest:
-            notes.append(_amount(f"{words.spelled(len(rest))} more values".capitalize(), shares, dots, rest))
-        names = [column.label(code) for code in ranked[:FEW]]
+            notes.append(
+                _amount(f"{number_format.spelled(len(rest))} more values".capitalize(), shares, dots, rest)
+            )
+        names = [column.label(code) for code in ranked[:MAX_BARS]]
         return charts.bars(title, names, _sums(shares, groups), _grouped(dots, groups)), notes
     if column.missing:
         count -= 1
         notes.append(_amount("Missing", shares, dots, [count]))
     edges = list(column.edges()) if isinstance(column, Numeric) else [code - 0.5 for code in range(count + 1)]
-    per = -(-count // MOST_GROUPS)
+    per = -(-count // MAX_GROUPS)
     groups = [list(range(at, min(at + per, count))) for at in range(0, count, per)]
     borders = [edges[group[0]] for group in groups] + [edges[count]]
     if per > 1:
         notes.append(f"Drawn with {per} neighbouring values summed.")
     return charts.steps(
-        title, borders, _sums(shares, groups), _grouped(dots, groups), dotted=len(groups) <= MOST_DOTS
+        title, borders, _sums(shares, groups), _grouped(dots, groups), dotted=len(groups) <= MAX_DOTS
     ), notes
 
 
 def _amount(what: str, shares: Sequence[float], dots: charts.Dots | None, codes: Sequence[int]) -> str:
     """Shares that stand below the chart."""
-    said = f"{what}: {words.percent(_sums(shares, [codes])[0])} of the synthetic rows"
-    return said + (f", {words.percent(_sums(dots.shares, [codes])[0])} {dots.name}." if dots else ".")
+    said = f"{what}: {number_format.percent(_sums(shares, [codes])[0])} of the synthetic rows"
+    return said + (f", {number_format.percent(_sums(dots.shares, [codes])[0])} {dots.name}." if dots else ".")
 
 
 def _sums(shares: Sequence[float], groups: Sequence[Sequence[int]]) -> list[float]:
@@ -308,12 +319,12 @@ def _grouped(dots: charts.Dots | None, groups: Sequence[Sequence[int]]) -> chart
 
 
 def _heat(run: Run) -> dict[str, Any] | None:
-    """At most MOST_ASSOCIATED columns: those measured most often with others, in domain order."""
+    """At most MAX_ASSOCIATED columns: those measured most often with others, in domain order."""
     together = {
         name: sum(len(m.clique) > 1 and name in m.clique for m in run.measurements)
         for name in run.domain.names
     }
-    kept = set(sorted(run.domain.names, key=lambda name: -together[name])[:MOST_ASSOCIATED])
+    kept = set(sorted(run.domain.names, key=lambda name: -together[name])[:MAX_ASSOCIATED])
     names = [name for name in run.domain.names if name in kept]
     if len(names) < 2:
         return None
@@ -338,16 +349,6 @@ def _timeline(run: Run) -> list[Markup]:
     phases = [phase["name"] for phase in run.facts["phases"]]
     shapes = ((720.0, "wide"), (370.0, "narrow")) if len(run.moments) > 1 else ()
     return [charts.timeline(run.moments, phases, width=width, class_=class_) for width, class_ in shapes]
-
-
-def _parties(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Traffic per party; what its processor and memory did is a function of private sizes, so only of a one-machine run."""
-    local = facts["deployment"] == "one-machine"
-    return {
-        "rows": facts["parties"],
-        "cpu": local and any("cpu_s" in party for party in facts["parties"]),
-        "memory": local and any("peak_rss_mb" in party for party in facts["parties"]),
-    }
 
 
 def _demo(run: Run, columns: Sequence[OneWay], comparison: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from runner.report.number_format import listed, percent, plain, spelled, whole
+from mpc_protocols.backend import BACKENDS, DISHONEST_CUSTODIAN, SEMI_HONEST, DistributedBackend
+from mpc_protocols.psu.method import PSU
+from runner.report.number_format import listed, percent, plain, spelled, typeset, whole
 
 FAINT = 5.0
 """A noisy total of fewer standard deviations of a count's noise is said to be hardly anything."""
@@ -31,6 +33,7 @@ class Statement:
     guess: str
     adjacency: str
     unit: str
+    fits: str
     threat: tuple[str, ...]
     learned: tuple[tuple[str, str, str], ...]
 
@@ -48,16 +51,17 @@ def statement(facts: Mapping[str, Any]) -> Statement:
         guess=_guess(privacy, thing),
         adjacency=_adjacency(privacy["adjacency"], "alignment" in facts),
         unit=_unit(declared),
+        fits=_fits(privacy, declared),
         threat=_threat(facts),
         learned=_learned(facts),
     )
 
 
 def _headline(facts: Mapping[str, Any]) -> str:
-    """What there is and who made it together; `ideal` is named for what it is."""
+    """What there is and who made it together; a backend in the clear is named for what it is."""
     names = listed([party["name"] for party in facts["parties"]])
     made = f"{whole(facts['rows'])} synthetic rows of {spelled(len(facts['columns']))} columns"
-    how = "computed in the clear on behalf of" if facts["backend"] == "ideal" else "computed together by"
+    how = "computed in the clear on behalf of" if in_the_clear(facts) else "computed together by"
     return f"{made}, {how} {names}"
 
 
@@ -69,11 +73,16 @@ def _warnings(facts: Mapping[str, Any]) -> tuple[str, ...]:
             "whoever controls it could read every party’s records. It shows the computation and its result; "
             "it is not a deployment."
         )
-    if facts["backend"] == "ideal":
+    if in_the_clear(facts):
         found.append(
-            "This run protected nothing. Its backend was “ideal”: one process gathered every party’s data in the "
+            f"This run protected nothing. Its backend was “{facts['backend']}”: one process gathered every party’s data in the "
             "clear and answered as a trusted curator would. That is meant for tests, simulation and baselines. "
             "Only the noise in what was released is that of a protected run."
+        )
+    if ((facts.get("public_study") or {}).get("study") or {}).get("research"):
+        found.append(
+            "This run is research: its study allows a system without a sound claim or utility. What is claimed stands "
+            "below, and nothing more."
         )
     if _unencrypted(facts):
         found.append(
@@ -83,6 +92,18 @@ def _warnings(facts: Mapping[str, Any]) -> tuple[str, ...]:
     if little := faint(facts):
         found.append(little)
     return tuple(found)
+
+
+def in_the_clear(facts: Mapping[str, Any]) -> bool:
+    """Whether the run's backend is one process that sees everything."""
+    backend = BACKENDS.get(facts["backend"])
+    return backend is not None and backend.ideal
+
+
+def how(facts: Mapping[str, Any]) -> str:
+    """How the statistics came about; "" if the backend is unknown or protects nothing."""
+    backend = BACKENDS.get(facts["backend"])
+    return typeset(backend.how) if isinstance(backend, DistributedBackend) else ""
 
 
 def faint(facts: Mapping[str, Any]) -> str:
@@ -104,7 +125,7 @@ def faint(facts: Mapping[str, Any]) -> str:
         f"count carries noise with a standard deviation of {plain(sigma)}. "
     )
     alignment = facts.get("alignment")
-    if alignment is not None and alignment["method"] == "psu" and alignment["population"] == "intersection":
+    if alignment is not None and alignment["method"] == PSU and alignment["population"] == "intersection":
         return sentence + (
             "Either the owners have hardly a record in common, or they write its identifier in ways that "
             "“normalise” in [alignment] does not make equal (another country’s phone numbers, leading zeros, "
@@ -115,7 +136,7 @@ def faint(facts: Mapping[str, Any]) -> str:
 
 def _unencrypted(facts: Mapping[str, Any]) -> bool:
     session = (facts.get("public_study") or {}).get("session") or {}
-    return bool(facts["backend"] != "ideal" and session.get("tls", "mutual") != "mutual")
+    return bool(not in_the_clear(facts) and session.get("tls", "mutual") != "mutual")
 
 
 def _promise(privacy: Mapping[str, Any], thing: str) -> str:
@@ -196,48 +217,35 @@ def _unit(declared: Any) -> str:
     )
 
 
-_SEMI_HONEST = (
-    "Semi-honest parties: everybody follows the protocol, and may study at leisure whatever it receives."
-)
-_DISHONEST = (
-    "Not covered: a computing party that departs from the protocol, a custodian that lies about its own data (it "
-    "can spoil the table; with impossible counts it can also make a choice of marginal depend on somebody else’s "
-    "record by more than is charged), and what a party’s own computer gives away."
-)
-_THREATS: Mapping[str, tuple[str, ...]] = {
-    "replicated": (
-        _SEMI_HONEST,
-        "At most one of the three computing parties is corrupted, together with any number of recipients and contributors. "
-        "Two computing parties that pool what they hold can reconstruct everybody’s counts.",
-        "The noise is drawn inside the protocol: no party knows any part of it, so nobody can subtract it.",
-        _DISHONEST,
-    ),
-    "ideal": (
-        "None that could help: the one process that ran everything saw all the data and all the noise. What is promised here "
-        "holds towards those who see only what was released.",
-    ),
-}
-_THREATS_VERTICAL = (
-    _SEMI_HONEST,
-    "At most one of the three computing parties is corrupted, together with any number of recipients and contributors. Two "
-    "computing parties that pool what they hold can reconstruct every owner’s columns, record by record.",
-    "The noise is drawn inside the protocol: no party knows any part of it, so nobody can subtract it.",
-    "Not covered: a computing party that departs from the protocol, an owner that lies about its own data (it can spoil the "
-    "table; with impossible values it can also make a choice of marginal depend on somebody else’s record by more than is "
-    "charged; with identifiers of others it can put their records into the table), and what a party’s own computer gives away.",
-)
+def _fits(privacy: Mapping[str, Any], declared: Any) -> str:
+    """Between which tables the promise holds, and what a refusal tells (`docs/design/accounts.md`)."""
+    rows = f", at most {whole(privacy['max_rows'])} rows at each custodian" if "max_rows" in privacy else ""
+    units = (
+        ", no more rows of a unit than it allows"
+        if isinstance(declared, Mapping) and "id" in declared
+        else ""
+    )
+    return (
+        f"The promise holds between collections of data that fit the study: values inside the declared columns{rows}{units}. A "
+        "custodian whose table does not fit, or whose own limit on what its data may spend is reached, refuses before anything "
+        "is sent. The others learn that it refused and not why; that much no epsilon covers, so a custodian that is asked "
+        "again and again with small changes should ask why."
+    )
+
+
 _OTHER = (
-    _SEMI_HONEST,
+    SEMI_HONEST,
     "How many of the computing parties may pool what they hold before the data is exposed depends on the backend; its "
     "documentation says it.",
-    _DISHONEST,
+    DISHONEST_CUSTODIAN,
 )
 
 
 def _threat(facts: Mapping[str, Any]) -> tuple[str, ...]:
-    if facts["backend"] == "replicated" and "alignment" in facts:
-        return _THREATS_VERTICAL
-    return _THREATS.get(facts["backend"], _OTHER)
+    backend = BACKENDS.get(facts["backend"])
+    if backend is None:
+        return tuple(map(typeset, _OTHER))
+    return tuple(map(typeset, backend.threat("alignment" in facts)))
 
 
 _RELEASED = (
@@ -248,7 +256,8 @@ _RELEASED = (
 
 def _learned(facts: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
     recipients = ("Recipients of the results", f"{_RELEASED}.", "Everything else.")
-    if facts["backend"] == "ideal":
+    backend = BACKENDS.get(facts["backend"])
+    if in_the_clear(facts):
         return (
             (
                 "The process that ran everything",
@@ -257,6 +266,7 @@ def _learned(facts: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
             ),
             recipients,
         )
+    shows = backend.shows if isinstance(backend, DistributedBackend) else "messages of the protocol"
     vertical = "alignment" in facts
     besides = "what the next section says, " if vertical else ""
     hidden = "Any other party’s rows, counts or number of rows"
@@ -265,7 +275,7 @@ def _learned(facts: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
         hidden = f"Any other party’s records{which}; counts"
     computing = (
         "Each computing party",
-        f"{_RELEASED}; besides these, {besides}random-looking shares, and the sizes and times of messages.",
+        f"{_RELEASED}; besides these, {besides}{shows}, and the sizes and times of messages.",
         f"{hidden}; any part of the noise; the candidates’ scores and the order of those that were not selected.",
     )
     back = (

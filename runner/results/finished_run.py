@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ def open_run(directory: Path) -> FinishedRun:
     """Read run.json and model.npz. Raises `UsageError` naming the file that is missing or damaged."""
     facts = finished(directory)
     try:
-        domain = Domain.from_spec({"columns": [_spec(column) for column in facts["columns"]]})
+        domain = domain_of(facts["columns"])
     except (KeyError, TypeError, AttributeError, StudyInvalid):
         raise UsageError(
             f"{directory / RUN} does not state the study's columns; it is damaged or of another version."
@@ -54,6 +54,26 @@ def open_run(directory: Path) -> FinishedRun:
     return FinishedRun(facts, domain, model)
 
 
-def _spec(column: Mapping[str, Any]) -> dict[str, Any]:
-    """A column's table; run.json states the size of every column, which only integer codes declare."""
-    return {key: value for key, value in column.items() if key != "size" or column.get("kind") == "codes"}
+def columns_of(domain: Domain) -> list[dict[str, Any]]:
+    """run.json's `columns`: each column's table, and the size of every column, which only integer codes declare."""
+    specs = domain.to_spec()["columns"]
+    assert isinstance(specs, list)
+    return [{"size": column.size, **spec} for column, spec in zip(domain.columns, specs, strict=True)]
+
+
+def domain_of(columns: Sequence[Mapping[str, Any]]) -> Domain:
+    """The domain that run.json's `columns` state; keys of newer versions are ignored.
+
+    Raises `StudyInvalid`, or KeyError, TypeError or AttributeError if they are something else.
+    """
+    kept = {"name", "kind"}
+    tables = {
+        "codes": {"size"},
+        "numeric": {"low", "high", "bins", "integral", "missing"},
+        "categorical": {"values", "missing"},
+    }
+    specs = [
+        {key: value for key, value in column.items() if key in kept | tables[column["kind"]]}
+        for column in columns
+    ]
+    return Domain.from_spec({"columns": specs})

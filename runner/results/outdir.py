@@ -1,8 +1,10 @@
 """The output directory of a run: whose it is, who may write to it, and how files get into it (DESIGN section 8).
 
-Rule: a run writes into a directory that is new, empty, or holds an earlier run of this program. The mark is the file
-`.cosynth`, which is also the lock: two runs never share a directory. An earlier run's files are replaced only by those of a
-run that succeeded; until then, and if it fails, its events and its log stand beside them under names of their own (UNFINISHED).
+Rule: a run writes into a directory that is new, empty, or this program's own. The mark is the file `.cosynth`, which is also
+the lock: two runs never share a directory. A finished run, which has been paid for with privacy budget, and an interrupted one,
+which has spent some and has no results yet, give way only to who says so (`replace`). Even then an earlier run's files are
+replaced only by those of a run that succeeded; until then, and if it fails, its events and its log stand beside them under
+names of their own (UNFINISHED).
 Anything else in such a directory is left alone. What only the party may know (its row count, a traceback
 that may quote a record) goes to a log of its own, PRIVATE_LOG, which is nobody else's to read and is never put beside the
 results of a run on one machine: DIR can be passed on as it is, but for DIR/parties. Every run appends to it. Standard library
@@ -18,7 +20,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from mpc_protocols.errors import UsageError
 from runner.failures import reason
@@ -28,8 +30,12 @@ LOG = "cosynth.log"
 PRIVATE_LOG = "private.log"
 PARTIES = "parties"
 """Where a run on one machine keeps each party's own files, inside its directory."""
+USAGE = "usage.json"
+"""A party's CPU seconds and largest resident memory (MiB) in a run on one machine: with its own files, not beside the results."""
 EVENTS = "events.jsonl"
 RUN = "run.json"
+JOURNALS = "journal-*.jsonl"
+"""What a computing party's journals are called (`parties.budget.journal`)."""
 STAGING = ".partial-"
 """How the name of a directory begins in which results are being made."""
 FILES = ("synthetic.csv", "measurements.json", "model.npz", "report.html", EVENTS, LOG, RUN)
@@ -38,9 +44,36 @@ UNFINISHED = {EVENTS: "unfinished.jsonl", LOG: "unfinished.log"}
 """Where a run that is under way, or has failed, tells of itself in a directory that holds an earlier run's results."""
 
 
+State = Literal["free", "finished", "interrupted"]
+"""What a directory holds: nothing that a run would cost anybody, results, or a journal of releases without results."""
+
+
+def state(directory: Path) -> State:
+    """What the last run that got anywhere has left in `directory`, or in those of its parties."""
+    results = directory / RUN
+    finished_ns = results.stat().st_mtime_ns if results.exists() else 0
+    for journal in [*directory.glob(JOURNALS), *directory.glob(f"{PARTIES}/*/{JOURNALS}")]:
+        if journal.stat().st_mtime_ns > finished_ns and _has_spent(journal):
+            return "interrupted"
+    return "finished" if finished_ns else "free"
+
+
+def _has_spent(journal: Path) -> bool:
+    """Whether an event is on record: a run that ended before its first has cost nobody anything."""
+    with contextlib.suppress(OSError):
+        return (
+            b'{"record": "event"' in (content := journal.read_bytes()) or b'{"record": "alignment"' in content
+        )
+    return True
+
+
 @contextlib.contextmanager
-def claim(directory: Path) -> Iterator[Path]:
-    """Make `directory` ours for the time of a run, creating it. Raises `UsageError` if it is foreign, busy or not writable."""
+def claim(directory: Path, replace: bool = False) -> Iterator[Path]:
+    """Make `directory` ours for the time of a run, creating it.
+
+    replace: an earlier run there, finished or interrupted, may be replaced. Raises `UsageError` if the directory is foreign,
+    busy, not writable, or holds a run that may not be replaced.
+    """
     try:
         directory.mkdir(parents=True, exist_ok=True)
         entries = {entry.name for entry in directory.iterdir()}
@@ -64,12 +97,22 @@ def claim(directory: Path) -> Iterator[Path]:
             raise UsageError(
                 f"--out {directory} is in use by another run; wait for it or name another directory."
             ) from None
+        if not replace and (held := state(directory)) != "free":
+            raise UsageError(_OCCUPIED[held].format(directory))
         sweep(directory)
         for name in UNFINISHED.values():
             (directory / name).unlink(missing_ok=True)
         yield directory
     finally:
         os.close(lock)
+
+
+_OCCUPIED: dict[State, str] = {
+    "finished": "--out {} holds a finished run; name another directory, or let this run take its place with --replace "
+    "(from Python: replace=True).",
+    "interrupted": "--out {} holds an interrupted run, which has spent privacy budget; go on with it with --resume, let this "
+    "run take its place with --replace (from Python: replace=True), or name another directory.",
+}
 
 
 def sweep(directory: Path) -> None:

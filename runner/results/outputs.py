@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,13 @@ import numpy as np
 
 from runner.results import outdir
 from runner.results.release import Release
+from synth.domain import Categorical, Numeric
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from numpy.typing import NDArray
 
-    from synth.domain import Domain
-
+    from synth.domain import Column, Domain
 
 BLOCK_ROWS = 1 << 16
 """Rows decoded and written at a time."""
@@ -65,14 +67,54 @@ def write_table(path: Path, codes: NDArray[np.integer[Any]], domain: Domain, see
 
     A missing value is an empty field.
     """
-    rng = np.random.default_rng(seed)
     # the csv module rather than Arrow, whose arrays of NumPy values load pandas
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(domain.names)
-        for start in range(
-            0, len(codes), BLOCK_ROWS
-        ):  # as Python objects, all rows at once would take ten times the table
-            block = codes[start : start + BLOCK_ROWS]
-            columns = [column.decode(block[:, j], rng).tolist() for j, column in enumerate(domain.columns)]
+        for columns in _decoded(codes, domain, seed):
             writer.writerows(zip(*columns, strict=True))
+
+
+def write_parquet(path: Path, codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> None:
+    """Write the rows that `write_table` would write as Parquet, in the columns' own types; a missing value is a null.
+
+    Whole numbers are int64, others float64, values of a category what they are in the study (of different kinds: text).
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    types = [_arrow_type(column) for column in domain.columns]
+    schema = pa.schema(list(zip(domain.names, types, strict=True)))
+    with parquet.ParquetWriter(path, schema) as writer:
+        for columns in _decoded(codes, domain, seed):
+            arrays = [
+                pa.array(
+                    [None if v is None else str(v) for v in column] if pa.types.is_string(kind) else column,
+                    kind,
+                )
+                for column, kind in zip(columns, types, strict=True)
+            ]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+
+
+def _decoded(codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> Iterator[list[list[Any]]]:
+    """Values of the rows, column by column, in blocks: as Python objects, all rows at once would take ten times the table."""
+    rng = np.random.default_rng(seed)
+    for start in range(0, len(codes), BLOCK_ROWS):
+        block = codes[start : start + BLOCK_ROWS]
+        yield [column.decode(block[:, j], rng).tolist() for j, column in enumerate(domain.columns)]
+
+
+def _arrow_type(column: Column) -> pa.DataType:
+    import pyarrow as pa
+
+    if isinstance(column, Numeric):
+        return pa.int64() if column.integral else pa.float64()
+    if not isinstance(column, Categorical):
+        return pa.int64()
+    kinds = {type(value) for value in column.values}
+    if kinds == {bool}:
+        return pa.bool_()
+    if kinds == {int}:
+        return pa.int64()
+    return pa.float64() if kinds <= {int, float} else pa.string()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 HEADER_LIMIT = 8 << 20
 MODEL_LIMIT = 1 << 30
 SEED_BITS = 64
-_LONGEST_PART = 1023  # bits of a rational's numerator or denominator: as a float it stays finite
+_MAX_PART_BITS = 1023  # bits of a rational's numerator or denominator: as a float it stays finite
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def _whole(value: object, most: int) -> int:
 def _rational(form: Sequence[object]) -> Fraction:
     """A rational of at least 0 from [numerator, denominator]."""
     numerator, denominator = form
-    longest = (1 << _LONGEST_PART) - 1
+    longest = (1 << _MAX_PART_BITS) - 1
     if not _whole(denominator, longest):
         raise ValueError("denominator")
     return Fraction(_whole(numerator, longest), _whole(denominator, longest))

@@ -2,28 +2,26 @@
 
 from runner.study.hashing import digest
 from runner.study.model import (
-    ADAPTIVE,
     Alignment,
     DataLocation,
     Party,
     Privacy,
     Session,
-    Settings,
     Study,
     Unit,
+    VerticalStudy,
 )
 from runner.study.read import load, problems
 
 __all__ = [
-    "ADAPTIVE",
     "Alignment",
     "DataLocation",
     "Party",
     "Privacy",
     "Session",
-    "Settings",
     "Study",
     "Unit",
+    "VerticalStudy",
     "digest",
     "load",
     "problems",

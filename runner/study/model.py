@@ -14,20 +14,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from mpc_protocols.backend import BACKENDS
 from mpc_protocols.functionality import Adjacency
+from mpc_protocols.psu.method import PSU
 
 if TYPE_CHECKING:
+    from mpc_protocols.options import Options
+    from parties.budget.notion import Notion, ProtectedUnit
     from parties.data.source import Location
+    from synth.config import AlgorithmConfig
     from synth.domain import Domain
     from synth.workload import Workload
-
-ADAPTIVE: Literal["adaptive"] = "adaptive"
-ALGORITHMS = {
-    "aim": ("rounds", "max_model_mb", "select_share", "prune", "synthetic_rows"),
-    "mwem": ("rounds", "max_model_mb", "prune", "synthetic_rows"),
-    "mst": ("max_model_mb", "synthetic_rows"),
-}
-"""The algorithms of the contract, each with the keys of its table."""
 
 
 @dataclass(frozen=True)
@@ -66,16 +63,18 @@ class Unit:
         return self.max_rows * self.max_custodians
 
     @property
+    def protected(self) -> ProtectedUnit:
+        """The same as a custodian's ledger knows it."""
+        from parties.budget.notion import ProtectedUnit
+
+        if self.identifier:
+            return ProtectedUnit(self.identifier, whole=True)
+        return ProtectedUnit((self.id,) if self.id else (), self.max_rows, self.max_custodians)
+
+    @property
     def words(self) -> str:
         """The unit in words, as reports state it."""
-        if self.identifier:
-            return f"everything that the owners hold under one identifier ({', '.join(self.identifier)})"
-        if self.id is None:
-            return "one row"
-        return (
-            f"everybody who shares one {self.id}: at most {self.max_rows} rows per custodian, "
-            f"at most {self.max_custodians} custodians"
-        )
+        return self.protected.words
 
 
 @dataclass(frozen=True)
@@ -88,24 +87,20 @@ class Privacy:
     max_rows: int
     unit: Unit
 
+    @property
+    def notion(self) -> Notion:
+        """Whom the promise protects, against which change."""
+        from parties.budget.notion import Notion
 
-@dataclass(frozen=True)
-class Settings:
-    """The chosen algorithm's table; algorithms without a setting leave its default."""
-
-    rounds: int | Literal["adaptive"] = 10
-    max_model_mb: float = 4.0
-    select_share: float = 0.1
-    prune: bool = True
-    synthetic_rows: int | None = None
+        return Notion(self.unit.protected, self.adjacency)
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """[alignment], vertical partitions only (`psu.md` 3-5). id, normalise: empty with method = "row-order"."""
+    """[alignment], vertical partitions only. id, normalise: empty if the tables are aligned already, row by row."""
 
-    method: Literal["psu", "row-order"]
-    via: Literal["auto", "florist", "dh2", "merge3", "helper"]
+    method: str
+    via: str
     id: tuple[str, ...]
     population: Literal["intersection", "union"]
     duplicates: Literal["refuse", "first"]
@@ -116,6 +111,11 @@ class Alignment:
     size_delta: Fraction
     pad_to: int | Mapping[str, int] | None
 
+    @property
+    def psu(self) -> bool:
+        """Whether identifiers are matched; else the tables are aligned already."""
+        return self.method == PSU
+
     def public(self, adjacency: Adjacency) -> dict[str, Any]:
         """JSON-able form with every default filled in; keys that have no meaning here are left out."""
         form: dict[str, Any] = {
@@ -123,7 +123,7 @@ class Alignment:
             "population": self.population,
             "min_size": self.min_size,
         }
-        if self.method == "psu":
+        if self.psu:
             form |= {
                 "via": self.via,
                 "id": list(self.id),
@@ -167,18 +167,23 @@ class Party:
 
 @dataclass(frozen=True)
 class Study:
-    """A valid study. `tree` is the parsed TOML, as the digest sees it."""
+    """A valid study; of vertical partitions, a `VerticalStudy`.
+
+    config, options: the algorithm's and the backend's own tables. tree: the parsed TOML, as the digest sees it.
+    """
 
     path: Path
     name: str
     algorithm: str
     backend: str
     partition: str
+    security: str
+    research: bool
     privacy: Privacy
     workload_spec: Mapping[str, Any]
-    settings: Settings
+    config: AlgorithmConfig
+    options: Options
     domain: Domain
-    alignment: Alignment | None
     session: Session
     parties: tuple[Party, ...]
     tree: Mapping[str, Any] = field(repr=False)
@@ -206,9 +211,14 @@ class Study:
         return self.computing + self.contributing
 
     @property
+    def leader_number(self) -> int:
+        """The wire number of the party that runs the synthesizer."""
+        return BACKENDS[self.backend].leader(len(self.computing))
+
+    @property
     def leader(self) -> Party:
-        """The party that runs the synthesizer: the second computing one (DESIGN section 3)."""
-        return self.computing[min(1, len(self.computing) - 1)]
+        """The party that runs the synthesizer."""
+        return self.numbered[self.leader_number]
 
     def party(self, name: str) -> Party:
         """The party of this name. Raises KeyError."""
@@ -226,6 +236,8 @@ class Study:
                 "algorithm": self.algorithm,
                 "backend": self.backend,
                 "partition": self.partition,
+                "security": self.security,
+                **({"research": True} if self.research else {}),
             },
             "privacy": {
                 "epsilon": float(self.privacy.epsilon),
@@ -239,17 +251,9 @@ class Study:
                 else {"id": unit.id, "max_rows": unit.max_rows, "max_custodians": unit.max_custodians},
             },
             "workload": dict(self.workload_spec),
-            self.algorithm: {
-                key: value
-                for key in ALGORITHMS[self.algorithm]
-                if (value := getattr(self.settings, key)) is not None
-            },
+            self.algorithm: self.config.public(),
+            **({self.backend: options} if (options := self.options.public()) else {}),
             "domain": self.domain.to_spec(),
-            **(
-                {"alignment": self.alignment.public(self.privacy.adjacency)}
-                if self.alignment is not None
-                else {}
-            ),
             "session": dict(vars(self.session)),
             "party": [
                 {
@@ -261,3 +265,13 @@ class Study:
                 for party in self.parties
             ],
         }
+
+
+@dataclass(frozen=True)
+class VerticalStudy(Study):
+    """A valid study of owners of different columns."""
+
+    alignment: Alignment
+
+    def public(self) -> dict[str, Any]:
+        return super().public() | {"alignment": self.alignment.public(self.privacy.adjacency)}

@@ -13,15 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.partition import MAX_OWNERS
+from mpc_protocols.psu.method import AUTO, METHODS, AlignmentMethod, resolve
 
 if TYPE_CHECKING:
-    from mpc_protocols.psu.functionality import Method
-    from runner.study.model import Alignment, Party, Study
-
-MOST_OWNERS = 8
-TWO_OWNERS = ("florist", "dh2", "helper")
-"""Protocols of exactly two owners."""
+    from runner.study.model import Alignment, Party, VerticalStudy
 
 
 @dataclass(frozen=True)
@@ -36,17 +34,17 @@ class Ownership:
         return tuple(column for column, name in self.columns.items() if name == owner)
 
 
-def via_of(study: Study) -> Method:
-    """The method that runs. "auto" is `merge3`: the backends of this version compute with three parties."""
-    alignment = study.alignment
-    if alignment is None:
-        raise ValueError("a horizontal study has no alignment")
-    if alignment.method == "row-order":
-        return "row-order"
-    return "merge3" if alignment.via == "auto" else alignment.via
+def method_of(study: VerticalStudy) -> AlignmentMethod:
+    """The method that runs; which one "auto" takes follows from who computes."""
+    alignment, backend = study.alignment, BACKENDS[study.backend]
+    if not alignment.psu:
+        return METHODS[alignment.method]
+    if alignment.via != AUTO:
+        return METHODS[alignment.via]
+    return resolve(alignment.via, (), [party.name for party in study.computing], backend.alignments)
 
 
-def ownership(study: Study, announced: Mapping[str, Sequence[str]]) -> Ownership:
+def ownership(study: VerticalStudy, announced: Mapping[str, Sequence[str]]) -> Ownership:
     """announced: the parties with data and the domain's columns in it, which count for who declares none in the study.
 
     Raises `StudyInvalid` with the first misfit.
@@ -60,14 +58,14 @@ def ownership(study: Study, announced: Mapping[str, Sequence[str]]) -> Ownership
     )
 
 
-def misfits(study: Study, announced: Mapping[str, Sequence[str]]) -> list[str]:
+def misfits(study: VerticalStudy, announced: Mapping[str, Sequence[str]]) -> list[str]:
     """Everything that keeps these owners from running the study, one sentence each."""
     if len(announced) < 2:
         return lacking(study, announced)
     return clashing(study, announced) + lacking(study, announced)
 
 
-def lacking(study: Study, announced: Mapping[str, Sequence[str]]) -> list[str]:
+def lacking(study: VerticalStudy, announced: Mapping[str, Sequence[str]]) -> list[str]:
     """What is wrong if there are no other owners than these."""
     names = [party.name for party in study.parties if party.name in announced]
     if len(names) < 2:
@@ -86,10 +84,8 @@ def lacking(study: Study, announced: Mapping[str, Sequence[str]]) -> list[str]:
     ]
 
 
-def clashing(study: Study, announced: Mapping[str, Sequence[str]]) -> list[str]:
+def clashing(study: VerticalStudy, announced: Mapping[str, Sequence[str]]) -> list[str]:
     """What is wrong whoever else there is."""
-    alignment = study.alignment
-    assert alignment is not None
     names = [party.name for party in study.parties if party.name in announced]
     found, owner = [], _owners_of(study, announced)
     shared = [column for column in study.domain.names if len(owner[column]) > 1]
@@ -100,16 +96,16 @@ def clashing(study: Study, announced: Mapping[str, Sequence[str]]) -> list[str]:
         )
     else:
         found += [several_owners(column, owner[column]) for column in shared]
-    found += misfits_of_via(alignment, study.backend, study.parties, names)
+    found += misfits_of_method(study.alignment, BACKENDS[study.backend], study.parties, names)
     return found
 
 
-def misfits_of_via(
-    alignment: Alignment, backend: str, parties: Sequence[Party], owners: Sequence[str]
+def misfits_of_method(
+    alignment: Alignment, backend: Backend, parties: Sequence[Party], owners: Sequence[str]
 ) -> list[str]:
     """Why these owners, and further ones if there are any, cannot run the alignment's protocol."""
-    if len(owners) > MOST_OWNERS:
-        return [f"{len(owners)} parties own columns; at most {MOST_OWNERS} can be aligned."]
+    if len(owners) > MAX_OWNERS:
+        return [f"{len(owners)} parties own columns; at most {MAX_OWNERS} can be aligned."]
     sizes = alignment.pad_to
     if (
         isinstance(sizes, Mapping)
@@ -117,28 +113,23 @@ def misfits_of_via(
         and (bare := [name for name in owners if name not in sizes])
     ):
         return [f"[alignment] pad_to has no size for {_and(bare)}; give every owner one."]
-    if alignment.method == "row-order" or alignment.via not in TWO_OWNERS or backend == "ideal":
+    if backend.ideal:
         return []
-    via = f'[alignment] via = "{alignment.via}"'
-    if len(owners) > 2:
+    computing = [party.name for party in parties if party.compute]
+    named = alignment.via if alignment.psu else alignment.method
+    if named == AUTO:
+        try:
+            resolve(named, owners, computing, backend.alignments)
+        except StudyInvalid as error:
+            return [error.sentence]
+        return []
+    if backend.alignments is not None and named not in backend.alignments:
         return [
-            f'{via} aligns two owners, and there are {len(owners)} ({", ".join(owners)}); use via = "merge3".'
+            f'backend = "{backend.name}" cannot work with records joined by {named}; it works with '
+            f"{', '.join(backend.alignments)}."
         ]
-    outside = [party.name for party in parties if party.name in owners and not party.compute]
-    if alignment.via == "helper":
-        if outside:
-            return [
-                f"{via} needs both owners among the computing parties, and {_and(outside)} "
-                f'{"does" if len(outside) == 1 else "do"} not compute; set compute = true there, or use via = "merge3".'
-            ]
-        if all(party.name in owners for party in parties if party.compute):
-            return [f"{via} needs a computing party without data, the helper; let a third party compute."]
-    elif len(outside) > 1:
-        return [
-            f"{via} needs a connection between the owners, and {_and(outside)} do not compute, so they have none; let one of "
-            'them compute, or use via = "merge3".'
-        ]
-    return []
+    refused = METHODS[named].refusal(owners, computing)
+    return [f"{refused}."] if refused else []
 
 
 def several_owners(column: str, owners: Sequence[str]) -> str:
@@ -149,7 +140,7 @@ def several_owners(column: str, owners: Sequence[str]) -> str:
     )
 
 
-def _owners_of(study: Study, announced: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+def _owners_of(study: VerticalStudy, announced: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """Who claims each column of the domain, in the study's order."""
     owner: dict[str, list[str]] = {column: [] for column in study.domain.names}
     for party in study.parties:

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
+from parties.addresses import is_loopback
 from runner.study.model import DataLocation, Party
 from runner.study.table import Table, nearest, shown
 
 if TYPE_CHECKING:
+    from mpc_protocols.backend import Backend
     from synth.domain import Domain
 
-COMPUTING = 3
-"""The parties of the replicated engine."""
-MOST_PARTIES = 19
+MAX_PARTIES = 19
 """Three parties that only compute and sixteen custodians."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?")
@@ -28,7 +28,7 @@ def read_parties(
     raw: object,
     path: Path,
     problems: list[str],
-    backend: str,
+    backend: Backend | None,
     partition: str,
     tls: str,
     domain: Domain | None,
@@ -47,16 +47,17 @@ def read_parties(
         )
         for number, entry in enumerate(raw, 1)
     ]
-    roles = _roles(tables, backend)
+    flags = [table.flag("compute", False) if "compute" in table else None for table in tables]
+    roles = backend.roles(flags) if backend is not None else [True] * len(flags)
     parties = tuple(
         _party(table, compute, path, partition, domain) for table, compute in zip(tables, roles, strict=True)
     )
     _distinct(tables, parties)
     file = Table({}, str(path), "", (), problems)
-    if len(parties) > MOST_PARTIES:
-        file.problem(f"lists {len(parties)} parties; at most {MOST_PARTIES} can take part")
-    if backend == "replicated":
-        _three(file, parties)
+    if len(parties) > MAX_PARTIES:
+        file.problem(f"lists {len(parties)} parties; at most {MAX_PARTIES} can take part")
+    if backend is not None and (misfit := backend.misfit([party.name for party in parties if party.compute])):
+        file.problem(misfit)
     if tls == "insecure-loopback":
         for table, party in zip(tables, parties, strict=True):
             if not is_loopback(party.host):
@@ -66,33 +67,6 @@ def read_parties(
                     "address",
                 )
     return parties
-
-
-def _roles(tables: list[Table], backend: str) -> list[bool]:
-    """Who computes: those that say so, else the first three that do not decline."""
-    flags = [table.flag("compute", False) if "compute" in table else None for table in tables]
-    if backend != "ideal" and any(flags):
-        return [flag is True for flag in flags]
-    willing = [number for number, flag in enumerate(flags) if flag is not False][:COMPUTING]
-    return [number in willing for number in range(len(flags))]
-
-
-def _three(file: Table, parties: tuple[Party, ...]) -> None:
-    computing = [party.name for party in parties if party.compute]
-    if len(computing) == COMPUTING:
-        return
-    names = f" ({', '.join(computing)})" if computing else ""
-    if len(computing) > COMPUTING:
-        file.problem(
-            f'has {len(computing)} computing parties{names}, and backend = "replicated" takes exactly three; '
-            "remove compute = true from the others"
-        )
-        return
-    number = ("no computing party", "one computing party", "two computing parties")[len(computing)]
-    file.problem(
-        f'has {number} only{names}, and backend = "replicated" needs exactly three; add a [[party]], '
-        "which needs no data of its own, or let another one compute"
-    )
 
 
 def _party(table: Table, compute: bool, path: Path, partition: str, domain: Domain | None) -> Party:
@@ -148,14 +122,6 @@ def _is_host(host: str) -> bool:
         return bool(ipaddress.ip_address(host))
     except ValueError:
         return HOST.fullmatch(host) is not None
-
-
-def is_loopback(host: str) -> bool:
-    """Whether this host is the machine itself, whatever its names resolve to."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.casefold() == "localhost"
 
 
 def read_location(table: Table, path: Path) -> DataLocation | None:

@@ -6,26 +6,41 @@ Standard library only.
 
 from __future__ import annotations
 
-import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mpc_protocols.errors import PeerIdentity, StudyInvalid
+from mpc_protocols.functionality import Adjacency
+from parties.budget.notion import ProtectedUnit
 from runner.party.options import CertificateFiles
 from runner.study.model import DataLocation, Study
 from runner.study.parties import read_address, read_location
-from runner.study.table import Table, read_toml
+from runner.study.table import Table, read_toml, shown
+
+if TYPE_CHECKING:
+    from parties.budget.spending import Cap
 
 KEYS = ("data", "listen", "out", "cert", "key", "ca", "allow_empty", "ledger")
+LEDGER_KEYS = (
+    "file",
+    "dataset",
+    "cap_epsilon",
+    "cap_delta",
+    "cap_unit",
+    "cap_adjacency",
+    "max_alignments",
+)
 
 
 @dataclass(frozen=True)
 class LedgerSettings:
     """[ledger]: where this custodian keeps account, under which name for its population, and how much it allows.
 
-    Caps compare eps(sum of rho, cap_delta) over all runs on the data set; None means no cap. `max_alignments` limits the
-    runs with one counterparty.
+    A cap bounds what all runs on the data set come to at cap_delta; None means no cap. It holds for one notion of neighbouring
+    tables, cap_unit and cap_adjacency; what they leave open is the first run's. `max_alignments` limits the runs with one
+    counterparty.
     """
 
     file: Path | None = None
@@ -33,6 +48,15 @@ class LedgerSettings:
     cap_epsilon: float | None = None
     cap_delta: float | None = None
     max_alignments: int | None = None
+    cap_unit: ProtectedUnit | None = None
+    cap_adjacency: Adjacency | None = None
+
+    @property
+    def cap(self) -> Cap:
+        """What the ledger is to enforce."""
+        from parties.budget.spending import Cap
+
+        return Cap(self.cap_epsilon, self.cap_delta, self.max_alignments, self.cap_unit, self.cap_adjacency)
 
 
 @dataclass(frozen=True)
@@ -68,6 +92,15 @@ def problems(path: Path | str) -> list[str]:
     return found
 
 
+def ledger_settings(given: Mapping[str, Any], where: str, base: Path) -> LedgerSettings:
+    """[ledger] from a mapping of its keys. where: for sentences; base: where a relative `file` starts. Raises `StudyInvalid`."""
+    found: list[str] = []
+    settings = _ledger(given, where, base, found)
+    if found:
+        raise StudyInvalid(found[0])
+    return settings
+
+
 def location(study: Study, name: str, private: Private) -> DataLocation | None:
     """Where this party's data lies: its private file wins over the study; None if it only computes.
 
@@ -100,39 +133,12 @@ def certificates(study: Study, name: str, private: Private) -> CertificateFiles 
     )
 
 
-def exposed_key(files: CertificateFiles) -> str | None:
-    """A sentence if other users of this machine can read the private key: they could be this party."""
-    try:
-        mode = files.key.stat().st_mode
-    except OSError:  # said elsewhere, with what is to be done about it
-        return None
-    if os.name == "posix" and mode & 0o077:
-        return f"{files.key} can be read by other users of this machine, who could pass for this party; chmod 600 it."
-    return None
-
-
 def _read(path: Path, found: list[str]) -> Private:
     table = Table(read_toml(path), str(path), "", KEYS, found)
 
     def place(inner: Table, key: str) -> Path | None:
         return (path.parent / inner.text(key, expected="a path")).resolve() if key in inner else None
 
-    ledger = Table(
-        table.raw.get("ledger", {}),
-        str(path),
-        "[ledger]",
-        ("file", "dataset", "cap_epsilon", "cap_delta", "max_alignments"),
-        found,
-    )
-    if ("cap_epsilon" in ledger) != ("cap_delta" in ledger):
-        ledger.problem(
-            "needs cap_epsilon and cap_delta together: the cap compares the epsilon spent at that delta"
-        )
-    caps: dict[str, Any] = {
-        "cap_epsilon": float(ledger.number("cap_epsilon")) if "cap_epsilon" in ledger else None,
-        "cap_delta": float(ledger.number("cap_delta", below=1.0)) if "cap_delta" in ledger else None,
-        "max_alignments": ledger.integer("max_alignments", low=0) if "max_alignments" in ledger else None,
-    }
     return Private(
         data=read_location(table, path),
         listen=read_address(table, "listen") if "listen" in table else None,
@@ -141,7 +147,48 @@ def _read(path: Path, found: list[str]) -> Private:
         key=place(table, "key"),
         ca=place(table, "ca"),
         allow_empty=table.flag("allow_empty", False),
-        ledger=LedgerSettings(
-            place(ledger, "file"), ledger.text("dataset") if "dataset" in ledger else None, **caps
-        ),
+        ledger=_ledger(table.raw.get("ledger", {}), str(path), path.parent, found),
     )
+
+
+def _ledger(given: object, where: str, base: Path, found: list[str]) -> LedgerSettings:
+    table = Table(given, where, "[ledger]", LEDGER_KEYS, found)
+    if ("cap_epsilon" in table) != ("cap_delta" in table):
+        table.problem(
+            "needs cap_epsilon and cap_delta together: the cap compares the epsilon spent at that delta"
+        )
+    return LedgerSettings(
+        (base / table.text("file", expected="a path")).resolve() if "file" in table else None,
+        table.text("dataset") if "dataset" in table else None,
+        float(table.number("cap_epsilon")) if "cap_epsilon" in table else None,
+        float(table.number("cap_delta", below=1.0)) if "cap_delta" in table else None,
+        table.integer("max_alignments", low=0) if "max_alignments" in table else None,
+        _cap_unit(table) if "cap_unit" in table else None,
+        cast(Adjacency, table.choice("cap_adjacency", ("add-remove", "replace")))
+        if "cap_adjacency" in table
+        else None,
+    )
+
+
+def _cap_unit(table: Table) -> ProtectedUnit:
+    given = table.raw["cap_unit"]
+    if isinstance(given, dict):
+        inner = Table(
+            given, table.file, "[ledger] cap_unit", ("id", "max_rows", "max_custodians"), table.problems
+        )
+        columns = (
+            inner.texts("id")
+            if isinstance(given.get("id"), list)
+            else (inner.text("id", expected="the name of the identifier's column, or a list of names"),)
+        )
+        return ProtectedUnit(
+            columns,
+            inner.integer("max_rows", low=1, high=1 << 31),
+            inner.integer("max_custodians", low=1, high=1 << 10),
+        )
+    if given != "row":
+        table.problem(
+            f'must be "row" or {{ id = "person", max_rows = 3, max_custodians = 1 }}, got {shown(given)}',
+            "cap_unit",
+        )
+    return ProtectedUnit()

@@ -14,24 +14,28 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
 
+from mpc_protocols.backend import BACKENDS, PLANNED, Backend
 from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.functionality import MAX_CELLS
+from mpc_protocols.options import Options
+from mpc_protocols.psu.method import methods
+from mpc_protocols.registry import not_installed
 from runner.failures import reason
-from runner.study.model import ADAPTIVE, ALGORITHMS, Privacy, Session, Settings, Study, Unit
+from runner.study.model import Privacy, Session, Study, Unit, VerticalStudy
 from runner.study.parties import read_parties
-from runner.study.table import Table, nearest, read_toml, shown
+from runner.study.table import Own, Table, listed, nearest, read_toml, shown
 from runner.study.vertical import fit_study, read_alignment
+from synth.algorithm import ALGORITHMS, Algorithm
+from synth.config import AlgorithmConfig
 from synth.domain import Column, Domain, column_from_spec
-from synth.workload import MOST_CANDIDATES, Workload
+from synth.workload import MAX_CANDIDATES, Workload
 
-BACKENDS = ("replicated", "shamir", "additive", "paillier", "ideal")
 PARTITIONS = ("horizontal", "vertical")
-AVAILABLE = {"algorithm": tuple(ALGORITHMS), "backend": ("replicated", "ideal"), "partition": PARTITIONS}
-"""What this version runs."""
+SECURITIES = ("semi-honest", "malicious")
 WORKLOAD = ("cliques", "degree", "count", "seed")
-SECTIONS = ("study", "privacy", "workload", *ALGORITHMS, "domain", "alignment", "session", "party")
+SECTIONS = ("study", "privacy", "workload", "domain", "alignment", "session", "party")
+"""The tables of every study; algorithms and backends declare their own."""
 DEFAULT_MAX_ROWS = 1 << 22
-MOST_CELLS = 1 << 24
-"""The largest marginal that can be shared (DESIGN section 8)."""
 
 
 def load(path: Path | str) -> Study:
@@ -53,7 +57,7 @@ def problems(path: Path | str) -> list[str]:
 def _read(path: Path) -> tuple[Study | None, list[str]]:
     tree = read_toml(path)
     found: list[str] = []
-    root = Table(tree, str(path), "", SECTIONS, found)
+    root = Table(tree, str(path), "", (*SECTIONS, *ALGORITHMS.names, *_tables_of_backends()), found)
     for name in ("study", "privacy", "workload", "domain", "party"):
         if name not in root:
             header = "[[party]]" if name == "party" else f"[{name}]"
@@ -62,21 +66,24 @@ def _read(path: Path) -> tuple[Study | None, list[str]]:
     def section(name: str, known: tuple[str, ...]) -> Table:
         return Table(tree.get(name, {}), str(path), f"[{name}]", known, found)
 
-    head = section("study", ("name", "algorithm", "backend", "partition"))
-    name = algorithm = backend = partition = "?"
+    head = section("study", ("name", "algorithm", "backend", "partition", "security", "research"))
+    name = partition = "?"
+    algorithm: Algorithm[Any, Any] | None = None
+    backend: Backend | None = None
     if "study" in root:
         name = head.text("name")
-        algorithm = _available(head, "algorithm", tuple(ALGORITHMS))
-        backend = _available(head, "backend", BACKENDS)
-        partition = _available(head, "partition", PARTITIONS)
+        algorithm = ALGORITHMS.get(_available(head, "algorithm", ALGORITHMS.names))
+        backend = BACKENDS.get(_available(head, "backend", BACKENDS.names, PLANNED))
+        partition = head.choice("partition", PARTITIONS)
     privacy = _privacy(
         section("privacy", ("epsilon", "delta", "adjacency", "max_rows", "unit")), "privacy" in root
     )
     names, domain = _domain(section("domain", ("file", "columns")), path) if "domain" in root else ((), None)
-    method = section(algorithm, ALGORITHMS.get(algorithm, ()))
-    settings = _settings(root, method, algorithm)
-    if domain is not None:
-        _columns_fit(domain, settings, method)
+    config, options = _config(root, algorithm, domain), _options(root, backend)
+    security, research = _security(head, backend), head.flag("research", False)
+    if algorithm is not None and backend is not None:
+        _sound(head, algorithm, config, research)
+        _together(head, algorithm, backend, partition)
     workload = section("workload", WORKLOAD)
     if names and "workload" in root:
         _workload(workload, names, domain)
@@ -86,7 +93,7 @@ def _read(path: Path) -> tuple[Study | None, list[str]]:
     elif partition == "vertical":
         root.problem(
             'has no [alignment] table, and partition = "vertical" needs one: method = "psu" and the name of the id '
-            'column, or method = "row-order"'
+            f"column, or method = {listed(methods()[1:])}"
         )
     elif partition == "horizontal" and "partition" in head and "alignment" in root:
         root.problem('[alignment] has no meaning with partition = "horizontal"; remove it')
@@ -99,31 +106,71 @@ def _read(path: Path) -> tuple[Study | None, list[str]]:
     if alignment is not None:
         given = tree["privacy"].get("unit") if isinstance(tree.get("privacy"), dict) else None
         privacy = fit_study(alignment, str(path), found, privacy, given, domain, parties, backend)
-    if found or domain is None:
+    if found or domain is None or algorithm is None or backend is None:
         return None, found
-    return Study(
-        path,
-        name,
-        algorithm,
-        backend,
-        partition,
-        privacy,
-        workload.raw,
-        settings,
-        domain,
-        alignment,
-        session,
-        parties,
-        tree,
-    ), []
+    common: dict[str, Any] = dict(
+        path=path,
+        name=name,
+        algorithm=algorithm.name,
+        backend=backend.name,
+        partition=partition,
+        security=security,
+        research=research,
+        privacy=privacy,
+        workload_spec=workload.raw,
+        config=config,
+        options=options,
+        domain=domain,
+        session=session,
+        parties=parties,
+        tree=tree,
+    )
+    return Study(**common) if alignment is None else VerticalStudy(**common, alignment=alignment), []
 
 
-def _available(table: Table, key: str, choices: tuple[str, ...]) -> str:
-    value = table.choice(key, choices if key in table else AVAILABLE[key])
-    if value in choices and value == table.raw.get(key) and value not in AVAILABLE[key]:
-        words = " and ".join(f'"{word}"' for word in AVAILABLE[key])
-        table.problem(f'= "{value}" cannot be run by this version yet; available: {words}', key)
-    return value
+def _available(table: Table, key: str, available: tuple[str, ...], planned: tuple[str, ...] = ()) -> str:
+    """One of the words; a typo is answered with the choices, a word of a later version with what there is."""
+    given = table.raw.get(key)
+    if given in planned and given not in available:
+        words = " and ".join(f'"{word}"' for word in available)
+        table.problem(f'= "{given}" cannot be run by this version yet; available: {words}', key)
+        return str(given)
+    return table.choice(key, available)
+
+
+def _tables_of_backends() -> tuple[str, ...]:
+    return tuple(backend.name for backend in BACKENDS if backend.options.options())
+
+
+def _security(head: Table, backend: Backend | None) -> str:
+    given = head.choice("security", SECURITIES, SECURITIES[0])
+    if backend is not None and given not in backend.securities and given == head.raw.get("security"):
+        head.problem(
+            f'= "{given}" is not offered by backend = "{backend.name}", which has '
+            f"{' and '.join(backend.securities)} security only; remove it",
+            "security",
+        )
+    return given
+
+
+def _sound(head: Table, algorithm: Algorithm[Any, Any], config: AlgorithmConfig, research: bool) -> None:
+    """The gate of systems without a sound claim or utility."""
+    instead = algorithm.alternative(config)
+    if instead is not None and not research:
+        head.problem(
+            f'= "{algorithm.name}" as configured is for research, without a sound claim or utility; use {instead}, '
+            "or set research = true",
+            "algorithm",
+        )
+
+
+def _together(head: Table, algorithm: Algorithm[Any, Any], backend: Backend, partition: str) -> None:
+    """Whether algorithm and backend are installed and run on this partition."""
+    for key, version in (("algorithm", algorithm), ("backend", backend)):
+        if lack := not_installed(version):
+            head.problem(f'= "{version.name}" {lack}', key)
+        if partition in PARTITIONS and partition not in version.partitions:
+            head.problem(f'= "{version.name}" runs with partition = {listed(version.partitions)} only', key)
 
 
 def _privacy(table: Table, present: bool) -> Privacy:
@@ -152,33 +199,34 @@ def _privacy(table: Table, present: bool) -> Privacy:
     return Privacy(Fraction(str(epsilon)), Fraction(str(delta)), cast(Any, adjacency), max_rows, unit)
 
 
-def _settings(root: Table, table: Table, algorithm: str) -> Settings:
-    """The chosen algorithm's table. Only the keys it knows are read; the rest keep their defaults and have no effect."""
-    for other in ALGORITHMS:
-        if other in root and other != algorithm and algorithm != "?":
-            root.problem(f'[{other}] has no meaning with algorithm = "{algorithm}"; remove it')
-    known = ALGORITHMS.get(algorithm, ())
-    read: dict[str, Any] = {}
-    if "rounds" in known:
-        given = table.raw.get("rounds")
-        if algorithm == "aim" and isinstance(given, str):
-            read["rounds"] = given
-            if given != ADAPTIVE:
-                hint = nearest(given, [ADAPTIVE])
-                table.problem(
-                    f'must be a whole number of at least 1 or "adaptive", got {shown(given)}{hint}', "rounds"
-                )
-        else:
-            read["rounds"] = table.integer("rounds", 10, low=1, high=1 << 16)
-    if "max_model_mb" in known:
-        read["max_model_mb"] = float(table.number("max_model_mb", Settings.max_model_mb, below=1 << 20))
-    if "select_share" in known:
-        read["select_share"] = float(table.number("select_share", Settings.select_share, below=1.0))
-    if "prune" in known:
-        read["prune"] = table.flag("prune", Settings.prune)
-    if "synthetic_rows" in table:
-        read["synthetic_rows"] = table.integer("synthetic_rows", low=1, high=1 << 32)
-    return Settings(**read)
+def _config(root: Table, algorithm: Algorithm[Any, Any] | None, domain: Domain | None) -> AlgorithmConfig:
+    """The chosen algorithm's table, by what the algorithm has declared."""
+    if algorithm is None:
+        return AlgorithmConfig()
+    _foreign(root, "algorithm", algorithm.name, ALGORITHMS.names)
+    table, config = _declared(root, algorithm.name, algorithm.config)
+    for key, sentence in () if domain is None else config.misfits(domain.sizes):
+        table.problem(sentence, key)
+    return cast(AlgorithmConfig, config)
+
+
+def _options(root: Table, backend: Backend | None) -> Options:
+    """The chosen backend's table, by what the backend has declared."""
+    if backend is None:
+        return Options()
+    _foreign(root, "backend", backend.name, _tables_of_backends())
+    return _declared(root, backend.name, backend.options)[1]
+
+
+def _declared(root: Table, name: str, kind: type[Own]) -> tuple[Table, Own]:
+    table = Table(root.raw.get(name, {}), root.file, f"[{name}]", tuple(kind.options()), root.problems)
+    return table, table.options(kind)
+
+
+def _foreign(root: Table, key: str, chosen: str, names: tuple[str, ...]) -> None:
+    for other in names:
+        if other in root and other != chosen:
+            root.problem(f'[{other}] has no meaning with {key} = "{chosen}"; remove it')
 
 
 def _session(table: Table) -> Session:
@@ -264,8 +312,8 @@ def _workload(table: Table, names: tuple[str, ...], domain: Domain | None) -> No
         degree = table.integer("degree", low=1, high=len(names))
         count = table.integer("count", 1, low=1)
         table.integer("seed", 0, low=0)
-        largest = math.prod(sorted(domain.sizes.values())[-degree:]) if domain is not None else MOST_CELLS
-        if "count" in table and count <= MOST_CANDIDATES and largest <= MOST_CELLS:
+        largest = math.prod(sorted(domain.sizes.values())[-degree:]) if domain is not None else MAX_CELLS
+        if "count" in table and count <= MAX_CANDIDATES and largest <= MAX_CELLS:
             return
     if len(table.problems) > before or domain is None:
         return
@@ -275,20 +323,9 @@ def _workload(table: Table, names: tuple[str, ...], domain: Domain | None) -> No
         table.problems.append(f"{table.file}: {error.sentence}")
         return
     for clique in workload.cliques:
-        if (cells := domain.cells(clique)) > MOST_CELLS:
+        if (cells := domain.cells(clique)) > MAX_CELLS:
             table.problem(
-                f"holds the clique {', '.join(clique)} of {cells:,} cells; more than {MOST_CELLS:,} cannot be shared: "
+                f"holds the clique {', '.join(clique)} of {cells:,} cells; more than {MAX_CELLS:,} cannot be shared: "
                 "use fewer bins or a smaller clique"
             )
             return
-
-
-def _columns_fit(domain: Domain, settings: Settings, table: Table) -> None:
-    """A single column that exceeds the model's limit cannot be modelled; larger cliques merely never become candidates."""
-    for name, size in domain.sizes.items():
-        if size * 8 > settings.max_model_mb * 2**20:
-            table.problem(
-                f'= {settings.max_model_mb:g} MiB is too small for the column "{name}" alone '
-                f"({size:,} values of 8 bytes); raise it or give the column fewer bins",
-                "max_model_mb",
-            )

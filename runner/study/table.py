@@ -12,10 +12,13 @@ import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.options import Option, Options
 from runner.failures import reason
+
+Own = TypeVar("Own", bound=Options)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -139,6 +142,22 @@ class Table:
             return value
         self._bad(key, "true or false")
         return default
+
+    def option(self, key: str, declared: Option, default: Any) -> Any:
+        """The value of a key that an algorithm or backend has declared; a mistyped word is answered with the nearest."""
+        value = self.raw.get(key, default)
+        if key not in self.raw or declared.allows(value):
+            return float(value) if declared.kind == "number" and isinstance(value, int) else value
+        hint = nearest(value, declared.words) if isinstance(value, str) else ""
+        self.problem(f"must be {declared.expected}, got {shown(value)}{hint}", key)
+        return default
+
+    def options(self, kind: type[Own]) -> Own:
+        """A whole table of declared keys."""
+        defaults = kind.defaults()
+        return kind(
+            **{key: self.option(key, option, defaults[key]) for key, option in kind.options().items()}
+        )
 
     def texts(self, key: str) -> tuple[str, ...]:
         """A non-empty list of different non-empty strings."""

@@ -13,11 +13,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
 from mpc_protocols.psu.identifiers.phone import CALLING_CODES
+from mpc_protocols.psu.method import AUTO, METHODS, PSU, methods, vias
 from runner.study.model import Alignment, Party, Privacy, Unit
-from runner.study.owners import misfits_of_via, several_owners
+from runner.study.owners import misfits_of_method, several_owners
 from runner.study.table import Table, nearest, shown
 
 if TYPE_CHECKING:
+    from mpc_protocols.backend import Backend
     from synth.domain import Domain
 
 KEYS = (
@@ -42,13 +44,13 @@ _PSU_ONLY = ("via", "id", "duplicates", "normalise", "security", "pad_to")
 def read_alignment(raw: object, file: str, problems: list[str], privacy: Privacy) -> Alignment:
     """The table with its defaults; every problem is noted."""
     table = Table(raw, file, "[alignment]", KEYS, problems)
-    method = table.choice("method", ("psu", "row-order"))
+    method = table.choice("method", methods())
     names: tuple[str, ...] = ()
-    if method == "row-order":
+    if method != PSU:
         for key in _PSU_ONLY:
             if key in table:
                 table.problem(
-                    'has no meaning with method = "row-order", which joins the tables row by row; remove it',
+                    f'has no meaning with method = "{method}", which joins the tables row by row; remove it',
                     key,
                 )
     elif isinstance(table.raw.get("id"), list):
@@ -62,17 +64,18 @@ def read_alignment(raw: object, file: str, problems: list[str], privacy: Privacy
                     'belongs to adjacency = "add-remove": with "replace", list sizes are public', key
                 )
     population = table.choice("population", ("intersection", "union"), "intersection")
-    if method == "row-order" and population == "union":
+    if method != PSU and population == "union":
         table.problem(
-            '= "union" has no meaning with method = "row-order": every row is at every owner; remove it',
+            f'= "union" has no meaning with method = "{method}": every row is at every owner; remove it',
             "population",
         )
-    via = table.choice("via", ("auto", "florist", "dh2", "merge3", "helper"), "auto")
+    via = table.choice("via", vias(), AUTO)
     security = table.choice("security", ("semi-honest", "proofs"), "semi-honest")
-    if security == "proofs" and via != "dh2":
+    proving = [f'"{offered.name}"' for offered in METHODS if offered.proofs]
+    if security == "proofs" and f'"{via}"' not in proving:
+        only = "the only protocol that has them" if len(proving) == 1 else "which have them"
         table.problem(
-            f'= "proofs" needs via = "dh2", the only protocol that has them, got via = {shown(via)}',
-            "security",
+            f'= "proofs" needs via = {" or ".join(proving)}, {only}, got via = {shown(via)}', "security"
         )
     min_size = table.integer("min_size", MIN_SIZE, low=1)
     if min_size > privacy.max_rows:
@@ -81,8 +84,8 @@ def read_alignment(raw: object, file: str, problems: list[str], privacy: Privacy
             "min_size",
         )
     return Alignment(
-        method=cast(Any, method),
-        via=cast(Any, via),
+        method=method,
+        via=via,
         id=names,
         population=cast(Any, population),
         duplicates=cast(Any, table.choice("duplicates", ("refuse", "first"), "refuse")),
@@ -104,7 +107,7 @@ def fit_study(
     unit_given: object,
     domain: Domain | None,
     parties: tuple[Party, ...],
-    backend: str,
+    backend: Backend | None,
 ) -> Privacy:
     """What a vertical study's other tables must have; returns its [privacy], whose unit is one identifier."""
     if isinstance(unit_given, dict):
@@ -120,7 +123,7 @@ def fit_study(
                     "take it out of the domain, or give the data a copy under another name",
                     "id",
                 )
-        if alignment.population == "union" and alignment.method == "psu":
+        if alignment.population == "union" and alignment.psu:
             _union(table, domain)
     if isinstance(alignment.pad_to, Mapping):
         names = [party.name for party in parties]
@@ -135,7 +138,10 @@ def fit_study(
         if len(owners) > 1:
             problems.append(f"{file}: {several_owners(column, owners)}")
     sure = [party.name for party in parties if party.columns is not None or party.data is not None]
-    problems += [f"{file}: {sentence}" for sentence in misfits_of_via(alignment, backend, parties, sure)]
+    if backend is not None:
+        problems += [
+            f"{file}: {sentence}" for sentence in misfits_of_method(alignment, backend, parties, sure)
+        ]
     return replace(privacy, unit=Unit(identifier=alignment.id))
 
 

@@ -17,47 +17,47 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpc_protocols.mechanisms.gaussian import MIN_SIGMA2
-from synth.charges import MOST_EPSILON
+from synth.charges import MAX_EPSILON
 from synth.fallback import joining_cells
+from synth.plan import Observe, unobserved
 from synth.run import ROUND_ITERATIONS, Rounds, Synthesis
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import MarginalOracle
     from synth.aim.plan import AimPlan
-    from synth.plan import Observe
 
 NOISE_LIMIT = 0.16
 """Of the noise of joining a column to another, as a share of the rows."""
 
 
-def run(oracle: MarginalOracle, plan: AimPlan, observe: Observe) -> Synthesis:
+def run(oracle: MarginalOracle, plan: AimPlan, observe: Observe = unobserved) -> Synthesis:
     """Run AIM on an oracle. `observe` is told public values only.
 
     Raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`; nothing is released after that.
     """
     run = Rounds(oracle, plan, observe)
-    run.measure_columns(plan.singles, plan.sigma2, 0)
+    run.measure_columns(plan.one_way, plan.sigma2, 0)
     run.refit(0, ROUND_ITERATIONS)
     if run.falls_back(joining_cells(plan.candidates), NOISE_LIMIT):
         run.sharpen()
         return run.synthesis()
     run.share(plan.shared(run.noisy_total))
-    sigma2, epsilon = plan.sigma2, plan.epsilon
+    fixed, sigma2, epsilon = plan.config.fixed_rounds, plan.sigma2, plan.epsilon
     last = False
     while not last:
-        if plan.config.rounds is not None:
-            last = len(run.selected) + 1 == plan.config.rounds
+        if fixed is not None:
+            last = len(run.selected) + 1 == fixed
         elif run.left < 2 * plan.round_cost(sigma2, epsilon) or len(run.selected) + 1 == plan.rounds[1]:
             last = True
             sigma2, epsilon = plan.spend(run.left)
-        noise, charge = max(sigma2, MIN_SIGMA2), min(epsilon, MOST_EPSILON)
+        noise, charge = max(sigma2, MIN_SIGMA2), min(epsilon, MAX_EPSILON)
         candidates = run.candidates(noise, charge, last)
         moved = bool(candidates) and run.round(candidates, noise, charge, last)
         if not candidates and (
-            last or plan.config.rounds is not None
+            last or fixed is not None
         ):  # nor will a later round of the same noise have any
             run.sharpen()
             break
-        if plan.config.rounds is None and not moved:
+        if fixed is None and not moved:
             sigma2, epsilon = sigma2 / 4, epsilon * 2
     return run.synthesis()

@@ -16,54 +16,17 @@ Standard library only at import.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Adjacency, Clique
+from synth.aim.algorithm import AimConfig
 from synth.charges import Charges, cell_distance
 from synth.domain import Domain
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, RoundPlan, calibrate, check_sizes, modelled
-from synth.settings import check_model_mb, check_prune, check_rounds, check_rows, number
 from synth.workload import Workload
 
 FIRST_ROUNDS_PER_COLUMN = 8
-
-
-@dataclass(frozen=True)
-class AimConfig:
-    """The `[aim]` table of a study. rounds: None means adaptive. max_model_mb: MiB at 8 bytes a cell."""
-
-    rounds: int | None = None
-    max_model_mb: float = 4
-    select_share: float = 0.1
-    prune: bool = True
-    synthetic_rows: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.rounds is not None:
-            check_rounds("aim", self.rounds, or_else=' or "adaptive"')
-        check_model_mb("aim", self.max_model_mb)
-        if not number(self.select_share) or not 0 < self.select_share < 1:
-            raise StudyInvalid(
-                f"[aim] select_share must lie strictly between 0 and 1, got {self.select_share!r}."
-            )
-        check_prune("aim", self.prune)
-        check_rows("aim", self.synthetic_rows)
-
-    @classmethod
-    def from_spec(cls, spec: Mapping[str, object]) -> AimConfig:
-        """The configuration of a parsed `[aim]` table; what it leaves out has its default. Raises `StudyInvalid`."""
-        known = ("rounds", "max_model_mb", "select_share", "prune", "synthetic_rows")
-        if foreign := sorted(str(key) for key in spec if key not in known):
-            raise StudyInvalid(f"[aim] has an unknown key {foreign[0]}; it knows {', '.join(known)}.")
-        values = dict(spec)
-        if "rounds" in values and values["rounds"] is None:
-            raise StudyInvalid('[aim] rounds must be an integer or "adaptive".')
-        if values.get("rounds") == "adaptive":
-            values["rounds"] = None
-        return cls(**values)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -102,14 +65,14 @@ def plan(
     Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta) out of range.
     """
     charges = Charges(adjacency, unit_rows)
-    check_sizes(domain, workload, config.max_model_mb)
+    check_sizes(domain, workload, config)
     candidates, left_out = modelled(domain, workload.closure, config.max_model_mb)
     oversized = tuple(clique for clique in workload.cliques if clique in left_out)
-    columns, share = len(domain), _exact(config.select_share)
-    most_rounds = FIRST_ROUNDS_PER_COLUMN * columns if config.rounds is None else config.rounds
+    columns, share, fixed = len(domain), _exact(config.select_share), config.fixed_rounds
+    most_rounds = FIRST_ROUNDS_PER_COLUMN * columns if fixed is None else fixed
 
     def noise(rho: Fraction) -> Fraction:
-        measured = most_rounds if config.rounds is None else most_rounds + columns
+        measured = most_rounds if fixed is None else most_rounds + columns
         return charges.sigma2((1 - share) * rho / measured)
 
     def distance(
@@ -138,7 +101,7 @@ def plan(
         oversized,
         sigma2,
     )
-    if config.rounds is not None:
+    if fixed is not None:
         return draft
     return AimPlan(
         domain,

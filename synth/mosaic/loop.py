@@ -29,6 +29,7 @@ from synth.mosaic.answers import Resolutions, answers
 from synth.mosaic.candidates import Candidate, Grid, candidates, levels_of, prices
 from synth.mosaic.plan import BATCH, FIXED_BATCH, LEAST_SHARPENING
 from synth.mrf import Chains, SizeEstimator
+from synth.plan import unobserved
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Measured, Run, Synthesis, root
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ GROWTH = Fraction(3, 2)
 """Of the budget of a step that was too small to see anything."""
 
 
-def run(oracle: MarginalOracle, plan: MosaicPlan, observe: Observe) -> Synthesis:
+def run(oracle: MarginalOracle, plan: MosaicPlan, observe: Observe = unobserved) -> Synthesis:
     """Run Mosaic on an oracle. `observe` is told public values only.
 
     Raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`; nothing is released after that.
@@ -57,10 +58,10 @@ def run(oracle: MarginalOracle, plan: MosaicPlan, observe: Observe) -> Synthesis
     run.refit(0, ROUND_ITERATIONS)
     if run.falls_back(median(c.cells for c in run.candidates), NOISE_LIMIT):
         pass  # the columns take what is left
-    elif plan.config.rounds is None:
+    elif (rounds := plan.config.fixed_rounds) is None:
         run.adaptive()
     else:
-        run.fixed(plan.config.rounds)
+        run.fixed(rounds)
     run.finish()
     return run.synthesis()
 
@@ -88,7 +89,7 @@ class MosaicRun(Run):
 
     def measure_all_columns(self) -> None:
         """Measure the one-column marginals; they give the noisy total."""
-        columns = self.plan.singles
+        columns = self.plan.one_way
         self.handles = dict(zip(columns, self.oracle.prepare(columns), strict=True))
         self._measure(columns, [self.plan.column_sigma2[clique] for clique in columns], [0] * len(columns))
         self.observe(
@@ -166,16 +167,16 @@ class MosaicRun(Run):
 
     def finish(self) -> None:
         """Spend what is left on the columns if nothing else took it, and fit to the end."""
-        singles = self.plan.singles
+        one_way = self.plan.one_way
         if self.left > LEAST_SHARPENING * self.plan.budget.rho_cap:
             number = self.picks + 1
-            noise = [self.plan.charges.sigma2(self.left * self._column_share(clique)) for clique in singles]
-            self._measure(singles, noise, [number] * len(singles))
+            noise = [self.plan.charges.sigma2(self.left * self._column_share(clique)) for clique in one_way]
+            self._measure(one_way, noise, [number] * len(one_way))
             self.observe(
                 "measure",
                 "measured",
                 round=number,
-                cliques=[list(clique) for clique in singles],
+                cliques=[list(clique) for clique in one_way],
                 sigma=max(map(root, noise)),
                 noisy_total=self.noisy_total,
                 **self.spending(),

@@ -20,18 +20,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Adjacency, Clique
 from synth.charges import Charges, cell_distance
 from synth.domain import Domain
+from synth.mosaic.algorithm import MosaicConfig
 from synth.mosaic.bins import SIZES
 from synth.mosaic.candidates import two_thirds
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes
-from synth.settings import check_model_mb, check_rounds, check_rows, number
 from synth.workload import Workload
 
 FIRST_PICKS_PER_COLUMN = 8
-MOST_PICKS_PER_COLUMN = 72
+MAX_PICKS_PER_COLUMN = 72
 BATCH = 6
 FIXED_BATCH = 4
 WIDE_SHARE, NARROW_SHARE = Fraction(1, 4), Fraction(1, 10)
@@ -42,26 +41,6 @@ RICH_BUDGET = 8192
 LEAST_SHARPENING = Fraction(1, 20)
 """Of the budget: what is worth a second measurement of the columns at the end."""
 CHEAPEST = Fraction(1, 64)
-
-
-@dataclass(frozen=True)
-class MosaicConfig:
-    """The `[mosaic]` table of a study. rounds: number of picks, None means adaptive. max_model_mb: MiB at 8 bytes a cell."""
-
-    rounds: int | None = None
-    max_model_mb: float = 4
-    select_share: float = 0.1
-    synthetic_rows: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.rounds is not None:
-            check_rounds("mosaic", self.rounds, or_else=' or "adaptive"')
-        check_model_mb("mosaic", self.max_model_mb)
-        if not number(self.select_share) or not 0 < self.select_share < 1:
-            raise StudyInvalid(
-                f"[mosaic] select_share must lie strictly between 0 and 1, got {self.select_share!r}."
-            )
-        check_rows("mosaic", self.synthetic_rows)
 
 
 @dataclass(frozen=True)
@@ -94,19 +73,19 @@ def plan(
     Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta) out of range.
     """
     charges, columns = Charges(adjacency, unit_rows), len(domain)
-    check_sizes(domain, workload, config.max_model_mb)
+    check_sizes(domain, workload, config)
     budgets = (*BUDGETS, RICH_BUDGET) if epsilon > 1 else BUDGETS
     candidates, oversized = _column_sets(domain, workload, budgets[-1])
     share = Fraction(str(config.select_share))
     column_share = WIDE_SHARE if max(domain.sizes.values()) > SIZES[-1] else NARROW_SHARE
     shares = _column_shares(domain, workload)
-    if config.rounds is None:
-        picks, most = FIRST_PICKS_PER_COLUMN * columns, MOST_PICKS_PER_COLUMN * columns
+    if config.fixed_rounds is None:
+        picks, most = FIRST_PICKS_PER_COLUMN * columns, MAX_PICKS_PER_COLUMN * columns
     else:
-        picks = most = config.rounds
+        picks = most = config.fixed_rounds
 
     def pick_rho(rho: Fraction) -> tuple[Fraction, Fraction]:
-        each = (rho if config.rounds is None else (1 - column_share) * rho) / picks
+        each = (rho if config.fixed_rounds is None else (1 - column_share) * rho) / picks
         return share * each, (1 - share) * each
 
     def widest(rho: Fraction) -> Fraction:

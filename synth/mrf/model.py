@@ -110,4 +110,4 @@ class Model:
     def load(cls, path: str | PathLike[str]) -> Model:
         """Read a file that holds `to_bytes`. ProtocolAborted if its content is not a model; OSError if it cannot be read."""
         with open(path, "rb") as stream:
-            return cls.from_bytes(stream.read(storage.MOST_BYTES + 1))
+            return cls.from_bytes(stream.read(storage.MAX_BYTES + 1))

@@ -29,14 +29,14 @@ from synth.mrf.levels import Chains, Levels
 
 FORMAT = "cosynth-mrf-1"
 WITH_LEVELS = "cosynth-mrf-2"
-MOST_BYTES = 2**30
-MOST_MB = 1024.0  # of the junction tree that the file asks its reader to build
-MOST_COLUMNS = 2000
-MOST_CLIQUES = 20_000
-MOST_NAME = 500  # characters
-MOST_SIZE = 2**31  # values of one column
-LARGEST = 1e6  # potential, in absolute value: sums of any number of them stay finite
-MOST_ROWS = 1e15
+MAX_BYTES = 2**30
+MAX_MB = 1024.0  # of the junction tree that the file asks its reader to build
+MAX_COLUMNS = 2000
+MAX_CLIQUES = 20_000
+MAX_NAME = 500  # characters
+MAX_SIZE = 2**31  # values of one column
+MAX_POTENTIAL = 1e6  # potential, in absolute value: sums of any number of them stay finite
+MAX_ROWS = 1e15
 
 Content = tuple[dict[str, int], float, dict[Clique, Array], dict[str, Level]]
 
@@ -89,14 +89,14 @@ def _whole(value: object, least: int, most: int) -> bool:
 
 def _check_levels(levels: object, sizes: Mapping[str, int]) -> Chains:
     """The levels of a header with the columns they refine."""
-    if not isinstance(levels, list) or not 0 < len(levels) <= MOST_COLUMNS:
+    if not isinstance(levels, list) or not 0 < len(levels) <= MAX_COLUMNS:
         raise _refuse("the number of levels is out of range")
     found: dict[str, Level] = {}
     for level in levels:
         if (
             not isinstance(level, list)
             or len(level) != 3
-            or not all(isinstance(name, str) and len(name) <= MOST_NAME for name in level[:2])
+            or not all(isinstance(name, str) and len(name) <= MAX_NAME for name in level[:2])
             or level[0] in found
             or not isinstance(level[2], list)
             or len(level[2]) != sizes.get(level[1])
@@ -116,7 +116,7 @@ def _check_header(header: object) -> tuple[Chains, dict[str, int], float, list[C
     ):
         raise _refuse(f"the header is not that of {FORMAT} or {WITH_LEVELS}")
     columns, total, cliques = header["columns"], header["total"], header["cliques"]
-    if not isinstance(columns, list) or not 1 <= len(columns) <= MOST_COLUMNS:
+    if not isinstance(columns, list) or not 1 <= len(columns) <= MAX_COLUMNS:
         raise _refuse("the number of columns is out of range")
     sizes: dict[str, int] = {}
     for column in columns:
@@ -124,15 +124,15 @@ def _check_header(header: object) -> tuple[Chains, dict[str, int], float, list[C
             not isinstance(column, list)
             or len(column) != 2
             or not isinstance(column[0], str)
-            or len(column[0]) > MOST_NAME
+            or len(column[0]) > MAX_NAME
         ):
             raise _refuse("a column is not a name and a size")
-        if column[0] in sizes or not _whole(column[1], 1, MOST_SIZE):
+        if column[0] in sizes or not _whole(column[1], 1, MAX_SIZE):
             raise _refuse("a column is repeated or its size is out of range")
         sizes[column[0]] = column[1]
-    if not isinstance(total, float) or not isfinite(total) or not 1 <= total <= MOST_ROWS:
+    if not isinstance(total, float) or not isfinite(total) or not 1 <= total <= MAX_ROWS:
         raise _refuse("the total is out of range")
-    if not isinstance(cliques, list) or len(cliques) > MOST_CLIQUES:
+    if not isinstance(cliques, list) or len(cliques) > MAX_CLIQUES:
         raise _refuse("the number of cliques is out of range")
     chains = _check_levels(header["levels"], sizes) if "levels" in header else Chains(sizes, {})
     order = {name: index for index, name in enumerate(chains.sizes)}
@@ -155,8 +155,8 @@ def _check_header(header: object) -> tuple[Chains, dict[str, int], float, list[C
 
 def from_bytes(data: bytes) -> Content:
     """The model in `data`, fully validated. ProtocolAborted, with one sentence, for anything else than what `to_bytes` writes."""
-    if len(data) > MOST_BYTES:
-        raise _refuse(f"it is larger than {MOST_BYTES} bytes")
+    if len(data) > MAX_BYTES:
+        raise _refuse(f"it is larger than {MAX_BYTES} bytes")
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive:
             if sorted(archive.namelist()) != ["header.npy", "potentials.npy"]:
@@ -178,10 +178,10 @@ def from_bytes(data: bytes) -> Content:
     cells = [prod(sizes[name] for name in clique) for clique in cliques]
     if sum(cells) != len(flat):
         raise _refuse(f"it holds {len(flat)} potentials where its cliques have {sum(cells)} cells")
-    if not bool(np.isfinite(flat).all()) or float(np.abs(flat).max(initial=0.0)) > LARGEST:
+    if not bool(np.isfinite(flat).all()) or float(np.abs(flat).max(initial=0.0)) > MAX_POTENTIAL:
         raise _refuse("a potential is not a number of reasonable size")
-    if model_size_mb(sizes, cliques, chains.coarser) > MOST_MB:
-        raise _refuse(f"its junction tree would need more than {MOST_MB:.0f} MiB")
+    if model_size_mb(sizes, cliques, chains.coarser) > MAX_MB:
+        raise _refuse(f"its junction tree would need more than {MAX_MB:.0f} MiB")
     potentials: dict[Clique, Array] = {}
     start = 0
     for clique, count in zip(cliques, cells, strict=True):

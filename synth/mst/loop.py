@@ -16,24 +16,24 @@ from typing import TYPE_CHECKING
 
 from synth.fallback import joining_cells
 from synth.mst.plan import Components
+from synth.plan import Observe, unobserved
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Run, Synthesis
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import MarginalOracle
     from synth.mst.plan import MstPlan
-    from synth.plan import Observe
 
 NOISE_LIMIT = 0.16
 """Of the noise of joining a column to another, as a share of the rows."""
 
 
-def run(oracle: MarginalOracle, plan: MstPlan, observe: Observe) -> Synthesis:
+def run(oracle: MarginalOracle, plan: MstPlan, observe: Observe = unobserved) -> Synthesis:
     """Run MST on an oracle. `observe` is told public values only.
 
     Raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`; nothing is released after that.
     """
     run = Run(oracle, plan, observe)
-    run.measure_columns(plan.singles, plan.sigma2, 0)
+    run.measure_columns(plan.one_way, plan.sigma2, 0)
     run.refit(0, ROUND_ITERATIONS if plan.candidates else FINAL_ITERATIONS)
     if plan.candidates and run.falls_back(joining_cells(plan.candidates), NOISE_LIMIT):
         run.sharpen()

@@ -29,26 +29,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
-from mpc_protocols.functionality import Adjacency, Clique
+from mpc_protocols.functionality import MAX_CELLS, Adjacency, Clique
 from synth.charges import Charges, cell_distance, mean_noise
-from synth.domain import MOST_VALUES, Domain
-from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, cells_within, check_sizes
-from synth.settings import check_model_mb, check_rows
+from synth.config import cells_within
+from synth.domain import Domain
+from synth.mst.algorithm import MstConfig
+from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes
 from synth.workload import Workload
 
 THIRD = Fraction(1, 3)
-
-
-@dataclass(frozen=True)
-class MstConfig:
-    """The `[mst]` table of a study. max_model_mb: MiB at 8 bytes a cell."""
-
-    max_model_mb: float = 4
-    synthetic_rows: int | None = None
-
-    def __post_init__(self) -> None:
-        check_model_mb("mst", self.max_model_mb)
-        check_rows("mst", self.synthetic_rows)
 
 
 @dataclass(frozen=True)
@@ -97,7 +86,7 @@ def plan(
     Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta) out of range.
     """
     charges, columns = Charges(adjacency, unit_rows), len(domain)
-    check_sizes(domain, workload, config.max_model_mb)
+    check_sizes(domain, workload, config)
     candidates, oversized = _pairs(domain, config.max_model_mb)
     edges = _forest(domain, candidates)
     most = len(edges)
@@ -143,7 +132,7 @@ def _pairs(domain: Domain, max_model_mb: float) -> tuple[dict[Clique, int], tupl
     oversized: list[Clique] = []
     for pair in combinations(domain.names, 2):
         cells = domain.cells(pair)
-        if cells <= MOST_VALUES and _cells(domain, [pair]) <= cells_within(max_model_mb):
+        if cells <= MAX_CELLS and _cells(domain, [pair]) <= cells_within(max_model_mb):
             fitting[pair] = cells
         else:
             oversized.append(pair)

@@ -15,18 +15,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from synth.fallback import median
+from synth.plan import Observe, unobserved
 from synth.run import ROUND_ITERATIONS, Rounds, Synthesis
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import MarginalOracle
     from synth.mwem.plan import MwemPlan
-    from synth.plan import Observe
 
 NOISE_LIMIT = 0.3
 """Of the noise of a median candidate, as a share of the rows."""
 
 
-def run(oracle: MarginalOracle, plan: MwemPlan, observe: Observe) -> Synthesis:
+def run(oracle: MarginalOracle, plan: MwemPlan, observe: Observe = unobserved) -> Synthesis:
     """Run MWEM+PGM on an oracle. `observe` is told public values only.
 
     Raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`; nothing is released after that.

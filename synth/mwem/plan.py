@@ -27,29 +27,13 @@ from fractions import Fraction
 from mpc_protocols.functionality import Adjacency, Clique
 from synth.charges import Charges, cell_distance
 from synth.domain import Domain
+from synth.mwem.algorithm import MwemConfig
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, RoundPlan, calibrate, check_sizes, modelled
-from synth.settings import check_model_mb, check_prune, check_rounds, check_rows
 from synth.workload import Workload
 
 TOTAL_SHARE = Fraction(1, 100)
 """Of rho: the standard deviation of the number of rows is then 7 / sqrt(rho), 65 rows at epsilon 1 and delta 1e-9."""
 SELECT_SHARE = Fraction(1, 2)
-
-
-@dataclass(frozen=True)
-class MwemConfig:
-    """The `[mwem]` table of a study. max_model_mb: MiB at 8 bytes a cell."""
-
-    rounds: int = 10
-    max_model_mb: float = 4
-    prune: bool = True
-    synthetic_rows: int | None = None
-
-    def __post_init__(self) -> None:
-        check_rounds("mwem", self.rounds)
-        check_model_mb("mwem", self.max_model_mb)
-        check_prune("mwem", self.prune)
-        check_rows("mwem", self.synthetic_rows)
 
 
 @dataclass(frozen=True)
@@ -80,7 +64,7 @@ def plan(
     Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta) out of range.
     """
     charges, rounds, columns = Charges(adjacency, unit_rows), config.rounds, len(domain)
-    check_sizes(domain, workload, config.max_model_mb)
+    check_sizes(domain, workload, config)
     candidates, oversized = modelled(domain, workload.cliques, config.max_model_mb)
     covered = {name for clique in candidates for name in clique}
     uncovered = tuple((name,) for name in domain.names if name not in covered)

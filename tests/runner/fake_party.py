@@ -4,6 +4,7 @@ FAKE_PARTY in the environment: JSON, party -> list of steps, each [name, argumen
     sleep s · event {..} · fail [class, sentence] · crash · hang (ignores SIGINT and SIGTERM) · stop (SIGSTOP to itself)
     kill n (signal to itself) · default n (the signal's default action: the process dies of it)
     write (the files of a finished run) · touch file · wait (for ever, politely) · certified (crash without certificates)
+    after party (until that party has left its report)
 """
 
 from __future__ import annotations
@@ -69,7 +70,14 @@ def certified(argument: None, options: PartyOptions) -> None:
     )
 
 
+def after(argument: str, options: PartyOptions) -> None:
+    report = Path(sys.argv[sys.argv.index("--job") + 1]).parent / f"{argument}.report"
+    while not report.exists():
+        time.sleep(0.01)
+
+
 STEPS = {
+    "after": after,
     "sleep": lambda argument, _: time.sleep(argument),
     "wait": lambda *_: time.sleep(600),
     "event": event,

@@ -35,6 +35,7 @@ class Folder:
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
+        self.options: tuple[str, ...] = ()
         self.out, self.ledger = path / "out", path / "ledger.db"
 
     def __truediv__(self, file: str) -> Path:
@@ -48,8 +49,8 @@ class Folder:
             text = text.replace(old, new)
         (self / file).write_text(text)
 
-    def start(self) -> Program:
-        """Its `run --party`, in its own folder."""
+    def start(self, *more: str) -> Program:
+        """Its `run --party`, in its own folder. more: options."""
         return Program(
             "run",
             "study.toml",
@@ -57,6 +58,8 @@ class Folder:
             self.name,
             "--private",
             "private.toml",
+            *self.options,
+            *more,
             ledger=self.ledger,
             scratch=self.path / "scratch",
             cwd=self.path,
@@ -101,19 +104,19 @@ class Folders:
     def __getitem__(self, name: str) -> Folder:
         return self._folders[name]
 
-    def run(self, *names: str, timeout: float = 60) -> dict[str, End]:
+    def run(self, *names: str, replace: bool = False) -> dict[str, End]:
         """Every party (or those named), started in a random order; how each ended."""
-        with self.started(names) as programs:
-            return {name: program.end(timeout) for name, program in programs.items()}
+        with self.started(names, *["--replace"] * replace) as programs:
+            return {name: program.end() for name, program in programs.items()}
 
     @contextmanager
-    def started(self, names: Sequence[str] = ()) -> Iterator[dict[str, Program]]:
+    def started(self, names: Sequence[str] = (), *more: str) -> Iterator[dict[str, Program]]:
         """The processes, by name; none of them is left afterwards."""
         order = random.sample(names or list(self._folders), len(names or self._folders))
         programs: dict[str, Program] = {}
         try:
             for name in order:
-                programs[name] = self._folders[name].start()
+                programs[name] = self._folders[name].start(*more)
             yield programs
         finally:
             for program in programs.values():

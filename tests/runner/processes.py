@@ -10,12 +10,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.patience import PATIENCE_S, eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTRACT_FILES = frozenset(
@@ -35,12 +35,11 @@ RESULTS = CONTRACT_FILES - {"events.jsonl", "cosynth.log"}
 
 @dataclass(frozen=True)
 class End:
-    """How a process ended: exit code, everything on standard output and standard error, seconds since its start."""
+    """How a process ended: exit code, everything on standard output and standard error."""
 
     code: int
     output: str
     complaint: str
-    seconds: float
 
 
 class Program:
@@ -49,7 +48,6 @@ class Program:
     def __init__(self, *arguments: object, ledger: Path, scratch: Path, cwd: Path | None = None) -> None:
         scratch.mkdir(parents=True, exist_ok=True)
         self._files = [scratch / "stdout", scratch / "stderr"]
-        self.began = time.monotonic()
         with self._files[0].open("wb") as output, self._files[1].open("wb") as complaint:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "runner", *map(str, arguments)],
@@ -75,16 +73,16 @@ class Program:
         """A signal."""
         self.process.send_signal(number)
 
-    def end(self, timeout: float = 60) -> End:
-        """Wait for its end; after the timeout it is killed and the test fails."""
+    def end(self) -> End:
+        """Wait for its end; if it does not come the process is killed and the test fails."""
         try:
-            code = self.process.wait(timeout)
+            code = self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-            raise AssertionError(f"still running after {timeout} s: {self.said()}") from None
+            raise AssertionError(f"still running after {PATIENCE_S} s: {self.said()}") from None
         output, complaint = self.said()
-        return End(code, output, complaint, time.monotonic() - self.began)
+        return End(code, output, complaint)
 
     def said(self) -> tuple[str, str]:
         """Standard output and standard error so far."""
@@ -98,9 +96,9 @@ class Program:
             self.process.wait()
 
 
-def run(*arguments: object, ledger: Path, scratch: Path, timeout: float = 60) -> End:
+def run(*arguments: object, ledger: Path, scratch: Path) -> End:
     """A whole run of the program."""
-    return Program(*arguments, ledger=ledger, scratch=scratch).end(timeout)
+    return Program(*arguments, ledger=ledger, scratch=scratch).end()
 
 
 def parties(directory: Path) -> dict[str, int]:
@@ -116,19 +114,9 @@ def parties(directory: Path) -> dict[str, int]:
     return found
 
 
-def gone(directory: Path, within: float) -> bool:
-    """Whether no party process of this directory is left after so many seconds at most."""
-    return eventually(lambda: not parties(directory), within)
-
-
-def eventually(condition: Callable[[], bool], within: float) -> bool:
-    """Whether the condition becomes true in time."""
-    until = time.monotonic() + within
-    while not condition():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.005)
-    return True
+def gone(directory: Path) -> bool:
+    """Whether all party processes of this directory end."""
+    return eventually(lambda: not parties(directory))
 
 
 def events(path: Path) -> list[dict[str, Any]]:

@@ -59,8 +59,8 @@ grade = 3
 sick = { kind = "categorical", values = ["no", "yes"] }
 
 [session]
-connect_s = 30
-silence_s = 3
+connect_s = 300
+silence_s = 200
 """
 
 Row = dict[str, str]

@@ -61,8 +61,8 @@ population = "intersection"
 min_size = 10
 
 [session]
-connect_s = 30
-silence_s = 3
+connect_s = 300
+silence_s = 200
 """
 
 Person = dict[str, str]

@@ -39,7 +39,7 @@ values = ["a", "b", "c"]
 missing = true
 
 [session]
-silence_s = 2
+silence_s = 200
 tls = "insecure-loopback"
 
 [[party]]

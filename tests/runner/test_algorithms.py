@@ -12,8 +12,8 @@ from mpc_protocols.errors import StudyInvalid
 from runner.__main__ import main
 from runner.party.synthesis import plan_of
 from runner.study import load
-from synth.mst import MstConfig
-from synth.mwem import MwemConfig
+from synth.mst.algorithm import MstConfig
+from synth.mwem.algorithm import MwemConfig
 from tests.runner.studies import write_study
 from tests.runner.test_forecast import SIZES, predicted_and_counted, study_of
 
@@ -30,10 +30,10 @@ def changes(algorithm: str, table: str | None = None) -> tuple[tuple[str, str], 
 def test_the_tables_of_the_contract(tmp_path: Path) -> None:
     table = "[mwem]\nrounds = 7\nmax_model_mb = 2\nprune = false\nsynthetic_rows = 50"
     study = load(write_study(tmp_path, *changes("mwem", table)))
-    assert plan_of(study).config == MwemConfig(7, 2.0, False, 50)
+    assert plan_of(study).config == MwemConfig(rounds=7, max_model_mb=2.0, prune=False, synthetic_rows=50)
     assert study.public()["mwem"] == {"rounds": 7, "max_model_mb": 2.0, "prune": False, "synthetic_rows": 50}
     study = load(write_study(tmp_path, *changes("mst", "[mst]\nmax_model_mb = 2\nsynthetic_rows = 50")))
-    assert plan_of(study).config == MstConfig(2.0, 50)
+    assert plan_of(study).config == MstConfig(max_model_mb=2.0, synthetic_rows=50)
     assert study.public()["mst"] == {"max_model_mb": 2.0, "synthetic_rows": 50}
 
 

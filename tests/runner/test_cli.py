@@ -17,15 +17,19 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from pyarrow import parquet as pq
 
 from mpc_protocols.functionality import Event
 from parties.budget.ledger import Ledger
+from parties.budget.notion import Notion, ProtectedUnit
 from parties.budget.spending import Reservation
 from runner.__main__ import main
-from runner.study import load
+from runner.study import VerticalStudy, load
 from runner.study.vertical import KEYS
 from synth.accounting import epsilon_of, rho_of
+from synth.algorithm import ALGORITHMS
 from tests.runner.studies import free_ports, write_study
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,7 +117,6 @@ def test_the_main_help_tells_the_sequence_and_the_exit_codes(run: Run) -> None:
         (["bench", "selec"], "did you mean"),
         (["audit"], "`audit`"),
         (["demo", "--vertically"], "--vertically"),
-        (["run", "x.toml", "--resume"], "--resume is not in this version yet"),
         (["run", "x.toml", "--private", "p"], "--party NAME"),
         (["check", "x.toml", "--connect"], "--party NAME"),
         (["report", "nowhere"], "nowhere"),
@@ -195,12 +198,13 @@ def test_the_settings_that_init_leaves_out_are_settings(run: Run, tmp_path: Path
     plain, text = load(path), path.read_text()
     path.write_text(re.sub(r"^# (?!cliques)(?=\w+ = )", "", text, flags=re.MULTILINE))
     full, keys = load(path), tomllib.loads(path.read_text())["alignment"]
-    assert (
-        plain.alignment is not None and full.alignment is not None and set(KEYS) - {"security"} == set(keys)
-    )
+    assert isinstance(plain, VerticalStudy) and isinstance(full, VerticalStudy)
+    assert set(KEYS) - {"security"} == set(keys)
+    assert set(tomllib.loads(path.read_text())[full.algorithm]) == set(full.config.options())
+    assert plain.config == ALGORITHMS[full.algorithm].config()
     for key in ("min_size", "size_epsilon", "size_delta"):
         assert getattr(plain.alignment, key) == getattr(full.alignment, key)
-    assert full.party("north").columns == ("age", "income") and full.settings.synthetic_rows == 10000
+    assert full.party("north").columns == ("age", "income") and full.config.synthetic_rows == 10000
 
 
 def test_certificates(run: Run, tmp_path: Path) -> None:
@@ -241,7 +245,10 @@ def test_check_finds_everything(run: Run, tmp_path: Path) -> None:
     ports = free_ports(3)
     moved = [(f"127.0.0.1:{7101 + i}", f"127.0.0.1:{port}") for i, port in enumerate(ports)]
     study = write_study(
-        tmp_path, *moved, ("insecure-loopback", "mutual"), ("silence_s = 2", "silence_s = 2\nconnect_s = 1.5")
+        tmp_path,
+        *moved,
+        ("insecure-loopback", "mutual"),
+        ("silence_s = 200", "silence_s = 200\nconnect_s = 1.5"),
     )
     tables(tmp_path)
     certs = tmp_path / "certs"
@@ -263,8 +270,9 @@ def test_check_finds_everything(run: Run, tmp_path: Path) -> None:
         assert words in out
     assert "chmod 600" not in out
     (certs / "north.key").chmod(0o640)
-    code, out, _ = run("check", study, "--party", "north", "--private", own)
-    assert code == 0 and f"{certs}/north.key can be read by other users" in out
+    code, out, err = run("check", study, "--party", "north", "--private", own)
+    assert code == 21 and f"{certs}/north.key can be read by other users" in err and "--insecure-key" in err
+    (certs / "north.key").chmod(0o600)
     code, out, err = run("check", study, "--party", "north", "--private", own, "--connect")
     assert (
         code == 20
@@ -282,7 +290,7 @@ def test_check_finds_everything(run: Run, tmp_path: Path) -> None:
 
     with socket.create_server(("127.0.0.1", ports[0])):
         code, out, err = run("check", study, "--party", "north", "--private", own, "--connect")
-    assert "the others are met once this party has its certificate and its port" in out
+    assert "the others are met once this party has its port" in out
     problems = [line for line in out.splitlines() if line.startswith("problem")]
     assert code == 21 and "names west, not north" in err  # the first
     for words in ("names west, not north", "north.csv", "would exceed the cap", "cannot listen on"):
@@ -359,6 +367,30 @@ def test_sample(run: Run, finished: Path, tmp_path: Path) -> None:
     assert again.read_bytes() != target.read_bytes()
 
 
+def test_samples_are_parquet_where_the_file_says_so(run: Run, finished: Path, tmp_path: Path) -> None:
+    text, table = tmp_path / "more.csv", tmp_path / "more.PARQUET"
+    for target in (text, table):
+        assert run("sample", finished / "out", "--rows", 700, "--out", target, "--seed", 3)[0] == 0
+    assert table.read_bytes()[:4] == b"PAR1" == table.read_bytes()[-4:]
+    read, frame = pq.read_table(table), pd.read_csv(text, keep_default_na=False, na_values=[""])
+    assert [str(kind) for kind in read.schema.types] == ["double", "string", "string"]
+    pd.testing.assert_frame_equal(read.to_pandas().fillna("none"), frame.fillna("none"), check_dtype=False)
+    assert read.column("work").null_count == frame["work"].isna().sum() > 0
+    assert run("sample", finished / "out", "--rows", 0, "--out", table)[0] == 0
+    assert pq.read_table(table).shape == (0, 3)
+
+
+def test_samples_of_another_kind_or_place_are_refused(run: Run, finished: Path, tmp_path: Path) -> None:
+    for name in ("more.xlsx", "more", "more.parquet.gz"):
+        code, _, err = run("sample", finished / "out", "--rows", 5, "--out", tmp_path / name)
+        assert code == 2 and err == (
+            f"--out {tmp_path / name} must end in .csv or .parquet, which says what is written.\n"
+        )
+    code, _, err = run("sample", finished / "out", "--rows", 5, "--out", tmp_path / "no" / "more.csv")
+    assert code == 2 and "cannot be written (no such file or directory)" in err
+    assert not list(tmp_path.iterdir())
+
+
 def test_report_is_rebuilt_and_damage_is_named(run: Run, finished: Path, tmp_path: Path) -> None:
     import shutil
 
@@ -392,9 +424,8 @@ def test_ledger_show(run: Run, finished: Path, tmp_path: Path) -> None:
 
 def test_ledger_show_converts_at_the_studies_delta_and_counts_sizes(run: Run, tmp_path: Path) -> None:
     rho, size_delta = rho_of(1.0, 1e-6), Fraction(1, 10**7)
-    asked = Reservation(
-        "patients", "1", "trial", "ab", 1.0, 1e-6, "add-remove", "row", rho, Fraction(0), ("south",)
-    )
+    notion = Notion(ProtectedUnit(), "add-remove")
+    asked = Reservation("patients", "1", "trial", "ab", 1.0, 1e-6, notion, rho, Fraction(0), ("south",))
     ledger = Ledger(tmp_path / "ledger.db")
     for number, aligns in enumerate((False, True)):
         sizes = {"aligns": True, "size_rho": Fraction(1, 8), "size_delta": size_delta} if aligns else {}

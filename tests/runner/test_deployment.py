@@ -6,9 +6,9 @@ Who fails with which exit code, what each is told, and what nobody is told: a di
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
-import time
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -101,7 +101,9 @@ def test_the_report_is_rebuilt_byte_for_byte_and_a_failure_harms_nothing(tmp_pat
     assert {"events.jsonl", "cosynth.log", "run.json", "synthetic.csv"} <= set(earlier["north"])
     private = (folders["north"].out / "private.log").read_text()
     folders["west"].edit("study.toml", ("epsilon = 4.0", "epsilon = 4.5"))
-    for name, end in folders.run().items():
+    for end in folders.run().values():
+        assert end.code == 2 and "holds a finished run" in end.complaint and "--replace" in end.complaint
+    for name, end in folders.run(replace=True).items():
         assert (
             end.code == 22 and "those of an earlier run; this one left none, and its events in" in end.output
         )
@@ -113,7 +115,7 @@ def test_the_report_is_rebuilt_byte_for_byte_and_a_failure_harms_nothing(tmp_pat
     assert (folders["north"].out / "private.log").read_text().startswith(private)
 
     folders["west"].edit("study.toml", ("epsilon = 4.5", "epsilon = 4.0"))
-    assert {end.code for end in folders.run().values()} == {0}
+    assert {end.code for end in folders.run(replace=True).values()} == {0}
     for folder in folders:
         assert not list(folder.out.glob("unfinished*"))
         lines = [json.loads(line) for line in (folder.out / "events.jsonl").read_text().splitlines()]
@@ -188,10 +190,10 @@ def test_checks_that_are_typed_within_the_same_minute_meet(folders: Folders) -> 
     programs = {name: check(folders[name]) for name in ("south", "north")}
     try:
         assert eventually(
-            lambda: all("to start the same command" in program.said()[0] for program in programs.values()), 20
+            lambda: all("to start the same command" in program.said()[0] for program in programs.values())
         )
         programs["west"] = check(folders["west"])
-        ends = {name: program.end(20) for name, program in programs.items()}
+        ends = {name: program.end() for name, program in programs.items()}
     finally:
         for program in programs.values():
             program.kill()
@@ -213,22 +215,29 @@ def test_a_study_edited_at_one_party(folders: Folders) -> None:
     assert not any(folder.ledger.exists() for folder in folders)
 
 
-def test_a_foreign_ca(folders: Folders, tmp_path: Path) -> None:
+def test_a_foreign_ca(tmp_path: Path) -> None:
+    """It refuses the others, who cannot know that it is west which does: they wait for it in vain, and say what they saw."""
+    folders = Folders.make(
+        tmp_path, small.write(tmp_path / "study", changes=[("connect_s = 30", "connect_s = 6")])
+    )
     certificates.make_all(tmp_path / "foreign", ["west"])
     for file in ("west.crt", "west.key", "ca.crt"):
         shutil.copy(tmp_path / "foreign" / file, folders["west"].path)
     with folders.started(["north", "south"]) as programs:
         # a party that came later would only find that the others have gone
         assert all(
-            eventually(
-                lambda name=name: happened(folders[name].out / "events.jsonl", "connect", "connected"), 30
-            )
+            eventually(lambda name=name: happened(folders[name].out / "events.jsonl", "connect", "connected"))
             for name in programs
         )
         ends = folders.run("west") | {name: program.end() for name, program in programs.items()}
-    sentences = refused(folders, ends, north=21, south=21, west=21)
-    assert "Party west" in sentences["north"] + sentences["south"]
-    assert any("not signed by the CA" in text for text in sentences.values()), sentences
+    sentences = refused(folders, ends, north=20, south=20, west=21)
+    assert "not signed by the CA" in sentences["west"]
+    assert any(
+        "Party west" in sentences[name] and "Party west refused the certificate" in sentences[name]
+        for name in ("north", "south")
+    ), sentences
+    for name in ("north", "south"):
+        assert happened(folders[name].out / "events.jsonl", "connect", "refused")
 
 
 def expired(folders: Folders, name: str) -> bytes:
@@ -252,7 +261,7 @@ def expired(folders: Folders, name: str) -> bytes:
 
 
 def test_ones_own_certificate_is_looked_at_first(folders: Folders) -> None:
-    """Expired, another party's, without its key: refused before a connection is opened (the peers' view: `session`)."""
+    """Expired, another party's, without its key: refused before anybody is asked to prove anything."""
     west = folders["west"]
     good = (west / "west.crt").read_bytes()
     (west / "west.crt").write_bytes(expired(folders, "west"))
@@ -265,6 +274,50 @@ def test_ones_own_certificate_is_looked_at_first(folders: Folders) -> None:
     assert "does not belong" in refused(folders, folders.run("west"), west=21)["west"]
     (west / "west.key").unlink()
     assert "missing" in refused(folders, folders.run("west"), west=21)["west"]
+
+
+def test_a_key_that_others_can_read_is_refused(folders: Folders) -> None:
+    west = folders["west"]
+    (west / "west.key").chmod(0o640)
+    sentence = refused(folders, folders.run("west"), west=21)["west"]
+    assert "west.key can be read by other users of this machine" in sentence and "chmod 600" in sentence
+    west.options = ("--insecure-key",)
+    with folders.started(["west"]) as programs:
+        assert eventually(lambda: happened(west.out / "events.jsonl", "connect", "waiting"), 30)
+        pid = programs["west"].pid
+        (limit,) = re.findall("Max core file size +([^ ]+) +([^ ]+)", Path(f"/proc/{pid}/limits").read_text())
+        assert limit == ("0", "0")
+        assert "warning: " in "".join(programs["west"].said())
+
+
+@pytest.mark.parametrize("party", ["south", "west"])
+@pytest.mark.parametrize("file", ["key", "ca"])
+def test_the_others_hear_that_a_party_s_own_certificate_is_bad(tmp_path: Path, party: str, file: str) -> None:
+    """Whom it dials hears it without proof, says so and waits on; who dials it ends, and so do all that have met them."""
+    folders = Folders.make(tmp_path, small.write(tmp_path / "study"))
+    own = folders[party]
+    if file == "key":
+        shutil.copy(folders["north"] / "north.key", own / f"{party}.key")
+    else:
+        (own / "ca.crt").unlink()
+    others = [name for name in folders.trial.names if name != party]
+    with folders.started(others) as programs:
+        for name in others:
+            assert eventually(lambda name=name: happened(folders[name].out / "events.jsonl", "connect"))  # type: ignore[misc]
+        end = folders.run(party)[party]
+        assert (
+            end.code == 21
+            and ("does not belong" if file == "key" else "ca.crt does not exist") in end.complaint
+        )
+        for name, program in programs.items():
+            if party == "south":
+                heard = program.end()
+                assert heard.code == 21 and f"arty {party}" in heard.complaint, heard
+            else:
+                assert eventually(
+                    lambda name=name: happened(folders[name].out / "events.jsonl", "connect", "refused")
+                )  # type: ignore[misc]
+                assert f"arty {party}" in (folders[name].out / "events.jsonl").read_text()
 
 
 def test_two_computing_parties_are_too_few(tmp_path: Path) -> None:
@@ -292,13 +345,12 @@ def test_a_port_in_use(folders: Folders) -> None:
 
 def test_a_party_that_never_comes(tmp_path: Path) -> None:
     folders = Folders.make(
-        tmp_path, small.write(tmp_path / "study", changes=[("connect_s = 30", "connect_s = 5")])
+        tmp_path, small.write(tmp_path / "study", changes=[("connect_s = 300", "connect_s = 5")])
     )
     ends = folders.run("north", "south")
     sentences = refused(folders, ends, north=20, south=20).values()
     assert all("party west" in sentence.lower() or "nor did west" in sentence for sentence in sentences)
     assert any(f":{folders.trial.ports['west']}" in sentence for sentence in sentences)
-    assert max(end.seconds for end in ends.values()) < 5 + 5
     assert happened(folders["north"].out / "events.jsonl", "connect", "waiting")  # it says for whom
     assert not any(folder.ledger.exists() for folder in folders)
 
@@ -329,14 +381,25 @@ def test_a_bad_record_is_refused_and_never_shown(tmp_path: Path) -> None:
         "west.csv" in sentences["west"] and '"work"' in sentences["west"] and "line 202" in sentences["west"]
     )
     for name in ("north", "south", "east"):
-        assert "west" in sentences[name] and "data" in sentences[name]
-        assert (
-            "line" not in sentences[name] and "work" not in sentences[name]
-        )  # peers get a reason, not a place
+        assert sentences[name] == NEUTRAL.format("west")  # peers get no reason
         assert spent(folders[name]) == 0
     assert not mentions(tmp_path, CANARY)
     assert (folders["west"].path / "west.csv").read_text().count(CANARY) == 1
-    assert not folders["west"].ledger.exists()
+    assert Ledger(folders["west"].ledger).entries() == []
+    (refusal,) = Ledger(folders["west"].ledger).refusals("people of west")
+    check = run(
+        "check", folders["west"] / "study.toml", "--party", "west", "--private", folders["west"] / "private.toml",
+        ledger=folders["west"].ledger, scratch=tmp_path / "scratch",
+    )  # fmt: skip
+    assert refusal.code == 30 and refusal.proposal.digest[:12] in check.output
+    assert not any(Ledger(folders[name].ledger).refusals() for name in ("north", "south", "east"))
+
+
+NEUTRAL = (
+    "Party {} stopped: it refuses this study or cannot take part, and says why only at its own place; nothing of its data was "
+    "sent.\n"
+)
+"""What peers are told of any refusal before all have assembled."""
 
 
 def spent(folder: Folder) -> Fraction:
@@ -356,7 +419,7 @@ def test_more_rows_than_max_rows(tmp_path: Path) -> None:
     )
     sentences = refused(folders, folders.run(), north=40, south=40, west=30)
     assert "max_rows = 299" in sentences["west"] and "300" not in sentences["west"]
-    assert "299" not in sentences["north"] + sentences["south"]
+    assert sentences["north"] == sentences["south"] == NEUTRAL.format("west")
 
 
 def test_a_ledger_cap(folders: Folders) -> None:
@@ -364,15 +427,17 @@ def test_a_ledger_cap(folders: Folders) -> None:
     folders["south"].edit("private.toml", ("[ledger]\n", "[ledger]\ncap_epsilon = 3.0\ncap_delta = 1e-6\n"))
     sentences = refused(folders, folders.run(), north=40, south=50, west=40)
     assert "cap" in sentences["south"] and "people of south" in sentences["south"]
-    assert all("south" in sentences[name] and "budget" in sentences[name] for name in ("north", "west"))
+    assert sentences["north"] == sentences["west"] == NEUTRAL.format("south")
     assert Ledger(folders["south"].ledger).entries() == []
+    (refusal,) = Ledger(folders["south"].ledger).refusals()
+    assert refusal.code == 50 and refusal.proposal.max_rows == 4096
     assert (
         spent(folders["north"]) == spent(folders["west"]) == 0
     )  # they may have reserved, and nothing was released
 
 
 def test_the_launcher_reports_the_first_cause_at_once(tmp_path: Path) -> None:
-    """A bad record at one party: its sentence and code, no peer's, and no waiting for the others."""
+    """A bad record at one party: its sentence and code, no peer's, and no waiting until the others miss it (silence_s)."""
     trial = small.write(tmp_path / "study")
     bad_record(trial, "south")
     out = tmp_path / "out"
@@ -380,13 +445,10 @@ def test_the_launcher_reports_the_first_cause_at_once(tmp_path: Path) -> None:
         "run", trial.path, "--out", out, ledger=tmp_path / "ledger.db", scratch=tmp_path / "scratch"
     )
     try:
-        assert eventually(lambda: len(parties(out)) == 3, 30)
-        assert eventually(lambda: len(parties(out)) < 3, 30)
-        first = time.monotonic()
+        assert eventually(lambda: len(parties(out)) == 3)
+        assert eventually(lambda: len(parties(out)) < 3)
         end = program.end()
-        waited = time.monotonic() - first
     finally:
         program.kill()
     assert end.code == 30 and "south.csv" in end.complaint and end.complaint.count("\n") == 1
-    assert waited < 2, waited
     assert not parties(out) and not results(out) and not mentions(tmp_path, CANARY)

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mpc_protocols.errors import DataRefused
+from mpc_protocols.errors import DataRefused, UsageError
 from runner.study import load
 from synth.accounting import rho_of
 from tests.runner import small
@@ -239,11 +239,33 @@ def test_every_party_has_the_same(base: Finished, generous: Finished) -> None:
             assert run["deployment"] == "one-machine" and not any(
                 "cpu_s" in party for party in run["parties"]
             )
-            whole = json.loads(json.dumps(finished.run))
-            for party in whole["parties"]:
-                assert party.pop("cpu_s") > 0 and party.pop("peak_rss_mb") > 0
-            assert run == whole
+            assert run == finished.run
+            used = json.loads((own / "usage.json").read_text())
+            assert used["cpu_s"] > 0 and used["peak_rss_mb"] > 0
             assert events(own / "events.jsonl")[0]["party"] == name
+
+
+def test_the_report_is_rebuilt_byte_for_byte(finished: Finished) -> None:
+    from runner.report import render
+
+    page = (finished.out / "report.html").read_bytes()
+    assert render(finished.out).read_bytes() == page
+
+
+def test_shared_times_count_from_the_moment_all_have_assembled(base: Finished, generous: Finished) -> None:
+    """Before it they would tell how long each party read its own table; counters of parties hold bytes and rounds only."""
+    for finished in (base, generous):
+        lines = events(finished.out / "events.jsonl")
+        place = next(number for number, line in enumerate(lines) if line["event"] == "assembled")
+        assert place > 0 and all(line["t"] == 0 for line in lines[:place])
+        assert all(line["t"] > 0 for line in lines[place + 1 :])
+        run = finished.run
+        assert (
+            "connect" not in [phase["name"] for phase in run["phases"]] and "connect" not in run["timeline"]
+        )
+        assert run["wall_s"] == pytest.approx(sum(phase["wall_s"] for phase in run["phases"]), abs=0.01)
+        for party in run["parties"]:
+            assert party.keys() == {"name", "role", "bytes_sent", "bytes_received", "rounds"}
 
 
 def test_counters_add_up(base: Finished, generous: Finished) -> None:
@@ -343,8 +365,10 @@ def test_units_and_dataframes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     )  # the frames' rows are what was measured
     # a third row of one person is refused, in a sentence without the person
     frames["west"].loc[2, "person"] = "p0"
-    with pytest.raises(DataRefused, match='"person"') as refused:
+    with pytest.raises(UsageError, match="replace=True"):
         run_study(trial.path, frames, tmp_path / "out")
+    with pytest.raises(DataRefused, match='"person"') as refused:
+        run_study(trial.path, frames, tmp_path / "out", replace=True)
     assert "p0" not in refused.value.sentence
     assert json.loads((tmp_path / "out" / "run.json").read_text()) == finished.run  # an earlier result stays
 

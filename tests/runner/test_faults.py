@@ -3,7 +3,7 @@
 What must be true afterwards, whatever happened when:
 
     code       the contract's: 41 naming a party that was killed or stopped, 130 where Ctrl-C was pressed, 40 naming it elsewhere
-    time       everything has ended within silence_s + 5 s of the signal, and no process is left
+    time       everything ends, long before silence_s is over where somebody dies; no process is left
     files      a party holds all of its results or none; nothing half written
     ledger     a computing custodian is charged the releases begun, which cover everything that was opened at anybody; a
                contributor, once its shares have left, the whole reservation; nobody anything before shares have left
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import product
@@ -30,11 +29,11 @@ from tests.runner import small
 from tests.runner.folders import Folders
 from tests.runner.processes import RESULTS, End, Program, events, eventually, gone, happened, parties
 
-SILENCE_S = 3
-LIMIT_S = SILENCE_S + 5
 LEADER = "south"
 CHANGES = [("rounds = 3", "rounds = 8")]
-LONG = [("rounds = 3", "rounds = 400")]
+STOPPED = [*CHANGES, ("silence_s = 200", "silence_s = 3")]
+"""For signals that leave a process alive: only its silence tells."""
+LONG = [("rounds = 3", "rounds = 400"), ("silence_s = 200", "silence_s = 3")]
 """A run that takes longer than its parties wait for a launcher that has been stopped."""
 
 PHASES: dict[str, Callable[[Callable[[str], Path], str], bool]] = {
@@ -73,12 +72,12 @@ def clean_up(out: Path) -> None:
 
     def cleaned() -> bool:
         try:
-            with claim(out):
+            with claim(out, replace=True):
                 return True
         except UsageError:  # a process whose memory is gone already may hold its lock a moment longer
             return False
 
-    assert eventually(cleaned, 1)
+    assert eventually(cleaned)
 
 
 def charged_right(entries: list[Entry], begun: int, seen: int, phase: str) -> None:
@@ -102,13 +101,13 @@ def charged_right(entries: list[Entry], begun: int, seen: int, phase: str) -> No
 
 @contextmanager
 def under_way(
-    tmp_path: Path, count: int, phase: str, victim: str
+    tmp_path: Path, count: int, phase: str, victim: str, changes: list[tuple[str, str]]
 ) -> Iterator[tuple[Folders, dict[str, Program]]]:
     """A deployment that has reached the phase."""
-    folders = Folders.make(tmp_path, small.write(tmp_path / "study", parties=count, changes=CHANGES))
+    folders = Folders.make(tmp_path, small.write(tmp_path / "study", parties=count, changes=changes))
     with folders.started() as programs:
         reached = PHASES[phase]
-        assert eventually(lambda: reached(lambda name: folders[name].out / "events.jsonl", victim), 60), {
+        assert eventually(lambda: reached(lambda name: folders[name].out / "events.jsonl", victim)), {
             name: program.said() for name, program in programs.items()
         }
         yield folders, programs
@@ -116,16 +115,13 @@ def under_way(
 
 def fault(tmp_path: Path, number: Signals, phase: str, victim: str, count: int = 3) -> Folders:
     """Send the signal; check everything that must hold."""
-    with under_way(tmp_path, count, phase, victim) as (folders, programs):
+    changes = STOPPED if number is SIGSTOP else CHANGES
+    with under_way(tmp_path, count, phase, victim, changes) as (folders, programs):
         programs[victim].send(number)
-        began = time.monotonic()
-        ends = {name: program.end(30) for name, program in programs.items() if name != victim}
-        took = time.monotonic() - began
+        ends = {name: program.end() for name, program in programs.items() if name != victim}
         if number is SIGSTOP:
             programs[victim].send(SIGCONT)
-        own = programs[victim].end(30)
-        assert took < LIMIT_S, took
-        assert time.monotonic() - began < LIMIT_S + 3
+        own = programs[victim].end()
         judge(ends, own, number, victim)
         assert not parties(folders.root)
         seen = max(opened(folder.out / "events.jsonl") for folder in folders)
@@ -155,7 +151,11 @@ def test_the_leader_killed_in_a_round(tmp_path: Path) -> None:
     folders = fault(tmp_path, SIGKILL, "mid", LEADER)
     before = {folder.name: Ledger(folder.ledger).entries()[0].spent_rho for folder in folders}
     assert all(before.values())
-    ends = folders.run()  # the same directories, the same ledgers
+    for end in folders.run().values():  # the same directories, the same ledgers
+        assert end.code == 2 and all(
+            word in end.complaint for word in ("interrupted", "--resume", "--replace")
+        )
+    ends = folders.run(replace=True)
     assert all(end.code == 0 for end in ends.values()), ends
     for folder in folders:
         whole_or_nothing(folder.out)
@@ -222,13 +222,13 @@ def launched(
     program = Program("run", trial.path, "--out", out, ledger=ledger, scratch=tmp_path / "scratch")
     try:
         reached = PHASES[phase]
-        assert eventually(
-            lambda: reached(lambda name: out / "parties" / name / "events.jsonl", victim), 60
-        ), program.said()
+        assert eventually(lambda: reached(lambda name: out / "parties" / name / "events.jsonl", victim)), (
+            program.said()
+        )
         yield program, out, ledger
     finally:
         program.kill()
-        assert gone(out, LIMIT_S)
+        assert gone(out)
 
 
 def left_right(out: Path, ledger: Path, phase: str, launcher_killed: bool) -> None:
@@ -251,19 +251,19 @@ def left_right(out: Path, ledger: Path, phase: str, launcher_killed: bool) -> No
 def launcher_fault(
     tmp_path: Path, number: Signals, phase: str, victim: str | None, code: int, words: str
 ) -> None:
-    changes = LONG if number is SIGSTOP and victim is None and phase != "end" else CHANGES
+    changes = STOPPED if number is SIGSTOP else CHANGES
+    if number is SIGSTOP and victim is None and phase != "end":
+        changes = LONG
     with launched(tmp_path, phase, victim or LEADER, changes) as (program, out, ledger):
         if victim is None:
             program.send(number)
         else:
             os.kill(parties(out)[victim], number)
-        began = time.monotonic()
         if victim is None and number in (SIGKILL, SIGSTOP):
-            assert gone(out, LIMIT_S)
+            assert gone(out)
             program.send(SIGCONT) if number is SIGSTOP else None
-        end = program.end(30)
-        assert time.monotonic() - began < LIMIT_S + (1 if number is SIGSTOP else 0)
-        assert gone(out, 0.5)
+        end = program.end()
+        assert gone(out)
         if (
             number is SIGSTOP and victim is None and end.code == 0
         ):  # they were done before they missed the launcher

@@ -101,6 +101,40 @@ def test_the_text_says_what_it_costs_and_who_learns_what(
     assert "protects nothing" in text and "max_rows in the study" in text and "learns every record" in text
 
 
+def offered(run: Path) -> list[int]:
+    """Of how many candidates each round of a run chose one, as its report says."""
+    lines = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
+    return [line["candidates"] for line in lines if line["event"] == "selected"]
+
+
+def test_the_text_says_why_fewer_candidates_are_offered_than_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run leaves out those that cannot win once it knows its noisy total; `plan` says for which rows it expects how many."""
+    monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
+    # at this noise a marginal of more than 110 cells cannot win; the noisy total would have to be off by 8 sd to say 84 or 140
+    study = study_of(tmp_path, ('"replicated"', '"ideal"'), ("epsilon = 1.0", "epsilon = 0.26"))
+    assert main(["run", str(study), "--out", str(tmp_path / "out")]) == 0
+    capsys.readouterr()
+    assert main(["plan", str(study), "--json"]) == 0
+    asked = json.loads(capsys.readouterr().out)["questions"]
+    low, high = asked["offered"]
+    assert (asked["candidates"], high) == (15, 13)
+    assert all(low <= count <= high for count in offered(tmp_path / "out"))
+    assert main(["plan", str(study)]) == 0
+    text = capsys.readouterr().out
+    assert f"which of {asked['candidates']} marginals is worst" in text
+    chosen = f"{low}" if low == high else f"{low} to {high}"
+    assert (
+        f"for about 3,000 rows a round chooses one of {chosen} of them; left out are those whose noise"
+        in text
+    )
+    # where nothing is left out there is nothing to explain
+    easy = study_of(tmp_path, ("epsilon = 1.0", "epsilon = 5.0"))
+    assert main(["plan", str(easy)]) == 0
+    assert "left out" not in capsys.readouterr().out
+
+
 def test_invented_marginals_are_marginals() -> None:
     sizes = {"x": 6, "y": 9, "z": 2}
     wide, x, y = InventedTable(sizes, 10_000).counts([("x", "y", "z"), ("x",), ("y",)])

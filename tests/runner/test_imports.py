@@ -54,7 +54,6 @@ def test_the_launcher_and_the_parties_of_a_horizontal_run_load_no_more_than_they
     subprocess.run(
         [sys.executable, "-m", "runner", "run", str(study), "--out", str(tmp_path / "out")],
         check=True,
-        timeout=60,
         cwd=tmp_path,
         stdout=subprocess.DEVNULL,
         env=os.environ

@@ -1,7 +1,7 @@
-"""A rehearsal on the very table of a run: the same transcript, and of every party the rounds, bytes and messages, exactly.
+"""A dry run on the very table of a run: the same transcript, and of every party the rounds, bytes and messages, exactly.
 
 Whatever is asked, in groups so small that candidates lie in several, and what is kept is dropped and shared again. The oracle in
-the clear that a rehearsal asks gives the scores that the run must share, too.
+the clear that a dry run asks gives the scores that the run must share, too.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,30 +18,30 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from mpc_protocols import ideal
+from mpc_protocols.backend import AllowAll
+from mpc_protocols.engine import argmax, step
+from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.prg import KeyStream
-from mpc_protocols.functionality import Clique, Event, MarginalOracle, Setting
+from mpc_protocols.functionality import Clique, Level, MarginalOracle, Setting
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.public import answers
-from mpc_protocols.replicated import party
+from mpc_protocols.replicated.dry_run import ReplicatedDryRun
+from mpc_protocols.replicated.engine import ReplicatedEngine
 from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.replicated.scores import bit_cache
 from mpc_protocols.replicated.sharing.ring import RingShare
-from mpc_protocols.replicated.sharing.trio import ROUND_BYTES
 from mpc_protocols.wire import Wire
-from runner.forecast.dry_run import Rehearsal
-from runner.forecast.presumed_tables import InventedTable
 from tests.mpc_protocols.replicated.trio_run import small_groups
 
 SIZES = {"a": 9, "b": 1, "c": 14, "d": 4}
 CLIQUES = [clique for degree in (1, 2, 3) for clique in combinations(SIZES, degree)]
-QUESTIONS = ["select", "select", "again", "again", "measure", "total", "prepare"]
+QUESTIONS = [
+    *("select", "select", "again", "again", "picks", "picks", "distances"),
+    *("measure", "variances", "total", "prepare", "levels"),
+]
 SMALL = Fraction(1, 64)  # sigma = 1/8: the noise is 0 but for a chance of 3e-14 a cell
+VARIANCES = [SMALL, Fraction(1, 60), Fraction(1, 55)]  # as quiet
 Records = NDArray[np.int64]
-
-
-class _Free:
-    def authorise(self, event: Event, inputs: bytes) -> None:
-        """Allow the event."""
 
 
 class _Table:
@@ -59,15 +59,32 @@ class _Table:
         return found
 
 
+def _half(column: str) -> Level:
+    """A level of half as many values."""
+    return Level(f"{column}/half", column, tuple(value // 2 for value in range(SIZES[column])))
+
+
 def _ask(oracle: MarginalOracle, cliques: Sequence[Clique], questions: Sequence[tuple[str, int]]) -> None:
     """Each question is drawn from its seed; `again` selects among the candidates of the selection before."""
     known = dict(zip(oracle.prepare(cliques), cliques, strict=True))
     asked: list[int] = []
+    sizes: dict[Clique, int] = {}
     for kind, seed in questions:
         rng = np.random.default_rng(seed)
         some = [int(handle) for handle in rng.permutation(list(known))[: rng.integers(1, len(known) + 1)]]
         if kind == "measure":
             oracle.measure(some, SMALL)
+        elif kind == "variances":
+            oracle.measure(some, [VARIANCES[n % len(VARIANCES)] for n in rng.integers(0, 9, len(some))])
+        elif kind == "levels":
+            of = CLIQUES[rng.integers(len(CLIQUES))]
+            levels = [_half(column) for column in of[: rng.integers(1, len(of) + 1)]]
+            coarse = tuple(level.name for level in levels) + of[len(levels) :]
+            oracle.prepare([coarse], levels)
+            sizes[coarse] = int(
+                np.prod([SIZES[c] for c in of[len(levels) :]] + [level.size for level in levels])
+            )
+            known[oracle.prepare([coarse])[0]] = coarse
         elif kind == "total":
             oracle.total(SMALL)
         elif kind == "prepare":
@@ -76,12 +93,27 @@ def _ask(oracle: MarginalOracle, cliques: Sequence[Clique], questions: Sequence[
         else:
             asked = asked if asked and kind == "again" else some
             density, rows = rng.choice([0, 0.02, 0.3, 1]), rng.choice([1, 500, 10**5])
-            answers = [rng.random(oracle.setting.cells(known[handle])) for handle in asked]
+            answers = [rng.random(sizes.get(known[h]) or oracle.setting.cells(known[h])) for h in asked]
             answers = [rows * cells / cells.sum() * (rng.random(len(cells)) < density) for cells in answers]
             weights, penalties = [
                 [Fraction(int(x)) for x in rng.integers(1, 9, len(asked))] for _ in range(2)
             ]
-            oracle.select(asked, answers, weights, penalties, Fraction(20))
+            if kind == "distances":
+                if oracle.noisy_total is not None:
+                    oracle.distances(asked, answers, SMALL)
+            elif kind == "picks":
+                pairs = [(p, q) for q in range(len(asked)) for p in range(q) if rng.random() < 0.2]
+                oracle.select(
+                    asked,
+                    answers,
+                    weights,
+                    penalties,
+                    Fraction(20),
+                    int(rng.integers(1, len(asked) + 1)),
+                    pairs,
+                )
+            else:
+                oracle.select(asked, answers, weights, penalties, Fraction(20))
 
 
 @st.composite
@@ -111,8 +143,18 @@ def _sizes(draw: st.DrawFn) -> tuple[int, int, int]:
     cap=40_000_000,
     contributors=0,
 )  # the same groups, then narrower integers
+@example(
+    sizes=(60, 10**6, 10**6),
+    cliques=CLIQUES,
+    questions=[("total", 0), ("levels", 1), ("picks", 2), ("distances", 3), ("variances", 4), ("picks", 2)],
+    split=20,
+    few=30,
+    sparse=16,
+    cap=2000,
+    contributors=1,
+)  # whatever is asked at levels, several times or with several variances
 @settings(max_examples=40, deadline=None)
-def test_a_rehearsal_of_the_same_table_counts_what_a_run_counts(
+def test_a_dry_run_of_the_same_table_counts_what_a_run_counts(
     sizes: tuple[int, int, int],
     cliques: list[Clique],
     questions: list[tuple[str, int]],
@@ -131,7 +173,7 @@ def test_a_rehearsal_of_the_same_table_counts_what_a_run_counts(
     drawn: list[tuple[KeyStream, int]] = []
 
     def lead(wire: Wire, counts: Any) -> bytes:
-        with ReplicatedOracle(wire, of, counts, _Free()) as oracle:
+        with ReplicatedOracle(wire, of, counts, AllowAll()) as oracle:
             _ask(oracle, cliques, questions)
             return oracle.state.transcript
 
@@ -139,7 +181,7 @@ def test_a_rehearsal_of_the_same_table_counts_what_a_run_counts(
         counts = _Table(records[wire.me]).counts
         if wire.me == 1:
             return lead(wire, counts)
-        return follow(wire, of, counts, _Free()) if wire.me < 3 else contribute(wire, of, counts)
+        return follow(wire, of, counts, AllowAll()) if wire.me < 3 else contribute(wire, of, counts)
 
     with small_groups(*sizes), pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
@@ -148,20 +190,20 @@ def test_a_rehearsal_of_the_same_table_counts_what_a_run_counts(
             (bit_cache, "SPARSE", sparse),
         ):
             patch.setattr(module, name, value)
-        patch.setattr(party, "round_worth", lambda delay_us: ROUND_BYTES)  # what a plan reckons with
+        patch.setattr(step, "latency_bytes_of", lambda delay_us: LATENCY_BYTES)  # what a plan reckons with
         _decide(patch, shared, wanted)
         _watch_streams(patch, drawn)
-        rehearsal = Rehearsal(of, cast(InventedTable, _Table(np.concatenate(records))), contributors)
-        _ask(rehearsal, cliques, questions)
-        rehearsal.close()
+        dry_run = ReplicatedDryRun(of, _Table(np.concatenate(records)).counts, contributors)
+        _ask(dry_run, cliques, questions)
+        dry_run.close()
         network = MemoryNetwork(len(records), 3, session_id=of.session, patience_s=20)
         transcript = network.run([take_part] * len(records))[1]
-    assert transcript == rehearsal._ideal.state.transcript
+    assert transcript == dry_run._ideal.state.transcript
     for scores, *shares in zip(wanted, *shared, strict=True):
         keys = sum(share.own for share in shares)
         assert keys.tolist() == [score % (1 << 8 * keys.dtype.itemsize) for score in scores]
     assert len(set(drawn)) == len(drawn)  # no mask twice, also of bits that are shared again
-    tally, traffic = rehearsal.tally, [network.traffic(number) for number in range(len(records))]
+    tally, traffic = dry_run.tally, [network.traffic(number) for number in range(len(records))]
     assert [each.rounds for each in traffic] == tally.clocks
     assert [each.bytes_sent for each in traffic] == tally.sent
     assert [each.messages_sent for each in traffic] == tally.messages
@@ -169,20 +211,25 @@ def test_a_rehearsal_of_the_same_table_counts_what_a_run_counts(
 
 def _decide(patch: pytest.MonkeyPatch, shared: list[list[RingShare]], wanted: list[list[int]]) -> None:
     """Note the scores of every selection, at the parties and in the clear; whichever wins, the first is selected."""
-    weighted, argmax = party._weighted, party.argmax
+    weighted, largest = ReplicatedEngine.keys, ReplicatedEngine.largest
 
-    def scored(trio: Any, *rest: Any) -> RingShare:
-        shared[trio.me].append(weighted(trio, *rest))
-        return shared[trio.me][-1]
+    def scored(engine: ReplicatedEngine, *rest: Any) -> RingShare:
+        shared[engine.wire.me].append(weighted(engine, *rest))
+        return shared[engine.wire.me][-1]
 
-    def reference(scores: Sequence[int], *rest: Any) -> int:
+    scores_of, winners = ideal.IdealOracle._scores, argmax._open_winners
+
+    def in_the_clear(oracle: ideal.IdealOracle, *rest: Any) -> list[int]:
+        scores = scores_of(oracle, *rest)
         if len(scores) > 1:
-            wanted.append(list(scores))
-        return 0
+            wanted.append(scores)
+        return scores
 
-    patch.setattr(party, "_weighted", scored)
-    patch.setattr(party, "argmax", lambda trio, keys: 0 * argmax(trio, keys))
-    patch.setattr(ideal.selection, "reference", reference)
+    patch.setattr(ReplicatedEngine, "keys", scored)
+    patch.setattr(ReplicatedEngine, "largest", lambda engine, keys: 0 * largest(engine, keys))
+    patch.setattr(argmax, "_open_winners", lambda *rest: 0 * winners(*rest))
+    patch.setattr(ideal.IdealOracle, "_scores", in_the_clear)
+    patch.setattr(ideal.selection, "reference", lambda *rest: 0)
 
 
 def _watch_streams(patch: pytest.MonkeyPatch, drawn: list[tuple[KeyStream, int]]) -> None:

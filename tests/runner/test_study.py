@@ -163,7 +163,7 @@ BAD = {
         (AGE, '[domain]\nfile = "x.json"\n' + AGE),
         "[domain] needs either file or columns, and only one of them",
     ),
-    "silence": (("silence_s = 2", "silence_s = 0.5"), "silence_s must be a number greater than"),
+    "silence": (("silence_s = 200", "silence_s = 0.5"), "silence_s must be a number greater than"),
     "loopback": (
         ("127.0.0.1:7102", "10.0.0.2:7102"),
         '[[party]] south address = "10.0.0.2:7102" is not a loopback address',
@@ -293,7 +293,7 @@ PUBLIC = (
     ("low = 17", "low = 16"),
     ('"f", "m"', '"m", "f"'),
     ("missing = true", "missing = false"),
-    ("silence_s = 2", "silence_s = 3"),
+    ("silence_s = 200", "silence_s = 3"),
     ("7102", "7112"),
     ('name = "west"', 'name = "east"'),
     ("delta = 1e-9", "delta = 1e-9\nmax_rows = 4194303"),
@@ -420,7 +420,8 @@ def test_certificates_of_a_deployment(tmp_path: Path) -> None:
 
 def test_reading_studies_needs_the_standard_library_only(tmp_path: Path) -> None:
     script = (
-        "import json, sys; from runner.study import load, digest; from runner import private, launch, cli; "
+        "import json, sys; from runner.study import load, digest, private_file; from runner.launch import launcher; "
+        "from runner import cli; "
         f"digest(load({str(write_study(tmp_path))!r}), ''); cli.parser(); "
         "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules} - set(sys.stdlib_module_names))))"
     )

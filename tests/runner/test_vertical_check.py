@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from parties.budget.ledger import Ledger, Reservation
-from parties.budget.spending import epsilon_by_rho
+from parties.budget.notion import Notion, ProtectedUnit
 from runner.__main__ import main
 from runner.party.alignment import own_events
 from runner.party.synthesis import plan_of
 from runner.study import digest, load
 from runner.study.owners import ownership
+from synth.accounting import epsilon_beside
 from tests.runner import split
 from tests.runner.processes import CONTRACT_FILES, parties, run
 
@@ -110,7 +111,7 @@ def test_what_is_lacking_may_be_in_a_private_file(tmp_path: Path, capsys: pytest
 
 
 def test_the_quota_is_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    trial = split.write(tmp_path, changes=[("silence_s = 3", 'silence_s = 3\ntls = "insecure-loopback"')])
+    trial = split.write(tmp_path, changes=[("silence_s = 200", 'silence_s = 200\ntls = "insecure-loopback"')])
     private = tmp_path / "private.toml"
     private.write_text(
         'data = "north.csv"\n[ledger]\nfile = "ledger.db"\ndataset = "people"\nmax_alignments = 1\n'
@@ -127,8 +128,7 @@ def test_the_quota_is_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[st
             "cd" * 32,
             1.0,
             1e-6,
-            "replace",
-            "identifier",
+            Notion(ProtectedUnit(("person",), whole=True), "replace"),
             Fraction(1, 10),
             Fraction(0),
             ("south",),
@@ -148,7 +148,7 @@ def test_the_cap_is_held_against_the_sizes_too(tmp_path: Path, capsys: pytest.Ca
         tmp_path,
         changes=[
             ADDED,
-            ("silence_s = 3", 'silence_s = 3\ntls = "insecure-loopback"'),
+            ("silence_s = 200", 'silence_s = 200\ntls = "insecure-loopback"'),
             ("min_size = 10", "min_size = 10\nsize_epsilon = 1"),
         ],
     )
@@ -165,11 +165,11 @@ def test_the_cap_is_held_against_the_sizes_too(tmp_path: Path, capsys: pytest.Ca
     owned = ownership(study, split.TWO)
     sizes = own_events(study, owned, "north")
     assert len(sizes) == 2
-    expected = epsilon_by_rho(
-        [],
-        1e-5,
-        sum((event.rho for event in sizes), plan_of(study).budget.rho_cap),
-        sum((event.beta for event in sizes), Fraction(0)),
+    budget = plan_of(study).budget
+    expected = epsilon_beside(
+        sum((event.rho for event in sizes), budget.rho_cap),
+        Fraction(1e-5) - sum((event.beta for event in sizes), Fraction(0)),
+        budget.beta_cap,
     )
     assert f"{expected:.3g} with this study" in told
 
@@ -207,7 +207,7 @@ def test_results_of_an_earlier_run_are_not_taken_for_this_one_s(
     assert main(["run", str(trial.path), "--out", str(out)]) == 0
     assert "earlier run" not in capsys.readouterr().out
     rewrite(tmp_path / "north.csv", BAD["a null identifier"][0])
-    assert main(["run", str(trial.path), "--out", str(out)]) == 30
+    assert main(["run", str(trial.path), "--out", str(out), "--replace"]) == 30
     assert (
         f"note: the results in {out} are those of an earlier run; this one left none"
         in capsys.readouterr().out
@@ -219,7 +219,7 @@ def test_results_of_an_earlier_run_are_not_taken_for_this_one_s(
 def test_parties_can_compare_their_studies_beforehand(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    trial = split.write(tmp_path, changes=[("silence_s = 3", 'silence_s = 3\ntls = "insecure-loopback"')])
+    trial = split.write(tmp_path, changes=[("silence_s = 200", 'silence_s = 200\ntls = "insecure-loopback"')])
     text, told = trial.path.read_text(), []
     for copy in (text, "# our copy\n" + text, text.replace("epsilon = 4.0", "epsilon = 2.0")):
         trial.path.write_text(copy)
@@ -251,7 +251,10 @@ def test_a_problem_is_told_once_where_both_outputs_are_one_place(tmp_path: Path)
 
 
 def test_demo(tmp_path: Path) -> None:
-    """Two owners of overlapping women and a third party; the comparison is with the women that both hold."""
+    """Two owners of overlapping women and a third party; the comparison is with the women that both hold.
+
+    Only a demo has one, and a report that is built again keeps it; a second demo takes the first one's place.
+    """
     out = tmp_path / "demo"
     end = run("demo", "--vertical", "--out", out, ledger=tmp_path / "ledger.db", scratch=tmp_path / "scratch")
     assert end.code == 0 and end.complaint == "" and str(out / "report.html") in end.output, end
@@ -267,3 +270,8 @@ def test_demo(tmp_path: Path) -> None:
         "withheld",
     ):
         assert words in report, words
+    again = run("report", out, ledger=tmp_path / "ledger.db", scratch=tmp_path / "scratch")
+    assert again.code == 0 and (out / "report.html").read_text() == report
+    second = run("demo", "--out", out, ledger=tmp_path / "ledger.db", scratch=tmp_path / "scratch")
+    assert second.code == 0 and json.loads((out / "run.json").read_text())["partition"] == "horizontal"
+    assert "Only possible in a demo" in (out / "report.html").read_text()

@@ -16,6 +16,7 @@ from mpc_protocols.functionality import Event
 from mpc_protocols.memory_wire import run_parties
 from parties.budget.journal import read
 from parties.budget.ledger import Ledger
+from parties.budget.spending import Reservation
 from runner.party.alignment import Account, join
 from runner.study import load
 from runner.study.owners import ownership
@@ -37,6 +38,7 @@ def test_three_folders(tmp_path: Path) -> None:
     trial = split.write(tmp_path / "study", changes=[HELPER, ADDED, ("epsilon = 4.0", "epsilon = 400.0")])
     folders = Folders.make(tmp_path, trial)
     (folders["west"] / "west.key").chmod(0o640)
+    folders["west"].options = ("--insecure-key",)
     ends = folders.run()
     assert all(end.code == 0 and end.complaint == "" for end in ends.values()), ends
     warned = {
@@ -57,7 +59,7 @@ def test_three_folders(tmp_path: Path) -> None:
     assert not folders["west"].ledger.exists()
     for name in ("north", "south"):
         (entry,) = Ledger(folders[name].ledger).entries()
-        assert entry.reservation.aligns and entry.spent_size_rho == 2 * Fraction(1, 200)
+        assert entry.reservation.aligns and entry.spent.size_rho == 2 * Fraction(1, 200)
         assert "records" in (folders[name].out / "private.log").read_text()
     # what is shown to others says nothing of an owner's list
     count = str(len(trial.rows["north"]))
@@ -71,7 +73,7 @@ def test_the_quota_is_kept_before_anything_is_sent(tmp_path: Path) -> None:
     folders = Folders.make(tmp_path, trial)
     folders["south"].edit("private.toml", ("[ledger]\n", "[ledger]\nmax_alignments = 1\n"))
     assert all(end.code == 0 for end in folders.run().values())
-    ends = folders.run()
+    ends = folders.run(replace=True)
     assert (ends["south"].code, ends["north"].code, ends["west"].code) == (50, 40, 40)
     assert (
         "max_alignments = 1" in ends["south"].complaint
@@ -132,10 +134,10 @@ def joining(tmp_path: Path, count: int) -> Iterator[tuple[Folders, dict[str, Pro
     folders = Folders.make(tmp_path, trial)
     with folders.started() as programs:
         assert eventually(
-            lambda: all(happened(folder.out / "events.jsonl", "align", "started") for folder in folders), 40
+            lambda: all(happened(folder.out / "events.jsonl", "align", "started") for folder in folders)
         )
         assert eventually(
-            lambda: all(sizes_on_record(folders, name) == (2, 2) for name in ("north", "south")), 5
+            lambda: all(sizes_on_record(folders, name) == (2, 2) for name in ("north", "south"))
         )
         yield folders, programs
 
@@ -158,7 +160,7 @@ def test_a_party_killed_while_records_are_joined(tmp_path: Path, victim: str) ->
     """What the sizes revealed stays charged at the owners, dead or alive; nothing of the study's budget is."""
     with joining(tmp_path, 12_000) as (folders, programs):
         programs[victim].send(SIGKILL)
-        ends = {name: program.end(20) for name, program in programs.items()}
+        ends = {name: program.end() for name, program in programs.items()}
     for name, end in ends.items():
         if name != victim:
             assert (
@@ -169,7 +171,7 @@ def test_a_party_killed_while_records_are_joined(tmp_path: Path, victim: str) ->
             assert not happened(folders[name].out / "events.jsonl", "align", "aligned")
     for name in ("north", "south"):
         (entry,) = Ledger(folders[name].ledger).entries()
-        assert entry.state == "settled" and entry.spent_rho == entry.spent_size_rho == Fraction(1, 100)
+        assert entry.state == "settled" and entry.spent_rho == entry.spent.size_rho == Fraction(1, 100)
         assert [begun.event.what for begun in entry.events][:3] == [
             "alignment.started",
             "alignment.size",
@@ -204,6 +206,50 @@ def test_events_are_on_record_before_the_first_message(tmp_path: Path) -> None:
         for name, seen in zip(trial.names, run_parties([job, job, job]), strict=True):
             kinds = ["alignment.started"] + 2 * ["alignment.size"] * (name in trial.rows)
             assert seen == [(kind, 0) for kind in kinds]
+
+
+def test_a_third_aborted_alignment_in_a_row_is_the_last_without_a_persons_word(tmp_path: Path) -> None:
+    """What dh2 lets a deviating owner guess once it could otherwise guess as often as it likes: aborted runs spend nothing."""
+    trial = split.write(tmp_path / "study", changes=[("merge3", "dh2")])
+    folders = Folders.make(tmp_path, trial)
+    north = Ledger(folders["north"].ledger)
+    for number in range(3):
+        run = north.reserve(
+            Reservation(
+                "people of north",
+                f"{number:064x}",
+                "earlier",
+                "00" * 32,
+                1.0,
+                1e-9,
+                load(trial.path).privacy.notion,
+                Fraction(1, 100),
+                Fraction(0),
+                ("south", "west"),
+                aligns=True,
+            )
+        )
+        run.begin(Event("alignment.started", Fraction(0), Fraction(0), {"owners": ["north", "south"]}))
+        run.begin(Event("alignment.aborted", Fraction(0), Fraction(0), {"code": 40}))
+        run.settle()
+    ends = folders.run()
+    assert {name: end.code for name, end in ends.items()} == {"north": 50, "south": 40, "west": 40}
+    assert (
+        "The last 3 alignments of dataset people of north with south were aborted" in ends["north"].complaint
+    )
+    assert "--allow-retry" in ends["north"].complaint
+    for name in ("south", "west"):
+        assert "aborted" not in ends[name].complaint and "50" not in ends[name].complaint
+    folder = folders["north"]
+    arguments = ("check", "study.toml", "--party", "north", "--private", "private.toml")
+    program = Program(*arguments, ledger=folder.ledger, scratch=folder.path / "s", cwd=folder.path)
+    checked = program.end()
+    assert checked.code == 50 and "The last 3 alignments" in checked.complaint
+    folder.options = ("--allow-retry",)
+    assert {name: end.code for name, end in folders.run().items()} == dict.fromkeys(ends, 0)
+    folder.options = ()
+    program = Program(*arguments, ledger=folder.ledger, scratch=folder.path / "s", cwd=folder.path)
+    assert "with each of the others, if any, was not aborted" in program.end().output
 
 
 def test_an_abort_is_on_record_and_keeps_its_cause(tmp_path: Path) -> None:

@@ -143,8 +143,11 @@ def test_what_is_handed_out_has_no_traffic_that_follows_the_sizes(runs: dict[str
         for phase in finished.run["phases"]:
             hidden = phase["name"] in ("input", "align")
             assert phase.get("withheld", False) == hidden and (
-                not hidden or phase["rounds"] == phase["bytes_sent"] == 0
+                not hidden or phase["rounds"] == phase["bytes_sent"] == phase["wall_s"] == 0
             )
+        assert not {"input", "align", "connect"} & finished.run["timeline"].keys()
+        timed = sum(phase["wall_s"] for phase in finished.run["phases"])
+        assert finished.run["wall_s"] == pytest.approx(timed, abs=0.01)
         shown = sum(phase["rounds"] for phase in finished.run["phases"])
         assert all(party["rounds"] <= shown + 2 for party in finished.run["parties"])
         for party in finished.run["parties"]:
@@ -171,8 +174,8 @@ def test_size_events_and_own_views(runs: dict[str, Finished]) -> None:
             assert begun[0].what == "alignment.started" and entry.reservation.aligns
             sizes = [event for event in begun if event.what == "alignment.size"]
             assert begun[1 : 1 + each] == sizes and len(sizes) == each  # before everything else
-            assert entry.spent_size_rho == sum(event.rho for event in sizes) == each * Fraction(1, 200)
-            assert entry.spent_size_delta == sum(event.beta for event in sizes) > 0
+            assert entry.spent.size_rho == sum(event.rho for event in sizes) == each * Fraction(1, 200)
+            assert entry.spent.size_delta == sum(event.beta for event in sizes) > 0
             told = {recipient for event in sizes for recipient in event.detail["recipients"]}  # type: ignore[attr-defined]
             owner = Path(entry.reservation.dataset).stem
             assert owner not in told and told <= set(finished.trial.names) and told
@@ -196,7 +199,7 @@ def test_size_events_and_own_views(runs: dict[str, Finished]) -> None:
     for name in ("merge3", "dh2", "outside"):  # replace: sizes are public among the parties, and cost nothing
         for entry in Ledger(runs[name].ledger).entries():
             assert (
-                entry.spent_size_rho == 0
+                entry.spent.size_rho == 0
                 and [one.event.what for one in entry.events].count("alignment.started") == 1
             )
 
@@ -270,12 +273,13 @@ def test_the_python_api_takes_frames(tmp_path: Path, monkeypatch: pytest.MonkeyP
     trial.path.write_text(trial.path.read_text().replace('"ideal"', '"replicated"'))
     texts = frames["south"].assign(person=frames["south"]["person"].astype(str))
     with pytest.raises(ProtocolAborted, match="holds text at party south and integer at party north"):
-        run_study(trial.path, {"north": frames["north"], "south": texts}, tmp_path / "out")
+        run_study(trial.path, {"north": frames["north"], "south": texts}, tmp_path / "out", replace=True)
     trial.path.write_text(trial.path.read_text().replace('"first"', '"refuse"'))
     with pytest.raises(DataRefused, match="several rows with the same identifier") as refused:
         run_study(
             trial.path,
             {"north": pd.concat([frames["north"], repeated]), "south": frames["south"]},
             tmp_path / "out",
+            replace=True,
         )
     assert str(repeated["person"].iloc[0]) not in refused.value.sentence.split()

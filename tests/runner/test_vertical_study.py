@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from mpc_protocols.errors import StudyInvalid
-from runner.study import Study, digest, load, problems
-from runner.study.owners import misfits, ownership, via_of
+from runner.study import VerticalStudy, digest, load, problems
+from runner.study.owners import method_of, misfits, ownership
 from tests.runner.studies import STUDY, write_study
 
 ALIGNMENT = '[alignment]\nmethod = "psu"\nid = "person"\nmin_size = 10\n\n'
@@ -31,14 +31,16 @@ def write(directory: Path, *changes: tuple[str, str], more: str = "") -> Path:
     return write_study(directory, *changes, text=VERTICAL + more)
 
 
-def study_of(directory: Path, *changes: tuple[str, str], more: str = "") -> Study:
-    return load(write(directory, *changes, more=more))
+def study_of(directory: Path, *changes: tuple[str, str], more: str = "") -> VerticalStudy:
+    study = load(write(directory, *changes, more=more))
+    assert isinstance(study, VerticalStudy)
+    return study
 
 
 def test_a_valid_vertical_study(tmp_path: Path) -> None:
     study = study_of(tmp_path)
     alignment = study.alignment
-    assert alignment is not None and study.partition == "vertical"
+    assert study.partition == "vertical"
     assert (alignment.method, alignment.via, alignment.id, alignment.population) == (
         "psu",
         "auto",
@@ -55,7 +57,7 @@ def test_a_valid_vertical_study(tmp_path: Path) -> None:
         Fraction(1, 10**9),
     )  # the decimals, exactly
     assert study.privacy.unit.rows == 1 and "person" in study.privacy.unit.words
-    assert via_of(study) == "merge3"
+    assert method_of(study).name == "merge3"
     owned = ownership(study, EVERYBODY)
     assert owned.owners == ("north", "south") and owned.of("south") == ("sex", "work")
     assert list(owned.columns) == list(study.domain.names)
@@ -114,7 +116,7 @@ BAD: dict[str, tuple[Sequence[tuple[str, str]], str]] = {
         '[alignment] id = "work" is also a column of the domain',
     ),
     "method": ([('"psu"', '"psi"')], 'method must be "psu" or "row-order", got "psi"'),
-    "via": ([("min_size = 10", 'via = "dh3"')], '"helper", got "dh3" (did you mean "dh2"?)'),
+    "via": ([("min_size = 10", 'via = "dh3"')], '"florist", got "dh3" (did you mean "dh2"?)'),
     "unknown key": (
         [("min_size = 10", "minsize = 10")],
         '[alignment] unknown key "minsize" (did you mean "min_size"?)',

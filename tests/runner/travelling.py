@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SIZES = {"a": 40, "b": 30, "c": 5}
 CLIQUES: list[Clique] = [("a", "b"), ("a", "c"), ("c", "b"), ("b",)]
-MOST_ROWS = 1 << 20
+MAX_ROWS = 1 << 20
 KINDS = ("zeros", "max", "random", "other")
 
 
@@ -28,11 +28,11 @@ def table(kind: str, party: int) -> NDArray[np.int64]:
     """A custodian's joint counts over all three columns."""
     cells = np.zeros([*SIZES.values()], np.int64)
     if kind == "max":
-        cells[-1, -1, -1] = MOST_ROWS
+        cells[-1, -1, -1] = MAX_ROWS
     elif kind != "zeros":
         rng = np.random.default_rng([KINDS.index(kind), party])
         # marginals of hundreds to thousands: counts that do not occur by chance
-        cells += rng.integers(0, MOST_ROWS // cells.size, cells.shape)
+        cells += rng.integers(0, MAX_ROWS // cells.size, cells.shape)
     return cells
 
 
@@ -64,7 +64,7 @@ def ask(wire: SessionWire, kind: str) -> list[tuple[str, int, str, int, bytes]]:
     from tests import trio
 
     trio.TAPPED.clear()
-    setting = Setting(SIZES, "add-remove", 1, 4 * MOST_ROWS, wire.session_id)
+    setting = Setting(SIZES, "add-remove", 1, 4 * MAX_ROWS, wire.session_id)
     counts = counts_of(table(kind, wire.me))
     if wire.me == 1:
         with ReplicatedOracle(wire, setting, counts, _Allows()) as oracle:

@@ -1,4 +1,4 @@
-"""Hypothesis without deadlines: tests run on shared machines, where a slow example says nothing about the code."""
+"""What tests of synthesizers share."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ import math
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
 
 import synth.aim.loop as aim_loop
 import synth.mosaic.loop as mosaic_loop
 import synth.mst.loop as mst_loop
 import synth.mwem.loop as mwem_loop
-
-settings.register_profile("cosynth", deadline=None)
-settings.load_profile("cosynth")
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Adjacency
-from synth import aim
 from synth.accounting import Accountant
-from synth.aim import AimConfig, AimPlan
+from synth.aim.algorithm import ALGORITHM, AimConfig
+from synth.aim.loop import run
+from synth.aim.plan import AimPlan
 from synth.domain import Domain
 from synth.metrics import workload_error
 from synth.workload import Workload
@@ -37,7 +38,7 @@ def plan_for(
     domain: Domain = DOMAIN,
     workload: Workload = WORKLOAD,
 ) -> AimPlan:
-    return aim.plan(
+    return ALGORITHM.plan(
         domain, workload, config, epsilon=epsilon, delta=1e-9, adjacency=adjacency, unit_rows=unit_rows
     )
 
@@ -49,7 +50,7 @@ def test_fixed_rounds_spend_the_cap_to_within_a_hundredth(
 ) -> None:
     plan = plan_for(AimConfig(rounds=rounds, prune=False), adjacency=adjacency, unit_rows=unit_rows)
     guard = Accountant(plan.budget)
-    got = aim.run(ideal(CODES, DOMAIN, guard, adjacency, unit_rows), plan)
+    got = run(ideal(CODES, DOMAIN, guard, adjacency, unit_rows), plan)
     assert [e.what for e in guard.events] == ["measure", *["select", "measure"] * rounds]
     assert len(got.selected) == rounds
     assert plan.budget.rho_cap * Fraction(99, 100) <= guard.rho <= plan.budget.rho_cap
@@ -61,19 +62,19 @@ def test_fixed_rounds_spend_the_cap_to_within_a_hundredth(
 def test_adaptive_rounds_never_exceed_the_cap_whatever_the_answers(
     seed: int, epsilon: float, prune: bool
 ) -> None:
-    plan = plan_for(AimConfig(prune=prune), epsilon)
+    plan = plan_for(AimConfig(rounds="adaptive", prune=prune), epsilon)
     guard = Accountant(plan.budget)  # it refuses what exceeds either cap, and the run would fail
     oracle = ScriptedOracle(CODES, DOMAIN, guard, plan.charges, np.random.default_rng(seed))
-    got = aim.run(oracle, plan)
+    got = run(oracle, plan)
     assert len(got.selected) <= plan.rounds[1]
     if epsilon <= 1:  # above, noise and epsilon end at the mechanisms' limits before the budget does
         assert guard.rho >= plan.budget.rho_cap * (1 - Fraction(1, 10**8))
 
 
 def test_annealing_spends_everything_in_the_planned_number_of_rounds() -> None:
-    plan = plan_for(AimConfig())
+    plan = plan_for(AimConfig(rounds="adaptive"))
     guard = Accountant(plan.budget)
-    aim.run(ideal(CODES, DOMAIN, guard), plan)
+    run(ideal(CODES, DOMAIN, guard), plan)
     rounds = sum(e.what == "select" for e in guard.events)
     assert plan.rounds[0] <= rounds <= plan.rounds[1]
     assert plan.budget.rho_cap * Fraction(99, 100) <= guard.rho <= plan.budget.rho_cap
@@ -83,7 +84,7 @@ def test_annealing_spends_everything_in_the_planned_number_of_rounds() -> None:
 
 def test_the_worst_approximated_marginals_are_selected_and_learned() -> None:
     plan = plan_for(AimConfig(rounds=4), epsilon=10.0)
-    got = aim.run(ideal(CODES, DOMAIN, Accountant(plan.budget)), plan)
+    got = run(ideal(CODES, DOMAIN, Accountant(plan.budget)), plan)
     # three links explain everything; at this budget no noise hides them, whichever pairs of the chain are taken first
     assert {"a", "b", "c", "d"} == {name for clique in got.selected[:3] for name in clique}
     assert got.noisy_total == pytest.approx(ROWS, abs=50) and got.rows == round(got.noisy_total)
@@ -96,7 +97,7 @@ def test_the_worst_approximated_marginals_are_selected_and_learned() -> None:
 def test_scores_grow_with_the_distance_and_fall_with_the_penalty() -> None:
     plan = plan_for(AimConfig(rounds=3), epsilon=5.0)
     oracle = ScriptedOracle(CODES, DOMAIN, Accountant(plan.budget), plan.charges)
-    got = aim.run(oracle, plan)
+    got = run(oracle, plan)
     assert (
         set(got.selected) == LINKS
     )  # without noise, the direct links are the worst approximated at each step
@@ -113,7 +114,7 @@ def test_a_refused_release_ends_the_run_before_anything_else_is_asked() -> None:
 
     guard = RefuseThird()
     with pytest.raises(BudgetRefused, match="cap is reached"):
-        aim.run(ideal(CODES, DOMAIN, guard), plan_for(AimConfig(rounds=5)))
+        run(ideal(CODES, DOMAIN, guard), plan_for(AimConfig(rounds=5)))
     assert guard.asked == ["measure", "select", "measure"]
 
 
@@ -122,7 +123,7 @@ def test_prune_leaves_the_run_alone_where_everything_can_win() -> None:
     for prune in (True, False):
         plan = plan_for(AimConfig(rounds=4, prune=prune), epsilon=4.0)
         oracle = ScriptedOracle(CODES, DOMAIN, Accountant(plan.budget), plan.charges)
-        got = aim.run(oracle, plan)
+        got = run(oracle, plan)
         asked.append((oracle.selections, got.selected))
     assert asked[0] == asked[1]
 
@@ -137,18 +138,18 @@ def test_prune_asks_about_no_candidate_that_is_all_penalty() -> None:
             workload=Workload.from_spec({"degree": 2}, domain),
         )
         oracle = ScriptedOracle(codes, domain, Accountant(plan.budget), plan.charges)
-        aim.run(oracle, plan)
+        run(oracle, plan)
         offered = [("a", "b") in cliques for cliques, *_ in oracle.selections]
         assert offered == [not prune] * 3
         assert (("a", "b") in oracle.handles) == (not prune)
 
 
-@pytest.mark.parametrize("rounds", [6, None])
-def test_a_table_too_small_for_any_candidate_has_its_columns_sharpened(rounds: int | None) -> None:
+@pytest.mark.parametrize("rounds", [6, "adaptive"])
+def test_a_table_too_small_for_any_candidate_has_its_columns_sharpened(rounds: int | str) -> None:
     plan = plan_for(AimConfig(rounds=rounds), epsilon=0.01)
     guard = Accountant(plan.budget)
     oracle = ScriptedOracle(CODES[:5], DOMAIN, guard, plan.charges)
-    got = aim.run(oracle, plan)
+    got = run(oracle, plan)
     assert got.selected == () and oracle.selections == [] and got.rows == 5
     assert [e.what for e in guard.events] == ["measure", "measure"]
     assert plan.budget.rho_cap * (1 - Fraction(1, 10**8)) <= guard.rho <= plan.budget.rho_cap
@@ -157,13 +158,13 @@ def test_a_table_too_small_for_any_candidate_has_its_columns_sharpened(rounds: i
 
 def test_an_empty_table_gives_a_model_and_no_rows() -> None:
     plan = plan_for(AimConfig(rounds=2), epsilon=1.0)
-    totals = [aim.run(ideal(CODES[:0], DOMAIN, Accountant(plan.budget)), plan).rows for _ in range(4)]
+    totals = [run(ideal(CODES[:0], DOMAIN, Accountant(plan.budget)), plan).rows for _ in range(4)]
     assert all(0 <= rows < 300 for rows in totals)  # the noisy total's sd is about 15 here
 
 
 def test_synthetic_rows_override_the_noisy_total() -> None:
     plan = plan_for(AimConfig(rounds=1, synthetic_rows=77))
-    assert aim.run(ideal(CODES, DOMAIN, Accountant(plan.budget)), plan).rows == 77
+    assert run(ideal(CODES, DOMAIN, Accountant(plan.budget)), plan).rows == 77
 
 
 def test_the_model_stays_within_its_share_of_max_model_mb() -> None:
@@ -191,7 +192,7 @@ def test_the_model_stays_within_its_share_of_max_model_mb() -> None:
             domain=domain,
             workload=Workload.from_spec({"degree": 2}, domain),
         )
-        got = aim.run(ideal(codes, domain, Accountant(plan.budget)), plan, observe)
+        got = run(ideal(codes, domain, Accountant(plan.budget)), plan, observe)
         assert len(got.selected) == 6 and len(seen) == 7
         assert all(mb <= limit * share + 1e-9 for mb, share in seen[1:])
         # 0.05 MiB are 6,553 cells: one pair of columns (3,600 cells), never a tree of two

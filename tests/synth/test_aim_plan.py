@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Adjacency
 from synth.accounting import rho_of
-from synth.aim import AimConfig, AimPlan, plan
-from synth.charges import MOST_EPSILON
+from synth.aim.algorithm import AimConfig
+from synth.aim.plan import AimPlan, plan
+from synth.charges import MAX_EPSILON
 from synth.workload import Workload
 from tests.synth.oracles import codes_domain
 
@@ -60,12 +61,12 @@ def test_fixed_rounds_spend_the_cap_and_not_more(
         fixed.sigma2, fixed.epsilon
     )
     assert spent <= fixed.budget.rho_cap
-    if fixed.epsilon < MOST_EPSILON:
+    if fixed.epsilon < MAX_EPSILON:
         assert spent >= fixed.budget.rho_cap * (1 - Fraction(1, 10**8))
 
 
 def test_adaptive_starts_at_eight_rounds_per_column() -> None:
-    adaptive = adult(AimConfig())
+    adaptive = adult(AimConfig(rounds="adaptive"))
     rho = float(adaptive.budget.rho_cap)
     assert float(adaptive.sigma2) == pytest.approx(8 * 14 / (2 * 0.9 * rho), rel=1e-8)
     # without annealing each round costs rho/112, after 14 marginals of 0.9 rho/112 each: floor(112 - 12.6)
@@ -74,19 +75,24 @@ def test_adaptive_starts_at_eight_rounds_per_column() -> None:
 
 
 def test_the_samplers_distance_is_small_and_known() -> None:
-    for config in (AimConfig(rounds=10), AimConfig()):
+    for config in (AimConfig(rounds=10), AimConfig(rounds="adaptive")):
         budget = adult(config, 1.0, 1e-9).budget
         assert 0 < budget.beta_cap < Fraction(1, 10**12)
     with pytest.raises(StudyInvalid, match="delta"):
-        adult(AimConfig(), 1.0, 1e-15)
+        adult(AimConfig(rounds="adaptive"), 1.0, 1e-15)
 
 
 def test_extremes_of_epsilon_still_have_a_plan() -> None:
-    assert adult(AimConfig(rounds=1, select_share=0.5), 1000.0).epsilon == MOST_EPSILON
-    assert adult(AimConfig(), 0.01).sigma2 > 10**6
+    assert adult(AimConfig(rounds=1, select_share=0.5), 1000.0).epsilon == MAX_EPSILON
+    assert adult(AimConfig(rounds="adaptive"), 0.01).sigma2 > 10**6
     with pytest.raises(StudyInvalid, match="epsilon"):
-        adult(AimConfig(), 1e-5, 1e-9)
-    assert 1 <= adult(AimConfig(), 1000.0).rounds[0] <= adult(AimConfig(), 1000.0).rounds[1] <= 112
+        adult(AimConfig(rounds="adaptive"), 1e-5, 1e-9)
+    assert (
+        1
+        <= adult(AimConfig(rounds="adaptive"), 1000.0).rounds[0]
+        <= adult(AimConfig(rounds="adaptive"), 1000.0).rounds[1]
+        <= 112
+    )
 
 
 def test_what_no_model_can_hold_is_no_candidate_and_named() -> None:
@@ -103,14 +109,21 @@ def test_what_no_model_can_hold_is_no_candidate_and_named() -> None:
 
 def test_a_column_or_clique_beyond_all_measure_is_refused() -> None:
     domain = codes_domain(wide=600_000, a=2)
-    with pytest.raises(StudyInvalid, match="wide has 600000 values"):
-        plan(domain, Workload(domain, (("a",),)), AimConfig(), epsilon=1, delta=1e-9, adjacency="replace")
+    with pytest.raises(StudyInvalid, match=r'"wide" alone \(600,000 values'):
+        plan(
+            domain,
+            Workload(domain, (("a",),)),
+            AimConfig(rounds="adaptive"),
+            epsilon=1,
+            delta=1e-9,
+            adjacency="replace",
+        )
     domain = codes_domain(a=300, b=300, c=300)
     with pytest.raises(StudyInvalid, match="a, b, c has 27000000 cells"):
         plan(
             domain,
             Workload(domain, (("a", "b", "c"),)),
-            AimConfig(),
+            AimConfig(rounds="adaptive"),
             epsilon=1,
             delta=1e-9,
             adjacency="replace",
@@ -132,7 +145,7 @@ def test_pruning_drops_exactly_what_cannot_score_above_zero() -> None:
 
 
 def test_adaptive_shares_what_can_win_at_the_smallest_noise_it_can_reach() -> None:
-    adaptive = adult(AimConfig())
+    adaptive = adult(AimConfig(rounds="adaptive"))
     first, all_shared = adaptive.can_win(adaptive.sigma2, 48_842.0), adaptive.shared(48_842.0)
     assert set(first) < set(all_shared) == set(adaptive.can_win(adaptive.least_sigma2, 48_842.0))
 
@@ -155,16 +168,16 @@ def test_adaptive_shares_what_can_win_at_the_smallest_noise_it_can_reach() -> No
         ({"prune": 1}, "prune"),
         ({"synthetic_rows": 0}, "synthetic_rows"),
         ({"synthetic_rows": 2.0}, "synthetic_rows"),
-        ({"iterations": 5}, "iterations"),
     ],
 )
 def test_a_wrong_table_is_refused_by_key(spec: dict[str, object], named: str) -> None:
     with pytest.raises(StudyInvalid) as caught:
-        AimConfig.from_spec(spec)
+        AimConfig(**spec)
     assert named in caught.value.sentence
 
 
 def test_the_table_of_the_contract() -> None:
-    spec = {"rounds": 10, "max_model_mb": 4, "select_share": 0.1, "prune": True, "synthetic_rows": 45000}
-    assert AimConfig.from_spec(spec) == AimConfig(10, 4, 0.1, True, 45000)
-    assert AimConfig.from_spec({"rounds": "adaptive"}) == AimConfig() == AimConfig.from_spec({})
+    spec = {"rounds": 10, "select_share": 0.1, "prune": True, "max_model_mb": 4, "synthetic_rows": 45000}
+    assert AimConfig(**spec).public() == spec and set(AimConfig.options()) == set(spec)
+    assert AimConfig().public() == {key: spec[key] for key in spec if key != "synthetic_rows"}
+    assert AimConfig().fixed_rounds == 10 and AimConfig(rounds="adaptive").fixed_rounds is None

@@ -14,7 +14,7 @@ from mpc_protocols.functionality import Adjacency, Setting
 from mpc_protocols.mechanisms.gaussian import MIN_SIGMA2, sampler
 from mpc_protocols.mechanisms.measurement import plan_marginals
 from mpc_protocols.mechanisms.selection import plan_selection
-from synth.charges import MOST_EPSILON, Charges, cell_distance, mean_noise, root, significant
+from synth.charges import MAX_EPSILON, Charges, cell_distance, mean_noise, root, significant
 
 fractions = st.fractions(Fraction(1, 10**12), Fraction(10**12))
 settings_of_privacy = st.tuples(st.sampled_from(["add-remove", "replace"]), st.integers(1, 50))
@@ -38,7 +38,7 @@ def test_noise_and_epsilon_for_a_cost_cost_at_most_that(
     assert charges.measuring(sigma2) <= rho and charges.selecting(epsilon) <= rho
     if sigma2 > MIN_SIGMA2:
         assert charges.measuring(sigma2) >= rho * (1 - Fraction(1, 2**30))
-    if epsilon < MOST_EPSILON:
+    if epsilon < MAX_EPSILON:
         assert charges.selecting(epsilon) >= rho * (1 - Fraction(1, 2**30))
 
 
@@ -52,7 +52,7 @@ def test_the_oracles_events_are_what_was_planned(adjacency: Adjacency, rows: int
         assert event.rho == 2 * charges.measuring(sigma2)
         assert event.beta <= 2 * charges.distance(sigma2)
     factor = rows * (2 if adjacency == "replace" else 1)
-    for epsilon in (Fraction(1, 1000), Fraction(1, 30), MOST_EPSILON):
+    for epsilon in (Fraction(1, 1000), Fraction(1, 30), MAX_EPSILON):
         planned = charges.selecting(epsilon)
         weights, penalties = [Fraction(3), Fraction(8)], [Fraction(5), Fraction(1)]
         event = plan_selection(weights, penalties, epsilon, [9_000, 9_000], 10_000, factor).event

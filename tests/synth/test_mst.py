@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency
-from synth import mst
 from synth.accounting import Accountant, rho_of
-from synth.charges import MOST_EPSILON
+from synth.charges import MAX_EPSILON
 from synth.domain import Domain
 from synth.metrics import marginal, workload_error
 from synth.mrf import model_size_mb
-from synth.mst import MstConfig, MstPlan
+from synth.mst.algorithm import ALGORITHM, MstConfig
+from synth.mst.loop import run
+from synth.mst.plan import MstPlan
 from synth.workload import Workload
 from tests.synth.oracles import RefuseThird, ScriptedOracle, chain, codes_domain, ideal
 
@@ -40,7 +41,7 @@ def plan_for(
     domain: Domain = DOMAIN,
 ) -> MstPlan:
     workload = Workload(domain, (domain.names[:1],))  # no algorithm that spans all columns cares
-    return mst.plan(
+    return ALGORITHM.plan(
         domain,
         workload,
         config or MstConfig(),
@@ -80,7 +81,7 @@ def test_thirds_of_the_budget() -> None:
 def test_a_run_spends_the_cap_to_within_a_hundredth(adjacency: Adjacency, unit_rows: int) -> None:
     plan = plan_for(adjacency=adjacency, unit_rows=unit_rows)
     guard = Accountant(plan.budget)
-    got = mst.run(ideal(CODES, DOMAIN, guard, adjacency, unit_rows), plan)
+    got = run(ideal(CODES, DOMAIN, guard, adjacency, unit_rows), plan)
     assert [e.what for e in guard.events] == ["measure", *["select"] * 4, "measure"]
     assert [(m.clique, m.round) for m in got.measurements[5:]] == [
         (pair, i) for i, pair in enumerate(got.selected, 1)
@@ -102,7 +103,7 @@ def test_any_answers_give_a_forest_within_the_cap_and_the_model(
 ) -> None:
     plan = plan_for(MstConfig(max_model_mb=limit), epsilon, adjacency, rows)
     guard = Accountant(plan.budget)  # it refuses what exceeds either cap, and the run would fail
-    got = mst.run(ScriptedOracle(CODES, DOMAIN, guard, plan.charges, np.random.default_rng(seed)), plan)
+    got = run(ScriptedOracle(CODES, DOMAIN, guard, plan.charges, np.random.default_rng(seed)), plan)
     graph = nx.Graph(list(got.selected))
     assert nx.is_forest(graph) and graph.number_of_edges() == len(got.selected)
     assert plan.rounds[0] <= len(got.selected) <= plan.rounds[1]
@@ -128,7 +129,7 @@ def test_without_noise_the_tree_is_the_maximum_spanning_tree() -> None:
         plan = plan_for(epsilon=50.0, domain=domain)
         oracle = ScriptedOracle(codes, domain, Accountant(plan.budget), plan.charges)
         tree = nx.maximum_spanning_tree(dependence(codes, domain))
-        assert {frozenset(pair) for pair in mst.run(oracle, plan).selected} == {
+        assert {frozenset(pair) for pair in run(oracle, plan).selected} == {
             frozenset(edge) for edge in tree.edges
         }
         for number, (pairs, weights, penalties, epsilon) in enumerate(oracle.selections):
@@ -140,7 +141,7 @@ def test_without_noise_the_tree_is_the_maximum_spanning_tree() -> None:
 def test_the_links_of_a_chain_are_found_and_learned() -> None:
     # at this budget a link is ahead of the best other pair by more than 100 Gumbel scales
     plan = plan_for(epsilon=10.0)
-    got = mst.run(ideal(CODES, DOMAIN, Accountant(plan.budget)), plan)
+    got = run(ideal(CODES, DOMAIN, Accountant(plan.budget)), plan)
     assert set(got.selected) > LINKS and len(got.selected) == 4
     assert got.noisy_total == pytest.approx(ROWS, abs=50) and got.rows == round(got.noisy_total)
     synthetic = got.model.sample(got.rows, np.random.default_rng(0))
@@ -158,7 +159,7 @@ def test_a_pair_too_large_for_the_model_is_named_and_never_offered() -> None:
     plan = plan_for(MstConfig(max_model_mb=0.1), domain=domain)
     assert plan.oversized == (("a", "b"),) and plan.rounds == (3, 3)
     oracle = ScriptedOracle(codes, domain, Accountant(plan.budget), plan.charges)
-    got = mst.run(oracle, plan)
+    got = run(oracle, plan)
     assert len(got.selected) == 3 and ("a", "b") not in oracle.handles
 
 
@@ -169,7 +170,7 @@ def test_where_no_tree_fits_there_is_a_forest_and_its_pairs_get_the_rest() -> No
         plan = plan_for(MstConfig(max_model_mb=limit), domain=domain)
         assert plan.rounds == ((3, 3) if edges == 3 else (1, 3))
         guard = Accountant(plan.budget)
-        got = mst.run(ScriptedOracle(codes, domain, guard, plan.charges), plan)
+        got = run(ScriptedOracle(codes, domain, guard, plan.charges), plan)
         assert len(got.selected) == edges and guard.rho >= plan.budget.rho_cap * (1 - Fraction(1, 10**8))
 
 
@@ -178,7 +179,7 @@ def test_without_any_pair_all_of_the_budget_measures_the_columns() -> None:
         plan = plan_for(MstConfig(max_model_mb=limit), domain=domain)
         assert plan.rounds == (0, 0) and not plan.candidates
         guard = Accountant(plan.budget)
-        got = mst.run(ideal(np.zeros((100, len(domain)), np.int64), domain, guard), plan)
+        got = run(ideal(np.zeros((100, len(domain)), np.int64), domain, guard), plan)
         assert got.selected == () and [e.what for e in guard.events] == ["measure"]
         assert plan.budget.rho_cap * (1 - Fraction(1, 10**8)) <= guard.rho <= plan.budget.rho_cap
 
@@ -186,20 +187,18 @@ def test_without_any_pair_all_of_the_budget_measures_the_columns() -> None:
 def test_a_refused_release_ends_the_run_before_anything_else_is_asked() -> None:
     guard = RefuseThird()
     with pytest.raises(BudgetRefused, match="cap is reached"):
-        mst.run(ideal(CODES, DOMAIN, guard), plan_for())
+        run(ideal(CODES, DOMAIN, guard), plan_for())
     assert guard.asked == ["measure", "select", "select"]
 
 
 def test_an_empty_table_gives_a_model_and_few_rows() -> None:
     plan = plan_for()
-    assert all(
-        0 <= mst.run(ideal(CODES[:0], DOMAIN, Accountant(plan.budget)), plan).rows < 400 for _ in range(3)
-    )
+    assert all(0 <= run(ideal(CODES[:0], DOMAIN, Accountant(plan.budget)), plan).rows < 400 for _ in range(3))
 
 
 def test_synthetic_rows_override_the_noisy_total() -> None:
     plan = plan_for(MstConfig(synthetic_rows=77))
-    assert mst.run(ideal(CODES, DOMAIN, Accountant(plan.budget)), plan).rows == 77
+    assert run(ideal(CODES, DOMAIN, Accountant(plan.budget)), plan).rows == 77
 
 
 @pytest.mark.parametrize(
@@ -213,10 +212,10 @@ def test_synthetic_rows_override_the_noisy_total() -> None:
 def test_a_wrong_table_is_refused_by_key(spec: dict[str, object], named: str) -> None:
     with pytest.raises(StudyInvalid) as caught:
         MstConfig(**spec)  # type: ignore[arg-type]
-    assert caught.value.sentence.startswith(f"[mst] {named}")
+    assert caught.value.sentence.startswith(f"The option {named} ")
 
 
 def test_extremes_of_epsilon() -> None:
-    assert plan_for(epsilon=1000.0, domain=codes_domain(a=4, b=4)).epsilon == MOST_EPSILON
+    assert plan_for(epsilon=1000.0, domain=codes_domain(a=4, b=4)).epsilon == MAX_EPSILON
     with pytest.raises(StudyInvalid, match="epsilon"):
         plan_for(epsilon=1e-7)

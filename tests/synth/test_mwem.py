@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency
-from synth import mwem
 from synth.accounting import Accountant, rho_of
-from synth.charges import MOST_EPSILON
+from synth.charges import MAX_EPSILON
 from synth.domain import Domain
 from synth.metrics import workload_error
-from synth.mwem import MwemConfig, MwemPlan
+from synth.mwem.algorithm import ALGORITHM, MwemConfig
+from synth.mwem.loop import run
+from synth.mwem.plan import MwemPlan
 from synth.workload import Workload
 from tests.synth.oracles import RefuseThird, ScriptedOracle, chain, codes_domain, ideal
 
@@ -37,7 +38,7 @@ def plan_for(
     domain: Domain = DOMAIN,
     workload: Workload = WORKLOAD,
 ) -> MwemPlan:
-    return mwem.plan(
+    return ALGORITHM.plan(
         domain, workload, config, epsilon=epsilon, delta=1e-9, adjacency=adjacency, unit_rows=unit_rows
     )
 
@@ -65,7 +66,7 @@ def test_the_plan_spends_the_cap_and_not_more(
         + rounds * plan.round_cost(plan.sigma2, plan.epsilon)
     )
     assert spent <= plan.budget.rho_cap
-    if plan.epsilon < MOST_EPSILON:
+    if plan.epsilon < MAX_EPSILON:
         assert spent >= plan.budget.rho_cap * (1 - Fraction(1, 10**8))
     assert plan == plan_for(MwemConfig(rounds=rounds), epsilon, adjacency, rows, workload=workload)
 
@@ -77,7 +78,7 @@ def test_a_run_spends_the_cap_to_within_a_hundredth(
 ) -> None:
     plan = plan_for(MwemConfig(rounds=rounds, prune=False), adjacency=adjacency, unit_rows=unit_rows)
     guard = Accountant(plan.budget)
-    got = mwem.run(ideal(CODES, DOMAIN, guard, adjacency, unit_rows), plan)
+    got = run(ideal(CODES, DOMAIN, guard, adjacency, unit_rows), plan)
     assert [e.what for e in guard.events] == ["total", *["select", "measure"] * rounds]
     assert len(got.selected) == rounds and [m.clique for m in got.measurements] == list(got.selected)
     assert plan.budget.rho_cap * Fraction(99, 100) <= guard.rho <= plan.budget.rho_cap
@@ -90,7 +91,7 @@ def test_the_cap_holds_whatever_the_answers_are(seed: int, epsilon: float, prune
     workload = Workload(DOMAIN, (("a", "b"), ("b", "c"), ("c", "d")))
     plan = plan_for(MwemConfig(rounds=rounds, prune=prune), epsilon, workload=workload)
     guard = Accountant(plan.budget)  # it refuses what exceeds either cap, and the run would fail
-    mwem.run(ScriptedOracle(CODES, DOMAIN, guard, plan.charges, np.random.default_rng(seed)), plan)
+    run(ScriptedOracle(CODES, DOMAIN, guard, plan.charges, np.random.default_rng(seed)), plan)
     if epsilon <= 1:
         assert guard.rho >= plan.budget.rho_cap * (1 - Fraction(1, 10**8))
 
@@ -98,7 +99,7 @@ def test_the_cap_holds_whatever_the_answers_are(seed: int, epsilon: float, prune
 def test_scores_weigh_all_alike_and_offer_no_subsets() -> None:
     plan = plan_for(MwemConfig(rounds=3), epsilon=5.0)
     oracle = ScriptedOracle(CODES, DOMAIN, Accountant(plan.budget), plan.charges)
-    got = mwem.run(oracle, plan)
+    got = run(oracle, plan)
     assert set(got.selected) == LINKS  # without noise
     assert oracle.handles.count(("a", "b")) == 1  # shared once
     for cliques, weights, penalties, epsilon in oracle.selections:
@@ -111,7 +112,7 @@ def test_scores_weigh_all_alike_and_offer_no_subsets() -> None:
 
 def test_the_worst_cliques_are_selected_and_learned() -> None:
     plan = plan_for(MwemConfig(rounds=5), epsilon=10.0)
-    got = mwem.run(ideal(CODES, DOMAIN, Accountant(plan.budget)), plan)
+    got = run(ideal(CODES, DOMAIN, Accountant(plan.budget)), plan)
     assert {"a", "b", "c", "d"} <= {name for clique in got.selected for name in clique}
     assert got.noisy_total == pytest.approx(ROWS, abs=100) and got.rows == round(got.noisy_total)
     synthetic = got.model.sample(got.rows, np.random.default_rng(0))
@@ -125,7 +126,7 @@ def test_columns_in_no_candidate_are_measured_before_the_rounds() -> None:
     codes = np.column_stack([CODES[:, :3], skewed, CODES[:, 4]])
     plan = plan_for(MwemConfig(rounds=2), 5.0, workload=Workload(DOMAIN, (("a", "b"), ("b", "c"))))
     guard = Accountant(plan.budget)
-    got = mwem.run(ideal(codes, DOMAIN, guard), plan)
+    got = run(ideal(codes, DOMAIN, guard), plan)
     assert [e.what for e in guard.events] == ["total", "measure", "select", "measure", "select", "measure"]
     assert [(m.clique, m.round) for m in got.measurements[:2]] == [(("d",), 0), (("e",), 0)]
     true = np.bincount(codes[:, 3], minlength=4)
@@ -140,7 +141,7 @@ def test_a_workload_without_small_cliques_may_use_the_whole_model_at_once() -> N
     plan = plan_for(
         MwemConfig(rounds=4, max_model_mb=0.03, prune=False), 8.0, domain=domain, workload=workload
     )
-    got = mwem.run(ideal(codes, domain, Accountant(plan.budget)), plan)
+    got = run(ideal(codes, domain, Accountant(plan.budget)), plan)
     assert (
         len(got.selected) == 4 and len(set(got.selected)) == 1
     )  # 0.03 MiB hold one pair of columns, never a tree of two
@@ -157,9 +158,9 @@ def test_oversized_cliques_are_named_and_their_columns_measured_alone() -> None:
     plan = plan_for(
         MwemConfig(rounds=2, max_model_mb=0.1), domain=domain, workload=Workload(domain, (("a", "b"),))
     )
-    assert plan.oversized == (("a", "b"),) and plan.uncovered == plan.singles and not plan.candidates
+    assert plan.oversized == (("a", "b"),) and plan.uncovered == plan.one_way and not plan.candidates
     guard = Accountant(plan.budget)
-    got = mwem.run(ideal(np.zeros((500, 3), np.int64), domain, guard), plan)
+    got = run(ideal(np.zeros((500, 3), np.int64), domain, guard), plan)
     assert got.selected == () and guard.rho >= plan.budget.rho_cap * Fraction(99, 100)
 
 
@@ -174,7 +175,7 @@ def test_prune_asks_about_no_candidate_that_is_all_penalty() -> None:
             workload=Workload.from_spec({"degree": 2}, domain),
         )
         oracle = ScriptedOracle(codes, domain, Accountant(plan.budget), plan.charges)
-        mwem.run(oracle, plan)
+        run(oracle, plan)
         assert [("a", "b") in cliques for cliques, *_ in oracle.selections] == [not prune] * 3
         assert (("a", "b") in oracle.handles) == (not prune)
 
@@ -183,7 +184,7 @@ def test_a_table_too_small_for_any_candidate_has_its_columns_measured() -> None:
     plan = plan_for(MwemConfig(rounds=6), epsilon=0.01)
     guard = Accountant(plan.budget)
     oracle = ScriptedOracle(CODES[:5], DOMAIN, guard, plan.charges)
-    got = mwem.run(oracle, plan)
+    got = run(oracle, plan)
     assert got.selected == () and oracle.selections == [] and got.rows == 5
     assert [e.what for e in guard.events] == ["total", "measure"]
     assert plan.budget.rho_cap * (1 - Fraction(1, 10**8)) <= guard.rho <= plan.budget.rho_cap
@@ -192,13 +193,13 @@ def test_a_table_too_small_for_any_candidate_has_its_columns_measured() -> None:
 def test_a_refused_release_ends_the_run_before_anything_else_is_asked() -> None:
     guard = RefuseThird()
     with pytest.raises(BudgetRefused, match="cap is reached"):
-        mwem.run(ideal(CODES, DOMAIN, guard), plan_for(MwemConfig(rounds=5)))
+        run(ideal(CODES, DOMAIN, guard), plan_for(MwemConfig(rounds=5)))
     assert guard.asked == ["total", "select", "measure"]
 
 
 def test_synthetic_rows_override_the_noisy_total() -> None:
     plan = plan_for(MwemConfig(rounds=1, synthetic_rows=77))
-    assert mwem.run(ideal(CODES, DOMAIN, Accountant(plan.budget)), plan).rows == 77
+    assert run(ideal(CODES, DOMAIN, Accountant(plan.budget)), plan).rows == 77
 
 
 @pytest.mark.parametrize(
@@ -215,14 +216,14 @@ def test_synthetic_rows_override_the_noisy_total() -> None:
 def test_a_wrong_table_is_refused_by_key(spec: dict[str, object], named: str) -> None:
     with pytest.raises(StudyInvalid) as caught:
         MwemConfig(**spec)  # type: ignore[arg-type]
-    assert caught.value.sentence.startswith(f"[mwem] {named}")
+    assert caught.value.sentence.startswith(f"The option {named} ")
 
 
 def test_a_hopeless_epsilon_or_column_is_refused() -> None:
     with pytest.raises(StudyInvalid, match="epsilon"):
         plan_for(MwemConfig(rounds=200), 1e-7)
     with pytest.raises(StudyInvalid, match="delta"):
-        mwem.plan(DOMAIN, WORKLOAD, MwemConfig(), epsilon=1.0, delta=1e-16, adjacency="add-remove")
+        ALGORITHM.plan(DOMAIN, WORKLOAD, MwemConfig(), epsilon=1.0, delta=1e-16, adjacency="add-remove")
     domain = codes_domain(wide=600_000, a=2)
-    with pytest.raises(StudyInvalid, match="wide has 600000 values"):
+    with pytest.raises(StudyInvalid, match=r'"wide" alone \(600,000 values'):
         plan_for(MwemConfig(), domain=domain, workload=Workload(domain, (("a",),)))

@@ -1,8 +1,12 @@
 """Telephone numbers as identifiers: E.164 with the study's country for numbers written nationally (`psu.md` 5).
 
 Owners write the same number in different ways; they must agree on one canonical form, `+` and up to 15 digits, without a
-database of numbering plans. So this knows calling codes and national prefixes only, and refuses what it cannot read with
-certainty; whether a number is in service is not its question. A country's rule is public and part of the study.
+database of numbering plans. So this knows calling codes, national prefixes and international ones only, and refuses what it
+cannot read with certainty; whether a number is in service is not its question. A country's rule is public and part of the study.
+
+Sources: calling codes, ITU-T, List of Recommendation ITU-T E.164 assigned country codes (annex to Operational Bulletin 1114,
+15 December 2016); prefixes, ITU-T E.129 presentations of national numbering plans; countries, ISO 3166-1 alpha-2, with XK
+(Kosovo), AC (Ascension) and TA (Tristan da Cunha), which have codes of their own. Two countries have no telephone: BV and HM.
 """
 
 from __future__ import annotations
@@ -12,195 +16,69 @@ from collections.abc import Callable
 
 from mpc_protocols.errors import StudyInvalid
 
+_ASSIGNED = """
+1 AG AI AS BB BM BS CA DM DO GD GU JM KN KY LC MP MS PR SX TC TT UM US VC VG VI, 7 KZ RU,
+20 EG, 27 ZA, 211 SS, 212 EH MA, 213 DZ, 216 TN, 218 LY, 220 GM, 221 SN, 222 MR, 223 ML, 224 GN, 225 CI, 226 BF, 227 NE,
+228 TG, 229 BJ, 230 MU, 231 LR, 232 SL, 233 GH, 234 NG, 235 TD, 236 CF, 237 CM, 238 CV, 239 ST, 240 GQ, 241 GA, 242 CG,
+243 CD, 244 AO, 245 GW, 246 IO, 247 AC, 248 SC, 249 SD, 250 RW, 251 ET, 252 SO, 253 DJ, 254 KE, 255 TZ, 256 UG, 257 BI,
+258 MZ, 260 ZM, 261 MG, 262 RE TF YT, 263 ZW, 264 NA, 265 MW, 266 LS, 267 BW, 268 SZ, 269 KM, 290 SH TA, 291 ER, 297 AW,
+298 FO, 299 GL,
+30 GR, 31 NL, 32 BE, 33 FR, 34 ES, 36 HU, 39 IT VA, 350 GI, 351 PT, 352 LU, 353 IE, 354 IS, 355 AL, 356 MT, 357 CY,
+358 AX FI, 359 BG, 370 LT, 371 LV, 372 EE, 373 MD, 374 AM, 375 BY, 376 AD, 377 MC, 378 SM, 380 UA, 381 RS, 382 ME, 383 XK,
+385 HR, 386 SI, 387 BA, 389 MK,
+40 RO, 41 CH, 43 AT, 44 GB GG IM JE, 45 DK, 46 SE, 47 NO SJ, 48 PL, 49 DE, 420 CZ, 421 SK, 423 LI,
+51 PE, 52 MX, 53 CU, 54 AR, 55 BR, 56 CL, 57 CO, 58 VE, 500 FK GS, 501 BZ, 502 GT, 503 SV, 504 HN, 505 NI, 506 CR, 507 PA,
+508 PM, 509 HT, 590 BL GP MF, 591 BO, 592 GY, 593 EC, 594 GF, 595 PY, 596 MQ, 597 SR, 598 UY, 599 BQ CW,
+60 MY, 61 AU CC CX, 62 ID, 63 PH, 64 NZ PN, 65 SG, 66 TH, 670 TL, 672 AQ NF, 673 BN, 674 NR, 675 PG, 676 TO, 677 SB, 678 VU,
+679 FJ, 680 PW, 681 WF, 682 CK, 683 NU, 685 WS, 686 KI, 687 NC, 688 TV, 689 PF, 690 TK, 691 FM, 692 MH,
+81 JP, 82 KR, 84 VN, 86 CN, 850 KP, 852 HK, 853 MO, 855 KH, 856 LA, 880 BD, 886 TW,
+90 TR, 91 IN, 92 PK, 93 AF, 94 LK, 95 MM, 98 IR, 960 MV, 961 LB, 962 JO, 963 SY, 964 IQ, 965 KW, 966 SA, 967 YE, 968 OM,
+970 PS, 971 AE, 972 IL, 973 BH, 974 QA, 975 BT, 976 MN, 977 NP, 992 TJ, 993 TM, 994 AZ, 995 GE, 996 KG, 998 UZ
+"""
+"""By zones: calling code, then the countries that have it."""
+
 CALLING_CODES = {
-    "AD": "376",
-    "AE": "971",
-    "AF": "93",
-    "AL": "355",
-    "AM": "374",
-    "AO": "244",
-    "AR": "54",
-    "AT": "43",
-    "AU": "61",
-    "AW": "297",
-    "AZ": "994",
-    "BA": "387",
-    "BD": "880",
-    "BE": "32",
-    "BF": "226",
-    "BG": "359",
-    "BH": "973",
-    "BI": "257",
-    "BJ": "229",
-    "BN": "673",
-    "BO": "591",
-    "BR": "55",
-    "BT": "975",
-    "BW": "267",
-    "BY": "375",
-    "BZ": "501",
-    "CA": "1",
-    "CD": "243",
-    "CF": "236",
-    "CG": "242",
-    "CH": "41",
-    "CI": "225",
-    "CL": "56",
-    "CM": "237",
-    "CN": "86",
-    "CO": "57",
-    "CR": "506",
-    "CU": "53",
-    "CV": "238",
-    "CY": "357",
-    "CZ": "420",
-    "DE": "49",
-    "DJ": "253",
-    "DK": "45",
-    "DZ": "213",
-    "EC": "593",
-    "EE": "372",
-    "EG": "20",
-    "ER": "291",
-    "ES": "34",
-    "ET": "251",
-    "FI": "358",
-    "FJ": "679",
-    "FO": "298",
-    "FR": "33",
-    "GA": "241",
-    "GB": "44",
-    "GE": "995",
-    "GH": "233",
-    "GI": "350",
-    "GL": "299",
-    "GM": "220",
-    "GN": "224",
-    "GQ": "240",
-    "GR": "30",
-    "GT": "502",
-    "GW": "245",
-    "GY": "592",
-    "HK": "852",
-    "HN": "504",
-    "HR": "385",
-    "HT": "509",
-    "HU": "36",
-    "ID": "62",
-    "IE": "353",
-    "IL": "972",
-    "IN": "91",
-    "IQ": "964",
-    "IR": "98",
-    "IS": "354",
-    "IT": "39",
-    "JO": "962",
-    "JP": "81",
-    "KE": "254",
-    "KG": "996",
-    "KH": "855",
-    "KM": "269",
-    "KR": "82",
-    "KW": "965",
-    "KZ": "7",
-    "LA": "856",
-    "LB": "961",
-    "LI": "423",
-    "LK": "94",
-    "LR": "231",
-    "LS": "266",
-    "LT": "370",
-    "LU": "352",
-    "LV": "371",
-    "LY": "218",
-    "MA": "212",
-    "MC": "377",
-    "MD": "373",
-    "ME": "382",
-    "MG": "261",
-    "MK": "389",
-    "ML": "223",
-    "MM": "95",
-    "MN": "976",
-    "MO": "853",
-    "MR": "222",
-    "MT": "356",
-    "MU": "230",
-    "MV": "960",
-    "MW": "265",
-    "MX": "52",
-    "MY": "60",
-    "MZ": "258",
-    "NA": "264",
-    "NE": "227",
-    "NG": "234",
-    "NI": "505",
-    "NL": "31",
-    "NO": "47",
-    "NP": "977",
-    "NZ": "64",
-    "OM": "968",
-    "PA": "507",
-    "PE": "51",
-    "PG": "675",
-    "PH": "63",
-    "PK": "92",
-    "PL": "48",
-    "PS": "970",
-    "PT": "351",
-    "PY": "595",
-    "QA": "974",
-    "RO": "40",
-    "RS": "381",
-    "RU": "7",
-    "RW": "250",
-    "SA": "966",
-    "SC": "248",
-    "SD": "249",
-    "SE": "46",
-    "SG": "65",
-    "SI": "386",
-    "SK": "421",
-    "SL": "232",
-    "SM": "378",
-    "SN": "221",
-    "SO": "252",
-    "SR": "597",
-    "SS": "211",
-    "SV": "503",
-    "SY": "963",
-    "SZ": "268",
-    "TD": "235",
-    "TG": "228",
-    "TH": "66",
-    "TJ": "992",
-    "TL": "670",
-    "TM": "993",
-    "TN": "216",
-    "TR": "90",
-    "TW": "886",
-    "TZ": "255",
-    "UA": "380",
-    "UG": "256",
-    "US": "1",
-    "UY": "598",
-    "UZ": "998",
-    "VA": "39",
-    "VE": "58",
-    "VN": "84",
-    "XK": "383",
-    "YE": "967",
-    "ZA": "27",
-    "ZM": "260",
-    "ZW": "263",
+    country: code for code, *countries in map(str.split, _ASSIGNED.split(",")) for country in countries
 }
 """ISO 3166 country to ITU calling code."""
 
-KEEPS_ZERO = frozenset({"IT", "SM", "VA", "CI", "CG"})
+KEEPS_ZERO = frozenset({"BF", "BJ", "CG", "CI", "IT", "NE", "SM", "VA"})
 """Where a national number's leading 0 is part of the international one."""
-PREFIXES = {"HU": "06", "RU": "8", "KZ": "8", "BY": "80", "TM": "8", "US": "1", "CA": "1"}
-"""National prefixes other than 0."""
-_SEPARATORS = re.compile(r"[\s().\-/\u2010-\u2015]+")
+PREFIXES = {
+    "BY": "80",
+    "GA": "0(?=[0-9]{8}$)",
+    "HU": "06",
+    "KZ": "8(?=[0-9]{10}$)",
+    "LT": "[08](?=[0-9]{8}$)",
+    "MH": "1(?=[0-9]{7}$)",
+    "MX": "01(?=[0-9]{10}$)",
+    "RU": "8(?=[0-9]{10}$)",
+    "TJ": "8(?=[0-9]{9}$)",
+    "TM": "8(?=[0-9]{8}$)",
+    "UZ": "8(?=[0-9]{9}$)",
+}
+"""National prefixes other than 0, as patterns at the beginning: a number may begin with the same digit without one."""
+ABROAD = {
+    **dict.fromkeys(("AU", "CC", "CX"), "0011"),
+    **dict.fromkeys(("BY", "KZ", "RU", "TJ", "TM"), "810"),
+    "CU": "119",
+    **dict.fromkeys(("GY", "MN"), "001"),
+    "JP": "010",
+    "KE": "000",
+    "MH": "011",
+    "NG": "009",
+}
+"""International prefixes other than 00, and than 011 under calling code 1."""
+CARRIERS = frozenset({"BR", "CL", "CO", "HK", "ID", "IL", "KH", "KR", "SG", "TH", "TW", "TZ", "UG"})
+"""Where the digits after an international prefix name a carrier: only + tells where the calling code begins."""
+_NORTH_AMERICA = "1"
+_DIGITS = {"AR": 10}
+"""Digits of a national number where other lengths have no international form that could be told from them (mobile 15)."""
+_SEPARATORS = re.compile(r"[\s().\-/~\u2010-\u2015]+")
+# 7 digits with the code: the shortest numbers in use; 15: the longest that E.164 allows
+_WHOLE = re.compile("[1-9][0-9]{6,14}")
+# without its area code a number of this plan may be anybody's in two dozen countries
+_WHOLE_NORTH_AMERICA = re.compile("1[2-9][0-9]{9}|[2-9][0-9]{6,14}")
 
 
 def rule(country: str) -> Callable[[str], str | None]:
@@ -211,21 +89,24 @@ def rule(country: str) -> Callable[[str], str | None]:
             f'[alignment] normalise = "phone:{country}": the calling code of this country is not known; write the '
             'numbers internationally in the data and use "exact"'
         )
-    prefix = "" if country in KEEPS_ZERO else PREFIXES.get(country, "0")
-    abroad = "011" if code == "1" else "810" if code == "7" else "00"
+    american = code == _NORTH_AMERICA
+    prefix = re.compile(
+        "" if country in KEEPS_ZERO else PREFIXES.get(country, "1(?=[0-9]{10}$)" if american else "0")
+    )
+    abroad = ABROAD.get(country, "011" if american else "00")
 
     def canonical(text: str) -> str | None:
-        digits = _SEPARATORS.sub(
-            "", text.strip().replace("(0)", "") if text.strip().startswith(("+", "00")) else text
-        )
+        text = text.strip()
+        digits = _SEPARATORS.sub("", text.replace("(0)", "") if text.startswith(("+", "00")) else text)
         if digits.startswith("+"):
             digits = digits[1:]
         elif digits.startswith(abroad):
+            if country in CARRIERS:
+                return None
             digits = digits[len(abroad) :]
         else:
-            national = digits.removeprefix(prefix)
-            digits = code + national if national else ""
-        # 7 digits with the code: the shortest numbers in use; 15: the longest that E.164 allows
-        return "+" + digits if re.fullmatch(r"[1-9][0-9]{6,14}", digits) else None
+            national = prefix.sub("", digits, count=1) if prefix.match(digits) else digits
+            digits = code + national if len(national) == _DIGITS.get(country, len(national)) else ""
+        return "+" + digits if (_WHOLE_NORTH_AMERICA if american else _WHOLE).fullmatch(digits) else None
 
     return canonical

@@ -197,7 +197,7 @@ class BitShareCache:
         self, share: Callable[[CellRange], RingShare], layout: DealerLayout, planes: int
     ) -> set[CellRange]:
         """Where the group's cells are; what is new is stored. Returns which ranges are new."""
-        if planes == self._planes and self._ranges == layout.ranges:
+        if planes == self._planes and self._ranges == layout.ranges and layout.size <= MAX_CACHED:
             return set()
         if planes != self._planes or not _fits(layout, self._kept):
             self._stores = [_Store(planes, dealer != self._trio.me) for dealer in range(DEALERS)]

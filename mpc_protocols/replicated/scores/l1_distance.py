@@ -30,11 +30,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.adders import Adder
 from mpc_protocols.engine.bitslice import Elements, Words, bit_pieces, to_planes, words_for
 from mpc_protocols.replicated.scores.dealer import DEALERS, DealerRoles
 from mpc_protocols.replicated.scores.masked_sign import Addends, Packed, bit_rows, signs, steps, unpack
 from mpc_protocols.replicated.sharing.ring import RingShare, sum_segments
-from mpc_protocols.replicated.sharing.sign import Adder
 from mpc_protocols.replicated.sharing.trio import Trio
 
 ADDERS: tuple[Adder, ...] = ("ripple", "tree")
@@ -64,14 +64,14 @@ def known_of(trio: Trio, x: RingShare, dealer: int) -> Elements:
     return x.next if trio.left == dealer else x.own
 
 
-def score_adder(cells: Sequence[int], planes: int, round_bytes: int) -> Adder:
-    """The adder for parts of so many cells: the least rounds * round_bytes + bytes of a party, alike at all parties."""
+def score_adder(cells: Sequence[int], planes: int, latency_bytes: int) -> Adder:
+    """The adder for parts of so many cells: the least rounds * latency_bytes + bytes of a party, alike at all parties."""
     words = sum(map(words_for, cells))
 
     def cost(adder: Adder) -> float:
         schedule = steps(planes, adder)
         sent = sum(2 * exchanged + dealt for exchanged, dealt in schedule) * 8 * words / DEALERS
-        return len(schedule) * round_bytes + sent
+        return len(schedule) * latency_bytes + sent
 
     return min(ADDERS, key=cost)
 
@@ -87,7 +87,7 @@ def add_l1_sums(
     sizes = [len(part.known) for part in cells]
     if not any(sizes):
         return
-    adder = adder or score_adder(sizes, planes, trio.round_bytes)
+    adder = adder or score_adder(sizes, planes, trio.latency_bytes)
     mine, first, second = trio.me, trio.left, trio.right
     roles = DealerRoles(trio, [words_for(size) for size in sizes])
     total = Addends(

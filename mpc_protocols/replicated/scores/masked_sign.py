@@ -33,9 +33,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.adders import Adder
 from mpc_protocols.engine.bitslice import Elements, Words, from_planes, to_planes, words_for
 from mpc_protocols.replicated.scores.dealer import DealerRoles, silent
-from mpc_protocols.replicated.sharing.sign import Adder
 from mpc_protocols.replicated.sharing.trio import Trio
 
 Packed = NDArray[np.uint32]

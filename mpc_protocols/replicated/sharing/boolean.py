@@ -11,11 +11,12 @@ Threat model, masking and assumption: `trio`. Nothing is learned, except through
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mpc_protocols.engine.bits import Bits
 from mpc_protocols.engine.bitslice import Words
 from mpc_protocols.engine.prg import KeyStream
 from mpc_protocols.replicated.sharing.trio import Trio
@@ -23,50 +24,26 @@ from mpc_protocols.replicated.sharing.trio import Trio
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-@dataclass(frozen=True)
-class BitShare:
-    """One party's two components of shared words; same shape, dtype uint64."""
+class BitShare(Bits):
+    """One party's two components of shared words; same shape, dtype uint64 (or single bits, uint8)."""
 
-    own: Words
-    next: Words
+    __slots__ = ()
 
-    def __post_init__(self) -> None:
-        if self.own.dtype != np.uint64 or self.next.dtype != np.uint64 or self.own.shape != self.next.shape:
-            raise ValueError(
-                f"a bit share holds two like arrays of uint64, got {self.own.dtype}{self.own.shape} and "
-                f"{self.next.dtype}{self.next.shape}"
-            )
+    def __init__(self, own: NDArray[Any], following: NDArray[Any]) -> None:
+        super().__init__(own, following)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return self.own.shape
+    def own(self) -> NDArray[Any]:
+        """x_i at party i."""
+        return self.parts[0]
 
-    def __len__(self) -> int:
-        return len(self.own)
-
-    def __getitem__(self, index: Any) -> BitShare:
-        return BitShare(self.own[index], self.next[index])
-
-    def reshape(self, *shape: int) -> BitShare:
-        return BitShare(self.own.reshape(shape), self.next.reshape(shape))
-
-    def __xor__(self, other: BitShare) -> BitShare:
-        return BitShare(self.own ^ other.own, self.next ^ other.next)
+    @property
+    def next(self) -> NDArray[Any]:
+        """x_{i+1} at party i."""
+        return self.parts[1]
 
 
-def stack(shares: list[BitShare]) -> BitShare:
-    """Shares of one shape along a new first axis."""
-    return BitShare(np.stack([share.own for share in shares]), np.stack([share.next for share in shares]))
-
-
-def concatenate(shares: list[BitShare]) -> BitShare:
-    """Shares along their first axis."""
-    return BitShare(
-        np.concatenate([share.own for share in shares]), np.concatenate([share.next for share in shares])
-    )
-
-
-def xor_public(trio: Trio, x: BitShare, public: Words) -> BitShare:
+def xor_public(trio: Trio, x: BitShare, public: NDArray[Any]) -> BitShare:
     """x XOR public words (broadcast): they go into component 0, which P0 and P2 hold."""
     shape = np.broadcast_shapes(x.shape, public.shape)
     own = x.own ^ public if trio.me == 0 else np.broadcast_to(x.own, shape)

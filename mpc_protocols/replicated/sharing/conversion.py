@@ -16,11 +16,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mpc_protocols.engine.bitslice import Elements, to_bits
+from mpc_protocols.engine.bitslice import Elements, UInt, to_bits
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.ring import RingShare, reshare, share_from
 from mpc_protocols.replicated.sharing.sign import carry, operand, share_operands
-from mpc_protocols.replicated.sharing.trio import Trio, UInt
+from mpc_protocols.replicated.sharing.trio import Trio
 
 
 def weighted_sum(trio: Trio, bits: BitShare, weights: Sequence[int], cells: int, dtype: UInt) -> RingShare:

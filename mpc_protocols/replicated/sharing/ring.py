@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import Elements
-from mpc_protocols.replicated.sharing.trio import Trio, UInt
+from mpc_protocols.engine.bitslice import Elements, UInt
+from mpc_protocols.replicated.sharing.trio import Trio
 
 RINGS = (np.uint16, np.uint32, np.uint64)
 

@@ -16,35 +16,15 @@ Threat model, masking and assumption: `trio`. Nothing is opened.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
+from mpc_protocols.engine.adders import Adder, merge_planes
 from mpc_protocols.engine.bitslice import Elements, Words, to_planes, words_for
-from mpc_protocols.replicated.sharing.boolean import BitShare, and_bits, and_pairs, concatenate
+from mpc_protocols.replicated.sharing.bit_gates import TrioBitGates
+from mpc_protocols.replicated.sharing.boolean import BitShare, and_bits
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.trio import Trio
-
-Adder = Literal["ripple", "tree"]
-
-
-def merge_schedule(planes: int) -> list[int]:
-    """AND planes of each round of `merge_planes`."""
-    rounds = []
-    while planes > 1:
-        rounds.append(2 * (planes // 2) - 1)
-        planes -= planes // 2
-    return rounds
-
-
-def adder_for(planes: int, words: int, round_bytes: int, batches: int = 1) -> Adder:
-    """For one AND per plane or a tree over them: the least rounds * round_bytes + bytes, from public sizes, alike at all parties.
-
-    words: of a plane, over all batches; a tree begins with one AND per plane, too.
-    """
-    tree = [planes, *merge_schedule(planes)]
-    saved = (planes - len(tree)) * batches * round_bytes
-    return "tree" if saved > (sum(tree) - planes) * 8 * words else "ripple"
 
 
 @dataclass(frozen=True)
@@ -136,28 +116,4 @@ def _tree(trio: Trio, operands: Operands, planes: int) -> BitShare:
     )
     propagate = operands.mixed[:planes]
     generate = and_bits(trio, first, propagate ^ first)
-    return merge_planes(trio, generate, propagate)
-
-
-def merge_planes(trio: Trio, generate: BitShare, propagate: BitShare) -> BitShare:
-    """Fold planes (axis 0, lowest first) of g and p to the g of all: ceil(log2(planes)) rounds.
-
-    Pairs are merged lowest first and an odd plane at the top waits; the lowest pair needs no p. A comparison folds the same
-    way with g = "less here", p = "equal here".
-    """
-    while len(generate) > 1:
-        count = len(generate)
-        pairs = count // 2
-        high, low = slice(1, 2 * pairs, 2), slice(0, 2 * pairs, 2)
-        upper = propagate[high]
-        carried, both = and_pairs(trio, [(upper, generate[low]), (upper[1:], propagate[low][1:])])
-        generate_merged = [generate[high] ^ carried]
-        propagate_merged = [
-            upper[:1],
-            both,
-        ]  # p of the lowest plane is never used: any plane keeps the positions
-        if count % 2:
-            generate_merged.append(generate[count - 1 :])
-            propagate_merged.append(propagate[count - 1 :])
-        generate, propagate = concatenate(generate_merged), concatenate(propagate_merged)
-    return generate[0]
+    return merge_planes(TrioBitGates(trio), generate, propagate)

@@ -22,25 +22,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import Elements, Words
+from mpc_protocols.engine.bitslice import Elements, UInt, Words
+from mpc_protocols.engine.interleave import alone
+from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.prg import MASK, NOISE, KeyStream, Reader, derive
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.wire import Wire
 
-UInt = type[np.unsignedinteger[Any]]
-
-ROUND_BYTES = 1 << 16
-"""What a round is worth on one machine: choices between rounds and bytes count it as this many bytes sent by each party."""
-
-
-def alone() -> None:
-    """The turn of a protocol that nothing runs beside."""
-
 
 class Trio:
-    """Masks and messages of party `wire.me` in 0, 1, 2. `round_bytes`: what a round is worth here (see ROUND_BYTES)."""
+    """Masks and messages of party `wire.me` in 0, 1, 2. `latency_bytes`: what a round is worth here (see LATENCY_BYTES)."""
 
-    def __init__(self, wire: Wire, stream: str = "", round_bytes: int = ROUND_BYTES) -> None:
+    def __init__(self, wire: Wire, stream: str = "", latency_bytes: int = LATENCY_BYTES) -> None:
         """ONE for a run's wire: masks depend on the session and `stream`, so a second one would use the first one's again.
 
         A computation that runs beside another gets its trio, and masks of its own, from `fork`. Raises `StudyInvalid` unless
@@ -56,7 +49,7 @@ class Trio:
             )
         self.wire = wire
         self.me = wire.me
-        self.round_bytes = round_bytes
+        self.latency_bytes = latency_bytes
         self.left = (wire.me - 1) % 3
         self.right = (wire.me + 1) % 3
         self._stream = stream
@@ -65,11 +58,11 @@ class Trio:
         self._next = KeyStream(derive(wire.key(self.right), MASK, *context))
         self._operation = 0
         self.turn: Callable[[], None] = alone
-        """Called by all parties between the sends and the receives of every step: what runs beside goes on (`lockstep`)."""
+        """Called by all parties between the sends and the receives of every step: what runs beside goes on (`interleave`)."""
 
     def fork(self, name: str) -> Trio:
         """A trio over a fork of the wire, with masks bound to the fork's name (which a wire accepts once)."""
-        return Trio(self.wire.fork(name), f"{self._stream}/{name}", self.round_bytes)
+        return Trio(self.wire.fork(name), f"{self._stream}/{name}", self.latency_bytes)
 
     def operation(self) -> int:
         """The number of the next operation; each is used for one draw of each stream."""

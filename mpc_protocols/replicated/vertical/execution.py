@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mpc_protocols.engine.bitslice import Elements
+from mpc_protocols.engine.bitslice import Elements, UInt
 from mpc_protocols.functionality import Clique
 from mpc_protocols.replicated.sharing.conversion import lift
 from mpc_protocols.replicated.sharing.ring import RingShare, reshare
-from mpc_protocols.replicated.sharing.trio import Trio, UInt
+from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.vertical import orders
 from mpc_protocols.replicated.vertical.group_by import Job, expect_shuffling, sums_by_cell
 from mpc_protocols.replicated.vertical.matrices import (

@@ -34,6 +34,9 @@ What each receives is uniform, whatever the data (semi-honest, one of three corr
 A contributor O together with one corrupted party learns no more: with Q it can take s off rho[sigma], with H it can take r off
 D, but rho and all else in them is what Q and H hold; with the third party D stays masked by r.
 Permutations are exactly uniform (`replicated.shuffle`).
+
+Q refuses an order that names a place twice, for its owner could count one row any number of times and so scale what others
+contribute. That J increases is not visible to Q: an owner that deviates can still subtract one cell from another.
 """
 
 from __future__ import annotations
@@ -46,12 +49,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import Elements
+from mpc_protocols.engine.bitslice import Elements, UInt
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, Reader, derive
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.permutation import uniform_permutation
 from mpc_protocols.replicated.inputs.contribution import SEED_BYTES
-from mpc_protocols.replicated.sharing.trio import Trio, UInt
+from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.vertical.layout import Layout
 from mpc_protocols.replicated.vertical.matrices import Matrix
 from mpc_protocols.replicated.vertical.records import ABSENT
@@ -100,7 +103,8 @@ class Job:
 def sums_by_cell(trio: Trio, jobs: Sequence[Job], dtype: UInt) -> list[Elements]:
     """This party's part of each job's sums, shape (cells, v) (`ring.reshare` makes a sharing of it). 2 rounds for all together.
 
-    A contributor's own part is not among them: `contributed_sums`. Raises `ProtocolAborted` for places that do not exist.
+    A contributor's own part is not among them: `contributed_sums`. Raises `ProtocolAborted` for places that do not exist or come
+    twice.
     """
     tasks = [
         (job, strand, trio.operation(), trio.operation())
@@ -211,6 +215,8 @@ def _work(trio: Trio, job: Job, strand: Strand, with_helper: Reader, dtype: UInt
     delta, chosen = places[: layout.places], places[layout.places :]
     if int(delta.max()) >= layout.places or int(chosen.max()) >= layout.blocks:
         raise ProtocolAborted(f"Party {job.owner} named a place beyond those of a shuffle; stop the run.")
+    if _repeats(delta, layout.places) or _repeats(chosen, layout.blocks):
+        raise ProtocolAborted(f"Party {job.owner} named a place of a shuffle twice; stop the run.")
     rows = masked[: layout.places][delta].reshape(layout.blocks, layout.block, layout.columns)
     prefixes = np.cumsum(rows.sum(axis=1, dtype=dtype), axis=0, dtype=dtype)
     random = np.empty((layout.blocks, layout.columns), dtype)
@@ -219,6 +225,13 @@ def _work(trio: Trio, job: Job, strand: Strand, with_helper: Reader, dtype: UInt
     part: Elements = masked[layout.places :][chosen]
     part[1:] -= part[:-1].copy()
     return part
+
+
+def _repeats(places: NDArray[np.int64], count: int) -> bool:
+    """Whether one of the places 0 .. count - 1 is named twice: then a row, or a block of rows, would count twice."""
+    named = np.zeros(count, np.bool_)
+    named[places] = True
+    return int(np.count_nonzero(named)) < len(places)
 
 
 def _draw(

@@ -14,10 +14,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import Elements
+from mpc_protocols.engine.bitslice import Elements, UInt
 from mpc_protocols.functionality import Clique, Level
 from mpc_protocols.partition import OwnRows
-from mpc_protocols.replicated.sharing.trio import UInt
 
 ABSENT: Final = -1
 _PIECE = 1 << 16

@@ -3,10 +3,10 @@
 Each side says HELLO (study digest, version, name, role, announcement, and a nonce if it computes); each compares the
 other's with its own. When all have spoken, each computing party derives the session id from all nonces, roles and
 announcements and CONFIRMs it, with every announcement, to everybody it is linked with; contributors, who do not meet one
-another, compare what the computing parties tell them. Then, between two computing parties, the earlier sends the KEYS it
-drew for MPyC's pseudorandom secret sharing (and, where those are not pairwise, a key of the pair).
+another, compare what the computing parties tell them. Then each computing party sends each other one, as KEYS, what it
+contributes to the keys that both share: for MPyC's pseudorandom secret sharing and of the pair (`keys`).
 
-Who learns what: all learn all announcements. PRSS keys travel inside TLS to the parties of their subset only. A party that
+Who learns what: all learn all announcements. Contributions to a key travel inside TLS to the parties that share it. A party that
 tells others different nonces is caught by the CONFIRM of a third (exit 40).
 """
 
@@ -17,16 +17,14 @@ import hashlib
 import json
 import secrets
 from collections.abc import Callable, Container, Mapping
-from itertools import combinations
 from typing import Any
 
 from mpc_protocols.errors import ProtocolAborted, StudiesDiffer
 from parties.session.admission.config import MAX_FACTS, SessionConfig
+from parties.session.admission.keys import SharedKeys
 from parties.session.transport.frames import BadFrame, Kind
 
 NONCE = 32
-KEY = 16
-"""Bytes of one of MPyC's PRSS keys."""
 
 Send = Callable[[int, Kind, bytes], None]
 
@@ -40,7 +38,10 @@ class Agreement:
         self._hellos: dict[int, dict[str, Any]] = {config.number: self._own_hello()}
         self._confirmed: dict[int, bytes] = {}
         self._expected: bytes | None = None
-        self._keys: dict[int, bytes] = {}
+        self._shared = (
+            SharedKeys(config.number, len(config.computing)) if config.own.role == "compute" else None
+        )
+        self._keys: set[int] = set()
         self._progress = asyncio.Event()
         self.session_id = b""
         self.announcements: Mapping[str, Mapping[str, object]] = {}
@@ -78,17 +79,18 @@ class Agreement:
             self._confirmed[peer] = payload
             self._check_confirmed()
         else:
-            if not (self._config.own.role == "compute" and peer < self._config.number):
+            if self._shared is None or peer >= len(self._config.computing):
                 raise BadFrame("a KEYS frame out of turn")
-            if len(payload) != self._keys_size(peer, self._config.number):
+            if len(payload) != self._shared.size(peer):
                 raise BadFrame("a KEYS frame of the wrong size")
-            self._keys[peer] = payload
+            self._shared.take(peer, payload)
+            self._keys.add(peer)
         self._progress.set()
 
     async def run(self, loading: asyncio.Task[Any] | None) -> tuple[dict[int, bytes], Any]:
         """Wait until everything is agreed; the pairwise secrets and the MPyC runtime (contributors have neither).
 
-        `loading` brings the runtime, which draws the PRSS keys; None for a contributor.
+        `loading` brings the runtime, which is given its keys; None for a contributor.
         """
         config = self._config
         await self._until(lambda: not self.missing())
@@ -103,21 +105,15 @@ class Agreement:
                 self._send(peer, Kind.CONFIRM, b"")
         await self._until(lambda: all(peer in self._confirmed for peer in config.peers))
         self._adopt(self._expected or self._confirmed[0])
-        if loading is None:
+        if loading is None or self._shared is None:
             return {}, None
+        others = [peer for peer in range(m) if peer != config.number]
+        for peer in others:
+            self._send(peer, Kind.KEYS, self._shared.contribution(peer))
         runtime = await loading
-        keys: dict[int, bytes] = {}
-        for peer in range(config.number + 1, m):
-            own = secrets.token_bytes(2 * KEY) if m > 3 else b""
-            payload = runtime.prss_keys_to(peer) + own
-            keys[peer] = own or payload
-            self._send(peer, Kind.KEYS, payload)
-        await self._until(lambda: len(self._keys) == config.number)
-        for peer, payload in self._keys.items():
-            shared = payload[: len(payload) - 2 * KEY] if m > 3 else payload
-            keys[peer] = payload[len(payload) - 2 * KEY :] if m > 3 else payload
-            runtime.prss_keys_from(peer, shared)
-        return keys, runtime
+        await self._until(lambda: self._keys.issuperset(others))
+        runtime.use_prss_keys(self._shared.prss(self.session_id))
+        return self._shared.pairs(self.session_id), runtime
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         while not condition():
@@ -190,11 +186,6 @@ class Agreement:
             )
         self.session_id = hashlib.sha256(b"cosynth session" + confirmation).digest()
         self.announcements = {name: hello.get("facts", {}) for name, hello in sorted(hellos.items())}
-
-    def _keys_size(self, low: int, high: int) -> int:
-        m = len(self._config.computing)
-        subsets = sum(1 for s in combinations(range(m), m - (m - 1) // 2) if s[0] == low and high in s)
-        return KEY * subsets + (2 * KEY if m > 3 else 0)
 
 
 def _pack(value: object) -> bytes:

@@ -15,18 +15,12 @@ from pathlib import Path
 from typing import Literal
 
 from mpc_protocols.errors import StudyInvalid
+from parties.addresses import is_loopback
+from parties.session.transport.way_in import WayIn
 
 MAX_PARTIES = 64
 MAX_FACTS = 16 << 10
 """Most bytes of a party's announcement, as JSON."""
-
-
-def is_loopback(host: str) -> bool:
-    """Whether the address names this machine only (by its text: no name is resolved)."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _is_everywhere(host: str) -> bool:
@@ -74,9 +68,10 @@ class SessionConfig:
     me: this party's name. parties: all, in the study's order. study_digest: 32 bytes that all must hold alike; version: of
     the software. listen: where this computing party listens if not at its address in the study (one address, never all).
     cert, key, ca: PEM files; `ca` may be missing if every party is pinned by its fingerprint. insecure_loopback: no TLS,
-    loopback addresses only. facts: what this party announces to all (small, public, JSON). connect_s: how long to wait until
+    loopback addresses only. insecure_key: go on with a key file that other users can read. facts: what this party
+    announces to all (small, public, JSON). connect_s: how long to wait until
     all have come and agreed; silence_s: how long a peer may be silent; closing_s: how long to wait at the end for parties
-    that are alive but not done.
+    that are alive but not done. way_in: what stands between sockets and links, for programs that embed the session.
     """
 
     me: str
@@ -88,10 +83,12 @@ class SessionConfig:
     key: Path | None = None
     ca: Path | None = None
     insecure_loopback: bool = False
+    insecure_key: bool = False
     facts: Mapping[str, object] = field(default_factory=dict)
     connect_s: float = 120.0
     silence_s: float = 10.0
     closing_s: float = 600.0
+    way_in: WayIn | None = None
 
     def __post_init__(self) -> None:
         names = [peer.name for peer in self.parties]

@@ -3,9 +3,11 @@
 Computing parties listen, on one address each; of two parties the later in wire order dials the earlier, so contributors
 only dial and never meet one another. Dialling goes on until the session's deadline: parties are started by people.
 
-Threat model: whoever reaches the port. A connection that does not speak this protocol is dropped and logged, a few at a
-time, each with a deadline; one that claims to be a party and fails to prove it ends the start with a sentence at both
-sides (an honest mistake is far likelier than an attack, and an attacker on the network could stop the start anyway).
+Threat model: whoever reaches the port. The side that listens ends nothing for what TLS has not proved: a connection that does not
+speak this protocol, claims to be a party and does not prove it, or comes with another study's greeting is dropped and logged;
+the last reason for each name is kept, and told if that party has not come when the time is over. The side that dials does end
+the start if another answers at the address that the study names than the party, for there it is a mistake or an attack on the
+way, which could stop the start anyway; a disturbed connection is dialled again.
 """
 
 from __future__ import annotations
@@ -20,13 +22,20 @@ from typing import Any
 from mpc_protocols.errors import CosynthError, PeerIdentity
 from parties.session.admission import identity
 from parties.session.admission.config import Peer
-from parties.session.admission.handshake import compare, not_in_study, read_greeting, secure
+from parties.session.admission.handshake import (
+    compare,
+    not_in_study,
+    prove,
+    read_greeting,
+    secure,
+)
 from parties.session.admission.identity import Greeting, Identity
+from parties.session.admission.strangers import Stranger, Strangers
 from parties.session.transport.channel import Channel, Closed
 from parties.session.transport.sockets import (
-    BACKLOG,
     NotOurs,
     OtherPurpose,
+    addresses,
     listen,
     part,
     reason,
@@ -37,12 +46,16 @@ from parties.session.transport.sockets import (
 log = logging.getLogger("cosynth.session")
 
 HANDSHAKE_S = 10.0
+GREETING_S = 3.0
+"""How long a connection may take to say who it claims to be."""
 
 
 class Connector:
     """Opens this party's links and hands each, verified, to `linked(number, channel)`; `failed(error, party)` ends the start.
 
-    met: parties with which it came to a link or a refusal; `progress` is set whenever one is added.
+    `doubted(error, party, host)`: somebody at this address claimed to be this party (None: one that is not expected here) and
+    did not prove it. met: parties with which it came to a link or a refusal; `progress` is set whenever one is added. reasons:
+    by party, why it has not come so far.
     """
 
     def __init__(
@@ -50,9 +63,10 @@ class Connector:
         own: Identity,
         linked: Callable[[int, Channel], None],
         failed: Callable[[CosynthError, int], None],
+        doubted: Callable[[CosynthError, int | None, str], None],
     ) -> None:
         self._own, self._config = own, own.config
-        self._linked, self._failed = linked, failed
+        self._linked, self._failed, self._doubted = linked, failed, doubted
         self._numbers = {peer.name: number for number, peer in enumerate(self._config.numbered)}
         self._done: set[int] = set()
         self.closed = False
@@ -60,6 +74,8 @@ class Connector:
         self.progress = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: socket.socket | None = None
+        self._named: set[str] = set()
+        self._strangers = Strangers(self._named)
         self.reasons: dict[int, str] = {}
         self.parting: set[asyncio.Task[None]] = set()
 
@@ -68,6 +84,8 @@ class Connector:
         if self._config.own.role == "compute":
             self._server = await listen(self._config)
             self._spawn(self._accept(self._server))
+            for number in set(self._config.peers) - set(self._config.dials):
+                self._spawn(self._know(self._config.numbered[number]))
         for number in self._config.dials:
             self._spawn(self._dial(number))
 
@@ -110,54 +128,79 @@ class Connector:
 
     # The side that listens.
 
+    async def _know(self, peer: Peer) -> None:
+        """Learn from which addresses a party comes."""
+        with suppress(OSError):
+            self._named |= await addresses(peer.host)
+
     async def _accept(self, server: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        strangers = asyncio.Semaphore(BACKLOG)
         while True:
-            await strangers.acquire()
             try:
                 sock, address = await loop.sock_accept(server)
             except OSError:  # the connection was gone before it was accepted, or no descriptor is left
-                strangers.release()
+                self._strangers.end_one()
                 await asyncio.sleep(0.05)
                 continue
-            self._spawn(self._serve(sock, f"{address[0]}:{address[1]}", strangers))
+            stranger = self._strangers.admit(sock, address[0])
+            stranger.task = asyncio.ensure_future(self._serve(stranger))
+            self._tasks.add(stranger.task)
+            stranger.task.add_done_callback(self._tasks.discard)
 
-    async def _serve(self, sock: socket.socket, address: str, strangers: asyncio.Semaphore) -> None:
-        kept, number = False, self._config.number
+    async def _serve(self, stranger: Stranger) -> None:
+        """From an accepted connection to a link; nothing that a stranger does ends more than its own connection."""
+        sock, linked, number = stranger.sock, False, None
         try:
             tune(sock)
             async with asyncio.timeout(HANDSHAKE_S):
-                theirs = await read_greeting(sock, self._own.magic)
-                number = self._numbers.get(theirs.name, number)
-                channel = await self._answer(sock, theirs, number)
-            self._establish(number, channel)
-            kept = True
+                async with asyncio.timeout(GREETING_S):
+                    theirs = await read_greeting(sock, self._own.magic)
+                number = self._expected(theirs.name)
+                found = await self._answer(stranger, theirs, number)
+            self._establish(*found)
+            linked = True
         except OtherPurpose:
             with suppress(OSError):  # it is to know why nothing follows
                 await asyncio.get_running_loop().sock_sendall(sock, self._own.greeting().pack())
             await part(sock)
         except (NotOurs, Closed, TimeoutError, OSError) as error:
-            log.info("dropped a connection from %s: %s", address, type(error).__name__)
+            self._strangers.dropped(stranger.host, reason(error))
         except CosynthError as error:
-            self._part(sock)
-            kept = True
-            self._refuse(error, number)
+            self._strangers.dropped(stranger.host, error.sentence)
+            self._doubt(error, number, stranger.host)
+            await part(sock)
         finally:
-            strangers.release()
-            if not kept:
+            self._strangers.leave(stranger)
+            if not linked:
                 sock.close()
 
-    async def _answer(self, sock: socket.socket, theirs: Greeting, number: int) -> Channel:
-        expected = number in self._config.peers and number not in self._config.dials
+    def _expected(self, name: str) -> int | None:
+        """The number of the party of this name, if it is to come here."""
+        number = self._numbers.get(name, self._config.number)
+        return number if number in self._config.peers and number not in self._config.dials else None
+
+    async def _answer(self, stranger: Stranger, theirs: Greeting, number: int | None) -> tuple[int, Channel]:
         if number in self._done:
             raise NotOurs
-        verdict = identity.GO_ON if expected else identity.NOT_IN_STUDY
-        await asyncio.get_running_loop().sock_sendall(sock, self._own.greeting(verdict).pack())
+        verdict = identity.NOT_IN_STUDY if number is None else identity.GO_ON
+        await asyncio.get_running_loop().sock_sendall(stranger.sock, self._own.greeting(verdict).pack())
         compare(self._config, theirs)
-        if not expected:
+        if number is None:
             raise not_in_study(theirs.called, self._config.me)
-        return await secure(self._own, sock, self._config.numbered[number], theirs.certificate, server=True)
+        prove(self._own, theirs)
+        stranger.greeted = True
+        peer = self._config.numbered[number]
+        channel = await secure(self._own, stranger.sock, peer, theirs.certificate, server=True)
+        if number in self._done:  # it has come by another connection meanwhile
+            raise NotOurs
+        return number, channel
+
+    def _doubt(self, error: CosynthError, number: int | None, host: str) -> None:
+        if number is not None and number not in self._done:
+            self.reasons[number] = (
+                f"somebody at {host} said to be it, and was refused: {error.sentence.rstrip('.')}"
+            )
+        self._doubted(error, number, host)
 
     # The side that dials.
 
@@ -192,8 +235,9 @@ class Connector:
                 compare(self._config, theirs)
                 if theirs.name != peer.name:
                     raise PeerIdentity(f"At {peer.address} party {theirs.called} answers, not {peer.name}.")
-                if theirs.verdict != identity.GO_ON:
+                if theirs.verdict == identity.NOT_IN_STUDY:
                     raise not_in_study(self._config.me, peer.name)
+                prove(self._own, theirs)
                 channel = await secure(self._own, sock, peer, theirs.certificate, server=False)
             kept = True
             return channel

@@ -59,6 +59,17 @@ def compare(config: SessionConfig, theirs: Greeting) -> None:
         )
 
 
+def prove(own: Identity, theirs: Greeting) -> None:
+    """Whether either side has said that it cannot prove who it is. Raises `PeerIdentity`."""
+    if own.doubt:
+        raise PeerIdentity(own.doubt)
+    if theirs.verdict == identity.UNPROVEN:
+        raise PeerIdentity(
+            f"Party {theirs.called} says that its own certificate or key is not in order, so it cannot take part; "
+            f"`check --party {theirs.called}` there names what is wrong."
+        )
+
+
 async def secure(own: Identity, sock: socket.socket, peer: Peer, shown: bytes, server: bool) -> Channel:
     """The protected channel to `peer`, which showed this certificate. Raises `PeerIdentity`; the peer is told first."""
     if own.config.insecure_loopback:

@@ -7,20 +7,22 @@ is refused. Before TLS each side shows its name and certificate in the clear, in
 lets a pinned certificate be the only trust anchor of its own handshake, and lets a refusal say which party's certificate
 expired when. The TLS handshake then proves possession of the key, and the certificate proved must be the one greeted with.
 
-Threat model: a stranger on the network. He learns party names and certificates (public in the study), can prevent the
-session from starting, and nothing else.
+A party whose own certificate or key is not in order cannot prove anything, but it can say so: its greetings' verdict is
+UNPROVEN. Whoever dialled it ends with a sentence; whoever it dialled says so and waits on, for anybody could have said it.
+
+Threat model: a stranger on the network. He learns party names and certificates (public in the study). Who only reaches a port
+prevents nothing (`connect`, `strangers`); who can hold up or change what two parties say to one another can prevent the session
+from starting, and nothing else.
 """
 
 from __future__ import annotations
 
 import hashlib
-import logging
 import re
 import ssl
-import stat
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -29,11 +31,10 @@ from mpc_protocols.errors import PeerIdentity
 from parties import certificates
 from parties.session.admission.config import Peer, SessionConfig
 from parties.session.transport.frames import PROTOCOL
+from parties.session.transport.sockets import Disturbed
 
 if TYPE_CHECKING:
     from cryptography import x509
-
-log = logging.getLogger("cosynth.session")
 
 RUN, REHEARSAL = b"cosynth\n", b"cosynth?"
 """How greetings begin: a run's, and those of `meeting`."""
@@ -42,13 +43,13 @@ GREETING = struct.Struct(
 )  # magic, protocol, protected, verdict, length of name, length of certificate
 MAX_CERTIFICATE = 1 << 14
 
-GO_ON, NOT_IN_STUDY = 0, 1
+GO_ON, NOT_IN_STUDY, UNPROVEN = 0, 1, 2
 
 
 @dataclass(frozen=True)
 class Greeting:
-    """What a side says before TLS: its protocol version, its name, its certificate (DER; empty without TLS), and, in the
-    answer, whether it will go on."""
+    """What a side says before TLS: its protocol version, its name, its certificate (DER; empty without TLS), and whether it
+    will go on: in the answer, or if it cannot prove who it is."""
 
     protocol: int
     protected: bool
@@ -76,20 +77,39 @@ class Greeting:
 
 @dataclass(frozen=True)
 class Identity:
-    """This party's own certificate, checked. magic: how the greetings begin that it sends and answers."""
+    """This party's own certificate, checked. magic: how the greetings begin that it sends and answers.
+
+    doubt: what is wrong with the certificate, if anything: then this party only tells the others so (`handshake.prove`).
+    """
 
     config: SessionConfig
     certificate: bytes
     magic: bytes = RUN
+    doubt: str = ""
+    _contexts: dict[tuple[str, bool, bool], ssl.SSLContext] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def greeting(self, verdict: int = GO_ON) -> Greeting:
         """This party's greeting."""
+        verdict = UNPROVEN if self.doubt else verdict
         return Greeting(
             PROTOCOL, not self.config.insecure_loopback, verdict, self.config.me, self.certificate, self.magic
         )
 
     def context(self, peer: Peer, shown: bytes, server: bool) -> ssl.SSLContext:
-        """A context for one handshake with one peer that showed this certificate: TLS 1.3, both sides authenticated."""
+        """The context of handshakes with a peer that showed this certificate: TLS 1.3, both sides authenticated.
+
+        What is shown decides only whether it is the one that is pinned, so there are two contexts a peer and side; each is made
+        once, for whoever greets as a party of the study is answered with one.
+        """
+        key = (peer.name, server, self.pinned(peer, shown))
+        context = self._contexts.get(key)
+        if context is None:
+            context = self._contexts[key] = self._new_context(peer, shown, server)
+        return context
+
+    def _new_context(self, peer: Peer, shown: bytes, server: bool) -> ssl.SSLContext:
         config = self.config
         assert config.cert is not None and config.key is not None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
@@ -157,6 +177,8 @@ def own_identity(config: SessionConfig) -> Identity:
             f"The certificate {config.cert} belongs to {quoted(names)}, not to party {config.me}."
         )
     _check_key(config.cert, config.key, config.me)
+    if not config.insecure_key:
+        certificates.check_private(config.key)
     der = _der(certificate)
     if config.own.fingerprint not in (None, hashlib.sha256(der).hexdigest()):
         raise PeerIdentity(
@@ -168,10 +190,16 @@ def own_identity(config: SessionConfig) -> Identity:
     return Identity(config, der)
 
 
+def own_identity_or_doubt(config: SessionConfig) -> Identity:
+    """`own_identity`; if it raises, an identity that tells the others so."""
+    try:
+        return own_identity(config)
+    except PeerIdentity as error:
+        return Identity(config, b"", doubt=error.sentence)
+
+
 def _check_key(cert: Path, key: Path, me: str) -> None:
     _read(key, "key", me)
-    if key.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        log.warning("the key file %s can be read by others; make it yours alone (chmod 600)", key)
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=lambda: "")
     except ssl.SSLError as error:
@@ -212,7 +240,7 @@ def _certificates(path: Path, what: str, me: str) -> list[x509.Certificate]:
 
     try:
         return x509.load_pem_x509_certificates(_read(path, what, me))
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         raise PeerIdentity(f"The {what} of party {me}, {path}, holds no PEM certificate.") from None
 
 
@@ -234,27 +262,39 @@ def check_dates(certificate: x509.Certificate, what: str) -> None:
 
 
 def explain(config: SessionConfig, peer: Peer, shown: bytes, error: ssl.SSLError) -> NoReturn:
-    """Turn a failed handshake into a sentence that names the party and the reason."""
-    from cryptography import x509
+    """Turn a failed handshake into a sentence that names the party and the reason.
 
-    reason = error.reason or ""
-    if "ALERT" in reason or "CERTIFICATE_REQUIRED" in reason:
+    Raises `PeerIdentity` where a certificate is the reason, `Disturbed` where none is.
+    """
+    reason = error.reason or "no reason given"
+    if refuses(error):
         raise refused(config, peer.name) from None
     if "DID_NOT_RETURN" in reason:
         raise PeerIdentity(f"Party {peer.name} presented no certificate.") from None
     if isinstance(error, ssl.SSLCertVerificationError):
-        try:
-            certificate = x509.load_der_x509_certificate(shown)
-            check_dates(certificate, f"The certificate of party {peer.name}")
-        except ValueError:
-            raise PeerIdentity(f"The certificate of party {peer.name} cannot be read.") from None
+        _check_shown_dates(peer, shown)
         trust = f"the CA in {config.ca}" if config.ca else "anybody this party knows"
         raise PeerIdentity(
             f"The certificate of party {peer.name} is not signed by {trust} ({error.verify_message})."
         ) from None
-    raise PeerIdentity(
-        f"The TLS handshake with party {peer.name} failed ({reason or 'no reason given'})."
-    ) from None
+    raise Disturbed(f"the TLS handshake was disturbed: {reason}") from None
+
+
+def _check_shown_dates(peer: Peer, shown: bytes) -> None:
+    from cryptography import x509
+
+    try:
+        check_dates(x509.load_der_x509_certificate(shown), f"The certificate of party {peer.name}")
+    except (ValueError, x509.InvalidVersion):
+        raise PeerIdentity(f"The certificate of party {peer.name} cannot be read.") from None
+
+
+def refuses(error: ssl.SSLError) -> bool:
+    """Whether this is the peer's alert that it does not accept a certificate (other alerts are about bytes that it got)."""
+    reason = error.reason or ""
+    return "ALERT" in reason and any(
+        word in reason for word in ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED")
+    )
 
 
 def refused(config: SessionConfig, name: str) -> PeerIdentity:

@@ -6,11 +6,14 @@ refused at the other too (a TLS alert, or an ABORT frame). Unlike in a run, one 
 the HELLO: no nonce is confirmed, no key drawn, no session made.
 
 It waits for the others until the deadline of a run. Until it has met all of them it goes on meeting those that it has met, so
-that whoever corrects something and starts again is met again; only what changes is told.
+that whoever corrects something and starts again is met again; only what changes is told. One that started again just before the
+last one was met would wait in vain for a party that is through: so it stays until it has met those again that it met some time
+ago, for LINGER_S at most.
 
 A rehearsal and a run do not meet: their greetings begin differently, each says so, drops the other's connection and tries again,
 as with any stranger. So a check cannot end a run that is waiting. Threat model and who learns what: as at a run's start
-(`identity`, `agreement`); an announcement is not made.
+(`identity`, `agreement`); an announcement is not made. Unlike a run, a check tells what somebody claimed who did not prove it: a
+stranger who knows a party's name can make it say something wrong of that party, and nothing else.
 """
 
 from __future__ import annotations
@@ -21,11 +24,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from mpc_protocols.errors import CosynthError, PeerLost, PeerUnreachable, ProtocolAborted
+from mpc_protocols.errors import CosynthError, PeerIdentity, PeerLost, PeerUnreachable, ProtocolAborted
 from parties.session.admission.agreement import Agreement
 from parties.session.admission.config import SessionConfig
 from parties.session.admission.connect import Connector
-from parties.session.admission.identity import REHEARSAL, own_identity, refused
+from parties.session.admission.identity import REHEARSAL, own_identity_or_doubt, refused, refuses
 from parties.session.transport import frames
 from parties.session.transport.channel import Channel, Closed
 from parties.session.transport.frames import HEADER, BadFrame, Kind
@@ -33,6 +36,10 @@ from parties.session.transport.sockets import part
 
 AGAIN_S = 2.0
 """Until a party that was met is dialled again."""
+LINGER_S = 3.0
+"""Longer than AGAIN_S and the pause between two attempts of one who dials; a party that is there is met in that time."""
+_FRESH_S = 0.2
+"""A party that was met so shortly ago has not started again since."""
 _FIRST_S = 1.0
 """For parties that are there already; then whom it waits for is told, every _TOLD_S."""
 _TOLD_S = 10.0
@@ -55,16 +62,17 @@ class Waiting:
     seconds: float
 
 
-def meet(config: SessionConfig) -> Iterator[Met | Waiting]:
+def meet(config: SessionConfig, linger_s: float = LINGER_S) -> Iterator[Met | Waiting]:
     """Meet every party that this one has a link with in a run, as it comes; what is new, as it is. Ends when all have been met,
     or after config.connect_s with a `PeerUnreachable` for each that has not.
 
-    Raises `PeerIdentity` (this party's own certificate) and `PeerUnreachable` (its own address) at once.
+    Raises `PeerIdentity` (this party's own certificate) once the others have been told, or after linger_s, and
+    `PeerUnreachable` (its own address) at once.
     """
     loop = asyncio.SelectorEventLoop()
     meeting = None
     try:
-        meeting = _Meeting(loop, config)
+        meeting = _Meeting(loop, config, linger_s)
         loop.run_until_complete(meeting.open())
         while (news := loop.run_until_complete(meeting.next())) is not None:
             yield news
@@ -77,20 +85,31 @@ def meet(config: SessionConfig) -> Iterator[Met | Waiting]:
 class _Meeting:
     """All links of one party. Its methods run in the loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, config: SessionConfig) -> None:
-        self._loop, self._config = loop, config
-        self._connector = Connector(
-            replace(own_identity(config), magic=REHEARSAL), self._linked, self._failed
-        )
+    def __init__(self, loop: asyncio.AbstractEventLoop, config: SessionConfig, linger_s: float) -> None:
+        self._loop, self._config, self._linger_s = loop, config, linger_s
+        own = replace(own_identity_or_doubt(config), magic=REHEARSAL)
+        self._doubt = own.doubt
+        self._connector = Connector(own, self._linked, self._failed, self._doubted)
         self._began = loop.time()
         self._outcomes: dict[int, str | None] = {}
+        self._met_at: dict[int, float] = {}
+        self._through: float | None = None
         self._news: asyncio.Queue[Met] = asyncio.Queue()
         self._links: set[asyncio.Task[None]] = set()
         self._told = 0.0
 
     async def open(self) -> None:
-        """Listen and dial."""
-        await self._connector.open()
+        """Listen and dial; with a certificate that is not in order, only to say so. Raises `PeerIdentity` then."""
+        if not self._doubt:
+            await self._connector.open()
+            return
+        with suppress(PeerUnreachable, TimeoutError):
+            await self._connector.open()
+            async with asyncio.timeout(self._linger_s):
+                while not self._connector.met.issuperset(self._config.peers):
+                    self._connector.progress.clear()
+                    await self._connector.progress.wait()
+        raise PeerIdentity(self._doubt)
 
     async def next(self) -> Met | Waiting | None:
         """What is new; None when there will be nothing more."""
@@ -99,7 +118,11 @@ class _Meeting:
                 return self._news.get_nowait()
             missing = [number for number in self._config.peers if number not in self._outcomes]
             if not missing:
-                return None
+                if (rest := self._lingering()) <= 0:
+                    return None
+                with suppress(TimeoutError):
+                    return await asyncio.wait_for(self._news.get(), rest)
+                continue
             now = self._loop.time() - self._began
             if now >= self._config.connect_s:
                 return self._absent(missing[0])
@@ -112,6 +135,15 @@ class _Meeting:
                 )
             with suppress(TimeoutError):
                 return await asyncio.wait_for(self._news.get(), min(tell, self._config.connect_s) - now)
+
+    def _lingering(self) -> float:
+        """Seconds to stay for parties that may have started again since they were met; looked at again when one is met."""
+        now = self._loop.time()
+        if self._through is None:
+            self._through = max(self._met_at.values(), default=now)
+        in_time = now - self._began < self._config.connect_s
+        again = in_time and any(at < self._through - _FRESH_S for at in self._met_at.values())
+        return min(self._through + self._linger_s - now, AGAIN_S / 10) if again else 0.0
 
     def _absent(self, number: int) -> Met:
         """One that has not come."""
@@ -148,6 +180,10 @@ class _Meeting:
     def _failed(self, error: CosynthError, number: int) -> None:
         self._settle(number, error)
 
+    def _doubted(self, error: CosynthError, number: int | None, host: str) -> None:
+        """A rehearsal tells it as it is claimed: it ends nothing, and most likely that party has made a mistake."""
+        self._settle(self._config.number if number is None else number, error)
+
     def _linked(self, number: int, channel: Channel) -> None:
         task = self._loop.create_task(self._compare(number, channel))
         self._links.add(task)
@@ -156,6 +192,7 @@ class _Meeting:
     def _settle(self, number: int, error: CosynthError | None) -> None:
         """Tell what is new of this link, and be ready to meet its party again."""
         outcome = None if error is None else error.sentence
+        self._met_at[number] = self._loop.time()
         # (this party's own number stands for somebody who is not in the study)
         if number not in self._outcomes or self._outcomes[number] != outcome:
             self._outcomes[number] = outcome
@@ -196,7 +233,7 @@ class _Meeting:
         except ssl.SSLError as error:
             return (
                 refused(self._config, name)
-                if "ALERT" in (error.reason or "")
+                if refuses(error)
                 else ProtocolAborted(
                     f"Party {name} broke the TLS connection ({error.reason or 'no reason given'})."
                 )

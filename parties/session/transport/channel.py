@@ -15,7 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from parties.session.shim import HeldBack
+    from parties.session.transport.way_in import HeldBack
 
 STAGE = 1 << 18
 """Bytes taken from the socket at once."""

@@ -15,7 +15,7 @@ import struct
 from enum import IntEnum
 from typing import NamedTuple
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Version of this format; parties with different versions do not talk."""
 
 CHUNK = 1 << 20
@@ -41,6 +41,10 @@ QUEUED = 32 << 20
 
 UNOPENED = 1024
 """Most streams of one peer that this party has not opened itself."""
+
+MAX_DEPTH = 1 << 24
+"""The largest logical clock: senders stop counting there, so that only who lies sends more. It is a counter for reports; a
+peer can still overstate it, up to this."""
 
 HEADER = struct.Struct("<IB3xIQQQ")
 
@@ -103,6 +107,8 @@ def parse(raw: bytes | bytearray | memoryview) -> Header:
     if kind is Kind.DATA:
         if total > MAX_MESSAGE:
             raise BadFrame(f"a message of {total} bytes; at most {MAX_MESSAGE} are allowed")
+        if depth > MAX_DEPTH:
+            raise BadFrame(f"a message of round {depth}; at most {MAX_DEPTH} are counted")
         if length > total or (length == 0) != (total == 0):
             raise BadFrame("a frame that does not fit its message")
     elif sequence or stream or depth or total:

@@ -25,7 +25,8 @@ class Message:
 
 
 class Inbox:
-    """One stream's arrivals. The network thread fills it, one other thread takes from `ready` (None: look at the failure)."""
+    """One stream's arrivals. The network thread fills it, one other thread takes from `ready` (None: the session has failed, or
+    the peer has said goodbye)."""
 
     __slots__ = ("_buffer", "_cost", "_filled", "_first", "_next", "opened", "ready")
 
@@ -39,7 +40,7 @@ class Inbox:
         self._cost = 0
 
     def place(self, header: Header) -> memoryview:
-        """Where the payload of this frame goes. Raises `BadFrame` if it does not continue the stream."""
+        """Where the payload of this frame goes. Raises `BadFrame` if it does not continue the stream, `MemoryError`."""
         first = self._first
         if first is None:
             if header.sequence != self._next:
@@ -48,7 +49,7 @@ class Inbox:
             self._filled = self._cost = 0
             # small: zeroed at once (bounded by the window); large: pages appear as they are written
             self._buffer = memoryview(
-                bytearray(header.total) if header.total <= 1 << 16 else mmap.mmap(-1, header.total)
+                bytearray(header.total) if header.total <= 1 << 16 else _pages(header.total)
             )
         elif (header.sequence, header.total, header.depth) != (first.sequence, first.total, first.depth):
             raise BadFrame("a frame of another message inside a message")
@@ -66,3 +67,11 @@ class Inbox:
         self._first, self._buffer = None, memoryview(b"")
         self._next += 1
         return message
+
+
+def _pages(size: int) -> mmap.mmap:
+    """Anonymous memory. Raises `MemoryError`, also where a limit of the process (`ulimit -v`) is the reason."""
+    try:
+        return mmap.mmap(-1, size)
+    except OSError:
+        raise MemoryError from None

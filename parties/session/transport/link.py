@@ -23,12 +23,12 @@ from contextlib import suppress
 from typing import Protocol
 
 from mpc_protocols.errors import CosynthError, PeerLost, ProtocolAborted
-from parties.session import shim
 from parties.session.transport import frames
 from parties.session.transport.channel import Channel, Closed
 from parties.session.transport.frames import CHUNK, FRAME_COST, HEADER, BadFrame, Header, Kind
 from parties.session.transport.inbox import Inbox, Message
 from parties.session.transport.reading import Reading
+from parties.session.transport.way_in import WayIn
 
 _READ_BUDGET = 8 << 20
 _STUCK_S = 60.0
@@ -39,6 +39,9 @@ class Hub(Protocol):
 
     def inbox(self, peer: int, stream: int) -> Inbox:
         """Where this stream's messages go; raises `BadFrame` when the peer opens too many."""
+
+    def depart(self, peer: int) -> None:
+        """The peer has said BYE: nothing more comes from it."""
 
     def heard(self, link: Link, kind: Kind, payload: bytes) -> None:
         """In the loop's thread: a control frame other than CREDIT and PING; may raise `BadFrame` or a `CosynthError`."""
@@ -71,11 +74,13 @@ class Link:
         name: str,
         hub: Hub,
         reading: Reading,
+        way_in: WayIn | None = None,
     ) -> None:
         self.number, self.name = number, name
         self.heard_at = loop.time()
         self.ended = False
         self._loop, self._channel, self._hub, self._reading = loop, channel, hub, reading
+        self._way_in = way_in
         self._listed = self._farewell = False
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)
@@ -206,10 +211,10 @@ class Link:
 
     def start(self) -> None:
         """Begin to read. In the event loop's thread."""
-        self._channel.held_back = shim.hold_back(
-            self._channel.sock, self._loop, lambda: self._reading.again(self)
-        )
-        if self._channel.held_back is not None:
+        if self._way_in is not None:
+            self._channel.held_back = self._way_in.hold_back(
+                self._channel.sock, self._loop, lambda: self._reading.again(self)
+            )
             self._reading.leave_to_loop()
         self._listed = True
         self._reading.add(self._channel.sock.fileno(), self)
@@ -237,7 +242,10 @@ class Link:
         except BadFrame as bad:
             error = ProtocolAborted(f"Party {self.name} sent {bad}; the run was stopped.")
         except MemoryError:
-            error = ProtocolAborted(f"Party {self.name} sent a message that does not fit into memory.")
+            error = ProtocolAborted(
+                f"Party {self.name} sent a message that does not fit into the memory that this party may use; "
+                "`plan` says how much a run takes."
+            )
         except (CosynthError, ssl.SSLError) as bad:
             error = bad
         self._unlist()
@@ -283,7 +291,9 @@ class Link:
                 self._may_send = min(self._may_send + frames.parse_credit(bytes(self._body)), 1 << 40)
             self._pump()
         elif header.kind is not Kind.PING:
-            self._farewell |= header.kind is Kind.BYE  # known at once, whichever thread tells the session
+            if header.kind is Kind.BYE and not self._farewell:
+                self._farewell = True  # known at once, whichever thread tells the session
+                self._hub.depart(self.number)
             self._reading.tell(self._heard, header.kind, bytes(self._body))
 
     def _heard(self, kind: Kind, payload: bytes) -> None:

@@ -17,8 +17,8 @@ from parties.session.transport.channel import Closed
 
 T = TypeVar("T")
 
-BACKLOG = 32
-"""Most connections that wait to be accepted, and most that are accepted and have not yet proved who they are."""
+BACKLOG = 512
+"""Most connections that wait to be accepted."""
 
 _PARTING_S = 2.0
 
@@ -29,6 +29,10 @@ class NotOurs(Exception):
 
 class OtherPurpose(NotOurs):
     """The other end rehearses while this one runs, or the other way round; the text says it."""
+
+
+class Disturbed(NotOurs):
+    """The TLS handshake failed for another reason than a certificate: bytes were changed on the way; the text says which."""
 
 
 async def listen(config: SessionConfig) -> socket.socket:
@@ -64,6 +68,12 @@ async def resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[obj
     found = await in_thread(lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
     found.sort(key=lambda entry: entry[0] != socket.AF_INET)
     return found[0][0], found[0][4]
+
+
+async def addresses(host: str) -> set[str]:
+    """All numeric addresses of a host, as `accept` writes them."""
+    found = await in_thread(lambda: socket.getaddrinfo(host, None, type=socket.SOCK_STREAM))
+    return {str(entry[4][0]) for entry in found}
 
 
 async def in_thread(work: Callable[[], T]) -> T:
@@ -124,7 +134,7 @@ async def part(sock: socket.socket) -> None:
 
 def reason(error: BaseException) -> str:
     """Why a connection did not come about, in words."""
-    if isinstance(error, OtherPurpose):
+    if isinstance(error, OtherPurpose | Disturbed):
         return str(error)
     if isinstance(error, NotOurs):
         return "what answers there is not a party of a study"

@@ -17,6 +17,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
+from mpc_protocols.backend import BACKENDS
 from runner.bench.benches.fit import SIZES
 from runner.bench.mock_table import write_tables
 from runner.bench.parameters import PARTIES, ROWS, Parameter, Params
@@ -111,7 +112,7 @@ def _study(backend: str, names: list[str], params: Params, place: Place) -> str:
 
 def _program(place: Place, backend: str) -> tuple[str, ...]:
     """What to start: the command itself where the network is this machine's own."""
-    if backend == "ideal" or (place.namespaces is None and not place.net.emulated):
+    if BACKENDS[backend].ideal or (place.namespaces is None and not place.net.emulated):
         return PROGRAM
     if place.namespaces is not None:
         spaces = place.namespaces
@@ -134,6 +135,7 @@ def _run(place: Place, backend: str) -> dict[str, Any]:
         str(place.directory / f"{backend}.toml"),
         "--out",
         str(out),
+        "--replace",
         "--json",
     ]
     errors = place.directory / "errors"
@@ -165,7 +167,7 @@ def _run(place: Place, backend: str) -> dict[str, Any]:
         phases[phase["name"]] = phases.get(phase["name"], 0.0) + phase["wall_s"]
     secure, fitting = phases.get("select", 0.0) + phases.get("measure", 0.0), phases.get("fit", 0.0)
     parties = facts["parties"]
-    alone = backend == "ideal"
+    alone = BACKENDS[backend].ideal
     peak = usage.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
     return {
         "wall_s": wall,

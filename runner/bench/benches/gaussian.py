@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise that nobody knows: 64-bit half table and a sign (`mechanisms.md` 3, `replicated.sampling`)."""
+"""Discrete Gaussian noise that nobody knows: 64-bit half table and a sign (`mechanisms.md` 3, `engine.sampling`)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from mpc_protocols.engine.prg import binding
-from mpc_protocols.engine.sampling import gaussian_noise, release_bits
+from mpc_protocols.engine.sampling import gaussian_noise
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.mechanisms.gaussian import BITS, reference_array, sampler
+from mpc_protocols.replicated.gates import TrioGates
 from mpc_protocols.replicated.sharing.ring import centred, open_ring
 from mpc_protocols.wire import Wire
 from runner.bench.inputs import trio_of
@@ -32,13 +33,13 @@ class Gaussian(Kernel):
 
     def prepare(self, wire: Wire, params: Params) -> Task:
         trio, of, count = trio_of(wire), sampler(_variance(params)), int(params["samples"])
-        drawn = 0
+        gates, drawn = TrioGates(trio), 0
 
         def run() -> Any:
             nonlocal drawn
             drawn += 1
             release = binding(wire.session_id, b"bench", drawn.to_bytes(8, "big"))
-            return gaussian_noise(trio, release_bits(trio, release), of, count, np.uint32)
+            return gaussian_noise(gates, gates.release_bits(release), of, count, np.uint32)
 
         def check(noise: Any) -> None:
             """The sum of squares is within 12 standard deviations (kurtosis 3 at most, up to the grid)."""

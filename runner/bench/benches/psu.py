@@ -13,13 +13,15 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.backend import AllowAll
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.psu.align import align
-from mpc_protocols.psu.functionality import TWO_OWNERS, Alignment, AlignmentSpec, Context, Member, resolve
+from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
 from mpc_protocols.psu.groups.residues import Residues
 from mpc_protocols.psu.identifiers.normalise import REAL, Identifiers
+from mpc_protocols.psu.method import METHODS
 from mpc_protocols.wire import Wire
-from runner.bench.inputs import Free, expect
+from runner.bench.inputs import expect
 from runner.bench.parameters import Parameter, Params
 from runner.bench.registry import Kernel, Task
 from runner.bench.repeat import JobWire
@@ -33,7 +35,7 @@ VIA = Parameter(
     "via",
     "protocol; all but merge3 are for two owners",
     ("merge3",),
-    choices=("merge3", "helper", "dh2", "florist"),
+    choices=tuple(method.name for method in METHODS if method.psu),
 )
 GROUP = Parameter(
     "group",
@@ -57,23 +59,24 @@ class PrivateSetUnion(Kernel):
         return float(params["identifiers"]) * float(params["owners"])
 
     def problem(self, params: Params) -> str | None:
-        if params["group"] != "ristretto255" and params["via"] != "florist":
+        method = METHODS[str(params["via"])]
+        if params["group"] != "ristretto255" and not method.groups:
             return f"--group {params['group']} is for --via florist, got {params['via']}"
-        several = params["via"] in TWO_OWNERS and int(params["owners"]) != 2
+        several = method.two_owners and int(params["owners"]) != 2
         return f"--via {params['via']} joins two owners, got {params['owners']}" if several else None
 
     def processes(self, params: Params) -> int:
         return max(3, int(params["owners"]))
 
     def prepare(self, wire: Wire, params: Params) -> Task:
-        spec = AlignmentSpec(resolve(str(params["via"]), int(params["owners"]), wire.computing), min_size=0)
+        spec = AlignmentSpec(str(params["via"]), min_size=0)
         members = [
             Member(f"party {number}", bytes([number]) * 32, number)
             for number in range(self.processes(params))
         ]
         owners = tuple(members[: int(params["owners"])])
         context = Context(
-            bytes(32), owners, members[2] if spec.method == "helper" else None, tuple(members[:3])
+            bytes(32), owners, members[2] if METHODS[spec.method].helper else None, tuple(members[:3])
         )
         side = context.side(wire.me)
         own = None
@@ -97,7 +100,7 @@ class PrivateSetUnion(Kernel):
                         "rows; its figures mean nothing, please report it."
                     )
 
-        return Task(lambda: align(JobWire(wire, next(runs)), own, spec, context, Free(), group), check)
+        return Task(lambda: align(JobWire(wire, next(runs)), own, spec, context, AllowAll(), group), check)
 
     def floor(self, params: Params) -> Task:
         lists = [_people(params, owner) for owner in range(int(params["owners"]))]

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from mpc_protocols.backend import AllowAll
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import Clique, Setting
 from mpc_protocols.public.state import BegunPrepare, BegunSelect
 from mpc_protocols.public.steps import MAX_BYTES, parse
-from mpc_protocols.replicated.oracle import ReplicatedOracle
-from mpc_protocols.replicated.party import LEADER, ComputingParty
+from mpc_protocols.replicated.oracle import ReplicatedOracle, computing_party
 from mpc_protocols.wire import Wire
-from runner.bench.inputs import Free, counts, vector
+from runner.bench.inputs import counts, vector
 from runner.bench.parameters import BITS, CANDIDATES, CELLS, Params
 from runner.bench.registry import Kernel, Task
 
@@ -50,20 +50,20 @@ class Select(Kernel):
             return [_part(params, int(clique[0]), wire.me) for clique in asked]
 
         weights, penalties = [Fraction(1)] * candidates, [Fraction(0)] * candidates
-        if wire.me == LEADER:
-            oracle = ReplicatedOracle(wire, setting, local, Free(), ahead=False)
+        if wire.me == setting.leader:
+            oracle = ReplicatedOracle(wire, setting, local, AllowAll(), ahead=False)
             handles = oracle.prepare(cliques)
             answers = [_answer(params, int(name)) for name in sizes]
             return Task(
                 lambda: oracle.select(handles, answers, weights, penalties, _EPSILON), _in_range(candidates)
             )
-        party = ComputingParty(wire, setting, local, Free(), None, ahead=False)
-        begun = party.state.begin(parse(wire.receive_up_to(LEADER, MAX_BYTES)))
+        party = computing_party(wire, setting, local, AllowAll(), None, ahead=False)
+        begun = party.state.begin(parse(wire.receive_up_to(setting.leader, MAX_BYTES)))
         assert isinstance(begun, BegunPrepare)
         party.prepare(begun)
 
         def follow() -> list[int]:
-            begun = party.state.begin(parse(wire.receive_up_to(LEADER, MAX_BYTES)))
+            begun = party.state.begin(parse(wire.receive_up_to(setting.leader, MAX_BYTES)))
             assert isinstance(begun, BegunSelect)
             return party.select(begun, None)
 

@@ -4,8 +4,9 @@
     lan         0.25 ms one way, 1 Gbit/s into each party
     wan         20 ms one way, 100 Mbit/s into each party
 
-Emulated by the session itself (`shim`: no root needed, see `parties.session.shim`), or between network namespaces (`netns`: needs
-root and iproute2, see `runner.bench.net.netns`), by the kernel's `netem` or, where the kernel has none, by a `relay` of packets.
+Emulated in the parties themselves (`shim`: no root needed, see `runner.bench.net.shim`), or between network namespaces (`netns`:
+needs root and iproute2, see `runner.bench.net.netns`), by the kernel's `netem` or, where the kernel has none, by a `relay` of
+packets.
 """
 
 from __future__ import annotations

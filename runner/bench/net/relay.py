@@ -10,7 +10,7 @@ its headers and 14 bytes of Ethernet: TUN hands over several segments of a conne
 rate, so that a packet's arrival is as long ago as that at most. A queue takes `_QUEUE` bytes and drops nothing within them.
 Not emulated: loss, jitter, reordering.
 
-Why this is an independent check of `parties.session.shim`: it shares no code with it, sits in no party, and knows neither
+Why this is an independent check of `runner.bench.net.shim`: it shares no code with it, sits in no party, and knows neither
 connections nor messages.
 
 Precision, measured on 2 shared cores at load 0.3 (`tests/runner/bench/test_relay.py` asks for less), medians:

@@ -17,12 +17,13 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from mpc_protocols.backend import BACKENDS
 from runner.bench.output import table
 from runner.bench.output.curves import HUES, Dot, Series, chart
 from runner.bench.output.results import Line
 from runner.bench.parameters import Value, spelled
 from runner.bench.registry import Bench
-from runner.report import number_format as words
+from runner.report import number_format
 from runner.version import VERSION
 
 _DELAY, _RATE, _NET, _BY = "delay", "rate", "network", "by"
@@ -129,7 +130,7 @@ def _charts(
         (
             "Bytes sent by the busiest party",
             lambda line: Dot(_at(line, name), max(line["bytes_sent"])),
-            words.size,
+            number_format.size,
         ),
     ]
     for title, dot_of, say in quantities:
@@ -178,7 +179,7 @@ def _row(line: Line) -> dict[str, Any]:
         "throughput": table.amount(line["throughput"]),
         "unit": line["unit"],
         "cpu": " / ".join(map(clock, line["cpu_s"])),
-        "sent": " / ".join(map(words.size, line["bytes_sent"])),
+        "sent": " / ".join(map(number_format.size, line["bytes_sent"])),
         "rounds": line["rounds"],
         "memory": " / ".join(f"{mb:.0f}" for mb in line.get("above_mb") or line["peak_mb"]),
         "note": "" if secure is None else f"select and measure take {secure:.2f} of the fit's time",
@@ -186,10 +187,8 @@ def _row(line: Line) -> dict[str, Any]:
 
 
 def _baselines(line: Line) -> list[dict[str, Any]]:
-    names = {
-        "mpyc": "MPyC’s secure arrays",
-        "numpy": "NumPy, in the clear",
-        "ideal": "the same run in the clear (ideal)",
+    names = {"mpyc": "MPyC’s secure arrays", "numpy": "NumPy, in the clear"} | {
+        backend.name: f"the same run in the clear ({backend.name})" for backend in BACKENDS if backend.ideal
     }
     found = []
     for name, figures in line["baseline"].items():

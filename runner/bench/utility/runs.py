@@ -7,7 +7,6 @@ auc     of a prediction of the label on real rows kept apart, trained on the tab
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import time
 from collections.abc import Mapping
@@ -22,12 +21,13 @@ from mpc_protocols.functionality import MarginalOracle, Setting
 from mpc_protocols.ideal import IdealOracle
 from runner.bench.utility.tables import Table
 from synth.accounting import Accountant, Budget
+from synth.algorithm import ALGORITHMS
 from synth.charges import Charges
 from synth.metrics import marginal, workload_error
 from synth.metrics.prediction import auc
 from synth.mrf import Measurement, Model, fit
+from synth.plan import unobserved
 
-ALGORITHMS = ("aim", "mwem", "mst", "mosaic")
 INDEPENDENT = "independent"
 """A row to compare with: every column by itself, measured with the whole budget."""
 METRICS = ("err", "out3", "all2", "auc")
@@ -44,15 +44,25 @@ class Row(NamedTuple):
     def parse(cls, text: str) -> Row:
         """Of NAME or NAME:KEY=VALUE:KEY=VALUE. Raises `UsageError`."""
         name, *parts = text.split(":")
-        if name not in (*ALGORITHMS, INDEPENDENT):
+        if name not in (*ALGORITHMS.names, INDEPENDENT):
             raise UsageError(
-                f"There is no algorithm {name!r}; there are {', '.join((*ALGORITHMS, INDEPENDENT))}."
+                f"There is no algorithm {name!r}; there are {', '.join((*ALGORITHMS.names, INDEPENDENT))}."
             )
         options: dict[str, Any] = {}
         for part in parts:
             key, _, value = part.partition("=")
-            options[key] = None if value == "adaptive" else float(value) if "." in value else int(value)
+            options[key] = _value(value)
         return cls(text, name, options)
+
+
+def _value(text: str) -> Any:
+    """A value as a study file would say it: a number, true, false, or a word."""
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(text, text)
 
 
 @dataclass(frozen=True)
@@ -112,15 +122,15 @@ def _planned(row: Row, table: Table, epsilon: float, delta: float) -> tuple[Any,
     if row.algorithm == INDEPENDENT:
         charges = Charges("add-remove", 1)
         return _Independent(Budget.of(epsilon, delta, Fraction(1, 2**40)), charges), _independent
-    module = importlib.import_module(f"synth.{row.algorithm}")
+    algorithm = ALGORITHMS[row.algorithm]
     try:
-        config = getattr(module, f"{row.algorithm.capitalize()}Config")(**row.options)
+        config = algorithm.config(**row.options)
     except TypeError:
         raise UsageError(f"[{row.algorithm}] does not know a key of {row.text!r}.") from None
-    plan = module.plan(
+    plan = algorithm.plan(
         table.domain, table.workload, config, epsilon=epsilon, delta=delta, adjacency="add-remove"
     )
-    return plan, module.run
+    return plan, lambda oracle, plan: algorithm.run(oracle, plan, unobserved)
 
 
 def _independent(oracle: MarginalOracle, plan: _Independent) -> _Columns:

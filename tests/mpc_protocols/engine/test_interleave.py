@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mpc_protocols.engine import interleave as lockstep
-from mpc_protocols.engine import sampling
+from mpc_protocols.engine import adders, sampling
+from mpc_protocols.engine.interleave import interleave
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.memory_wire import Frame
 from mpc_protocols.replicated import costs
-from mpc_protocols.replicated.sharing import sign
+from mpc_protocols.replicated.gates import TrioGates
 from mpc_protocols.replicated.sharing.ring import RingShare, multiply, reshare
 from mpc_protocols.replicated.sharing.trio import Trio
 from tests.mpc_protocols.replicated.test_costs import compare
@@ -38,7 +38,7 @@ def test_rounds_are_those_of_the_longer(first: int, second: int) -> None:
     def body(trio: Trio) -> tuple[RingShare, RingShare]:
         other = trio.fork("beside")
         mine = shares[trio.me]
-        return lockstep.beside(
+        return interleave(
             trio, lambda: products(first)(trio, mine), other, lambda: products(second)(other, mine)
         )
 
@@ -49,17 +49,19 @@ def test_rounds_are_those_of_the_longer(first: int, second: int) -> None:
 
 
 @pytest.mark.parametrize("adder", ["ripple", "tree"])
-def test_noise_beside_scores(adder: sign.Adder) -> None:
+def test_noise_beside_scores(adder: adders.Adder) -> None:
     """Uneven steps: some parties only send, only receive, or do neither; the counters are predicted exactly, ten times."""
     shares = deal_ring(VALUES.astype(np.uint32), np.random.default_rng(1))
 
     def body(trio: Trio) -> tuple[RingShare, RingShare]:
         other = trio.fork("beside")
-        return lockstep.beside(
+        return interleave(
             trio,
             lambda: distances(trio, shares[trio.me], np.array([100, 200]), 12, adder),
             other,
-            lambda: sampling.gumbel_noise(other, sampling.release_bits(other, b"r"), 20, 3, np.uint32),
+            lambda: sampling.gumbel_noise(
+                TrioGates(other), TrioGates(other).release_bits(b"r"), 20, 3, np.uint32
+            ),
         )
 
     tally = costs.Tally.of()
@@ -69,7 +71,7 @@ def test_noise_beside_scores(adder: sign.Adder) -> None:
         costs.add_absolute(script, [100] * 3, 12, adder)
         costs.products(script, 2)
 
-    costs.beside(tally, scores, lambda t: costs.gumbel_noise(t, 20, 3))
+    costs.interleave(tally, scores, lambda t: costs.gumbel_noise(t, 20, 3))
     for _ in range(10):
         results, traffic = run_trio(body)
         np.testing.assert_array_equal(
@@ -93,7 +95,7 @@ def test_a_failure_of_either_ends_both(failing: str, after: int) -> None:
         other = trio.fork("beside")
         runs = [fail, products(2)] if failing == "first" else [products(2), fail]
         with pytest.raises(ProtocolAborted, match="this protocol fails"):
-            lockstep.beside(
+            interleave(
                 trio, lambda: runs[0](trio, shares[trio.me]), other, lambda: runs[1](other, shares[other.me])
             )
         assert trio.turn is other.turn  # both are alone again
@@ -109,7 +111,7 @@ def test_streams_do_not_share_masks() -> None:
     def body(trio: Trio) -> None:
         other = trio.fork("beside")
         parts = np.zeros(8, np.uint64)
-        lockstep.beside(trio, lambda: reshare(trio, parts), other, lambda: reshare(other, parts))
+        interleave(trio, lambda: reshare(trio, parts), other, lambda: reshare(other, parts))
 
     run_trio(body, tap=frames.append)
     assert len({frame.payload for frame in frames}) == len(frames) == 6

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.noise_pool import GROWTH, Stock, Supply
+from mpc_protocols.engine import step as step_module
+from mpc_protocols.engine.noise_pool import GROWTH, NoisePool, PoolModel
 from mpc_protocols.functionality import MarginalOracle
-from mpc_protocols.replicated import party as party_module
 from mpc_protocols.replicated.sharing.ring import RingShare
 from tests.mpc_protocols.replicated.test_oracle import PARTS, counter, serve
 from tests.mpc_protocols.replicated.trio_run import total
@@ -26,12 +26,12 @@ from tests.mpc_protocols.replicated.trio_run import total
     st.sampled_from([0, 50, 1000]),
 )
 def test_what_is_made_covers_what_is_taken_and_not_much_more(asked: list[tuple[str, int]], most: int) -> None:
-    supply, left, used, before = Supply(most), 0, 0, ""
+    model, left, used, before = PoolModel(most), 0, 0, ""
     for kind, count in asked:
         if kind != before:
             left = used = 0
-        lacks = supply.lacks(kind, count)
-        assert supply.take(kind, count) == lacks
+        lacks = model.shortfall(kind, count)
+        assert model.take(kind, count) == lacks
         assert lacks == 0 or lacks >= count > left
         assert lacks <= max(count, min(most, GROWTH * used))
         left, used, before = (lacks or left) - count, used + count, kind
@@ -39,8 +39,8 @@ def test_what_is_made_covers_what_is_taken_and_not_much_more(asked: list[tuple[s
 
 
 def test_twenty_like_releases_need_four_makings() -> None:
-    supply = Supply(1024)
-    made = [supply.take("kind", 100) for _ in range(20)]
+    model = PoolModel(1024)
+    made = [model.take("kind", 100) for _ in range(20)]
     assert [(number, rows) for number, rows in enumerate(made) if rows] == [
         (0, 100),
         (1, 400),
@@ -53,20 +53,20 @@ def test_a_stock_is_filled_with_just_what_it_lacks() -> None:
     def rows(count: int) -> RingShare:
         return RingShare(np.arange(count, dtype=np.uint32), np.zeros(count, np.uint32))
 
-    stock = Stock(1000)
-    assert stock.take(1, 5, rows(5)).own.tolist() == [0, 1, 2, 3, 4]
+    pool = NoisePool(1000)
+    assert pool.take(1, 5, rows(5)).own.tolist() == [0, 1, 2, 3, 4]
     with pytest.raises(ValueError, match="20 fresh rows"):
-        stock.take(1, 5, None)
-    stock = Stock(1000)
-    stock.take(1, 5, rows(5))
-    assert [stock.take(1, 5, rows(20)).own[0], *(stock.take(1, 5, None).own[0] for _ in range(3))] == [
+        pool.take(1, 5, None)
+    pool = NoisePool(1000)
+    pool.take(1, 5, rows(5))
+    assert [pool.take(1, 5, rows(20)).own[0], *(pool.take(1, 5, None).own[0] for _ in range(3))] == [
         0,
         5,
         10,
         15,
     ]
     with pytest.raises(ValueError, match="100 fresh rows"):
-        stock.take(1, 5, rows(7))
+        pool.take(1, 5, rows(7))
 
 
 def made_by(
@@ -74,16 +74,16 @@ def made_by(
 ) -> tuple[Any, list[NDArray[Any]]]:
     """What `body` returned, and the rows of every making of a run, put together from the three parties' shares."""
     seen: dict[int, list[RingShare]] = {0: [], 1: [], 2: []}
-    original, lock = getattr(party_module, name), threading.Lock()
+    original, lock = getattr(step_module, name), threading.Lock()
 
-    def spy(trio: Any, *arguments: Any) -> RingShare:
-        rows: RingShare = original(trio, *arguments)
+    def spy(gates: Any, *arguments: Any) -> RingShare:
+        rows: RingShare = original(gates, *arguments)
         with lock:
-            seen[trio.me].append(rows)
+            seen[gates.trio.me].append(rows)
         return rows
 
     with monkeypatch.context() as patch:
-        patch.setattr(party_module, name, spy)
+        patch.setattr(step_module, name, spy)
         result, _ = serve(body, PARTS)
     return result, [total(list(shares)) for shares in zip(*seen.values(), strict=True)]
 
@@ -99,10 +99,10 @@ def test_every_row_goes_into_one_release(monkeypatch: pytest.MonkeyPatch) -> Non
 
     opened, makings = made_by(monkeypatch, body, "gaussian_noise")
     exact = counter(np.concatenate(PARTS))(cliques)
-    supply, rows, at, expected = Supply(party_module.GAUSSIAN_ROWS), iter(makings), 0, []
+    model, rows, at, expected = PoolModel(step_module.GAUSSIAN_ROWS), iter(makings), 0, []
     current = np.zeros(0, np.int64)
     for sigma2, cells in zip(sigmas, exact, strict=True):
-        if supply.take(sigma2, len(cells)):
+        if model.take(sigma2, len(cells)):
             current, at = next(rows).view(np.int32).astype(np.int64), 0
         expected.append(current[at : at + len(cells)])
         at += len(cells)

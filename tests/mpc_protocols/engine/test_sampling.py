@@ -13,14 +13,16 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from mpc_protocols.engine import sampling
+from mpc_protocols.engine.adders import Adder
 from mpc_protocols.engine.alias import AliasTable, alias_table, draw, one_hots
-from mpc_protocols.engine.argmax import argmax, argmax_rows
+from mpc_protocols.engine.argmax import argmax_rows
 from mpc_protocols.engine.bitslice import from_bits, to_bits
+from mpc_protocols.engine.interface import BitSource
 from mpc_protocols.mechanisms import gaussian, gumbel, selection
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.replicated.gates import TrioGates, argmax
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.ring import RingShare, add_public, centred
-from mpc_protocols.replicated.sharing.sign import Adder
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.replicated.trio_run import deal_bits, deal_ring, parity, run_trio, to_values, total
@@ -33,7 +35,7 @@ def planes_of(integers: Sequence[int], bits: int) -> NDArray[np.uint64]:
     return from_bits(np.array(flags, np.uint8).reshape(bits, len(integers)))
 
 
-def injected(draws: Sequence[list[BitShare]], me: int) -> sampling.BitSource:
+def injected(draws: Sequence[list[BitShare]], me: int) -> BitSource:
     """A source that hands out these dealt shares instead of a release's streams."""
     rest = list(draws)
 
@@ -84,8 +86,8 @@ def test_selection_equals_the_reference(
         def body(
             trio: Trio, draws: list[list[BitShare]] = draws, scored: list[RingShare] = scored
         ) -> tuple[RingShare, int]:
-            noise = sampling.gumbel_noise(trio, injected(draws, trio.me), count, a, np.uint32)
-            return noise, argmax(trio, scored[trio.me] + noise)
+            noise = sampling.gumbel_noise(TrioGates(trio), injected(draws, trio.me), count, a, np.uint32)
+            return noise, argmax(TrioGates(trio), scored[trio.me] + noise)
 
         results, _ = run_trio(body)
         noise = centred(total([share for share, _ in results]))
@@ -107,7 +109,9 @@ def test_selection_with_keys_of_64_bits() -> None:
     scored = deal_ring(np.array(scores).astype(np.uint64), rng)
     results, _ = run_trio(
         lambda trio: argmax(
-            trio, scored[trio.me] + sampling.gumbel_noise(trio, injected(draws, trio.me), count, a, np.uint64)
+            TrioGates(trio),
+            scored[trio.me]
+            + sampling.gumbel_noise(TrioGates(trio), injected(draws, trio.me), count, a, np.uint64),
         )
     )
     assert set(results) == {selection.reference(scores, ordered(GUMBEL, uniforms), dithers, a)}
@@ -119,17 +123,17 @@ def test_arg_max_of_equal_and_extreme_keys(count: int) -> None:
     extremes = rng.choice([-(2**30), 2**30 - 1], count)
     for keys in (np.zeros(count), rng.integers(-1, 2, count), extremes, np.arange(count)[::-1] - 5):
         shares = deal_ring(keys.astype(np.int64).astype(np.uint32), rng)
-        results, _ = run_trio(lambda trio, shares=shares: argmax(trio, shares[trio.me]))  # type: ignore[misc]
+        results, _ = run_trio(lambda trio, shares=shares: argmax(TrioGates(trio), shares[trio.me]))  # type: ignore[misc]
         assert set(results) == {int(np.argmax(keys))}
 
 
 def test_arg_max_in_several_batches_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpc_protocols.engine.argmax.PAIRS", 100)
-    monkeypatch.setattr("mpc_protocols.engine.argmax._TESTED", 1)
+    monkeypatch.setattr("mpc_protocols.engine.argmax._LOSSES", 1)
     rng = np.random.default_rng(3)
     keys = rng.integers(-4, 5, (7, 30))
     shares = deal_ring(keys.astype(np.uint32), rng)
-    results, _ = run_trio(lambda trio: argmax_rows(trio, shares[trio.me]))
+    results, _ = run_trio(lambda trio: argmax_rows(TrioGates(trio), shares[trio.me]))
     for found in results:
         np.testing.assert_array_equal(found, keys.argmax(axis=1))
 
@@ -138,7 +142,7 @@ def test_arg_max_in_several_batches_of_pairs(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("count", [65, 128, 200, 1000])
 def test_arg_max_in_groups(monkeypatch: pytest.MonkeyPatch, dtype: type, count: int) -> None:
     """Winners everywhere, ties within a group and across groups (the lower position wins), a filled last group."""
-    monkeypatch.setattr("mpc_protocols.engine.argmax.in_groups", lambda *sizes: True)
+    monkeypatch.setattr("mpc_protocols.replicated.gates.in_groups", lambda *sizes: True)
     rng = np.random.default_rng(count)
     last = np.zeros(count, np.int64)
     last[-1] = 1
@@ -150,7 +154,7 @@ def test_arg_max_in_groups(monkeypatch: pytest.MonkeyPatch, dtype: type, count: 
         np.arange(count)[::-1] - 5,
     ):
         shares = deal_ring(keys.astype(dtype), rng)
-        results, _ = run_trio(lambda trio, shares=shares: argmax(trio, shares[trio.me]))  # type: ignore[misc]
+        results, _ = run_trio(lambda trio, shares=shares: argmax(TrioGates(trio), shares[trio.me]))  # type: ignore[misc]
         assert set(results) == {int(np.argmax(keys))}
 
 
@@ -159,7 +163,9 @@ def test_losers_open_to_random_words() -> None:
     rng = np.random.default_rng(4)
     shares = deal_ring(np.repeat(np.arange(500, dtype=np.uint32), 2), rng)
     frames: list[Frame] = []
-    results, _ = run_trio(lambda trio: argmax_rows(trio, shares[trio.me].reshape(1, -1)), tap=frames.append)
+    results, _ = run_trio(
+        lambda trio: argmax_rows(TrioGates(trio), shares[trio.me].reshape(1, -1)), tap=frames.append
+    )
     assert {int(found[0]) for found in results} == {998}
     parts = {frame.sender: frame.payload for frame in frames if len(frame.payload) == 16 * 1000}
     opened = np.bitwise_xor.reduce([np.frombuffer(part, np.uint64) for part in parts.values()])
@@ -176,7 +182,7 @@ def test_one_hot_vectors(widths: tuple[int, ...]) -> None:
     rng = np.random.default_rng(9)
     numbers = [[int(v) for v in rng.integers(0, 1 << width, 130)] for width in widths]
     shares = [deal_bits(planes_of(values, width), rng) for values, width in zip(numbers, widths, strict=True)]
-    results, _ = run_trio(lambda trio: one_hots(trio, [share[trio.me] for share in shares]))
+    results, _ = run_trio(lambda trio: one_hots(TrioGates(trio), [share[trio.me] for share in shares]))
     for position, values in enumerate(numbers):
         vector = to_bits(parity([result[position] for result in results]), 130)
         np.testing.assert_array_equal(vector, np.arange(len(vector))[:, np.newaxis] == np.array(values))
@@ -199,7 +205,7 @@ def test_draws_are_those_of_the_sorted_table(adder: Adder, thresholds: tuple[int
     table = alias_table(thresholds, 6)
     assert sorted(ordered(table, range(64))) == list(range(64))
     shares = deal_bits(planes_of([*range(64), 5], 6), np.random.default_rng(7))
-    results, _ = run_trio(lambda trio: draw(trio, shares[trio.me], table, adder))
+    results, _ = run_trio(lambda trio: draw(TrioGates(trio), shares[trio.me], table, adder))
     found = to_values(parity(results), 65)
     np.testing.assert_array_equal(
         found, [sum(t <= table.table_order(u) for t in thresholds) for u in [*range(64), 5]]
@@ -241,7 +247,7 @@ def test_columns_hold_the_masses_of_the_table(table: AliasTable) -> None:
 def test_draws_take_all_their_bits() -> None:
     shares = deal_bits(np.zeros((6, 1), np.uint64), np.random.default_rng(0))
     with pytest.raises(ValueError, match="7 uniform bits"):
-        run_trio(lambda trio: draw(trio, shares[trio.me], alias_table((1, 2, 3), 7), "tree"))
+        run_trio(lambda trio: draw(TrioGates(trio), shares[trio.me], alias_table((1, 2, 3), 7), "tree"))
 
 
 SIGMAS = [Fraction(1, 64), Fraction(1, 4), Fraction(1), Fraction(100), Fraction(10_000), Fraction(10**6)]
@@ -268,7 +274,9 @@ def test_gaussian_noise_equals_the_reference(
             deal_bits(planes_of([u | int(s) << 64 for u, s in zip(drawn, sign, strict=True)], 65), rng)
         )
     results, _ = run_trio(
-        lambda trio: sampling.gaussian_noise(trio, injected(draws, trio.me), sampler, count, np.uint32)
+        lambda trio: sampling.gaussian_noise(
+            TrioGates(trio), injected(draws, trio.me), sampler, count, np.uint32
+        )
     )
     expected = gaussian.reference_array(sampler, np.array(uniforms, np.uint64), np.array(signs, np.uint8))
     np.testing.assert_array_equal(centred(total(results)), expected)
@@ -293,13 +301,13 @@ def test_batches_do_not_change_the_noise_of_one(monkeypatch: pytest.MonkeyPatch)
 
 def _with_bits(trio: Trio, sampler: gaussian.Sampler, count: int) -> tuple[RingShare, list[BitShare]]:
     """Noise from a release's streams, and the bits it was made of."""
-    source, seen = sampling.release_bits(trio, b"release"), []
+    source, seen = TrioGates(trio).release_bits(b"release"), []
 
     def draw(shape: tuple[int, ...]) -> BitShare:
         seen.append(source(shape))
         return seen[-1]
 
-    return sampling.gaussian_noise(trio, draw, sampler, count, np.uint32), seen
+    return sampling.gaussian_noise(TrioGates(trio), draw, sampler, count, np.uint32), seen
 
 
 # -- laws ----------------------------------------------------------------------------------------------------------------
@@ -322,7 +330,7 @@ def draw_noise(sigma2: Fraction, count: int) -> NDArray[np.int64]:
     sampler = gaussian.sampler(sigma2)
     results, _ = run_trio(
         lambda trio: sampling.gaussian_noise(
-            trio, sampling.release_bits(trio, b"law"), sampler, count, np.uint32
+            TrioGates(trio), TrioGates(trio).release_bits(b"law"), sampler, count, np.uint32
         )
     )
     return centred(total(results))
@@ -351,9 +359,9 @@ def selections(runs: int, scores: NDArray[np.int64], a: int, release: bytes) -> 
 
     def body(trio: Trio) -> NDArray[np.int64]:
         noise = sampling.gumbel_noise(
-            trio, sampling.release_bits(trio, release), runs * len(scores), a, np.uint32
+            TrioGates(trio), TrioGates(trio).release_bits(release), runs * len(scores), a, np.uint32
         )
-        return argmax_rows(trio, add_public(trio, noise, np.tile(scores, runs)).reshape(runs, -1))
+        return argmax_rows(TrioGates(trio), add_public(trio, noise, np.tile(scores, runs)).reshape(runs, -1))
 
     results, _ = run_trio(body)
     np.testing.assert_array_equal(results[0], results[1])
@@ -400,7 +408,7 @@ def test_the_chi_square_of_selections_notices_a_wrong_law() -> None:
 
 
 def noise_words(network: MemoryNetwork, release: bytes) -> list[NDArray[np.uint64]]:
-    results = network_run(network, lambda wire: [sampling.release_bits(Trio(wire), release)((5, 40)).own])
+    results = network_run(network, lambda wire: [TrioGates(Trio(wire)).release_bits(release)((5, 40)).own])
     return [result[0] for result in results]
 
 

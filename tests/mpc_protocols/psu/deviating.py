@@ -16,6 +16,7 @@ from mpc_protocols.psu.functionality import Alignment, AlignmentSpec
 from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.owners import CONTEXT, TRAPS, ids, run, spec_of
+from tests.patience import PATIENCE_S
 
 N, K = 40, 20
 MINE, THEIRS = ids(range(N)), ids(range(N - K, 2 * N - K))
@@ -50,7 +51,7 @@ def attack(
     owners: dict[int, dh2.Owner] = {}
     results: list[Alignment] = []
     said: list[str] = []
-    met = threading.Barrier(2, timeout=30)
+    met = threading.Barrier(2, timeout=PATIENCE_S)
 
     def build(wire: Wire) -> dh2.Owner:
         make, entries = (kind, mine) if wire.me == side else (dh2.Owner, theirs)

@@ -297,7 +297,6 @@ def test_the_library_leaves_no_file(tmp_path: Path) -> None:
         cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,
-        timeout=60,
         env=os.environ | {"TMPDIR": str(tmp_path)},
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "") and not list(tmp_path.iterdir())

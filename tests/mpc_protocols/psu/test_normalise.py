@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import re
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -11,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
+from mpc_protocols.psu.identifiers import phone
 from mpc_protocols.psu.identifiers.normalise import MAX_FIELD, IdentifierPolicy
 
 
@@ -39,6 +42,19 @@ SAME = [
     ("phone:HU", "06 1 234 5678", "+3612345678"),
     ("phone:RU", "8 495 123-45-67", "+7 495 1234567"),
     ("phone:DE", "030/901820", "+4930901820"),
+    ("phone:RE", "0262 12 34 56", "+262 262 123456"),
+    ("phone:GP", "0590 12 34 56", "00 590 590 12 34 56"),
+    ("phone:PR", "(787) 555-0100", "1 787 555 0100"),
+    ("phone:DO", "809 555 0100", "011 1 809 555 0100"),
+    ("phone:JM", "876-555-0100", "+18765550100"),
+    ("phone:GG", "01481 555 010", "+44 1481 555010"),
+    ("phone:NC", "25 12 34", "+687251234"),
+    ("phone:RU", "800 555 35 35", "8 800 555 35 35"),
+    ("phone:RU", "8~10 44 20 7946 0958", "+442079460958"),
+    ("phone:LT", "8 612 34567", "0612 34567"),
+    ("phone:BJ", "01 90 12 34 56", "+2290190123456"),
+    ("phone:AU", "0011 44 20 7946 0958", "+442079460958"),
+    ("phone:JP", "010 44 20 7946 0958", "+442079460958"),
 ]
 DIFFERENT = [
     ("exact", "Ann", "ann"),
@@ -78,6 +94,9 @@ REFUSED = [
     ("phone:GB", "12"),
     ("phone:GB", "call me"),
     ("phone:GB", "+44 20 7946 0958 0958 09"),
+    ("phone:AG", "460 0100"),  # without its area code: another island's, too
+    ("phone:AR", "011 15 2345 6789"),  # +54 9 11 2345 6789: where the area code ends is not in the number
+    ("phone:SG", "001 44 20 7946 0958"),  # which digits are the carrier's is not certain
 ]
 
 
@@ -94,6 +113,35 @@ def test_different_people(rule: str, left: object, right: object) -> None:
 @pytest.mark.parametrize(("rule", "value"), REFUSED)
 def test_refused(rule: str, value: object) -> None:
     assert one(rule, value) is None
+
+
+COUNTRIES = """
+AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BW BY BZ CA CC CD CF CG CH
+CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM
+GN GP GQ GR GS GT GU GW GY HK HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC
+LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU
+NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY
+SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW
+"""
+"""ISO 3166-1 alpha-2 without BV and HM, two uninhabited islands that have no telephone."""
+
+
+def test_every_country_has_a_calling_code() -> None:
+    countries = COUNTRIES.split()
+    assert len(countries) == 249 - 2 and set(phone.CALLING_CODES) == {*countries, "AC", "TA", "XK"}
+    assert all(re.fullmatch("[1-9][0-9]{0,2}", code) for code in phone.CALLING_CODES.values())
+    codes = sorted(set(phone.CALLING_CODES.values()))
+    for shorter, longer in pairwise(codes):  # E.164: no code begins with another
+        assert not longer.startswith(shorter), (shorter, longer)
+    assert {*phone.KEEPS_ZERO, *phone.PREFIXES, *phone.ABROAD, *phone.CARRIERS} <= set(phone.CALLING_CODES)
+
+
+@pytest.mark.parametrize("country", COUNTRIES.split())
+def test_any_country_s_numbers_are_read(country: str) -> None:
+    """As its study says "phone:CC": the national number and the international one are the same person's."""
+    code = phone.CALLING_CODES[country]
+    national = "2015550100" if code in ("1", "54") else "26012345"
+    assert one(f"phone:{country}", national) == one(f"phone:{country}", f"+{code} {national}") is not None
 
 
 def test_a_person_may_be_called_null() -> None:

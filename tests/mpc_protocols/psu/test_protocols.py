@@ -17,9 +17,10 @@ from mpc_protocols.psu.dh2 import cost as dh2_cost
 from mpc_protocols.psu.dh2 import owner as dh2
 from mpc_protocols.psu.dh2 import traps as dh2_traps
 from mpc_protocols.psu.dummies import assemble, overlap_noise
-from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member, ideal_align, resolve
+from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member, ideal_align
 from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy, Identifiers
+from mpc_protocols.psu.method import resolve
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.owners import (
     CONTEXT,
@@ -272,7 +273,7 @@ def test_own_list_is_refused_before_anything_is_sent() -> None:
 def test_parameters_are_validated() -> None:
     for changes, words in (
         ({"method": "merge"}, "is not one of"),
-        ({"security": "proofs", "method": "florist"}, "needs via"),
+        ({"security": "proofs", "method": "florist"}, "is not offered by via"),
         ({"min_size": 10, "max_size": 5}, "must lie between"),
         ({"pad_to": (5000, 5000)}, "only with adjacency"),
         ({"adjacency": "add-remove", "pad_to": (1, 1)}, "pad_to must lie"),
@@ -305,26 +306,29 @@ def test_who_can_run_what() -> None:
     west = Member("west", bytes([7]) * 32, 3)
     hill = Member("hill", bytes([8]) * 32, 4)
     three = (NORTH, SOUTH, EAST)
-    assert [resolve("auto", 2, 3), resolve("auto", 5, 3), resolve("auto", 2, 2), resolve("dh2", 2, 3)] == [
-        "merge3",
-        "merge3",
-        "dh2",
-        "dh2",
-    ]
+    names = ("a", "b", "c", "d", "e")
+    for via, owners, computing, method in (
+        ("auto", 2, 3, "merge3"),
+        ("auto", 5, 3, "merge3"),
+        ("auto", 2, 2, "dh2"),
+        ("dh2", 2, 3, "dh2"),
+    ):
+        assert resolve(via, names[:owners], names[:computing]).name == method
+    assert resolve("auto", names[:2], names[:3], allowed=("dh2",)).name == "dh2"
     for via, owners, computing, words in (
-        ("auto", 3, 2, "exactly two owners"),
-        ("helper", 3, 3, "exactly two owners"),
-        ("row-order", 2, 3, "not one of"),
-        ("merge", 2, 3, "not one of"),
+        ("auto", 3, 2, "aligns two owners, and there are 3"),
+        ("helper", 3, 3, 'aligns two owners, and there are 3 .*use via = "merge3"'),
+        ("row-order", 2, 3, "must be one of"),
+        ("merge", 2, 3, "must be one of"),
     ):
         with pytest.raises(StudyInvalid, match=words):
-            resolve(via, owners, computing)
+            resolve(via, names[:owners], names[:computing])
     for method, context, words in (
-        ("dh2", Context(bytes(32), three), "exactly two owners, the study has 3"),
+        ("dh2", Context(bytes(32), three), "aligns two owners, and there are 3"),
         ("helper", Context(bytes(32), (NORTH, SOUTH)), "needs a third"),
         ("merge3", Context(bytes(32), three, None, (NORTH, SOUTH)), "three computing parties"),
         ("dh2", Context(bytes(32), (west, hill), None, three), "needs a connection"),
-        ("helper", Context(bytes(32), (NORTH, hill), EAST, three), "needs a connection"),
+        ("helper", Context(bytes(32), (NORTH, hill), EAST, three), "needs both owners among the computing"),
     ):
         with pytest.raises(StudyInvalid, match=words):
             context.check(spec_of(method))

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import Clique, Setting
-from mpc_protocols.public.cliques import MAX_CELLS, CliqueRegister
+from mpc_protocols.functionality import MAX_CELLS, Clique, Setting
+from mpc_protocols.public.cliques import CliqueRegister
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 1, "e": 5}
 RNG = np.random.default_rng(0)

@@ -9,18 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.engine import argmax, sampling
+from mpc_protocols.engine import sampling
+from mpc_protocols.engine.argmax import argmax_rows
 from mpc_protocols.engine.bitslice import words_for
-from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, Supply
+from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
 from mpc_protocols.mechanisms import gaussian
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.public.answers import MAX_GROUP, MAX_RANGE, Answers
 from mpc_protocols.public.rounded_answers import RoundedAnswers
 from mpc_protocols.public.state import BegunSelect, PublicState
 from mpc_protocols.public.steps import EndStep, MeasureStep, PrepareStep, TotalStep
-from mpc_protocols.replicated import costs, party
+from mpc_protocols.replicated import costs
+from mpc_protocols.replicated.gates import TrioGates, argmax, in_groups
 from mpc_protocols.replicated.inputs import contribution
 from mpc_protocols.replicated.oracle import ReplicatedOracle
+from mpc_protocols.replicated.scores import answer_codec
 from mpc_protocols.replicated.scores import l1_distance as absolute
 from mpc_protocols.replicated.scores.bit_cache import CacheModel
 from mpc_protocols.replicated.sharing import boolean, conversion, ring, sign
@@ -131,11 +134,11 @@ def test_no_party_sends_more_scores_than_another() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cells", "round_bytes", "adder"),
+    ("cells", "latency_bytes", "adder"),
     [(10**6, 1 << 16, "ripple"), (1000, 1 << 16, "tree"), (10**6, 1 << 24, "tree"), (10**6, 0, "ripple")],
 )
-def test_the_adder_follows_size_and_delay(cells: int, round_bytes: int, adder: str) -> None:
-    assert absolute.score_adder([cells // 3] * 3, 24, round_bytes) == adder
+def test_the_adder_follows_size_and_delay(cells: int, latency_bytes: int, adder: str) -> None:
+    assert absolute.score_adder([cells // 3] * 3, 24, latency_bytes) == adder
 
 
 @pytest.mark.parametrize("cells", [1, 65, 300])
@@ -162,7 +165,7 @@ def test_argmax_costs(count: int) -> None:
         size = np.dtype(dtype).itemsize
         shares = deal_ring(np.arange(count, dtype=dtype), np.random.default_rng(0))
         tally = check(
-            lambda trio, shares=shares: argmax.argmax(trio, shares[trio.me]),  # type: ignore[misc]
+            lambda trio, shares=shares: argmax(TrioGates(trio), shares[trio.me]),  # type: ignore[misc]
             lambda t, size=size: costs.argmax(t, count, size),
             1,
         )  # type: ignore[misc]
@@ -170,17 +173,17 @@ def test_argmax_costs(count: int) -> None:
         assert tally.rounds <= 1 + (9 if count < 450 else 28)
         if count == 1000:
             assert max(tally.sent) < 600 * size // 4 * count
-    assert argmax.in_groups(1449, 4, 1 << 40) and not argmax.in_groups(
-        1448, 4, 1 << 40
-    )  # one batch of pairs at most
+    assert in_groups(1449, 4, 1 << 40) and not in_groups(1448, 4, 1 << 40)  # one batch of pairs at most
     rows = deal_ring(np.arange(40, dtype=np.uint32).reshape(8, 5), np.random.default_rng(0))
-    check(lambda trio: argmax.argmax_rows(trio, rows[trio.me]), lambda t: costs.argmax_rows(t, 8, 5))
+    check(lambda trio: argmax_rows(TrioGates(trio), rows[trio.me]), lambda t: costs.argmax_rows(t, 8, 5))
 
 
 @pytest.mark.parametrize(("count", "a"), [(1, 0), (64, 4), (65, 14), (1000, 1)])
 def test_gumbel_costs(count: int, a: int) -> None:
     tally = check(
-        lambda trio: sampling.gumbel_noise(trio, sampling.release_bits(trio, b"r"), count, a, np.uint32),
+        lambda trio: sampling.gumbel_noise(
+            TrioGates(trio), TrioGates(trio).release_bits(b"r"), count, a, np.uint32
+        ),
         lambda t: costs.gumbel_noise(t, count, a),
     )
     # `mechanisms.md` 1.5 takes 26 rounds and 9,571 ANDs a candidate; the alias method 15 and 408
@@ -192,15 +195,17 @@ def test_gumbel_costs(count: int, a: int) -> None:
     "sigma2", [Fraction(1, 64), Fraction(1), Fraction(100), Fraction(10_000), Fraction(10**6)]
 )
 @pytest.mark.parametrize("cells", [1, 65, 5000])
-@pytest.mark.parametrize("round_bytes", [1, 1 << 16, 1 << 24])
-def test_gaussian_costs(sigma2: Fraction, cells: int, round_bytes: int) -> None:
+@pytest.mark.parametrize("latency_bytes", [1, 1 << 16, 1 << 24])
+def test_gaussian_costs(sigma2: Fraction, cells: int, latency_bytes: int) -> None:
     def noise(trio: Trio) -> None:
-        trio.round_bytes = round_bytes
-        sampling.gaussian_noise(trio, sampling.release_bits(trio, b"r"), sampler, cells, np.uint32)
+        trio.latency_bytes = latency_bytes
+        sampling.gaussian_noise(
+            TrioGates(trio), TrioGates(trio).release_bits(b"r"), sampler, cells, np.uint32
+        )
 
     sampler = gaussian.sampler(sigma2)
-    tally = check(noise, lambda t: costs.gaussian_noise(t, sampler, cells, 4, round_bytes))
-    if sigma2 <= 10_000 and round_bytes == 1 << 24:
+    tally = check(noise, lambda t: costs.gaussian_noise(t, sampler, cells, 4, latency_bytes))
+    if sigma2 <= 10_000 and latency_bytes == 1 << 24:
         assert tally.rounds <= 14
 
 
@@ -223,13 +228,13 @@ def whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int) 
     monkeypatch.setattr(contribution, "BLOCK_CELLS", 24)
     of = setting(row_cap=row_cap)
     compressed: list[int] = []
-    original = party.encoding.encode
+    original = answer_codec.encode
 
     def encode(*asked: Any) -> list[bytes]:
         compressed.extend(map(len, original(*asked)))
         return original(*asked)
 
-    monkeypatch.setattr(party.encoding, "encode", encode)
+    monkeypatch.setattr(answer_codec, "encode", encode)
     cliques = [("a", "b"), ("c", "d"), ("b", "c"), ("a",)]
     answers = [np.r_[np.zeros(5), np.full(7, 30.0)], np.full(10, 90.0), np.zeros(20), np.full(3, 300.0)]
     weights, penalties = [Fraction(3), Fraction(2), Fraction(1), Fraction(2)], [Fraction(0)] * 4
@@ -247,7 +252,7 @@ def whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int) 
 
     def body(oracle: ReplicatedOracle) -> None:
         handles = oracle.prepare(cliques)
-        worth.append(oracle.round_bytes)
+        worth.append(oracle.latency_bytes)
         for _ in range(ROUNDS):
             oracle.select(handles, answers, weights, penalties, epsilon)
             oracle.measure(handles[:2], sigma2)
@@ -265,7 +270,7 @@ def whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int) 
         [22, 20],
     )
     ledger = CacheModel()
-    gumbel, gaussians, sampler = Supply(GUMBEL_ROWS), Supply(GAUSSIAN_ROWS), gaussian.sampler(sigma2)
+    gumbel, gaussians, sampler = PoolModel(GUMBEL_ROWS), PoolModel(GAUSSIAN_ROWS), gaussian.sampler(sigma2)
     payloads = iter(compressed)
     for number, (begun, rounded) in enumerate(steps):
         plan = begun.plan

@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mpc_protocols.engine import argmax, sampling
+from mpc_protocols.engine import sampling
 from mpc_protocols.functionality import Setting
 from mpc_protocols.mechanisms import gaussian
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.public.steps import EndStep, PrepareStep
+from mpc_protocols.replicated.gates import TrioGates, argmax
 from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.replicated.sharing import boolean, conversion, ring, sign
 from mpc_protocols.replicated.sharing.boolean import BitShare
@@ -88,14 +89,14 @@ def test_noise_and_arg_max_messages_are_uniform() -> None:
     sampler = gaussian.sampler(Fraction(1))
     frames: list[Frame] = []
     for noise in (
-        lambda trio, source: sampling.gaussian_noise(trio, source, sampler, 500, np.uint32),
-        lambda trio, source: sampling.gumbel_noise(trio, source, 500, 3, np.uint32),
+        lambda trio, source: sampling.gaussian_noise(TrioGates(trio), source, sampler, 500, np.uint32),
+        lambda trio, source: sampling.gumbel_noise(TrioGates(trio), source, 500, 3, np.uint32),
     ):
-        run_trio(lambda trio, noise=noise: noise(trio, sampling.release_bits(trio, b"r")), tap=frames.append)
+        run_trio(lambda trio, noise=noise: noise(trio, TrioGates(trio).release_bits(b"r")), tap=frames.append)
     assert_uniform(frames)
     frames.clear()
     keys = degenerate(np.zeros(128, np.uint32), 0)
-    run_trio(lambda trio: argmax.argmax(trio, keys[trio.me]), tap=frames.append)
+    run_trio(lambda trio: argmax(TrioGates(trio), keys[trio.me]), tap=frames.append)
     assert_uniform(
         [frame for frame in frames if frame.receiver == (frame.sender - 1) % 3 or frame.clock == 1]
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,7 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.latency import LAPS, LONGEST_US, agree_on_delay, round_worth
+from mpc_protocols.engine import step as step_module
+from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES, LONGEST_US, agree_on_delay, latency_bytes_of
 from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Event, LocalCounts, MarginalOracle, Setting
 from mpc_protocols.ideal import IdealOracle
@@ -19,11 +21,9 @@ from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.public.answers import Answers, dealer_slices
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.public.steps import EndStep, MeasureStep, PrepareStep, SelectStep, TotalStep
-from mpc_protocols.replicated import oracle as oracle_module
-from mpc_protocols.replicated import party as party_module
+from mpc_protocols.replicated.gates import TrioGates
 from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.replicated.scores import answer_codec as encoding
-from mpc_protocols.replicated.sharing.trio import ROUND_BYTES
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.replicated.trio_run import answers_of, small_groups
 
@@ -233,14 +233,14 @@ def releases(
 ) -> list[bytes]:
     """The names that the noise of a run's releases is bound to, at P1; all parties must agree on them."""
     seen: dict[int, list[bytes]] = {0: [], 1: [], 2: []}
-    original = party_module.release_bits
+    original = TrioGates.release_bits
 
-    def spy(trio: Any, release: bytes) -> Any:
-        seen[trio.me].append(release)
-        return original(trio, release)
+    def spy(gates: TrioGates, release: bytes) -> Any:
+        seen[gates.trio.me].append(release)
+        return original(gates, release)
 
     with monkeypatch.context() as patch:
-        patch.setattr(party_module, "release_bits", spy)
+        patch.setattr(TrioGates, "release_bits", spy)
         serve(body, PARTS, of)
     assert seen[0] == seen[1] == seen[2]
     return seen[1]
@@ -371,7 +371,7 @@ def _leader(script: Callable[[Wire, PublicState], None], parts: Sequence[NDArray
 
     def party(wire: Wire) -> None:
         if wire.me == 1:
-            agree_on_delay(wire)
+            agree_on_delay(wire, 1)
             script(wire, PublicState(of, 3))
             for peer in (0, 2):  # whatever the followers still say
                 while True:
@@ -398,6 +398,21 @@ def _leader(script: Callable[[Wire, PublicState], None], parts: Sequence[NDArray
 def test_followers_refuse_messages_that_are_no_step(message: bytes) -> None:
     with pytest.raises(ProtocolAborted):
         _leader(lambda wire, state: [wire.send(peer, message) for peer in (0, 2)])  # type: ignore[func-returns-value]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        PrepareStep((("nobody",),)),  # a column that the study does not have
+        PrepareStep((("a", "a"),)),
+        TotalStep(0, Fraction(1, 10**60)),  # so little noise that the budget's arithmetic refuses it
+    ],
+    ids=["column", "twice", "noise"],
+)
+def test_what_the_leader_asks_against_the_study_is_the_leaders_doing(step: Any) -> None:
+    """Code 40 and not 10: the study of those who follow is in order."""
+    with pytest.raises(ProtocolAborted):
+        _leader(lambda wire, state: [wire.send(peer, step.to_bytes()) for peer in (0, 2)])  # type: ignore[func-returns-value]
 
 
 def test_different_steps_for_the_two_followers_are_noticed() -> None:
@@ -599,8 +614,22 @@ def test_observers_get_public_sizes_only() -> None:
     assert all(isinstance(value, int) or value in forms for _, _, fields in seen for value in fields.values())
 
 
-def test_module_names_the_leader() -> None:
-    assert oracle_module.LEADER == 1
+@pytest.mark.parametrize("leader", [0, 2])
+def test_any_computing_party_can_lead(leader: int) -> None:
+    """The study says who; the transcript says it too."""
+    of = replace(setting(), leader=leader)
+
+    def party(wire: Wire) -> Any:
+        mine = counter(PARTS[wire.me]) if wire.me < 3 else counter(CONTRIBUTORS[0])
+        if wire.me == leader:
+            with ReplicatedOracle(wire, of, mine, Recorder()) as oracle:
+                return work(oracle), oracle.state.transcript
+        return follow(wire, of, mine, Recorder()) if wire.me < 3 else contribute(wire, of, mine)
+
+    results = MemoryNetwork(4, 3, session_id=of.session, patience_s=20).run([party] * 4)
+    ideal = IdealOracle(of, counter(np.concatenate([*PARTS, CONTRIBUTORS[0]])), Recorder())
+    assert results[leader] == (work(ideal), ideal.state.transcript)
+    assert ideal.state.transcript != PublicState(setting(), 3).transcript
 
 
 # -- pace ----------------------------------------------------------------------------------------------------------------
@@ -626,15 +655,15 @@ class Slow:
 
 @pytest.mark.parametrize("delay_ms", [0, 20])
 def test_all_parties_agree_on_the_measured_delay(delay_ms: int) -> None:
-    found = MemoryNetwork(3).run([lambda wire: agree_on_delay(Slow(wire, delay_ms / 1000))] * 3)  # type: ignore[arg-type]
+    found = MemoryNetwork(3).run([lambda wire: agree_on_delay(Slow(wire, delay_ms / 1000), 1)] * 3)  # type: ignore[arg-type]
     assert len(set(found)) == 1 and delay_ms * 1000 <= found[0] < delay_ms * 1000 + 100_000
-    assert round_worth(0) == ROUND_BYTES < round_worth(found[0] + 1)
+    assert latency_bytes_of(0) == LATENCY_BYTES < latency_bytes_of(found[0] + 1)
 
 
 def test_a_delay_beyond_belief_is_refused() -> None:
     def party(wire: Wire) -> None:
         if wire.me != 1:
-            agree_on_delay(wire)
+            agree_on_delay(wire, 1)
             return
         stream = wire.fork("pace")
         for _ in range(LAPS):
@@ -649,7 +678,7 @@ def test_a_delay_beyond_belief_is_refused() -> None:
 
 def test_different_delays_for_the_two_followers_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else they would take different forms of a protocol and misread each other."""
-    monkeypatch.setattr(party_module, "agree_on_delay", lambda wire: 100 + (wire.me == 2))
+    monkeypatch.setattr(step_module, "agree_on_delay", lambda wire, leader: 100 + (wire.me == 2))
     with pytest.raises(ProtocolAborted, match="other public inputs"):
         serve(lambda oracle: oracle.prepare(ONE_WAY), PARTS)
 
@@ -657,8 +686,8 @@ def test_different_delays_for_the_two_followers_are_noticed(monkeypatch: pytest.
 @pytest.mark.parametrize("delay_us", [0, 20_000])
 def test_the_form_follows_the_delay_and_is_told(monkeypatch: pytest.MonkeyPatch, delay_us: int) -> None:
     """A far network takes trees, a near one ripples where they save bytes; the answers are the same, all parties say which."""
-    monkeypatch.setattr(party_module, "agree_on_delay", lambda wire: delay_us)
-    monkeypatch.setattr(party_module, "round_worth", lambda delay: 1 + 64 * delay)
+    monkeypatch.setattr(step_module, "agree_on_delay", lambda wire, leader: delay_us)
+    monkeypatch.setattr(step_module, "latency_bytes_of", lambda delay: 1 + 64 * delay)
     told: list[tuple[str, str, dict[str, Any]]] = []
     expected = work(IdealOracle(setting(), counter(np.concatenate(PARTS)), Recorder()))
     assert (

@@ -289,8 +289,6 @@ def test_a_process_that_ends_at_once_leaves_no_records_behind(tmp_path: Path) ->
         "    print(source._spill); main.kept = source; return 130\n"
         "program.main = main; program.program()\n"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", program, str(table)], capture_output=True, text=True, timeout=60
-    )
+    ended = subprocess.run([sys.executable, "-c", program, str(table)], capture_output=True, text=True)
     folder = Path(ended.stdout.strip())
     assert ended.returncode == 130 and folder.name.startswith("cosynth-") and not folder.exists()

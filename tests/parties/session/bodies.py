@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import resource
 import time
+from pathlib import Path
 
-from mpc_protocols.errors import BudgetRefused
+from mpc_protocols.errors import BudgetRefused, DataRefused, StudyInvalid
 from parties.session import SessionWire
 from parties.session.transport.frames import CHUNK, FRAME_COST, WINDOW, Header, Kind
 from tests.trio import report
@@ -62,13 +64,14 @@ def compute(wire: SessionWire, culprit: int, seconds: float, python: bool) -> st
     return "done"
 
 
-def refuse(wire: SessionWire, culprit: int, bug: bool) -> None:
-    """The culprit's budget is refused (or it has a bug), the others wait for it."""
+def refuse(wire: SessionWire, culprit: int, why: str, assembled: bool = True) -> None:
+    """The culprit's budget, data or study is refused (or it has a bug), the others wait for it."""
     meet(wire)
+    if assembled:
+        wire.all_assembled()
     if wire.me == culprit:
-        if bug:
-            raise ValueError("a secret: 4711")
-        raise BudgetRefused("the budget of 'census' is spent: 4711.")
+        kinds = {"budget": BudgetRefused, "data": DataRefused, "study": StudyInvalid, "bug": ValueError}
+        raise kinds[why]("the budget of 'census' is spent: 4711.")
     wire.receive(culprit, 1)
 
 
@@ -80,6 +83,18 @@ def late(wire: SessionWire, slow: int, seconds: float) -> str:
     return "done"
 
 
+def leaves_early(wire: SessionWire, mpyc: bool) -> str:
+    """Party 1 is done while the others still expect a message of it, inside MPyC or not."""
+    meet(wire)
+    mpc = wire.mpyc() if mpyc else None
+    if wire.me == 1:
+        return "done"
+    if mpc is not None:
+        mpc.run(mpc.output(mpc.input(mpc.SecInt(32)(wire.me), senders=1)))
+    wire.receive(1, 1)
+    return "not reached"
+
+
 def last_word(wire: SessionWire, size: int) -> int:
     """Party 0's last act is one large message to a party 1 that is slow to read it."""
     meet(wire)
@@ -89,6 +104,27 @@ def last_word(wire: SessionWire, size: int) -> int:
         time.sleep(0.5)
         return len(wire.receive(0, size))
     return 0
+
+
+def last_word_of_one(wire: SessionWire) -> None:
+    """Party 1 sends party 0 some messages; both wait for one another."""
+    meet(wire)
+    if wire.me == 1:
+        for _ in range(20):
+            wire.send(0, bytes(1000))
+    for _ in range(20):
+        wire.receive(1 - wire.me, 1000)
+
+
+def last_words(wire: SessionWire, count: int) -> int:
+    """Party 1 sends many messages on streams that party 0 opens later, and is done."""
+    streams = [wire.fork(str(number)) for number in range(count)]
+    if wire.me == 1:
+        for stream in streams:
+            stream.send(0, b"x")
+        return 0
+    time.sleep(0.5)
+    return sum(len(stream.receive(1, 1)) for stream in streams)
 
 
 def mpyc_waits(wire: SessionWire, culprit: int) -> None:
@@ -106,8 +142,14 @@ def attack(wire: SessionWire, kind: str) -> str:
     """Party 1 breaks the rules of the link to party 0, behind the wire's back; the others wait."""
     meet(wire)
     if wire.me != 1:
+        if kind == "memory":
+            used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (used + (256 << 20), resource.RLIM_INFINITY))
+        wire.send(1, b"ready")
         wire.receive(1, 1)
+        wire.send(1, b"x")
         return "not reached"
+    wire.receive(0, 5)
     link = wire._party.links[0]
     channel, lock = link._channel, link._lock
 
@@ -131,6 +173,10 @@ def attack(wire: SessionWire, kind: str) -> str:
             put(Header(CHUNK, Kind.DATA, 0, 77, 9, 1 << 30).pack(), chunk)
     elif kind == "hello again":
         put(Header(2, Kind.HELLO).pack(), b"{}")
+    elif kind.startswith("round "):
+        put(Header(1, Kind.DATA, sequence, stream, 2 ** int(kind.split()[1]) - 1, 1).pack(), b"x")
+    elif kind == "memory":
+        put(Header(1, Kind.DATA, sequence, stream, 9, 1 << 30).pack(), b"x")
     elif kind == "abort":
         put(Header(4, Kind.ABORT).pack(), b"\xff\xff\xff\xff")
     elif kind == "data after goodbye":

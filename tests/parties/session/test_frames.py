@@ -19,6 +19,7 @@ from parties.session.transport.frames import (
     CHUNK,
     FRAME_COST,
     HEADER,
+    MAX_DEPTH,
     MAX_MESSAGE,
     MOST,
     BadFrame,
@@ -44,7 +45,13 @@ def test_a_header_says_what_was_packed_or_is_refused(
     header = Header(length, kind, sequence, stream, depth, total)
     fits = length <= MOST[kind]
     if kind is Kind.DATA:
-        fits = fits and total <= MAX_MESSAGE and length <= total and (length > 0 or total == 0)
+        fits = (
+            fits
+            and total <= MAX_MESSAGE
+            and depth <= MAX_DEPTH
+            and length <= total
+            and (length > 0 or total == 0)
+        )
     else:
         fits = fits and not (sequence or stream or depth or total)
     if fits:
@@ -69,6 +76,7 @@ class Recorder:
         self.ends: list[CosynthError | ssl.SSLError | None] = []
         self.control: list[tuple[Kind, bytes]] = []
         self.idle = False
+        self.departed: list[int] = []
 
     def inbox(self, peer: int, stream: int) -> Inbox:
         return self.boxes.setdefault(stream, Inbox())
@@ -82,6 +90,9 @@ class Recorder:
 
     def waiting(self) -> bool:
         return self.idle
+
+    def depart(self, peer: int) -> None:
+        self.departed.append(peer)
 
 
 def feed(
@@ -165,6 +176,9 @@ def test_messages_arrive_whole_and_in_order() -> None:
         (Header(8, Kind.PING).pack(), "at most 0"),
         (Header(3, Kind.CREDIT).pack() + b"abc", "wrong size"),
         (Header(0, Kind.PING, 1).pack(), "fields of a message"),
+        (Header(0, Kind.DATA, 0, 1, 2**64 - 1, 0).pack(), "round 18446744073709551615; at most"),
+        (Header(0, Kind.DATA, 0, 1, 2**62, 0).pack(), "round 4611686018427387904; at most"),
+        (Header(0, Kind.DATA, 0, 1, MAX_DEPTH + 1, 0).pack(), "at most 16777216 are counted"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

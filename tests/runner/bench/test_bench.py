@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from runner.__main__ import main
 from runner.bench.inputs import expect
 from runner.bench.net import netns
 from runner.bench.net.network import Net
+from tests.patience import PATIENCE_S, eventually
 
 ROOT = Path(__file__).resolve().parents[3]
 Run = Callable[..., tuple[int, str, str]]
@@ -265,6 +265,11 @@ def children(pid: int) -> list[int]:
         return []  # it has ended meanwhile
 
 
+def descendants(pid: int) -> list[int]:
+    """Its children, and theirs."""
+    return [each for child in children(pid) for each in (child, *children(child))]
+
+
 def alive(pids: list[int]) -> list[int]:
     """Those that still run (a zombie does not)."""
 
@@ -312,25 +317,20 @@ def test_however_it_ends_nothing_is_left(
             env=os.environ | {"TMPDIR": str(temporary)},
         )
     try:
-        deadline = time.monotonic() + 30
-        while b"rounds 5," not in out.read_bytes() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        assert eventually(lambda: b"rounds 5," in out.read_bytes())
         parties = children(process.pid)
         assert len(parties) == 3
         if number is None:
             os.kill(parties[1], signal.SIGKILL)
         else:
             process.send_signal(number)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=PATIENCE_S)
         assert (
             process.returncode == code
             and b"Traceback" not in err
             and err.count(b"\n") == (number != signal.SIGKILL)
         )
-        deadline = time.monotonic() + 10
-        while alive(parties) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert not alive(parties)
+        assert eventually(lambda: not alive(parties))
         assert bool(list(temporary.glob(f"{PREFIX}*"))) == (number == signal.SIGKILL)
         Scratch().close()
         assert not list(temporary.glob(f"{PREFIX}*"))
@@ -392,14 +392,11 @@ def test_of_a_network_in_namespaces_nothing_is_left(number: int | None) -> None:
             os.kill(everybody[-1], signal.SIGKILL)
         else:
             process.send_signal(number)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=PATIENCE_S)
         assert (
             process.returncode == {None: 41, signal.SIGKILL: -9}.get(number, 130) and b"Traceback" not in err
         )
-        deadline = time.monotonic() + 10
-        while alive(everybody) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert not alive(everybody)
+        assert eventually(lambda: not alive(everybody))
         assert bool(namespaces_of(process.pid)) == (number == signal.SIGKILL)
         netns.problem(Net("loopback", by="netns"))
         assert not namespaces_of(process.pid)
@@ -423,11 +420,12 @@ def test_parties_in_namespaces(run: Run, tmp_path: Path) -> None:
     ("delay", "rate", "cells", "apart"), [(20, 100, 200_000, 4 / 3), (1, 1000, 1_000_000, 3 / 2)]
 )
 def test_the_emulations_agree(
-    run: Run, tmp_path: Path, delay: int, rate: int, cells: int, apart: float
+    run: Run, tmp_path: Path, delay: int, rate: int, cells: int, apart: float, quiet_machine: bool
 ) -> None:
-    """By the session, and between namespaces by netem or a relay: neither is below the model, and they are near each other.
+    """By the session, and between namespaces by netem or a relay: neither is below the model, and they send the same.
 
-    Seen at load 2: within 8 % on the slow network, 20 % on the fast one, where half of the time is computing.
+    On a quiet machine they are near each other, too. Seen at load 2: within 8 % on the slow network, 20 % on the fast one, where
+    half of the time is computing.
     """
     if why := without(Net("custom", delay, rate, "netns")):
         pytest.skip(why)
@@ -457,7 +455,9 @@ def test_the_emulations_agree(
     ):
         assert (one["network"]["by"], other["network"]["by"] in ("netem", "relay")) == ("shim", True)
         assert min(one["wall_s"], other["wall_s"]) >= model
-        assert 1 / apart <= one["wall_s"] / other["wall_s"] <= apart, (one["wall_s"], other["wall_s"])
+        assert (one["rounds"], one["bytes_sent"]) == (other["rounds"], other["bytes_sent"])
+        if quiet_machine:
+            assert 1 / apart <= one["wall_s"] / other["wall_s"] <= apart, (one["wall_s"], other["wall_s"])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -484,19 +484,13 @@ def test_no_party_of_a_whole_run_is_left(number: int) -> None:
         stderr=subprocess.PIPE,
     )
     try:
-        deadline, everybody = time.monotonic() + 30, []
-        while len(everybody) < 4 and time.monotonic() < deadline:
-            time.sleep(0.02)
-            launchers = children(process.pid)
-            everybody = launchers + [party for each in launchers for party in children(each)]
-        assert len(everybody) == 4
+        # a launcher, its three parties, and the shell that removes its folder should it be killed
+        assert eventually(lambda: len(descendants(process.pid)) == 5)
+        everybody = descendants(process.pid)
         process.send_signal(number)
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE_S)
         assert process.returncode == (130 if number == signal.SIGINT else -9)
-        deadline = time.monotonic() + 15
-        while alive(everybody) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert not alive(everybody)
+        assert eventually(lambda: not alive(everybody))
     finally:
         process.kill()
         process.wait()

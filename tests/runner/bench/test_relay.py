@@ -21,6 +21,7 @@ from runner.bench.net import netns, relay
 from runner.bench.net.netns import Namespaces
 from runner.bench.net.network import Net
 from runner.bench.net.relay import NETWORK, Relay, WayIn, burst, carry, wire_bytes
+from tests.patience import PATIENCE_S
 
 
 def packet(size: int, to: int = 1, segment: int = 0, headers: int = 52, first: int = 0x45) -> bytes:
@@ -69,7 +70,7 @@ def test_packets_go_where_they_are_addressed_and_strange_ones_nowhere() -> None:
     pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(3)]
     for ours, theirs in pairs:
         ours.setblocking(False)
-        theirs.settimeout(5)
+        theirs.settimeout(PATIENCE_S)
     reading, writing = os.pipe()
     ways = [WayIn(ours.fileno(), 0.02, math.inf) for ours, _ in pairs]
     thread = threading.Thread(target=carry, args=(ways, reading))
@@ -84,7 +85,7 @@ def test_packets_go_where_they_are_addressed_and_strange_ones_nowhere() -> None:
     assert got == [packet(102, to=1), packet(100, to=2), packet(101, to=3)]
     assert not any(way.queue or way.held for way in ways)
     os.close(writing)
-    thread.join(5)
+    thread.join(PATIENCE_S)
     assert not thread.is_alive()
     os.close(reading)
     for ours, theirs in pairs:
@@ -134,8 +135,8 @@ def needs_a_relay(net: Net) -> None:
 
 
 @pytest.mark.parametrize(("delay", "rate", "size"), [(20.0, 100.0, 1_000_000), (1.0, 1000.0, 10_000_000)])
-def test_precision_between_namespaces(delay: float, rate: float, size: int) -> None:
-    """Kernel TCP and UDP over it: never early, and about a quarter of a millisecond late (bounds: 1.5 ms, a fifth)."""
+def test_precision_between_namespaces(delay: float, rate: float, size: int, quiet_machine: bool) -> None:
+    """Kernel TCP and UDP over it: never early; if quiet, about a quarter of a millisecond late (bounds: 1.5 ms, a fifth)."""
     net = Net("custom", delay, rate, "netns")
     needs_a_relay(net)
     with Namespaces(2, net) as made:
@@ -146,16 +147,18 @@ def test_precision_between_namespaces(delay: float, rate: float, size: int) -> N
                 [*made.prefix(1), sys.executable, "-c", ASK, str(size)],
                 capture_output=True,
                 check=True,
-                timeout=30,
             )
         finally:
             server.kill()
             server.communicate()
     trips, transfers = json.loads(asked.stdout)
     small = 2 * (delay / 1e3 + (28 + 28 + 14) / net.bytes_per_s) if net.bytes_per_s else 0.0
-    assert min(trips) >= small and statistics.median(trips) <= small + 0.0015
+    assert min(trips) >= small
     large = size * (1514 / 1448) * 8 / (rate * 1e6) + 2 * delay / 1e3
-    assert 0.99 * large <= statistics.median(transfers) <= 1.2 * large, (transfers, large)
+    assert 0.99 * large <= statistics.median(transfers), (transfers, large)
+    if quiet_machine:
+        assert statistics.median(trips) <= small + 0.0015
+        assert statistics.median(transfers) <= 1.2 * large, (transfers, large)
 
 
 def test_what_stands_in_its_way_is_said_and_nothing_is_left() -> None:

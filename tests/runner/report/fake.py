@@ -177,14 +177,12 @@ def _facts(
         "bytes_sent": 23_100_000,
         "bytes_received": 22_800_000,
         "rounds": 315,
-        "cpu_s": 5.2,
     }
     contributing = {
         "role": "contribute",
         "bytes_sent": 1_204_000,
         "bytes_received": 940_000,
         "rounds": 2,
-        "cpu_s": 0.6,
     }
     return {
         "study": "people-joint",
@@ -214,6 +212,7 @@ def _facts(
             "unit": "row",
             "beta": 2.3e-15,
             "delta_for_zcdp": 9.999999991e-06,
+            "calibrated_epsilon": 1.0,
             "max_rows": 4194304,
             "noisy_total": float(rows),
             "events": events,
@@ -222,9 +221,6 @@ def _facts(
             {"name": name, "wall_s": wall, "rounds": chain, "bytes_sent": sent}
             for name, (wall, chain, sent) in walls.items()
         ],
-        "parties": [
-            {"name": name, **(computing if i < 3 else contributing), "peak_rss_mb": 241.0 - 9 * i}
-            for i, name in enumerate(names)
-        ],
+        "parties": [{"name": name, **(computing if i < 3 else contributing)} for i, name in enumerate(names)],
         "timeline": _timeline(len(groups)),
     }

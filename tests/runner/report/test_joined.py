@@ -48,7 +48,7 @@ def page_of(directory: Path, **alignment: Any) -> str:
     run["alignment"], run["partition"] = joining["alignment"], "vertical"
     run["privacy"]["adjacency"] = joining["privacy"]["adjacency"]
     run["public_study"]["privacy"]["unit"] = {"identifier": ["person"]}
-    run["phases"][2] |= {"withheld": True, "rounds": 0, "bytes_sent": 0}
+    run["phases"][2] |= {"withheld": True, "wall_s": 0.0, "rounds": 0, "bytes_sent": 0}
     (directory / "run.json").write_text(json.dumps(run))
     return re.sub(r"\s+", " ", render(directory).read_text())
 
@@ -138,7 +138,7 @@ def test_the_page(tmp_path: Path) -> None:
         "everything that the owners hold under one identifier",
         "columns, record by record",
         ">withheld<",
-        "The traffic of two phases",
+        "The traffic and the time of joining and sharing records",
     ):
         assert words in page, words
     page = page_of(tmp_path / "b", via="helper", population="union", adjacency="replace")

@@ -65,7 +65,7 @@ def test_numbers_and_codes_have_an_order_and_categories_have_none() -> None:
 
 def test_a_level_never_takes_the_name_of_a_column() -> None:
     domain = Domain(("x", "x/2", "x/2'"), (Codes(4), Codes(4), Codes(4)))
-    counts = dict.fromkeys(domain.names, [100, 90, 80, 70])
+    counts = {name: [100, 90, 80, 70] for name in domain.names}
     levels = levels_of(domain, counts, dict.fromkeys(domain.names, Fraction(1)))
     names = [level.name for of in levels.values() for level in of]
     assert len(set(names)) == len(names) and not set(names) & set(domain.names)
@@ -113,7 +113,7 @@ def test_what_no_resolution_brings_within_the_budget_is_no_candidate() -> None:
 def test_binary_columns_have_no_levels_and_their_candidates_are_the_closure() -> None:
     names = tuple("abcdef")
     domain = Domain(names, tuple(Codes(2) for _ in names))
-    levels = levels_of(domain, dict.fromkeys(names, [500, 300]), dict.fromkeys(names, Fraction(9)))
+    levels = levels_of(domain, {name: [500, 300] for name in names}, dict.fromkeys(names, Fraction(9)))
     assert not any(levels.values())
     workload = Workload.from_spec({"degree": 3}, domain)
     found = candidates(Grid(domain, levels), workload.closure, workload.weights, (16, 128, 1024))

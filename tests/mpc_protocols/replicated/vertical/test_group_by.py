@@ -158,6 +158,36 @@ def test_a_place_that_does_not_exist_stops_the_run(monkeypatch: pytest.MonkeyPat
         run(np.zeros(9, np.int64), np.ones((9, 1), np.uint16), Layout(9, 3, 1, 2), 0, 2)
 
 
+@pytest.mark.parametrize("owner", [0, 1, 2])
+def test_an_order_that_repeats_a_place_is_refused(monkeypatch: pytest.MonkeyPatch, owner: int) -> None:
+    """The owner counts its first row 300 times: in what it sends, in what it knows itself, and in the masks."""
+    original = segments.Arranged.__init__
+
+    def greedy(self: segments.Arranged, *arguments: Any) -> None:
+        original(self, *arguments)
+        for array in (self.places, self._arrangement, self._rows):
+            array[1:300] = array[0]
+
+    layout, weights = Layout(300, 1, 1, 4), np.arange(7, 307, dtype=np.uint32).reshape(-1, 1)
+    cells = np.zeros(300, np.int64)
+    assert int(run(cells, weights, layout, owner, (owner + 1) % 3)[0, 0]) == int(weights.sum())
+    monkeypatch.setattr(segments.Arranged, "__init__", greedy)
+    with pytest.raises(ProtocolAborted, match=f"Party {owner} named a place of a shuffle twice"):
+        run(cells, weights, layout, owner, (owner + 1) % 3)
+
+
+def test_a_block_that_is_chosen_twice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = segments.Arranged.__init__
+
+    def lying(self: segments.Arranged, *arguments: Any) -> None:
+        original(self, *arguments)
+        self.places[-1] = self.places[-2]
+
+    monkeypatch.setattr(segments.Arranged, "__init__", lying)
+    with pytest.raises(ProtocolAborted, match="named a place of a shuffle twice"):
+        run(np.zeros(9, np.int64), np.ones((9, 1), np.uint16), Layout(9, 3, 1, 2), 0, 2)
+
+
 def test_jobs_that_make_no_sense() -> None:
     matrix, layout = Matrix((4, 1), None, None), Layout(4, 2, 1, 2)
     for owner, helper in ((0, 0), (0, 3)):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import DataRefused, PeerLost, ProtocolAborted
-from mpc_protocols.functionality import MarginalOracle, Setting
+from mpc_protocols.functionality import Level, MarginalOracle, Setting
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.partition import OwnRows, Partition, VerticalData, ideal_counts
@@ -141,3 +141,39 @@ def test_a_contributor_that_stops_in_the_middle_ends_the_run_everywhere(
     of, tables = owners((0, 0, 3, 3), "intersection")
     with pytest.raises((ProtocolAborted, PeerLost)):
         serve(of, tables)
+
+
+@pytest.mark.parametrize("population", ["intersection", "union"])
+@pytest.mark.parametrize("split", [(0, 1, 0, 1), (0, 3, 0, 3), (3, 4, 3, 4)])
+def test_levels_of_split_columns(split: tuple[int, ...], population: Population) -> None:
+    """Coarser columns are their columns' owner's; a missing value falls in its bin; nothing but the levels is shared."""
+    levels = [
+        Level(f"{column}/2", column, tuple(value % 2 for value in range(size)))
+        for column, size in SIZES.items()
+    ]
+    names = [level.name for level in levels]
+
+    def ask(oracle: MarginalOracle) -> list[Any]:
+        handles = oracle.prepare([(names[0], names[1]), (names[2], "d")], levels)
+        handles += oracle.prepare([(names[0], names[1], names[3]), (names[1],)], levels[:1])
+        return [list(noisy) for noisy in oracle.measure(handles, SMALL)]
+
+    of, tables = owners(split, population)
+
+    def lead(wire: Wire) -> Any:
+        data = VerticalData(of, tables.get(wire.me))
+        if wire.me == 1:
+            with ReplicatedOracle(wire, setting(), data, Recorder()) as oracle:
+                return ask(oracle), list(oracle.state.shared), oracle.state.transcript
+        if wire.me < 3:
+            return follow(wire, setting(), data, Recorder())
+        return contribute(wire, setting(), data)
+
+    parties = max(3, max(of.owners) + 1)
+    network = MemoryNetwork(parties, 3, session_id=setting().session, patience_s=20)
+    ideal = IdealOracle(setting(), ideal_counts(of, tables, SIZES), Recorder())
+    assert network.run([lead] * parties)[1] == (
+        ask(ideal),
+        list(ideal.state.shared),
+        ideal.state.transcript,
+    )

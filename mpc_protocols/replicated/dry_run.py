@@ -1,7 +1,7 @@
-"""A run rehearsed in one process on an invented table, with every message of the secure protocols counted.
+"""What a run costs: a dry run in one process on a presumed table, with every message of the secure protocols counted.
 
 The synthesizer is the real one; its oracle answers in the clear (`ideal`, the same law) and replays each step's messages on a
-`Tally` (`mpc_protocols.replicated.costs`). What no plan can know is taken from the invention: which candidates win, and how
+`Tally` (`mpc_protocols.replicated.costs`). What no plan can know is taken from the presumed table: which candidates win, and how
 many of the model's answers are 0. No private data, nothing released, nothing charged.
 """
 
@@ -12,10 +12,19 @@ from fractions import Fraction
 from math import prod
 from typing import TYPE_CHECKING
 
-from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, Supply
-from mpc_protocols.functionality import Clique, Event, Handle, Level, MarginalOracle, Setting
+from mpc_protocols.backend import AllowAll, DryRun
+from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
+from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, Setting
 from mpc_protocols.ideal import IdealOracle
-from mpc_protocols.public.state import Begun, BegunMeasure, BegunPrepare, BegunSelect, BegunTotal
+from mpc_protocols.mechanisms.measurement import by_sampler
+from mpc_protocols.public.state import (
+    Begun,
+    BegunDistances,
+    BegunMeasure,
+    BegunPrepare,
+    BegunSelect,
+    BegunTotal,
+)
 from mpc_protocols.public.steps import EndStep, PrepareStep
 from mpc_protocols.replicated import costs
 from mpc_protocols.replicated.inputs.contribution import blocks
@@ -24,7 +33,6 @@ from mpc_protocols.replicated.scores.bit_cache import CacheModel
 from mpc_protocols.replicated.scores.dealer import DEALERS
 from mpc_protocols.replicated.vertical import costs as vertical
 from mpc_protocols.replicated.vertical.schedule import Schedule
-from runner.forecast.presumed_tables import InventedTable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,37 +42,56 @@ if TYPE_CHECKING:
     from mpc_protocols.public.rounded_answers import RoundedAnswers
 
 
-class _Free:
-    """A guard that keeps no account: nobody's budget is spent on an invented table."""
+SIGN_S, NOISE_S = 60e-9, 0.8e-6
+"""CPU seconds of a party per compared cell and per noisy cell, while others run on the same machine."""
+PRODUCT_S = 1e-9
+"""The same per product of two numbers in a table over two owners' columns."""
 
-    def authorise(self, event: Event, inputs: bytes) -> None:
-        """Allow the event."""
 
-
-class Rehearsal(MarginalOracle):
+class ReplicatedDryRun(DryRun):
     """The ideal oracle, counting what three computing parties and `contributors` others would send.
 
-    tally: clocks and bytes so far. marks: (rounds, bytes of all parties) after each measurement. shared_cells, signs, noise:
-    cells shared, cells compared over all selections, and cells' noise made, which the time of a run follows; products: of
-    two numbers, at each party, where columns are split.
+    tally: clocks and bytes so far. signs, noise: cells compared over all selections, and cells' noise made, which the time of a
+    run follows; products: of two numbers, at each party, where columns are split.
     """
 
     def __init__(
-        self, setting: Setting, table: InventedTable, contributors: int, split: Partition | None = None
+        self, setting: Setting, counts: LocalCounts, contributors: int, split: Partition | None = None
     ) -> None:
-        """split: of a vertical study's common table."""
+        """counts: marginals of the presumed table. split: of a vertical study's common table."""
         self.setting = setting
         self.tally = costs.Tally.of(3 + contributors)
         costs.pace(self.tally)
-        self.shared_cells = 0
+        self._shared_cells = 0
         self.signs = 0
         self.noise = 0
         self.products = 0
         self._schedule = None if split is None else Schedule(split, setting, 3)
-        self.marks: list[tuple[int, int]] = []
+        self._marks: list[tuple[int, int]] = []
         self._cells = CacheModel()
-        self._ideal = IdealOracle(setting, table.counts, _Free(), dealers=DEALERS, watch=self._count)
-        self._gumbel, self._gaussian = Supply(GUMBEL_ROWS), Supply(GAUSSIAN_ROWS)
+        self._selecting: tuple[BegunSelect, RoundedAnswers] | None = None
+        self._ideal = IdealOracle(setting, counts, AllowAll(), dealers=DEALERS, watch=self._count)
+        self._gumbel, self._gaussian = PoolModel(GUMBEL_ROWS), PoolModel(GAUSSIAN_ROWS)
+
+    @property
+    def rounds(self) -> int:
+        return self.tally.rounds
+
+    @property
+    def sent(self) -> Sequence[int]:
+        return self.tally.sent
+
+    @property
+    def marks(self) -> Sequence[tuple[int, int]]:
+        return self._marks
+
+    @property
+    def shared_cells(self) -> int:
+        return self._shared_cells
+
+    @property
+    def seconds(self) -> float:
+        return self.signs * SIGN_S + self.noise * NOISE_S + self.products * PRODUCT_S
 
     @property
     def row_bound(self) -> int:
@@ -87,7 +114,10 @@ class Rehearsal(MarginalOracle):
         picks: int = 1,
         conflicts: Sequence[tuple[int, int]] = (),
     ) -> list[int]:
-        return self._ideal.select(handles, answers, weights, penalties, epsilon, picks, conflicts)
+        picked = self._ideal.select(handles, answers, weights, penalties, epsilon, picks, conflicts)
+        assert self._selecting is not None
+        self._select(*self._selecting, picked)
+        return picked
 
     def measure(
         self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction]
@@ -109,7 +139,10 @@ class Rehearsal(MarginalOracle):
             self._share(announced, begun.fresh, begun.levels)
         elif isinstance(begun, BegunSelect):
             assert rounded is not None
-            self._select(announced, begun, rounded)
+            self._selecting = begun, rounded  # counted when it is known on which lists the picks were made
+        elif isinstance(begun, BegunDistances):
+            assert rounded is not None
+            self._distances(announced, begun, rounded)
         elif isinstance(begun, BegunMeasure):
             self._measure(announced, begun)
         elif isinstance(begun, BegunTotal):
@@ -120,7 +153,7 @@ class Rehearsal(MarginalOracle):
         request = len(PrepareStep(tuple(fresh), tuple(levels)).to_bytes()) if fresh else 0
         setting = self.setting.with_levels(levels)
         cells = [sum(map(setting.cells, fresh[block])) for block in blocks(setting, fresh)]
-        self.shared_cells += sum(cells)
+        self._shared_cells += sum(cells)
         if self._schedule is None or not fresh:
             costs.prepare(self.tally, announced, request, cells)
             return
@@ -133,20 +166,23 @@ class Rehearsal(MarginalOracle):
                 for group in work.plan.groups(ordered=False)
             )
 
-    def _select(self, announced: int, begun: BegunSelect, rounded: RoundedAnswers) -> None:
+    def _select(self, begun: BegunSelect, rounded: RoundedAnswers, picked: Sequence[int]) -> None:
         plan = begun.plan
         several = len(plan.kept) > 1
         groups = self._groups(rounded, plan.sign_bits) if several else []
-        made = self._gumbel.take((plan.a, plan.ring_bits), len(plan.kept)) if several else 0
+        rows = plan.picks * len(plan.kept)
+        generated = self._gumbel.take((plan.a, plan.ring_bits), rows) if several else 0
+        lists = [len(plan.candidates(picked[:number])) for number in range(len(picked))]
         costs.select(
             self.tally,
-            announced,
+            len(begun.step.to_bytes()),
             groups,
             len(plan.kept),
             plan.a,
             plan.sign_bits,
             plan.ring_bits,
-            made=made,
+            generated=generated,
+            lists=lists + [0] * (plan.picks - len(lists)) if plan.picks > 1 else (),
         )
         self.signs += sum(sum(group.compared) for group in groups)
 
@@ -159,18 +195,31 @@ class Rehearsal(MarginalOracle):
         return found
 
     def _measure(self, announced: int, begun: BegunMeasure) -> None:
-        sampler, cells = begun.plan.samplers[0], sum(begun.cells)
-        made = self._gaussian.take(sampler.digest, cells)
-        costs.measure(self.tally, announced, sampler, cells, made=made)
-        self.noise += made
-        self.marks.append((self.tally.rounds, sum(self.tally.sent)))
+        samplers = [(of, sum(cells)) for of, cells in by_sampler(begun.plan.samplers, begun.cells)]
+        if len(samplers) > 1:
+            costs.measure_several(self.tally, announced, samplers)
+            self.noise += sum(begun.cells)
+        else:
+            [(sampler, cells)] = samplers
+            generated = self._gaussian.take(sampler.digest, cells)
+            costs.measure(self.tally, announced, sampler, cells, generated=generated)
+            self.noise += generated
+        self._marks.append((self.tally.rounds, sum(self.tally.sent)))
+
+    def _distances(self, announced: int, begun: BegunDistances, rounded: RoundedAnswers) -> None:
+        sampler, n, planes = begun.plan.samplers[0], len(begun.step.handles), begun.answers.planes
+        groups = self._groups(rounded, planes)
+        generated = self._gaussian.take(sampler.digest, n)
+        costs.distances(self.tally, announced, groups, sampler, n, planes, generated=generated)
+        self.signs += sum(sum(group.compared) for group in groups)
+        self.noise += generated
 
     def _total(self, announced: int, begun: BegunTotal) -> None:
         sampler = begun.plan.samplers[0]
-        made = self._gaussian.take(sampler.digest, 1)
-        self.noise += made
+        generated = self._gaussian.take(sampler.digest, 1)
+        self.noise += generated
         if self._ideal.state.shared:
-            costs.measure(self.tally, announced, sampler, 1, made=made)
+            costs.measure(self.tally, announced, sampler, 1, generated=generated)
             return
         # nothing is shared yet: the smallest column travels for it, with an agreement of its own (`replicated.party`)
         smallest = (min(self.setting.sizes, key=lambda column: self.setting.sizes[column]),)

@@ -1,4 +1,4 @@
-"""A slow network emulated inside this process, without root: for benchmarks only (DESIGN 8, `bench --net`).
+"""A slow network emulated inside a party's process, without root: for benchmarks only (`bench --net`).
 
 What arrives at this party is taken from the socket at once, stamped, and held back until a slow network would have brought it:
 
@@ -9,8 +9,8 @@ has it; a party's way out is the other parties' way in. Every party of a benchma
 costs two delays. Not emulated: the handshake before a link starts, loss, jitter, TCP's slow start. A party that computes in
 Python reads its socket late, so times are never too short, and up to some hundred microseconds too long.
 
-Off unless this very process calls `emulate`; no study, private file, command of `run` or message of a peer can reach that
-call. Holding back changes when bytes are read and nothing else: neither their order nor what is accepted.
+A session is told of it by an argument that only the benchmarks' own programs give (`SessionConfig.way_in`). Holding back changes
+when bytes are read and nothing else: neither their order nor what is accepted.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Network:
             raise ValueError(f"a rate is at least 1,000 bytes per second, got {self.bytes_per_s}")
 
 
-class _WayIn:
-    """The emulated way in of this process: when its last byte will have come in."""
+class EmulatedWayIn:
+    """A party's way in on a slow network (`parties.session.transport.way_in`): when its last byte will have come in."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -57,26 +57,20 @@ class _WayIn:
         self._end = max(arrival, self._end) + size / self.network.bytes_per_s
         return self._end + self.network.delay_s
 
+    def selector(self) -> selectors.BaseSelector:
+        """One that is on time."""
+        return _Punctual()
 
-_way_in: _WayIn | None = None
-
-
-def emulate(network: Network | None) -> None:
-    """From now on, sessions of this process see this network; None ends that. Call it before `run_session`."""
-    global _way_in
-    _way_in = None if network is None or network == Network() else _WayIn(network)
-
-
-def selector() -> selectors.BaseSelector | None:
-    """What the session's loop waits with: asyncio's own (None), or, while a network is emulated, one that is on time."""
-    return None if _way_in is None else _Punctual()
+    def hold_back(
+        self, sock: socket.socket, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]
+    ) -> HeldBack:
+        """What stands between the socket of a link and its reader."""
+        return HeldBack(self, sock, loop, wake)
 
 
-def hold_back(
-    sock: socket.socket, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]
-) -> HeldBack | None:
-    """What stands between the socket of a link and its reader while a network is emulated; else None."""
-    return None if _way_in is None else HeldBack(_way_in, sock, loop, wake)
+def way_in(network: Network) -> EmulatedWayIn | None:
+    """For `SessionConfig.way_in`; None if this network slows nothing down."""
+    return None if network == Network() else EmulatedWayIn(network)
 
 
 class _Punctual(selectors.DefaultSelector):
@@ -94,7 +88,11 @@ class HeldBack:
     """Bytes of one link on their way in. Used in the event loop's thread only."""
 
     def __init__(
-        self, way: _WayIn, sock: socket.socket, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]
+        self,
+        way: EmulatedWayIn,
+        sock: socket.socket,
+        loop: asyncio.AbstractEventLoop,
+        wake: Callable[[], None],
     ) -> None:
         self._way, self._sock, self._loop, self._wake = way, sock, loop, wake
         self._pieces: deque[tuple[float, memoryview]] = deque()

@@ -1,4 +1,4 @@
-"""The emulated network: never too fast, nothing lost or reordered, and off unless this very process asks for it."""
+"""The emulated network: never too fast, nothing lost or reordered, and only in sessions that are given it."""
 
 from __future__ import annotations
 
@@ -8,33 +8,25 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parties.session import shim
-from parties.session.shim import Network
+from runner.bench.net.shim import EmulatedWayIn, Network, way_in
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.fixture(autouse=True)
-def off() -> Iterator[None]:
-    """Nothing is emulated before or after a test."""
-    shim.emulate(None)
-    yield
-    shim.emulate(None)
-
-
 def pass_through(network: Network, messages: Sequence[bytes], take: int = 1000) -> tuple[bytes, float]:
     """Send messages and the end of the stream through a held-back socket; what came out, and seconds until the end did."""
-    shim.emulate(network)
+    emulated = EmulatedWayIn(network)
     here, there = socket.socketpair()
     there.setblocking(False)
-    loop = asyncio.SelectorEventLoop(shim.selector())
+    loop = asyncio.SelectorEventLoop(emulated.selector())
     came, over, view = bytearray(), loop.create_future(), bytearray(take)
 
     def readable() -> None:
@@ -48,8 +40,7 @@ def pass_through(network: Network, messages: Sequence[bytes], take: int = 1000) 
                 loop.remove_reader(there.fileno())
                 over.set_result(None)
 
-    held = shim.hold_back(there, loop, readable)
-    assert held is not None
+    held = emulated.hold_back(there, loop, readable)
     loop.add_reader(there.fileno(), readable)
     began = time.monotonic()
 
@@ -61,7 +52,7 @@ def pass_through(network: Network, messages: Sequence[bytes], take: int = 1000) 
     sender = threading.Thread(target=send)
     sender.start()
     try:
-        loop.run_until_complete(asyncio.wait_for(over, 20))
+        loop.run_until_complete(asyncio.wait_for(over, PATIENCE_S))
     finally:
         sender.join()
         there.close()
@@ -88,8 +79,8 @@ def test_nothing_is_lost_or_reordered(messages: list[bytes], take: int) -> None:
 
 def test_the_way_in_is_shared() -> None:
     """Two links of one party take turns on its way in: together they are no faster than one."""
-    shim.emulate(Network(0.0, 1e6))
-    loop = asyncio.SelectorEventLoop(shim.selector())
+    emulated = EmulatedWayIn(Network(0.0, 1e6))
+    loop = asyncio.SelectorEventLoop(emulated.selector())
     pairs = [socket.socketpair() for _ in range(2)]
     came, over = [0, 0], loop.create_future()
     holders = []
@@ -105,12 +96,11 @@ def test_the_way_in_is_shared() -> None:
                 if sum(came) == 100_000 and not over.done():
                     over.set_result(None)
 
-        held = shim.hold_back(there, loop, wake)
-        assert held is not None
+        held = emulated.hold_back(there, loop, wake)
         holders.append(held)
         loop.add_reader(there.fileno(), wake)
     began = time.monotonic()
-    loop.run_until_complete(asyncio.wait_for(over, 20))
+    loop.run_until_complete(asyncio.wait_for(over, PATIENCE_S))
     assert time.monotonic() - began >= 0.099  # 100 kB at 1 MB/s, less the clock's grain
     for pair in pairs:
         for sock in pair:
@@ -118,15 +108,8 @@ def test_the_way_in_is_shared() -> None:
     loop.close()
 
 
-def test_off_unless_asked_for() -> None:
-    here, there = socket.socketpair()
-    loop = asyncio.SelectorEventLoop()
-    for network in (None, Network()):
-        shim.emulate(network)
-        assert shim.selector() is None and shim.hold_back(here, loop, lambda: None) is None
-    loop.close()
-    here.close()
-    there.close()
+def test_a_network_that_slows_nothing_down_is_not_emulated() -> None:
+    assert way_in(Network()) is None and isinstance(way_in(Network(0.01)), EmulatedWayIn)
 
 
 @pytest.mark.parametrize(
@@ -138,11 +121,11 @@ def test_impossible_networks_are_refused(wrong: tuple[float, float]) -> None:
 
 
 def test_only_benchmarks_emulate_a_network() -> None:
-    """No study, private file, option of `run` or message of a peer can slow a session down: nothing else calls it."""
-    callers = {
+    """No study, private file, option of `run` or message of a peer can slow a session down: nothing else makes a way in."""
+    makers = {
         path.relative_to(ROOT).as_posix()
         for package in ("mpc_protocols", "synth", "parties", "runner")
         for path in (ROOT / package).rglob("*.py")
-        if re.search(r"\bemulate\(", path.read_text(encoding="utf-8"))
+        if re.search(r"\bshim\b.*import|import.*\bshim\b|EmulatedWayIn", path.read_text(encoding="utf-8"))
     }
-    assert callers == {"parties/session/shim.py", "runner/bench/party.py", "runner/bench/within.py"}
+    assert makers == {"runner/bench/net/shim.py", "runner/bench/party.py", "runner/bench/within.py"}

@@ -1,0 +1,65 @@
+"""Cosynth for Python users: `from cosynth import Study, run_study, load, CosynthError`.
+
+A thin face of the packages that do the work. It exists because one of them is called `runner`, as files of many users are:
+the first name that is asked for loads the packages beside this one, whatever the current directory holds. Importing `cosynth`
+itself loads nothing.
+
+    from cosynth import run_study
+    run = run_study("study.toml", data={"north": north, "south": south, "west": west}, out="result")
+    run.synthetic          # a pandas DataFrame
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mpc_protocols.errors import CosynthError
+    from runner.api import Run, run_study
+    from runner.study import Study, load
+    from runner.version import VERSION as __version__
+
+__all__ = ["CosynthError", "Run", "Study", "__version__", "load", "run_study"]
+
+_HOMES = {
+    "CosynthError": ("mpc_protocols.errors", "CosynthError"),
+    "Run": ("runner.api", "Run"),
+    "Study": ("runner.study", "Study"),
+    "__version__": ("runner.version", "VERSION"),
+    "load": ("runner.study", "load"),
+    "run_study": ("runner.api", "run_study"),
+}
+_PACKAGES = ("mpc_protocols", "synth", "parties", "runner")
+_BESIDE = Path(__file__).resolve().parent.parent
+
+
+def __getattr__(name: str) -> object:
+    """The public name, from where it is defined. Raises `ImportError` if another module bears the name of a package of ours."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'cosynth' has no attribute '{name}'")
+    _load_ours()
+    module, own = _HOMES[name]
+    globals()[name] = value = getattr(importlib.import_module(module), own)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def _load_ours() -> None:
+    """Import the four packages from beside this one, even if files of the same names come before them on `sys.path`."""
+    sys.path.insert(0, str(_BESIDE))
+    try:
+        for package in _PACKAGES:
+            found = Path(importlib.import_module(package).__file__ or "").resolve()
+            if found.parent.parent != _BESIDE:
+                raise ImportError(
+                    f"cosynth needs its own package {package}, but {found} is loaded under that name: rename that file, "
+                    "or import cosynth before it."
+                )
+    finally:
+        sys.path.remove(str(_BESIDE))

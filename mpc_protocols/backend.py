@@ -1,0 +1,237 @@
+"""What a backend is, and how one is found: a file mpc_protocols/NAME/backend.py (or NAME_backend.py) that holds BACKEND.
+
+A backend answers a synthesizer's questions (`functionality.MarginalOracle`). Two kinds:
+
+    DistributedBackend   parties compute together over a `Wire`: one leads (it runs the synthesizer), the others follow, and
+                         custodians that do not compute contribute
+    ClearBackend         one process holds everybody's data in the clear and protects nothing: for tests and baselines
+
+Everybody else asks the descriptor: the study's reader which parties may compute, the run for its parts, `plan` for costs, the
+report for words. Nobody compares names. Descriptors import the standard library only; methods import what they need.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from mpc_protocols.functionality import MarginalOracle
+from mpc_protocols.options import Options
+from mpc_protocols.registry import Registry
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mpc_protocols.functionality import Event, Guard, LocalCounts, Setting
+    from mpc_protocols.partition import Partition, VerticalData
+    from mpc_protocols.wire import Wire
+
+Observe = Callable[..., None]
+"""observe(phase, event, **public_json_fields)"""
+PLANNED: Final = ("shamir", "additive", "paillier")
+"""Words of the study file for which there is no backend in this version."""
+MANY: Final = 1 << 10
+"""More parties than any study has."""
+
+
+SEMI_HONEST: Final = (
+    "Semi-honest parties: everybody follows the protocol, and may study at leisure whatever it receives."
+)
+DISHONEST_CUSTODIAN: Final = (
+    "Not covered: a computing party that departs from the protocol, a custodian that lies about its own data (it can spoil the "
+    "table; with impossible counts it can also make a choice of marginal depend on somebody else's record by more than is "
+    "charged), and what a party's own computer gives away."
+)
+DISHONEST_OWNER: Final = (
+    "Not covered: a computing party that departs from the protocol, an owner that lies about its own data (it can spoil the "
+    "table; with impossible values it can also make a choice of marginal depend on somebody else's record by more than is "
+    "charged; with identifiers of others it can put their records into the table), and what a party's own computer gives away."
+)
+
+
+class AllowAll:
+    """A guard that keeps no account, for oracles on presumed or invented tables: nobody's budget is spent on those."""
+
+    def authorise(self, event: Event, inputs: bytes) -> None:
+        """Allow the event."""
+
+
+class DryRun(MarginalOracle):
+    """An oracle on a presumed table that counts what a run would cost. No private data; nothing released, nothing charged."""
+
+    @property
+    @abstractmethod
+    def rounds(self) -> int:
+        """Messages on the longest chain so far."""
+
+    @property
+    @abstractmethod
+    def sent(self) -> Sequence[int]:
+        """Bytes of each party so far, by wire number."""
+
+    @property
+    @abstractmethod
+    def marks(self) -> Sequence[tuple[int, int]]:
+        """(rounds, bytes of all parties) after each measurement."""
+
+    @property
+    @abstractmethod
+    def shared_cells(self) -> int:
+        """Cells made available so far."""
+
+    @property
+    @abstractmethod
+    def seconds(self) -> float:
+        """CPU seconds of a computing party so far, beyond the synthesizer's."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """The end of the run, which costs messages too."""
+
+
+class Backend(ABC):
+    """One backend, in words and in code.
+
+    name: in the study file. rank: place in lists. summary: who answers the questions, for the template's comment. options: its
+    own table of the study. computing: fewest and most parties that compute; by_default: how many do if the study does not say
+    who (None: all). partitions: of the data, that it runs on. alignments: methods that can join records for it; None: any.
+    securities: values of `[study] security`. extra, requires: an optional part of the installation and its modules.
+    ideal: one process sees everything.
+    """
+
+    name: ClassVar[str]
+    rank: ClassVar[int] = 100
+    summary: ClassVar[str]
+    options: ClassVar[type[Options]] = Options
+    computing: ClassVar[tuple[int, int]]
+    by_default: ClassVar[int | None]
+    partitions: ClassVar[tuple[str, ...]] = ("horizontal", "vertical")
+    alignments: ClassVar[tuple[str, ...] | None] = None
+    securities: ClassVar[tuple[str, ...]] = ("semi-honest",)
+    extra: ClassVar[str] = ""
+    requires: ClassVar[tuple[str, ...]] = ()
+    ideal: ClassVar[bool]
+
+    @property
+    @abstractmethod
+    def claim(self) -> str:
+        """Towards whom, and as long as what, inputs stay hidden: a part of run.json's `claim`, without a full stop."""
+
+    @abstractmethod
+    def threat(self, vertical: bool) -> tuple[str, ...]:
+        """Whom it protects against, and what it does not cover: sentences for the report."""
+
+    @abstractmethod
+    def dry_run(
+        self,
+        setting: Setting,
+        counts: LocalCounts,
+        computing: int,
+        contributing: int,
+        split: Partition | None,
+    ) -> DryRun:
+        """The backend's cost model: every message of a run on a presumed table.
+
+        counts: the table's marginals. computing, contributing: numbers of parties. split: of a vertical study's common table.
+        """
+
+    def leader(self, computing: int) -> int:
+        """Wire number of the party that runs the synthesizer, of so many that compute."""
+        return min(1, computing - 1)
+
+    def roles(self, flags: Sequence[bool | None]) -> list[bool]:
+        """Which parties compute, by what each says about it: those that say so, else the first that do not decline."""
+        if any(flags):
+            return [flag is True for flag in flags]
+        willing = [number for number, flag in enumerate(flags) if flag is not False][: self.by_default]
+        return [number in willing for number in range(len(flags))]
+
+    def misfit(self, computing: Sequence[str]) -> str | None:
+        """The rest of a sentence about a study in which these parties compute; None if they may. Names the alternative."""
+        least, most = self.computing
+        if least <= len(computing) <= most:
+            return None
+        names = f" ({', '.join(computing)})" if computing else ""
+        takes = f"exactly {_spelled(least)}" if least == most else f"{_spelled(least)} to {_spelled(most)}"
+        others = [
+            f'backend = "{other.name}"'
+            for other in BACKENDS
+            if not other.ideal and other.computing[0] <= len(computing) <= other.computing[1]
+        ]
+        instead = f", or use {' or '.join(others)}" if others else ""
+        if len(computing) > most:
+            return (
+                f'has {len(computing)} computing parties{names}, and backend = "{self.name}" takes {takes}; '
+                f"remove compute = true from the others{instead}"
+            )
+        number = "no" if not computing else _spelled(len(computing))
+        return (
+            f"has {number} computing part{'y' if len(computing) == 1 else 'ies'} only{names}, and backend = "
+            f'"{self.name}" needs {takes}; add a [[party]], which needs no data of its own, or let another one compute'
+            f"{instead}"
+        )
+
+
+class DistributedBackend(Backend):
+    """A backend of parties that compute together.
+
+    together: of the computing parties, what must not happen, e.g. "no two of them work together". shows: what a computing
+    party sees of the others' data, e.g. "random-looking shares". how: how the statistics came about, a sentence.
+    """
+
+    ideal = False
+    together: ClassVar[str]
+    shows: ClassVar[str]
+    how: ClassVar[str]
+
+    @abstractmethod
+    def lead(
+        self,
+        wire: Wire,
+        setting: Setting,
+        data: LocalCounts | VerticalData | None,
+        guard: Guard,
+        observe: Observe,
+    ) -> AbstractContextManager[MarginalOracle]:
+        """The leader's oracle; at the end of the block the others may end. data: its own, None if it only computes.
+
+        Raises `StudyInvalid`, `DataRefused`, and while questions are asked what `MarginalOracle` says.
+        """
+
+    @abstractmethod
+    def follow(
+        self,
+        wire: Wire,
+        setting: Setting,
+        data: LocalCounts | VerticalData | None,
+        guard: Guard,
+        observe: Observe,
+    ) -> list[NDArray[np.int64]]:
+        """Every other computing party's part, until the leader ends the run; the noisy counts opened, in order. Blocks."""
+
+    @abstractmethod
+    def contribute(self, wire: Wire, setting: Setting, data: LocalCounts | VerticalData) -> None:
+        """The part of a custodian that does not compute, until the leader ends the run. Blocks."""
+
+
+class ClearBackend(Backend):
+    """A backend of one process that sees everything: it takes no `--party`."""
+
+    ideal = True
+    computing = (0, MANY)
+
+    @abstractmethod
+    def oracle(self, setting: Setting, counts: LocalCounts, guard: Guard) -> MarginalOracle:
+        """counts: the marginals of all custodians together."""
+
+
+def _spelled(count: int) -> str:
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+    return words[count] if count < len(words) else str(count)
+
+
+BACKENDS: Registry[Backend] = Registry("mpc_protocols", "backend", Backend)
+"""All backends, by name."""

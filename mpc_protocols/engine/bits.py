@@ -1,0 +1,67 @@
+"""Shared bits as one party holds them: a tuple of like arrays of words, whatever the sharing.
+
+XOR sharing among two parties has one part, replicated sharing two, a sharing over GF(8) three. XOR, indexing, stacking and
+reshaping act on each part alike, so that code over `interface.Gates` need not know how many there are. A product or a public
+constant does depend on the sharing: those are `Gates`.
+
+Words are 64 cells each (`bitslice`), or single bits as uint8 where few cells are picked out one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+B = TypeVar("B", bound="Bits")
+
+
+class Bits:
+    """One party's parts of shared words; same shape and dtype, uint64 or uint8."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, *parts: NDArray[Any]) -> None:
+        """Raises `ValueError` unless the parts are alike."""
+        first = parts[0]
+        if first.dtype not in (np.uint64, np.uint8) or any(
+            part.dtype != first.dtype or part.shape != first.shape for part in parts
+        ):
+            kinds = ", ".join(f"{part.dtype}{part.shape}" for part in parts)
+            raise ValueError(f"Shared bits are like arrays of uint64 or uint8, not {kinds}.")
+        self.parts = parts
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of each part."""
+        return self.parts[0].shape
+
+    def __len__(self) -> int:
+        return len(self.parts[0])
+
+    def __getitem__(self, index: Any) -> Self:
+        return type(self)(*(part[index] for part in self.parts))
+
+    def __xor__(self, other: Self) -> Self:
+        return type(self)(*(mine ^ theirs for mine, theirs in zip(self.parts, other.parts, strict=True)))
+
+    def reshape(self, *shape: int) -> Self:
+        """The same bits in another shape."""
+        return type(self)(*(part.reshape(shape) for part in self.parts))
+
+
+def each(function: Callable[..., NDArray[Any]], *shares: B) -> B:
+    """A linear function of one or several sharings, part by part."""
+    return type(shares[0])(*map(function, *(share.parts for share in shares)))
+
+
+def stack(shares: Sequence[B]) -> B:
+    """Shares of one shape along a new first axis."""
+    return type(shares[0])(*(np.stack(parts) for parts in zip(*(s.parts for s in shares), strict=True)))
+
+
+def concatenate(shares: Sequence[B]) -> B:
+    """Shares along their first axis."""
+    return type(shares[0])(*(np.concatenate(parts) for parts in zip(*(s.parts for s in shares), strict=True)))

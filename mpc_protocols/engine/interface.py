@@ -1,0 +1,198 @@
+"""What a backend must be able to do with shares: everything else of a step of the oracle is shared code.
+
+`Gates` is arithmetic: on it rest the draws of noise (`alias`, `sampling`), the adders and the arg max. `Engine` adds what a step
+of the oracle needs of a backend: everybody's data as shares, the L1 distances of candidates, and openings (`step`).
+
+Numbers (N) are opaque to the shared code: replicated or additive ring shares, or whatever a backend adds up counts in. They are
+indexed, reshaped and added like NumPy arrays, the sum of two is local.
+
+All computing parties call the same operations in the same order. Threat model and assumption are the backend's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.engine.bits import B
+from mpc_protocols.engine.bitslice import UInt
+from mpc_protocols.functionality import Clique, Handle, Level
+from mpc_protocols.public.answers import DealerLayout
+from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
+from mpc_protocols.public.state import PublicState
+from mpc_protocols.wire import Wire
+
+BitSource = Callable[[tuple[int, ...]], Any]
+"""Fresh shared uniform words of a shape, in the order of the calls."""
+
+
+class Numbers(Protocol):
+    """Shared integers."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: Any) -> Self: ...
+
+    def __add__(self, other: Self) -> Self: ...
+
+    def reshape(self, *shape: int) -> Self:
+        """The same numbers in another shape."""
+
+
+N = TypeVar("N", bound=Numbers)
+N_co = TypeVar("N_co", bound=Numbers, covariant=True)
+
+
+class Turns(Protocol):
+    """What can run beside another protocol (`interleave`)."""
+
+    turn: Callable[[], None]
+    """Called by all parties between the sends and the receives of every step: what runs beside goes on."""
+
+
+class BitGates(Turns, Protocol[B]):
+    """Shared bits, in words; arrays have any leading axes, and many gates in one call are one round."""
+
+    @property
+    def latency_bytes(self) -> int:
+        """What a round is worth here: choices between rounds and bytes count it as so many bytes sent by each party."""
+
+    def complement(self, x: B) -> B:
+        """NOT x; padding bits flip too. Local."""
+
+    def xor_public(self, x: B, words: NDArray[Any]) -> B:
+        """x XOR public words, broadcast. Local."""
+
+    def and_bits(self, x: B, y: B) -> B:
+        """x AND y, broadcast over leading axes. 1 round."""
+
+    def and_pairs(self, pairs: Sequence[tuple[B, B]]) -> list[B]:
+        """x AND y of several pairs alike but for their first axis, in one round and message."""
+
+    def factor(self, y: B) -> B:
+        """A linear function of shared words: the form in which `and_sums` takes its second operands. Local."""
+
+    def and_sums(self, shape: tuple[int, ...], terms: Iterable[tuple[Any, B, B]]) -> B:
+        """XOR along the last axis but one of x & y, summed before it travels: what is sent has the size of the result.
+
+        shape: of the result. terms: (index, x, factor(y)); each sum is added at its index of the result, and the memory of
+        factor(y) may be overwritten. 1 round.
+        """
+
+    def release_bits(self, release: bytes) -> BitSource:
+        """Uniform bits that nobody knows, bound to a release: the same release gives the same bits (`mechanisms.md` 4)."""
+
+    def zero_rows(self, shape: tuple[int, int], rows: Iterable[tuple[slice, B]]) -> NDArray[np.bool_]:
+        """Reveal which vectors of shared bits are all zero, and nothing else: bool of `shape`.
+
+        rows: for slices of the second axis, bits as uint8 of shape (shape[0], length of the slice, n). 1 round. A vector that
+        is not zero is called so with probability 2^-128.
+        """
+
+
+class Gates(BitGates[B], Protocol[B, N]):
+    """Shared bits and shared integers."""
+
+    def weighted_sum(self, bits: B, weights: Sequence[int], cells: int, ring: UInt) -> N:
+        """sum_j weights[j] * bits[j] of every cell, modulo the ring: planes (len(weights), words) to numbers (cells,)."""
+
+    def add_public(self, x: N, public: NDArray[Any]) -> N:
+        """x plus public integers. Local."""
+
+    def scaled(self, x: N, factor: int) -> N:
+        """x times a public integer. Local."""
+
+    def concatenate(self, numbers: Sequence[N]) -> N:
+        """Vectors one after the other. Local."""
+
+    def less(self, left: N, right: N) -> B:
+        """[left < right] of numbers whose differences fit the ring with their sign: words of shape (words,)."""
+
+
+class L1Sums(Protocol[N_co]):
+    """The L1 distances of the candidates of one step to its answers."""
+
+    @property
+    def signs(self) -> int:
+        """How many cells needed a sign, so far."""
+
+    @property
+    def form(self) -> str:
+        """The form of the sums, for observers."""
+
+    def exchange(self) -> None:
+        """Bring the answers of the first group to whoever needs them; the record of the step is written meanwhile."""
+
+    def compute(self) -> N_co:
+        """Sums of |M_q - c_q| of each candidate, the answers of further groups included."""
+
+
+class Engine(Protocol[B, N]):
+    """One computing party of a backend."""
+
+    @property
+    def wire(self) -> Wire: ...
+
+    @property
+    def gates(self) -> Gates[B, N]:
+        """Its arithmetic."""
+
+    @property
+    def beside(self) -> Gates[B, N]:
+        """The same on streams of its own, for noise that is made while `gates` computes."""
+
+    @property
+    def dealers(self) -> int:
+        """As in `PublicState`."""
+
+    @property
+    def public(self) -> bytes:
+        """What all must agree on besides the transcript."""
+
+    @property
+    def sharing(self) -> bytes:
+        """Names the input sharing; noise is bound to it, so that data read again never meets the same noise."""
+
+    def set_latency(self, latency_bytes: int) -> None:
+        """What a round is worth from now on, the same at all parties."""
+
+    def differing(self, value: bytes) -> int | None:
+        """Compare public bytes with all others: the number of a party that holds different ones of this length. 1 round."""
+
+    def share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> int:
+        """Input everybody's data for these cliques; returns the number of cells. inputs: the transcript that asked for it.
+
+        Raises `DataRefused` before anything is sent if the own data does not fit.
+        """
+
+    def rows(self) -> N | None:
+        """The number of rows, shape (1,); None if nothing is shared yet."""
+
+    def marginals(self, state: PublicState, handles: Sequence[Handle]) -> N:
+        """The marginals of these handles, one after the other. Local."""
+
+    def l1_sums(
+        self,
+        state: PublicState,
+        groups: Sequence[DealerLayout],
+        announced: AnnouncedAnswers,
+        planes: int,
+        ring: UInt,
+        rounded: RoundedAnswers | None,
+    ) -> L1Sums[N]:
+        """The distances of one step's candidates. planes: bits of a cell's difference. rounded: at the leader only."""
+
+    def keys(self, sums: N, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> N:
+        """weight * sum - bias of each candidate. Local."""
+
+    def largest(self, keys: N) -> int:
+        """Reveal the position of the largest key, the lowest among equal ones, and nothing else."""
+
+    def reveal(self, numbers: N) -> NDArray[np.int64]:
+        """The numbers, to all computing parties, as signed integers. 1 round."""

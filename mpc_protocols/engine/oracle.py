@@ -1,0 +1,202 @@
+"""The marginal oracle on secret shares, over any backend: who leads, who follows, who contributes.
+
+The leader runs the synthesizer: each question to `LeadingOracle` becomes a step whose public inputs travel as canonical bytes
+(`public.steps`) to the other computing parties, which run `follow`; all then execute `step.ComputingParty`'s method of that
+step. Custodians that do not compute run `contribute`: they are told only which marginals to share, and when it is over.
+
+    leader -> followers    every step          leader -> contributors    PrepareStep of the marginals to share; EndStep
+
+A follower refuses (`ProtocolAborted`) whatever is not the canonical encoding of a valid step or breaks the order of the public
+state; its own guard decides whether the step's event is still within the budget. Any exception ends the run at that party, the
+wire then fails at the others, and nothing more is opened.
+
+Who learns what: `step`. `follow` returns what was opened, `contribute` nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.engine.step import ComputingParty
+from mpc_protocols.errors import ProtocolAborted, StudyInvalid
+from mpc_protocols.functionality import Clique, Handle, Level, MarginalOracle, Setting
+from mpc_protocols.public.cliques import CliqueRegister
+from mpc_protocols.public.state import BegunEnd, PublicState
+from mpc_protocols.public.steps import MAX_BYTES, EndStep, PrepareStep, Step, parse
+from mpc_protocols.wire import Wire
+
+Contribute = Callable[[Sequence[Clique], Sequence[Level]], None]
+"""How a custodian that does not compute shares its counts of these cliques, which may name these levels. Blocks."""
+
+
+def check_leads(wire: Wire, setting: Setting) -> None:
+    """Raise `StudyInvalid` unless this party leads the study."""
+    if wire.me != setting.leader:
+        raise StudyInvalid(f"Party {wire.me} cannot lead: party {setting.leader} of the study does.")
+
+
+class LeadingOracle(MarginalOracle):
+    """The oracle at the leader. Use it as a context manager, or call `close` when the synthesizer is done."""
+
+    def __init__(self, party: ComputingParty[Any, Any]) -> None:
+        check_leads(party.wire, party.setting)
+        self.setting = party.setting
+        self._party = party
+        self._open = True
+
+    @property
+    def state(self) -> PublicState:
+        """Transcript, handles and bounds: all that is public."""
+        return self._party.state
+
+    @property
+    def latency_bytes(self) -> int:
+        """What a round is worth in this run (`latency`): with it a backend's costs predict every step."""
+        return self._party.latency_bytes
+
+    @property
+    def row_bound(self) -> int:
+        return self._party.state.row_bound
+
+    @property
+    def noisy_total(self) -> float | None:
+        return self._party.state.noisy_total
+
+    def prepare(self, cliques: Sequence[Clique], levels: Sequence[Level] = ()) -> list[Handle]:
+        """See `MarginalOracle`. Raises `StudyInvalid` (`PublicState.begin`), `DataRefused` (own counts)."""
+        if not cliques:
+            return []
+        begun = self._next().begin_prepare(cliques, levels)
+        self._announce(begun.step, begun.fresh, begun.levels)
+        self._party.prepare(begun)
+        return list(begun.handles)
+
+    def select(
+        self,
+        handles: Sequence[Handle],
+        answers: Sequence[NDArray[np.float64]],
+        weights: Sequence[Fraction],
+        penalties: Sequence[Fraction],
+        epsilon: Fraction,
+        picks: int = 1,
+        conflicts: Sequence[tuple[int, int]] = (),
+    ) -> list[int]:
+        """See `MarginalOracle`; errors as `PublicState.begin_select`."""
+        begun, rounded = self._next().begin_select(
+            handles, answers, weights, penalties, epsilon, picks, conflicts
+        )
+        self._announce(begun.step)
+        return self._party.select(begun, rounded)
+
+    def measure(
+        self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction]
+    ) -> list[NDArray[np.int64]]:
+        """See `MarginalOracle`; errors as `PublicState.begin_measure`. The counts are opened to the followers too."""
+        begun = self._next().begin_measure(handles, sigma2)
+        self._announce(begun.step)
+        return self._party.measure(begun)
+
+    def distances(
+        self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], sigma2: Fraction
+    ) -> NDArray[np.int64]:
+        """See `MarginalOracle`; errors as `PublicState.begin_distances`. The values are opened to the followers too."""
+        begun, rounded = self._next().begin_distances(handles, answers, sigma2)
+        self._announce(begun.step)
+        return self._party.distances(begun, rounded)
+
+    def total(self, sigma2: Fraction) -> int:
+        """See `MarginalOracle`; errors as `PublicState.begin_total`."""
+        begun = self._next().begin_total(sigma2)
+        self._announce(begun.step, [self._party.smallest()] if self._party.shares_rows_first() else [])
+        return self._party.total(begun)
+
+    def close(self) -> None:
+        """Let followers and contributors end; does nothing the second time or after a failure."""
+        if self._open:
+            self._open = False
+            begun = self.state.begin_end()
+            self._send(begun.step, [*self._followers(), *self._party.wire.contributors])
+            self._party.end(begun)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        self._open = False
+
+    def _next(self) -> PublicState:
+        """The public state, for the next step."""
+        if not self._open:
+            raise ProtocolAborted("A question was asked after the oracle had been closed; start a new run.")
+        return self.state
+
+    def _announce(self, step: Step, fresh: Sequence[Clique] = (), levels: Sequence[Level] = ()) -> None:
+        """Send a step to the followers, and to the contributors what they must share for it."""
+        self._send(step, self._followers())
+        if fresh:
+            self._send(PrepareStep(tuple(fresh), tuple(levels)), self._party.wire.contributors)
+
+    def _followers(self) -> list[int]:
+        wire = self._party.wire
+        return [peer for peer in range(wire.computing) if peer != wire.me]
+
+    def _send(self, step: Step, peers: Sequence[int]) -> None:
+        encoded = step.to_bytes()
+        for peer in peers:
+            self._party.wire.send(peer, encoded)
+
+
+def follow(party: ComputingParty[Any, Any]) -> list[NDArray[np.int64]]:
+    """Execute the leader's steps until it ends the run; the noisy marginals that were opened, in order. Blocks.
+
+    Raises `ProtocolAborted` (a step or message that the protocol does not allow, or that asks for what the study does not),
+    `BudgetRefused` (the guard), `DataRefused` (own counts), `PeerLost`.
+    """
+    opened: list[NDArray[np.int64]] = []
+    while True:
+        try:
+            begun = party.state.begin(parse(party.wire.receive_up_to(party.setting.leader, MAX_BYTES)))
+            opened += party.run(begun)
+        except StudyInvalid as error:
+            # the leader refuses such a step before it tells anybody, so the study is not the reason
+            raise ProtocolAborted(
+                f"The leading party asked for what the study does not allow ({error.sentence.rstrip('.')}); stop the run."
+            ) from None
+        if isinstance(begun, BegunEnd):
+            return opened
+
+
+def contribute(wire: Wire, setting: Setting, send: Contribute) -> None:
+    """A custodian that does not compute: send what it is asked for, until the leader ends the run. Blocks.
+
+    Raises `ProtocolAborted` (an unexpected message), `DataRefused` (own counts), `PeerLost`.
+    """
+    while True:
+        step = parse(wire.receive_up_to(setting.leader, MAX_BYTES))
+        if isinstance(step, EndStep):
+            return
+        if not isinstance(step, PrepareStep):
+            raise ProtocolAborted(
+                "The leading party sent a contributor something else than marginals to share; stop the run."
+            )
+        try:
+            register = CliqueRegister(setting)
+            register.declare(step.levels)
+            independent = register.to_share(step.cliques) == list(step.cliques)
+        except StudyInvalid:
+            independent = False
+        if not independent:
+            raise ProtocolAborted(
+                "The leading party asked a contributor for marginals that are not to be shared; stop the run."
+            )
+        send(step.cliques, step.levels)

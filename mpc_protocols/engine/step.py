@@ -1,0 +1,300 @@
+"""One computing party's part in every step of the oracle, over any backend: agree, authorise, compute, open.
+
+All computing parties run the same methods in the same order with the same public steps; only the leader brings the model's
+answers. For each step:
+
+    begin        the public state derives plan and event from the step's bytes alone, alike everywhere (`public.state`)
+    answers      of a selection: the leader sends those of the first group of cells to whoever needs them, who check them against
+                 the hash in the step (`Engine.l1_sums`); of later groups when their turn comes
+    authorise    this party's own guard: accountant, journal on disk (at followers while the answers are on their way). It
+                 refuses by raising, and then nothing opens anywhere. Every pick of a selection is authorised here, once
+    agree        32 bytes from each party to each other: the running hash of the public transcript. Sent after authorising, so
+                 whoever passes knows that all have authorised the same step
+    compute      noise, from the pool or made beside the scores (`interleave`), scores on shares, then the opening: indices, or
+                 noisy counts. Scores take a group of cells at a time (`public.answers`): memory stays flat in cells; up to one
+                 group the rounds do not depend on them, and each further group costs the rounds of its signs and one
+
+Threat model and assumption: the backend's. Each computing party learns the selected positions, the noisy values and the model's
+answers (public). Marginals, noise, scores, keys and comparisons stay shared. Signs hold because their bounds are public
+integers: |M - c| <= n' < 2^(k-1) with c checked against n' by whoever gets it (the leader made it), n' from
+`mechanisms.bounds`; sums below 2^32 are asserted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.engine.argmax import peel
+from mpc_protocols.engine.bits import B
+from mpc_protocols.engine.bitslice import UInt
+from mpc_protocols.engine.interface import Engine, N
+from mpc_protocols.engine.interleave import interleave
+from mpc_protocols.engine.latency import agree_on_delay, latency_bytes_of
+from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, NoisePool
+from mpc_protocols.engine.prg import binding
+from mpc_protocols.engine.sampling import (
+    gaussian_adder,
+    gaussian_noise,
+    gaussian_noises,
+    gumbel_adder,
+    gumbel_noise,
+)
+from mpc_protocols.errors import ProtocolAborted, StudyInvalid
+from mpc_protocols.functionality import Clique, Event, Guard, Level, Setting
+from mpc_protocols.mechanisms.gaussian import Sampler
+from mpc_protocols.mechanisms.measurement import by_sampler
+from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
+from mpc_protocols.public.state import (
+    Begun,
+    BegunDistances,
+    BegunEnd,
+    BegunMeasure,
+    BegunPrepare,
+    BegunSelect,
+    BegunTotal,
+    PublicState,
+)
+
+Observe = Callable[..., None]
+
+
+def unobserved(phase: str, event: str, **fields: object) -> None:
+    """Observes nothing."""
+
+
+class ComputingParty(Generic[B, N]):
+    """State and protocol code of one computing party in one run."""
+
+    def __init__(
+        self,
+        engine: Engine[B, N],
+        setting: Setting,
+        guard: Guard,
+        observe: Observe | None,
+        ahead: bool = True,
+    ) -> None:
+        """ahead: whether noise is made ahead, alike at all parties. Waits for the others, to learn how far away they are.
+
+        Raises `StudyInvalid` (setting).
+        """
+        self.engine = engine
+        self.wire = engine.wire
+        self.setting = setting
+        self.state = PublicState(setting, engine.dealers)
+        self._delay = agree_on_delay(self.wire, setting.leader)
+        self._guard = guard
+        self._observe = observe or unobserved
+        self._gumbel: NoisePool[N] = NoisePool(GUMBEL_ROWS if ahead else 0)
+        self._gaussian: NoisePool[N] = NoisePool(GAUSSIAN_ROWS if ahead else 0)
+        engine.set_latency(latency_bytes_of(self._delay))
+        self._observe("agree", "paced", delay_us=self._delay, round_bytes=self.latency_bytes)
+
+    @property
+    def leads(self) -> bool:
+        """Whether this party runs the synthesizer."""
+        return self.wire.me == self.setting.leader
+
+    @property
+    def latency_bytes(self) -> int:
+        """What a round is worth in this run (`latency`)."""
+        return self.engine.gates.latency_bytes
+
+    def run(self, begun: Begun) -> list[NDArray[np.int64]]:
+        """A step as a follower: the noisy marginals that it opened."""
+        if isinstance(begun, BegunPrepare):
+            self.prepare(begun)
+        elif isinstance(begun, BegunSelect):
+            self.select(begun, None)
+        elif isinstance(begun, BegunMeasure):
+            return self.measure(begun)
+        elif isinstance(begun, BegunDistances):
+            self.distances(begun, None)
+        elif isinstance(begun, BegunTotal):
+            self.total(begun)
+        else:
+            self.end(begun)
+        return []
+
+    def prepare(self, begun: BegunPrepare) -> None:
+        """Share what the step needs; releases nothing."""
+        self._agree(begun.inputs)
+        if begun.fresh:
+            self._share(begun.fresh, begun.levels, begun.inputs)
+
+    def select(self, begun: BegunSelect, rounded: RoundedAnswers | None) -> list[int]:
+        """Positions of the selected candidates in the step's handles. rounded: at the leader only, the answers."""
+        plan, several = begun.plan, len(begun.plan.kept) > 1
+        _check_sums(begun.answers, plan.sign_bits)
+        ring: UInt = np.uint32 if plan.ring_bits == 32 else np.uint64
+        sums = self.engine.l1_sums(self.state, begun.groups, begun.answers, plan.sign_bits, ring, rounded)
+        self._authorise(begun.authorisations(), sums.exchange if several else None)
+        self._agree(begun.inputs)
+        picked, generated = [plan.kept[0]], 0
+        if several:
+            kind, needed = (plan.a, plan.ring_bits), plan.picks * len(plan.kept)
+            generated = self._gumbel.shortfall(kind, needed)
+
+            def noise() -> N:
+                source = self.engine.beside.release_bits(
+                    self._release(begun.step.number, "select", begun.inputs)
+                )
+                return gumbel_noise(self.engine.beside, source, generated, plan.a, ring)
+
+            if generated:
+                scores, fresh = interleave(self.engine.gates, sums.compute, self.engine.beside, noise)
+            else:
+                scores, fresh = sums.compute(), None
+            weights = [plan.weights[q] for q in plan.kept]
+            keys = self.engine.keys(scores, weights, [plan.biases[q] for q in plan.kept], ring)
+            drawn = self._gumbel.take(kind, needed, fresh)
+            if plan.picks == 1:
+                picked = [plan.kept[self.engine.largest(keys + drawn)]]
+            else:
+                noisy = keys + drawn.reshape(plan.picks, len(plan.kept))
+                picked = peel(self.engine.gates, noisy, plan.candidates, plan.kept)
+        self.state.learn_selection(begun, picked)
+        for position in picked:
+            self._observe(
+                "select",
+                "selected",
+                step=begun.step.number,
+                position=position,
+                candidates=len(begun.step.handles),
+                kept=len(plan.kept),
+                cells=sum(layout.size for layout in begun.groups),
+                signs=sums.signs,
+                scores=sums.form,
+                noise=gumbel_adder(generated, self.latency_bytes) if generated else "ahead",
+            )
+        return picked
+
+    def measure(self, begun: BegunMeasure) -> list[NDArray[np.int64]]:
+        """The step's marginals with noise, opened to the computing parties."""
+        marginals = self.engine.marginals(self.state, begun.step.handles)
+        self._authorise([(begun.plan.event, begun.inputs)])
+        self._agree(begun.inputs)
+        samplers = by_sampler(begun.plan.samplers, begun.cells)
+        opened, noise = self._reveal(marginals, samplers, begun.step.number, "measure", begun.inputs)
+        noisy = np.split(opened, np.cumsum(begun.cells)[:-1])
+        self.state.learn_counts(begun, noisy)
+        self._observe(
+            "measure", "opened", step=begun.step.number, marginals=len(noisy), cells=len(opened), noise=noise
+        )
+        return noisy
+
+    def distances(self, begun: BegunDistances, rounded: RoundedAnswers | None) -> NDArray[np.int64]:
+        """The L1 distances with noise, opened to the computing parties. rounded: as for `select`."""
+        handles, planes = begun.step.handles, begun.answers.planes
+        _check_sums(begun.answers, planes)
+        sums = self.engine.l1_sums(self.state, begun.groups, begun.answers, planes, np.uint32, rounded)
+        self._authorise([(begun.plan.event, begun.inputs)], sums.exchange)
+        self._agree(begun.inputs)
+        samplers = by_sampler(begun.plan.samplers, [1] * len(handles))
+        values, noise = self._reveal(sums.compute(), samplers, begun.step.number, "distances", begun.inputs)
+        self.state.learn_distances(begun, values)
+        self._observe(
+            "select", "opened", step=begun.step.number, marginals=len(handles), cells=len(values), noise=noise
+        )
+        return values
+
+    def total(self, begun: BegunTotal) -> int:
+        """The number of rows with noise, opened to the computing parties."""
+        rows = self.engine.rows()
+        if rows is None:
+            self._agree(begun.inputs)
+            self._share([self.smallest()], (), begun.inputs)
+            rows = self.engine.rows()
+            assert rows is not None
+        self._authorise([(begun.plan.event, begun.inputs)])
+        self._agree(begun.inputs)
+        samplers = by_sampler(begun.plan.samplers, [1])
+        opened, noise = self._reveal(rows, samplers, begun.step.number, "total", begun.inputs)
+        value = int(opened[0])
+        self.state.learn_total(begun, value)
+        self._observe("measure", "opened", step=begun.step.number, marginals=0, cells=1, noise=noise)
+        return value
+
+    def end(self, begun: BegunEnd) -> None:
+        """Compare the whole public transcript one last time."""
+        self._agree(begun.inputs)
+
+    def smallest(self) -> Clique:
+        """The column with the fewest values: what `total` shares when nothing else is."""
+        return (min(self.setting.sizes, key=lambda column: self.setting.sizes[column]),)
+
+    def shares_rows_first(self) -> bool:
+        """Nothing is shared yet, so that `total` begins by sharing `smallest()`; contributors must be told."""
+        return self.engine.rows() is None
+
+    def _share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> None:
+        cells = self.engine.share(cliques, levels, inputs)
+        self._observe(
+            "input", "shared", marginals=len(cliques), cells=cells, contributors=len(self.wire.contributors)
+        )
+
+    def _authorise(
+        self, events: Sequence[tuple[Event, bytes]], exchange: Callable[[], None] | None = None
+    ) -> None:
+        """Put events on record. A follower does it while the answers travel, the leader once it has sent them."""
+        if exchange is not None and self.leads:
+            exchange()
+        for event, inputs in events:
+            self._guard.authorise(event, inputs)
+        if exchange is not None and not self.leads:
+            exchange()
+
+    def _agree(self, digest: bytes) -> None:
+        """Raise `ProtocolAborted` unless all others hold the same 32 bytes, the same delay and the same partition."""
+        other = self.engine.differing(binding(digest, self._delay.to_bytes(4, "little"), self.engine.public))
+        if other is not None:
+            raise ProtocolAborted(
+                f"Party {other} has seen other public inputs than this party; check that versions agree."
+            )
+
+    def _release(self, number: int, mechanism: str, inputs: bytes) -> bytes:
+        """What the noise is bound to that a release makes, for itself and ahead (`noise_pool`, `mechanisms.md` 4)."""
+        return binding(
+            self.wire.session_id,
+            number.to_bytes(8, "big"),
+            mechanism.encode(),
+            inputs,
+            self.engine.sharing,
+        )
+
+    def _reveal(
+        self,
+        numbers: N,
+        samplers: Sequence[tuple[Sampler, Sequence[int]]],
+        number: int,
+        mechanism: str,
+        inputs: bytes,
+    ) -> tuple[NDArray[np.int64], str]:
+        """Add noise and open; read as signed integers (`mechanisms.md` 3.4). Also the noise's form.
+
+        samplers: of consecutive numbers, each with the lengths of its runs.
+        """
+        gates, release = self.engine.gates, self._release(number, mechanism, inputs)
+        if len(samplers) > 1:  # of different kinds: made for this release, all in the same rounds
+            counts = [(sampler, sum(lengths)) for sampler, lengths in samplers]
+            noise = gaussian_noises(gates, gates.release_bits(release), counts, np.uint32)
+            return self.engine.reveal(numbers + noise), "fresh"
+        [(sampler, lengths)] = samplers
+        generated, fresh = self._gaussian.shortfall(sampler.digest, sum(lengths)), None
+        if generated:
+            fresh = gaussian_noise(gates, gates.release_bits(release), sampler, generated, np.uint32)
+        noise = self._gaussian.take(sampler.digest, sum(lengths), fresh)
+        form = gaussian_adder(sampler, generated, self.latency_bytes) if generated else "ahead"
+        return self.engine.reveal(numbers + noise), form
+
+
+def _check_sums(answers: AnnouncedAnswers, planes: int) -> None:
+    """sum |M - c| <= n' + sum c must be below 2^32: from public numbers, before anything is computed."""
+    largest = answers.row_bound + max(answers.sums)
+    if largest >= 1 << 32 or answers.row_bound >= 1 << planes - 1:
+        raise StudyInvalid(
+            f"Scores of up to {largest} do not fit integers of 32 bits; lower max_rows in the study."
+        )

@@ -1,0 +1,55 @@
+"""Descriptor of `ideal`: a trusted third party in the clear, for tests, simulations and baselines. IT PROTECTS NOTHING."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mpc_protocols.backend import ClearBackend, DryRun
+
+if TYPE_CHECKING:
+    from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, Setting
+    from mpc_protocols.partition import Partition
+
+
+class Ideal(ClearBackend):
+    """One process that answers as a trusted curator would."""
+
+    name = "ideal"
+    rank = 1000
+    summary = "one process in the clear, for tests"
+    by_default = 3
+
+    @property
+    def claim(self) -> str:
+        return "no privacy claim towards whoever can read the one process that ran everything in the clear"
+
+    def threat(self, vertical: bool) -> tuple[str, ...]:
+        return (
+            "None that could help: the one process that ran everything saw all the data and all the noise. What is promised here "
+            "holds towards those who see only what was released.",
+        )
+
+    def roles(self, flags: Sequence[bool | None]) -> list[bool]:
+        """Nobody computes; the roles of a study that is run for comparison are the first three that do not decline."""
+        return super().roles([None if flag else flag for flag in flags])
+
+    def oracle(self, setting: Setting, counts: LocalCounts, guard: Guard) -> MarginalOracle:
+        from mpc_protocols.ideal import IdealOracle
+
+        return IdealOracle(setting, counts, guard)
+
+    def dry_run(
+        self,
+        setting: Setting,
+        counts: LocalCounts,
+        computing: int,
+        contributing: int,
+        split: Partition | None,
+    ) -> DryRun:
+        from mpc_protocols.ideal_dry_run import IdealDryRun
+
+        return IdealDryRun(setting, counts, computing + contributing)
+
+
+BACKEND = Ideal()

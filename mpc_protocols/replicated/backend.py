@@ -1,0 +1,102 @@
+"""Descriptor of `replicated`: three parties on replicated secret shares, semi-honest, no two of them working together."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from mpc_protocols.backend import (
+    DISHONEST_CUSTODIAN,
+    DISHONEST_OWNER,
+    SEMI_HONEST,
+    DistributedBackend,
+    DryRun,
+    Observe,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, Setting
+    from mpc_protocols.partition import Partition, VerticalData
+    from mpc_protocols.wire import Wire
+
+_ONE_OF_THREE = (
+    "At most one of the three computing parties is corrupted, together with any number of recipients and "
+    "contributors."
+)
+_NOISE = "The noise is drawn inside the protocol: no party knows any part of it, so nobody can subtract it."
+
+
+class Replicated(DistributedBackend):
+    """Three parties on replicated secret shares (Araki et al. 2016)."""
+
+    name = "replicated"
+    rank = 0
+    summary = "three parties on secret shares"
+    computing = (3, 3)
+    by_default = 3
+    together = "no two of them work together"
+    shows = "random-looking shares"
+    how = "The parties computed these statistics on secret shares: nobody gathered the data, and only noisy results were opened."
+
+    @property
+    def claim(self) -> str:
+        return (
+            "nothing else is revealed to a party, as long as all follow the protocol and no two of the three computing parties "
+            "work together"
+        )
+
+    def threat(self, vertical: bool) -> tuple[str, ...]:
+        pooled = "every owner's columns, record by record" if vertical else "everybody's counts"
+        return (
+            SEMI_HONEST,
+            f"{_ONE_OF_THREE} Two computing parties that pool what they hold can reconstruct {pooled}.",
+            _NOISE,
+            DISHONEST_OWNER if vertical else DISHONEST_CUSTODIAN,
+        )
+
+    def lead(
+        self,
+        wire: Wire,
+        setting: Setting,
+        data: LocalCounts | VerticalData | None,
+        guard: Guard,
+        observe: Observe,
+    ) -> AbstractContextManager[MarginalOracle]:
+        from mpc_protocols.replicated.oracle import ReplicatedOracle
+
+        return ReplicatedOracle(wire, setting, data, guard, observe)
+
+    def follow(
+        self,
+        wire: Wire,
+        setting: Setting,
+        data: LocalCounts | VerticalData | None,
+        guard: Guard,
+        observe: Observe,
+    ) -> list[NDArray[np.int64]]:
+        from mpc_protocols.replicated.oracle import follow
+
+        return follow(wire, setting, data, guard, observe)
+
+    def contribute(self, wire: Wire, setting: Setting, data: LocalCounts | VerticalData) -> None:
+        from mpc_protocols.replicated.oracle import contribute
+
+        contribute(wire, setting, data)
+
+    def dry_run(
+        self,
+        setting: Setting,
+        counts: LocalCounts,
+        computing: int,
+        contributing: int,
+        split: Partition | None,
+    ) -> DryRun:
+        from mpc_protocols.replicated.dry_run import ReplicatedDryRun
+
+        return ReplicatedDryRun(setting, counts, contributing, split)
+
+
+BACKEND = Replicated()

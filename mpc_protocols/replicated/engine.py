@@ -1,0 +1,200 @@
+"""Replicated sharing as an engine of the oracle (`mpc_protocols.engine.interface`): three parties, honest majority.
+
+Threat model: semi-honest, at most one of the three computing parties corrupted; contributors semi-honest; assumption `prg`.
+Nothing is learned by what this file does but through `largest` and `reveal`. Costs: `costs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.engine.bitslice import Elements, UInt
+from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, Setting
+from mpc_protocols.partition import VerticalData
+from mpc_protocols.public.answers import Answers, CellRange, DealerLayout
+from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
+from mpc_protocols.public.state import PublicState
+from mpc_protocols.replicated.gates import TrioGates, argmax
+from mpc_protocols.replicated.inputs.marginals import MarginalSource, SharedMarginals
+from mpc_protocols.replicated.scores import answer_codec
+from mpc_protocols.replicated.scores.bit_cache import BitShareCache
+from mpc_protocols.replicated.scores.dealer import DEALERS
+from mpc_protocols.replicated.scores.l1_distance import add_l1_sums, score_adder
+from mpc_protocols.replicated.sharing.conversion import lift
+from mpc_protocols.replicated.sharing.ring import (
+    RingShare,
+    add_public,
+    centred,
+    concatenate,
+    open_ring,
+    reshare,
+)
+from mpc_protocols.replicated.sharing.trio import Trio
+from mpc_protocols.wire import Wire
+
+
+def _source(trio: Trio, setting: Setting, counts: LocalCounts | VerticalData | None) -> MarginalSource:
+    """Where shares of marginals come from. What vertical data needs, a fifth of this package, is imported for such data only."""
+    if isinstance(counts, VerticalData):
+        from mpc_protocols.replicated.vertical.source import VerticalMarginals
+
+        return VerticalMarginals(trio, setting, counts)
+    return SharedMarginals(trio, setting, counts)
+
+
+class ReplicatedEngine:
+    """P0, P1 or P2."""
+
+    dealers = DEALERS
+
+    def __init__(self, wire: Wire, setting: Setting, counts: LocalCounts | VerticalData | None) -> None:
+        """counts: this party's own data: its counts or None if it only computes; `VerticalData` where columns are split.
+
+        Raises `StudyInvalid` (number of parties), `DataRefused` (vertical rows that do not fit).
+        """
+        self.wire = wire
+        self._setting = setting
+        self._trio = Trio(wire)
+        self.gates = TrioGates(self._trio)
+        self.beside = TrioGates(self._trio.fork("noise"))
+        self._marginals = _source(self._trio, setting, counts)
+        self._bits = BitShareCache(self._trio)
+
+    @property
+    def public(self) -> bytes:
+        return self._marginals.public
+
+    @property
+    def sharing(self) -> bytes:
+        return self._marginals.sharing
+
+    def set_latency(self, latency_bytes: int) -> None:
+        self._trio.latency_bytes = self.beside.trio.latency_bytes = latency_bytes
+
+    def differing(self, value: bytes) -> int | None:
+        return self._trio.differing(value)
+
+    def share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> int:
+        """1 round of 4 bytes a cell after the contributions."""
+        return self._marginals.share(cliques, levels, inputs)
+
+    def rows(self) -> RingShare | None:
+        return self._marginals.rows()
+
+    def marginals(self, state: PublicState, handles: Sequence[Handle]) -> RingShare:
+        return concatenate([self._marginals.marginal(state, handle) for handle in handles])
+
+    def l1_sums(
+        self,
+        state: PublicState,
+        groups: Sequence[DealerLayout],
+        announced: AnnouncedAnswers,
+        planes: int,
+        ring: UInt,
+        rounded: RoundedAnswers | None,
+    ) -> ReplicatedL1Sums:
+        def cells(of: CellRange) -> RingShare:
+            return self._marginals.marginal(state, of.handle)[of.start : of.stop]
+
+        exchange = AnswerExchange(self._trio, self._setting.leader, announced, rounded)
+        return ReplicatedL1Sums(self._trio, self._bits, cells, groups, exchange, planes, ring)
+
+    def keys(self, sums: RingShare, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> RingShare:
+        modulus = 1 << 8 * np.dtype(ring).itemsize
+        factors: NDArray[Any] = np.array(weights, np.int64)
+        negative: NDArray[Any] = np.array([-bias % modulus for bias in biases], np.uint64)
+        return add_public(self._trio, sums.scaled(factors), negative)
+
+    def largest(self, keys: RingShare) -> int:
+        return argmax(self.gates, keys)
+
+    def reveal(self, numbers: RingShare) -> NDArray[np.int64]:
+        return centred(open_ring(self._trio, numbers))
+
+
+class AnswerExchange:
+    """The model's answers at all three parties, but for the cells that a follower deals for."""
+
+    def __init__(
+        self, trio: Trio, leader: int, announced: AnnouncedAnswers, rounded: RoundedAnswers | None
+    ) -> None:
+        """Raises `ValueError` if the leader does not bring the answers."""
+        if trio.me == leader and rounded is None:
+            raise ValueError("The leading party must bring the model's answers.")
+        self._trio = trio
+        self._leader = leader
+        self._announced = announced
+        self._checker = announced.checker()
+        self._rounded = rounded
+
+    def group(self, group: int) -> Answers:
+        """Send or receive the answers of a group; groups in order. Raises `ProtocolAborted` if others were announced."""
+        trio = self._trio
+        if self._rounded is not None:
+            answers = self._rounded[group]
+            followers = [peer for peer in range(3) if peer != self._leader]
+            for peer, encoded in zip(followers, answer_codec.encode(answers, followers), strict=True):
+                trio.wire.send(peer, encoded)
+            trio.turn()
+            return answers
+        trio.turn()
+        layout = self._announced.groups[group]
+        received = trio.wire.receive_up_to(self._leader, answer_codec.encoded_limit(layout))
+        answers = answer_codec.decode(received, layout, trio.me)
+        self._checker.check(group, answers)
+        return answers
+
+
+class ReplicatedL1Sums:
+    """The L1 distances of one step: zero answers by local sums, the others through the sign protocol (`scores.l1_distance`)."""
+
+    def __init__(
+        self,
+        trio: Trio,
+        bits: BitShareCache,
+        cells: Any,
+        groups: Sequence[DealerLayout],
+        exchange: AnswerExchange,
+        planes: int,
+        ring: UInt,
+    ) -> None:
+        """cells: this party's share of a range."""
+        self._trio, self._bits, self._cells = trio, bits, cells
+        self._groups, self._exchange = groups, exchange
+        self._planes, self._ring = planes, ring
+        self._first: Answers | None = None
+        self._forms: dict[str, None] = {}
+        self.signs = 0
+
+    @property
+    def form(self) -> str:
+        """The forms of adders that were taken; "sums" where no cell needed a sign."""
+        return "+".join(self._forms) or "sums"
+
+    def exchange(self) -> None:
+        self._first = self._exchange.group(0)
+
+    def compute(self) -> RingShare:
+        """`exchange` comes before."""
+        parts: Elements = np.zeros(self._groups[-1].candidates.stop, np.uint32)
+        for group, layout in enumerate(self._groups):
+            answers = self._first if group == 0 else self._exchange.group(group)
+            assert answers is not None
+            self._first = None
+            self._add(answers, parts[layout.candidates])
+        sums = reshare(self._trio, parts)
+        return sums if self._ring is np.uint32 else lift(self._trio, sums)
+
+    def _add(self, answers: Answers, parts: Elements) -> None:
+        """Add this party's part of sum |M - c| over a group to its candidates' `parts`, modulo 2^32."""
+        compared, others = self._bits.compared(self._cells, answers, self._planes)
+        parts += others
+        add_l1_sums(self._trio, compared, self._planes, None, parts)
+        signs = [len(cells.known) for cells in compared]
+        form = score_adder(signs, self._planes, self._trio.latency_bytes) if any(signs) else "sums"
+        self._forms[form] = None
+        self.signs += sum(signs)

@@ -1,0 +1,88 @@
+"""What all parties of a run do at once, through the leader: assemble, hand out the release, gather and hand out the counters.
+
+Each is a stream of its own. Who learns what: everybody the same; what a peer sends is judged before it is used (`run_json`,
+`results.release`). Contributors have links with computing parties only, so everything goes by way of the leader.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from runner.party.run_json import counters_of, parsed
+from runner.study import Study, VerticalStudy
+
+if TYPE_CHECKING:
+    from parties.session import SessionWire
+
+COUNTERS_LIMIT = 8 << 20
+"""Bytes of one party's counters, or of what the leader makes of them; the times of its events are most of it."""
+
+
+class Collective:
+    """One party's end of it."""
+
+    def __init__(self, wire: SessionWire, study: Study) -> None:
+        self._wire, self._study, self._leader = wire, study, study.leader_number
+        self._others = [number for number in range(len(study.parties)) if number != self._leader]
+
+    @property
+    def leads(self) -> bool:
+        """Whether this party is the leader."""
+        return self._wire.me == self._leader
+
+    def assemble(self, complete: Callable[[], None]) -> None:
+        """Wait until every party has its counts and its budget: what one of them refuses must not cost the others any.
+
+        complete: called as soon as this party knows that all are there; at the leader before the others do. 2 rounds of empty
+        messages: to the leader, and back. Before it nothing leaves a party.
+        """
+        stream = self._wire.fork("assembly")
+        if not self.leads:
+            stream.send(self._leader, b"")
+            stream.receive(self._leader, 0)
+            complete()
+            return
+        for number in self._others:
+            stream.receive(number, 0)
+        complete()
+        for number in self._others:
+            stream.send(number, b"")
+
+    def hand_out(self, release: bytes) -> None:
+        """The leader's part of the release: the same bytes to everybody."""
+        stream = self._wire.fork("release")
+        for number in self._others:
+            stream.send(number, release)
+
+    def receive_release(self, size_limit: int) -> memoryview:
+        """Everybody else's part of it."""
+        return self._wire.fork("release").receive_up_to(self._leader, size_limit)
+
+    def counters(
+        self, own: dict[str, Any], shared: Callable[[list[dict[str, Any]]], Mapping[str, Any]]
+    ) -> Mapping[str, Any]:
+        """Everybody's counters, gathered and handed out by the leader, so that all reports are the same.
+
+        own: this party's. shared: what the leader makes of everybody's, in the study's order. Raises `ProtocolAborted`.
+        """
+        stream = self._wire.fork("counters")
+        names = [party.name for party in self._study.numbered]
+        if not self.leads:
+            stream.send(self._leader, json.dumps(own).encode())
+            return parsed(stream.receive_up_to(self._leader, COUNTERS_LIMIT), names[self._leader])
+        parties = {names[self._leader]: own}
+        for number in self._others:
+            name = names[number]
+            parties[name] = counters_of(parsed(stream.receive_up_to(number, COUNTERS_LIMIT), name), name)
+        if isinstance(
+            self._study, VerticalStudy
+        ):  # a contributor's clock jumps over the rounds that are withheld
+            for party in parties.values():
+                party["rounds"] = min(party["rounds"], own["rounds"])
+        result = shared([parties[party.name] for party in self._study.parties])
+        payload = json.dumps(result).encode()
+        for number in self._others:
+            stream.send(number, payload)
+        return result

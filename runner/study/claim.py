@@ -1,0 +1,18 @@
+"""What a run of a study claims to protect, in one sentence: the descriptors' own claims put together. Standard library only."""
+
+from __future__ import annotations
+
+from mpc_protocols.backend import BACKENDS
+from runner.study.model import Study, VerticalStudy
+from runner.study.owners import method_of
+from synth.algorithm import ALGORITHMS
+
+
+def claim_of(study: Study) -> str:
+    """The claims of algorithm, backend and alignment method, for run.json and `plan`."""
+    backend = BACKENDS[study.backend]
+    claims = [ALGORITHMS[study.algorithm].claim(study.config), backend.claim]
+    if isinstance(study, VerticalStudy) and not backend.ideal:
+        claims.append(method_of(study).claim)
+    text = "; ".join(claims)
+    return f"{text[0].upper()}{text[1:]}."

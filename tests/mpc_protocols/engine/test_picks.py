@@ -1,0 +1,293 @@
+"""Several picks from one pass of scores, and noise of several variances, on shares: the references bit for bit, exact rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mpc_protocols.engine import sampling
+from mpc_protocols.engine.alias import alias_table
+from mpc_protocols.engine.argmax import peel
+from mpc_protocols.errors import BudgetRefused
+from mpc_protocols.functionality import Event, Setting
+from mpc_protocols.ideal import IdealOracle
+from mpc_protocols.mechanisms import gaussian, gumbel, selection
+from mpc_protocols.memory_wire import Frame
+from mpc_protocols.replicated import costs
+from mpc_protocols.replicated.gates import TrioGates
+from mpc_protocols.replicated.oracle import ReplicatedOracle
+from mpc_protocols.replicated.sharing.boolean import BitShare
+from mpc_protocols.replicated.sharing.ring import centred
+from mpc_protocols.replicated.sharing.trio import Trio
+from tests.mpc_protocols.engine.test_sampling import (
+    GUMBEL,
+    chosen_uniforms,
+    injected,
+    ordered,
+    planes_of,
+)
+from tests.mpc_protocols.replicated.test_costs import check, compare
+from tests.mpc_protocols.replicated.test_oracle import CONTRIBUTORS, PARTS, Recorder, counter, serve, setting
+from tests.mpc_protocols.replicated.trio_run import deal_bits, deal_ring, parity, run_trio, to_values, total
+
+F = Fraction
+
+
+def leaving(
+    conflicts: Sequence[tuple[int, int]], members: Sequence[int]
+) -> Callable[[Sequence[int]], list[int]]:
+    """The candidates that some picks leave."""
+
+    def candidates(picked: Sequence[int]) -> list[int]:
+        gone = {*picked, *(q for p in picked for q in members if (min(p, q), max(p, q)) in conflicts)}
+        return [q for q in members if q not in gone]
+
+    return candidates
+
+
+@pytest.mark.parametrize(("picks", "count"), [(2, 2), (3, 5), (4, 64), (6, 65), (5, 3)])
+def test_picks_equal_the_reference_on_each_list(picks: int, count: int) -> None:
+    """Each pick is the integer reference on what the earlier ones leave, given the same random bits; ties, conflicts, gaps."""
+    rng = np.random.default_rng(100 * picks + count)
+    members = [3 * q + 1 for q in range(count)]  # positions of the candidates kept, among others
+    a = 4
+    for variant in range(3):
+        uniforms = [chosen_uniforms(GUMBEL, count, rng) for _ in range(picks)]
+        dithers = rng.integers(0, 1 << a, (picks, count))
+        scores = rng.integers(-5 << a, 5 << a, count) if variant else np.zeros(count, np.int64)
+        if variant == 2:  # equal keys in every row: the lower position must win
+            uniforms, dithers = [[uniforms[0][0]] * count] * picks, np.zeros((picks, count), np.int64)
+            scores[:] = 7
+        conflicts = [(p, q) for q in members for p in members if p < q and rng.random() < 0.3 * (variant > 0)]
+        flat = [u for row in uniforms for u in row]
+        draws = [
+            deal_bits(planes_of(flat, 80), rng),
+            deal_bits(planes_of(dithers.reshape(-1).tolist(), a), rng),
+        ]
+        scored = deal_ring(scores.astype(np.uint32), rng)
+        candidates = leaving(conflicts, members)
+
+        def body(
+            trio: Trio, draws: Any = draws, scored: Any = scored, candidates: Any = candidates
+        ) -> list[int]:
+            gates = TrioGates(trio)
+            noise = sampling.gumbel_noise(gates, injected(draws, trio.me), picks * count, a, np.uint32)
+            keys = scored[trio.me] + noise.reshape(picks, count)
+            return peel(gates, keys, candidates, members)
+
+        expected: list[int] = []
+        while len(expected) < picks and (left := candidates(expected)):
+            row, places = len(expected), [members.index(q) for q in left]
+            expected.append(
+                left[
+                    selection.reference(
+                        [int(scores[q]) for q in places],
+                        ordered(GUMBEL, [uniforms[row][q] for q in places]),
+                        [int(dithers[row][q]) for q in places],
+                        a,
+                    )
+                ]
+            )
+        results, _ = run_trio(body)
+        assert results == [expected] * 3
+
+
+@pytest.mark.parametrize(("picks", "count"), [(1, 64), (4, 64), (6, 423)])
+def test_each_further_pick_costs_one_round(picks: int, count: int) -> None:
+    """7 rounds for the comparisons of all vectors, 1 for each pick; 12 bytes a pair, party and pick, and 32 a candidate."""
+    keys = np.random.default_rng(1).integers(0, 2**20, (picks, count)).astype(np.uint32)
+    shares = deal_ring(keys, np.random.default_rng(2))
+    candidates = leaving([], range(count))
+    lists = [count - number for number in range(picks)]
+    tally = check(
+        lambda trio: peel(TrioGates(trio), shares[trio.me], candidates, range(count)),
+        lambda t: costs.peel(t, picks, count, lists),
+    )
+    assert tally.rounds == 7 + picks
+    assert tally.sent[1] <= picks * (12 * count * (count - 1) // 2 + 32 * count + 100)
+
+
+def test_a_list_of_one_needs_no_opening() -> None:
+    """Whom the earlier picks leave alone is public."""
+    shares = deal_ring(np.array([[5, 1], [1, 5]], np.uint32), np.random.default_rng(2))
+    tally = check(
+        lambda trio: peel(TrioGates(trio), shares[trio.me], leaving([], range(2)), range(2)),
+        lambda t: costs.peel(t, 2, 2, [2, 1]),
+    )
+    assert tally.rounds == 8
+
+
+def test_picks_open_random_words_of_their_own_list_only() -> None:
+    """Frames of the openings: as many words as the lists have candidates; no word twice but the winner's zeros; half the bits
+    set (5 sigma): a loser's words, and what candidates outside a list would show, are not to be told from random ones."""
+    count, picks = 200, 4
+    keys = np.tile(np.arange(count, dtype=np.uint32), (picks, 1))
+    shares = deal_ring(keys, np.random.default_rng(4))
+    frames: list[Frame] = []
+    results, _ = run_trio(
+        lambda trio: peel(
+            TrioGates(trio), shares[trio.me], leaving([(198, 199)], range(count)), range(count)
+        ),
+        tap=frames.append,
+    )
+    assert results == [[199, 197, 196, 195]] * 3
+    left = [200, 198, 197, 196]  # 198 left with 199
+    for several in left:
+        sent = [np.frombuffer(f.payload, np.uint64) for f in frames if len(f.payload) == 16 * several]
+        parts = {part.tobytes(): part for part in sent}
+        assert len(sent) == 6 and len(parts) == 3  # each party's part, to both others
+        opened = np.bitwise_xor.reduce(list(parts.values())).reshape(several, 2)
+        losers = opened[(opened != 0).any(axis=1)]
+        assert len(losers) == several - 1 and len(np.unique(losers)) == losers.size
+        ones = int(np.unpackbits(losers.view(np.uint8)).sum())
+        assert abs(ones - 64 * len(losers)) < 5 * (32 * len(losers)) ** 0.5
+
+
+def rounds_of(picks: int) -> int:
+    """Of a run with one selection of so many picks among four candidates."""
+
+    def body(oracle: ReplicatedOracle) -> list[int]:
+        handles = oracle.prepare([("a", "b"), ("c",), ("d", "c"), ("b",)])
+        answers = [np.full(oracle.state.cells(handle), 30.0) for handle in handles]
+        return oracle.select(handles, answers, [F(1)] * 4, [F(0)] * 4, F(1), picks)
+
+    picked, network = serve(body, PARTS)
+    assert len(set(picked)) == picks
+    return max(network.traffic(party).rounds for party in range(3))
+
+
+def test_a_selection_of_several_takes_one_more_round_for_each() -> None:
+    """Scores and the comparisons are made once; the last of four candidates is left alone. One round more than the picks: the
+    leader, who announces what follows, is not the last to learn a single one."""
+    first = rounds_of(1)
+    assert [rounds_of(picks) - first for picks in (2, 3, 4)] == [2, 3, 3]
+
+
+def test_every_pick_is_on_record_at_every_party() -> None:
+    """Events as the ideal ones, before anything is opened; a party that refuses the second pick stops all of it."""
+    handles, answers = [0, 1, 2], [np.full(12, 80.0), np.full(5, 190.0), np.full(10, 90.0)]
+
+    def body(oracle: Any) -> list[int]:
+        oracle.prepare([("a", "b"), ("c",), ("c", "d")])
+        return oracle.select(handles, answers, [F(1)] * 3, [F(0)] * 3, F(1), 3, [(0, 2)])  # type: ignore[no-any-return]
+
+    guards = [Recorder() for _ in range(3)]
+    picked, _ = serve(body, PARTS, guards=guards)
+    assert sorted(picked) in ([0, 1], [1, 2])
+    ideal = Recorder()
+    body(IdealOracle(setting(), counter(np.concatenate(PARTS)), ideal))
+    assert [event.detail["pick"] for event, _ in ideal.events] == [1, 2, 3]
+    assert [guard.events for guard in guards] == [ideal.events] * 3
+    frames: list[Frame] = []
+    with pytest.raises(BudgetRefused):
+        serve(body, PARTS, guards=[Recorder(), Recorder(), Recorder(refuse_from=1)], tap=frames.append)
+    assert not any(len(frame.payload) in (32, 48) and frame.sender == 2 for frame in frames[-1:])
+
+
+def whatever(oracle: Any, of: Setting) -> list[Any]:
+    """Levels, several variances and distances; at tiny variances the answers do not depend on the noise."""
+    from mpc_protocols.functionality import Level
+
+    levels = [
+        Level("b/2", "b", (0, 0, 1, 1)),
+        Level("c/3", "c", (2, 0, 0, 1, 2)),
+        Level("c/2", "c", (1, 0, 0, 0, 1)),
+    ]
+    handles = oracle.prepare([("a",), ("b",)])
+    seen: list[Any] = [[list(x) for x in oracle.measure(handles, F(1, 64))]]
+    coarse = oracle.prepare([("a", "b/2", "c/3"), ("c/2", "a"), ("b/2",), ("d", "b")], levels)
+    seen.append([list(x) for x in oracle.measure(coarse, [F(1, 64), F(1, 60), F(1, 60), F(1, 55)])])
+    answers = [np.full(oracle.state.cells(handle), 40.0) for handle in coarse]
+    seen.append(oracle.distances(coarse, answers, F(1, 64)).tolist())
+    fine = oracle.prepare([("b", "c")], [levels[0]])
+    seen.append([list(x) for x in oracle.measure([*fine, coarse[0]], [F(1, 50), F(1, 64)])])
+    return [*seen, list(oracle.state.shared), oracle.state.transcript]
+
+
+@pytest.mark.parametrize("contributors", [0, 2])
+def test_shares_answer_the_new_questions_like_the_ideal_oracle(contributors: int) -> None:
+    parts = [*PARTS, *CONTRIBUTORS[:contributors]]
+    of = setting()
+    expected = whatever(IdealOracle(of, counter(np.concatenate(parts)), Recorder()), of)
+    guards = [Recorder() for _ in range(3)]
+    got, _ = serve(lambda oracle: whatever(oracle, of), parts, guards=guards)
+    assert got == expected
+    events: list[Event] = [event for event, _ in guards[0].events]
+    assert [event.what for event in events] == ["measure", "measure", "distances", "measure"]
+
+
+SAMPLERS = [
+    [(F(1), 3), (F(100), 65)],
+    [(F(10_000), 64), (F(1, 64), 1), (F(100), 130), (F(10_000), 5)],
+    [(F(10**6), 70), (F(4), 10), (F(40_000), 64)],
+]
+
+
+@pytest.mark.parametrize("asked", SAMPLERS)
+def test_noise_of_several_variances_equals_the_references(asked: list[tuple[Fraction, int]]) -> None:
+    """Every cell follows its own sampler's reference on the bits it was made of; the rounds are those of the widest alone."""
+    samplers = [(gaussian.sampler(sigma2), count) for sigma2, count in asked]
+
+    def body(trio: Trio) -> tuple[Any, list[BitShare]]:
+        gates = TrioGates(trio)
+        source, seen = gates.release_bits(b"release"), []
+
+        def draw(shape: tuple[int, ...]) -> BitShare:
+            seen.append(source(shape))
+            return seen[-1]
+
+        return sampling.gaussian_noises(gates, draw, samplers, np.uint32), seen
+
+    results, traffic = run_trio(body)
+    noise = centred(total([shares for shares, _ in results]))
+    drawn = [parity([bits[part] for _, bits in results]) for part in range(len(results[0][1]))]
+    expected = np.zeros(len(noise), np.int64)
+    for part, planes in enumerate(drawn):
+        runs = [(of.parts[part], count) for of, count in samplers if part < len(of.parts)]
+        tables = sampling.joint_tables([half for (_, half), _ in runs])
+        first = 0
+        starts = np.cumsum([0, *(count for _, count in samplers)])
+        places = [start for (of, _), start in zip(samplers, starts, strict=False) if part < len(of.parts)]
+        for ((multiplier, half), count), table, place in zip(runs, tables, places, strict=True):
+            words = -(-count // 64)
+            piece = planes[:, first : first + words]
+            first += words
+            uniforms = [int(u) for u in to_values(piece[:64], count)]
+            signs = to_values(piece[64:], count)
+            values = [half.invert(table.table_order(u)) for u in uniforms]
+            expected[place : place + count] += [
+                multiplier * (1 - 2 * int(s)) * k for k, s in zip(values, signs, strict=True)
+            ]
+    np.testing.assert_array_equal(noise, expected)
+    tally = costs.Tally.of()
+    costs.gaussian_noises(tally, samplers)
+    compare(tally, traffic)
+
+
+def test_more_columns_do_not_change_a_law() -> None:
+    """A table widened to a larger one's columns gives every value the same mass."""
+    half = gaussian.half_table(F(4))
+    small, wide = (alias_table(half.thresholds, gaussian.BITS, bits) for bits in (2, 9))
+    for table in (small, wide):
+        gets = [0] * len(table.thresholds)
+        for column, (threshold, alias) in enumerate(zip(table.thresholds, table.aliases, strict=True)):
+            gets[column] += threshold
+            gets[alias] += (1 << table.rest_bits) - threshold
+        masses = np.diff(np.array([0, *half.thresholds, 1 << 64], object))
+        assert gets[: len(masses)] == masses.tolist() and not any(gets[len(masses) :])
+    assert gumbel.BITS == 80 and wide.index_bits == 9
+
+
+def test_tables_of_different_shapes_are_not_drawn_together() -> None:
+    half = gaussian.half_table(F(4))
+    tables = [(alias_table(half.thresholds, 64, bits), 1) for bits in (2, 9)]
+    uniform: NDArray[np.uint64] = np.zeros((64, 2), np.uint64)
+    from mpc_protocols.engine.alias import draw_runs
+
+    with pytest.raises(ValueError, match="as many index bits"):
+        run_trio(lambda trio: draw_runs(TrioGates(trio), BitShare(uniform, uniform), tables, "tree"))

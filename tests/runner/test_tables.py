@@ -1,0 +1,80 @@
+"""Synthetic tables as files: CSV and Parquet hold the same rows, Parquet in the columns' own types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from pyarrow import parquet as pq
+
+from runner.results import outputs
+from synth.domain import Domain
+
+DOMAIN = Domain.from_spec(
+    {
+        "columns": [
+            {"name": "code", "kind": "codes", "size": 5},
+            {
+                "name": "age",
+                "kind": "numeric",
+                "low": 0,
+                "high": 90,
+                "bins": 9,
+                "integral": True,
+                "missing": True,
+            },
+            {"name": "height", "kind": "numeric", "low": 0.5, "high": 2.5, "bins": 4},
+            {"name": "text", "kind": "categorical", "values": ["a", "b, c"], "missing": True},
+            {"name": "whole", "kind": "categorical", "values": [1, 20]},
+            {"name": "number", "kind": "categorical", "values": [1, 2.5], "missing": True},
+            {"name": "truth", "kind": "categorical", "values": [True, False]},
+            {"name": "mixed", "kind": "categorical", "values": ["none", 1, 2]},
+        ]
+    }
+)
+
+
+def codes(rows: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    draw = np.random.default_rng(4)
+    return np.column_stack([draw.integers(0, size, rows) for size in DOMAIN.sizes.values()])
+
+
+def test_both_kinds_of_file_hold_the_same_rows(tmp_path: Path) -> None:
+    text, table = tmp_path / "rows.csv", tmp_path / "rows.parquet"
+    drawn = codes(outputs.BLOCK_ROWS + 300)  # of two blocks
+    outputs.write_table(text, drawn, DOMAIN, 9)
+    outputs.write_parquet(table, drawn, DOMAIN, 9)
+    read = pq.read_table(table)
+    assert read.schema.names == list(DOMAIN.names) and [str(kind) for kind in read.schema.types] == [
+        "int64",
+        "int64",
+        "double",
+        "string",
+        "int64",
+        "double",
+        "bool",
+        "string",
+    ]
+    as_text = pd.read_csv(text, dtype=str, keep_default_na=False)
+    for name in DOMAIN.names:
+        values = ["" if value is None else str(value) for value in read.column(name).to_pylist()]
+        if name == "number":
+            values = [value.removesuffix(".0") for value in values]
+        assert values == as_text[name].tolist(), name
+    for name in ("age", "text", "number"):
+        assert 0 < read.column(name).null_count < len(drawn)
+
+
+def test_a_column_without_a_value_keeps_its_type(tmp_path: Path) -> None:
+    drawn = codes(3)
+    for name in ("age", "text", "number"):
+        drawn[:, DOMAIN.names.index(name)] = DOMAIN.sizes[name] - 1
+    outputs.write_parquet(tmp_path / "rows.parquet", drawn, DOMAIN, 9)
+    read = pq.read_table(tmp_path / "rows.parquet")
+    assert [str(read.schema.field(name).type) for name in ("age", "text", "number")] == [
+        "int64",
+        "string",
+        "double",
+    ]
+    assert read.column("age").to_pylist() == [None] * 3
