@@ -85,6 +85,7 @@ class MosaicRun(Run):
     def __init__(self, oracle: MarginalOracle, plan: MosaicPlan, observe: Observe) -> None:
         super().__init__(oracle, plan, observe)
         self.picks = 0
+        self._final = False
         self._grown: dict[Candidate, float] = {}
 
     def measure_all_columns(self) -> None:
@@ -161,7 +162,7 @@ class MosaicRun(Run):
             if not offered:
                 break
             chosen, before = self._select(offered, picks, epsilon)
-            batch = self._payable(chosen, last, Fraction(0))
+            batch = self._payable(chosen, last, self.left if last else Fraction(0))  # the last takes all
             if batch:
                 self._measure_batch(batch, before)
 
@@ -181,7 +182,14 @@ class MosaicRun(Run):
                 noisy_total=self.noisy_total,
                 **self.spending(),
             )
+        elif self._final:
+            return
         self.refit(self.picks, FINAL_ITERATIONS)
+
+    def _is_spent(self) -> bool:
+        """Whether nothing more can be asked: then the fit after this batch is the last."""
+        self._final = self.left <= Fraction(1, 1000) * self.plan.budget.rho_cap
+        return self._final
 
     def _column_share(self, clique: tuple[str, ...]) -> Fraction:
         costs = {c: self.plan.charges.measuring(sigma2) for c, sigma2 in self.plan.column_sigma2.items()}
@@ -306,7 +314,7 @@ class MosaicRun(Run):
                 l1_of_noise=float(p.noise),
                 **self.spending(),
             )
-        self.refit(self.picks, ROUND_ITERATIONS)
+        self.refit(self.picks, FINAL_ITERATIONS if self._is_spent() else ROUND_ITERATIONS)
         after = answers(self.model, [p.candidate for p in batch], self.resolutions)
         return sum(
             float(np.abs(now - before[p.candidate]).sum()) > p.noise
