@@ -229,9 +229,7 @@ class Run:
             loss = now
 
         began = time.perf_counter()
-        measurements = [
-            Measurement(m.clique, m.values.astype(np.float64), float(m.sigma2)) for m in self.measurements
-        ]
+        measurements = [Measurement(m.clique, self._fitted_to(m), float(m.sigma2)) for m in self.measurements]
         self._model = fit(
             sizes,
             measurements,
@@ -250,6 +248,10 @@ class Run:
             model_mb=self.model.size_mb,
             seconds=time.perf_counter() - began,
         )
+
+    def _fitted_to(self, measured: Measured) -> NDArray[np.float64]:
+        """What the model is to follow of a measurement."""
+        return measured.values.astype(np.float64)
 
     def synthesis(self) -> Synthesis:
         """What the run has come to."""
