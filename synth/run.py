@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from synth.fallback import noise_share, sentence
 from synth.mrf import Measurement, Model, SizeEstimator, fit
 
 if TYPE_CHECKING:
@@ -45,16 +46,36 @@ class Measured:
     values: NDArray[np.int64]
     levels: tuple[Level, ...] = ()
 
+    @property
+    def columns(self) -> Clique:
+        """The columns that the clique's names stand for, in its order."""
+        of = {level.name: level.column for level in self.levels}
+        return tuple(of.get(name, name) for name in self.clique)
+
+    @property
+    def bins(self) -> dict[str, tuple[int, ...]]:
+        """Of each column that is measured over bins of its values, the bin of every value."""
+        return {level.column: level.bins for level in self.levels}
+
 
 @dataclass(frozen=True)
 class Synthesis:
-    """What a synthesizer releases. rows: how many rows the table is to have (public: the study's number or the noisy total)."""
+    """What a synthesizer releases. rows: how many rows the table is to have (public: the study's number or the noisy total).
+
+    noise_share: if the table's columns are independent because joint marginals were not worth their noise, how much it was.
+    """
 
     model: Model
     measurements: tuple[Measured, ...]
     selected: tuple[Clique, ...]
     noisy_total: float
     rows: int
+    noise_share: float | None = None
+
+    @property
+    def fallback(self) -> str | None:
+        """A sentence that says that the columns are independent, and why; None if they are not."""
+        return None if self.noise_share is None else sentence(self.noisy_total, self.noise_share)
 
 
 class Run:
@@ -70,6 +91,7 @@ class Run:
         self.handles: dict[Clique, Handle] = {}
         self.levels: dict[str, Level] = {}
         self.spent = Fraction(0)
+        self.noise_share: float | None = None
         self._model: Model | None = None
 
     @property
@@ -116,6 +138,16 @@ class Run:
             noisy_total=self.noisy_total,
             **self.spending(),
         )
+
+    def falls_back(self, cells: int, limit: float) -> bool:
+        """Whether a question of so many cells has more noise than this share of the rows: `synth.fallback`."""
+        share = noise_share(self.plan, cells, self.noisy_total)
+        if share <= limit:
+            return False
+        self.noise_share = share
+        reason = sentence(self.noisy_total, share)
+        self.observe("select", "fallback", cells=cells, limit=limit, reason=reason)
+        return True
 
     def sharpen(self) -> None:
         """Spend what is left on the one-column marginals: for a run that finds no candidate worth a question. The last step."""
@@ -197,9 +229,7 @@ class Run:
             loss = now
 
         began = time.perf_counter()
-        measurements = [
-            Measurement(m.clique, m.values.astype(np.float64), float(m.sigma2)) for m in self.measurements
-        ]
+        measurements = [Measurement(m.clique, self._fitted_to(m), float(m.sigma2)) for m in self.measurements]
         self._model = fit(
             sizes,
             measurements,
@@ -219,12 +249,23 @@ class Run:
             seconds=time.perf_counter() - began,
         )
 
+    def _fitted_to(self, measured: Measured) -> NDArray[np.float64]:
+        """What the model is to follow of a measurement."""
+        return measured.values.astype(np.float64)
+
     def synthesis(self) -> Synthesis:
         """What the run has come to."""
         rows = self.plan.config.synthetic_rows
         if rows is None:  # wide noise must not ask for more than could be there
             rows = min(max(0, round(self.noisy_total)), self.oracle.row_bound)
-        return Synthesis(self.model, tuple(self.measurements), tuple(self.selected), self.noisy_total, rows)
+        return Synthesis(
+            self.model,
+            tuple(self.measurements),
+            tuple(self.selected),
+            self.noisy_total,
+            rows,
+            self.noise_share,
+        )
 
     def spending(self) -> dict[str, float]:
         """For observers."""

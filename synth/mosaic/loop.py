@@ -24,9 +24,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synth.charges import mean_noise
+from synth.fallback import median
 from synth.mosaic.answers import Resolutions, answers
+from synth.mosaic.bins import is_ordered
 from synth.mosaic.candidates import Candidate, Grid, candidates, levels_of, prices
-from synth.mosaic.plan import BATCH, FIXED_BATCH
+from synth.mosaic.plan import BATCH, FIXED_BATCH, LEAST_SHARPENING
+from synth.mosaic.smoothing import FEWEST, smoothed
 from synth.mrf import Chains, SizeEstimator
 from synth.plan import unobserved
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Measured, Run, Synthesis, root
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
 
 PRICE_FACTOR = Fraction(3, 2)
 """Of the noise in the score: once for the noise that a measurement brings, half for what it costs."""
+NOISE_LIMIT = 0.3
+"""Of the noise of the median candidate, as a share of the rows."""
 GROWTH = Fraction(3, 2)
 """Of the budget of a step that was too small to see anything."""
 
@@ -53,7 +58,9 @@ def run(oracle: MarginalOracle, plan: MosaicPlan, observe: Observe = unobserved)
     run.measure_all_columns()
     run.choose_resolutions()
     run.refit(0, ROUND_ITERATIONS)
-    if (rounds := plan.config.fixed_rounds) is None:
+    if run.falls_back(median(c.cells for c in run.candidates), NOISE_LIMIT):
+        pass  # the columns take what is left
+    elif (rounds := plan.config.fixed_rounds) is None:
         run.adaptive()
     else:
         run.fixed(rounds)
@@ -80,6 +87,8 @@ class MosaicRun(Run):
     def __init__(self, oracle: MarginalOracle, plan: MosaicPlan, observe: Observe) -> None:
         super().__init__(oracle, plan, observe)
         self.picks = 0
+        self._final = False
+        self._smoothed: dict[int, NDArray[np.float64]] = {}  # by the identity of a measurement that is kept
         self._grown: dict[Candidate, float] = {}
 
     def measure_all_columns(self) -> None:
@@ -156,14 +165,14 @@ class MosaicRun(Run):
             if not offered:
                 break
             chosen, before = self._select(offered, picks, epsilon)
-            batch = self._payable(chosen, last, Fraction(0))
+            batch = self._payable(chosen, last, self.left if last else Fraction(0))  # the last takes all
             if batch:
                 self._measure_batch(batch, before)
 
     def finish(self) -> None:
         """Spend what is left on the columns if nothing else took it, and fit to the end."""
         one_way = self.plan.one_way
-        if self.left > Fraction(1, 20) * self.plan.budget.rho_cap:
+        if self.left > LEAST_SHARPENING * self.plan.budget.rho_cap:
             number = self.picks + 1
             noise = [self.plan.charges.sigma2(self.left * self._column_share(clique)) for clique in one_way]
             self._measure(one_way, noise, [number] * len(one_way))
@@ -176,7 +185,25 @@ class MosaicRun(Run):
                 noisy_total=self.noisy_total,
                 **self.spending(),
             )
+        elif self._final:
+            return
         self.refit(self.picks, FINAL_ITERATIONS)
+
+    def _is_spent(self) -> bool:
+        """Whether nothing more can be asked: then the fit after this batch is the last."""
+        self._final = self.left <= Fraction(1, 1000) * self.plan.budget.rho_cap
+        return self._final
+
+    def _fitted_to(self, measured: Measured) -> NDArray[np.float64]:
+        """The released counts; of a wide column whose values have an order, without what is only noise."""
+        values = super()._fitted_to(measured)
+        column = self.plan.domain[measured.columns[0]]
+        if len(measured.clique) > 1 or len(values) < FEWEST or not is_ordered(column):
+            return values
+        place = id(measured)
+        if place not in self._smoothed:
+            self._smoothed[place] = smoothed(values, root(measured.sigma2))
+        return self._smoothed[place]
 
     def _column_share(self, clique: tuple[str, ...]) -> Fraction:
         costs = {c: self.plan.charges.measuring(sigma2) for c, sigma2 in self.plan.column_sigma2.items()}
@@ -301,7 +328,7 @@ class MosaicRun(Run):
                 l1_of_noise=float(p.noise),
                 **self.spending(),
             )
-        self.refit(self.picks, ROUND_ITERATIONS)
+        self.refit(self.picks, FINAL_ITERATIONS if self._is_spent() else ROUND_ITERATIONS)
         after = answers(self.model, [p.candidate for p in batch], self.resolutions)
         return sum(
             float(np.abs(now - before[p.candidate]).sum()) > p.noise
