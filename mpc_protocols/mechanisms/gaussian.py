@@ -183,8 +183,8 @@ def sampler(sigma2: Fraction) -> Sampler:
     """
     if not MIN_SIGMA2 <= sigma2 <= MAX_SIGMA2:
         raise StudyInvalid(
-            f"the noise variance of a measurement would be {float(sigma2):.3g}, outside {float(MIN_SIGMA2):.3g} .. "
-            f"{float(MAX_SIGMA2):.3g}; choose an epsilon that fits the number of measurements"
+            f"The noise variance of a measurement would be {float(sigma2):.3g}, outside {float(MIN_SIGMA2):.3g} .. "
+            f"{float(MAX_SIGMA2):.3g}; choose an epsilon that fits the number of measurements."
         )
     if sigma2 <= WIDEST_TABLE:
         table = half_table(sigma2)
@@ -211,7 +211,7 @@ def reference_array(of: Sampler, uniforms: NDArray[np.uint64], signs: NDArray[np
 
     if uniforms.shape != signs.shape or uniforms.ndim != 2 or len(uniforms) != len(of.parts):
         raise ValueError(
-            f"expected {len(of.parts)} rows of uniforms and signs, got shapes {uniforms.shape} and {signs.shape}"
+            f"Expected {len(of.parts)} rows of uniforms and signs, got shapes {uniforms.shape} and {signs.shape}."
         )
     drawn = np.zeros(uniforms.shape[1], dtype=np.int64)
     for (multiplier, table), uniform, sign in zip(of.parts, uniforms, signs, strict=True):

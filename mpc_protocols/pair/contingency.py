@@ -122,7 +122,7 @@ def of_paths(transfers: Transfers, shape: TableShape, categories: NDArray[np.int
 def of_vectors(transfers: Transfers, shape: TableShape, columns: Sequence[Column]) -> Elements:
     """At the owner of vectors: its share of T. columns: side by side they are the vectors, `width` in all."""
     if sum(column.size for column in columns) != shape.width:
-        raise ValueError(f"the columns do not make vectors of {shape.width} elements")
+        raise ValueError(f"The columns do not make vectors of {shape.width} elements.")
     link, table = transfers.link, np.zeros((shape.leaves, shape.width), shape.dtype)
     start = 0
     for size in chunks(shape):

@@ -122,7 +122,7 @@ def string_sums(transfers: Transfers, x: Words, y: Words) -> Words:
     """
     terms, width, words = y.shape
     if x.shape != (terms, words) or not 1 <= width <= WIDEST:
-        raise ValueError(f"planes of shape {x.shape} do not select strings of shape {y.shape}")
+        raise ValueError(f"Planes of shape {x.shape} do not select strings of shape {y.shape}.")
     total = np.zeros((width, words), np.uint64)
     start = 0
     for size in string_pieces(terms, words):

@@ -199,7 +199,7 @@ class Source:
 
     def _open(self) -> Engine:
         if self._engine is None:
-            raise ValueError(f"{self.label} is closed")
+            raise ValueError(f"{self.label} is closed.")
         return self._engine
 
     def _unopened(self, error: Exception) -> str:

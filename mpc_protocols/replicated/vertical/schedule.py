@@ -98,7 +98,7 @@ def own_rows(data: VerticalData, setting: Setting, me: int) -> CodedRows | None:
     """This party's records, checked: None if it owns no column. Raises `DataRefused`, `StudyInvalid`."""
     partition = data.partition
     if set(partition.columns) != set(setting.sizes):
-        raise StudyInvalid("The owners' columns are not those of the study's domain")
+        raise StudyInvalid("The owners' columns are not those of the study's domain.")
     if (data.own is None) == (me in partition.owners):
         raise DataRefused(f"Party {me} must bring its rows exactly if it owns columns of the study.")
     if partition.population == "union" and partition.rows > setting.row_cap:

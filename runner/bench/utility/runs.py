@@ -141,7 +141,7 @@ def _independent(oracle: MarginalOracle, plan: _Independent) -> _Columns:
     values = oracle.measure(oracle.prepare(columns), sigma2)
     total = oracle.noisy_total
     if total is None:
-        raise StudyInvalid("the oracle knows no total once columns have been measured")
+        raise StudyInvalid("The oracle knows no total once columns have been measured.")
     measured = [
         Measurement(column, of.astype(np.float64), float(sigma2))
         for column, of in zip(columns, values, strict=True)

@@ -126,7 +126,7 @@ def test_a_sign_beyond_its_planes_is_wrong() -> None:
 
 
 def test_segments_must_cover_their_cells() -> None:
-    with pytest.raises(ValueError, match="segments of 4 cells do not cover 5"):
+    with pytest.raises(ValueError, match="Segments of 4 cells do not cover 5"):
         DealerCells(np.zeros(5, np.uint32), np.zeros((1, 0), np.uint32), np.array([1, 3]))
 
 
