@@ -154,7 +154,7 @@ def ideal_counts(
 ) -> LocalCounts:
     """The marginals of the population in the clear, for `IdealOracle` and for tests; protects nothing.
 
-    tables: each owner's own rows, by wire number. sizes: of every column (`Setting.sizes`). Raises `DataRefused` as an owner
+    tables: each owner's own rows, by wire number. sizes: of every column (`StudyFacts.sizes`). Raises `DataRefused` as an owner
     would, `StudyInvalid` (by the result) for a clique with a column that nobody owns.
     """
     import numpy as np

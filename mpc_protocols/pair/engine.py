@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitslice import Elements, UInt, words_for
-from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, Setting
+from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.pair import answers as codec
 from mpc_protocols.pair.argmax import argmax
 from mpc_protocols.pair.conversion import lift
@@ -44,21 +44,21 @@ class PairEngine:
 
     dealers = DEALERS
 
-    def __init__(self, wire: Wire, setting: Setting, data: LocalCounts | VerticalData | None) -> None:
+    def __init__(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData | None) -> None:
         """data: this party's own; None if it only computes. Begins with the base transfers, 3 rounds.
 
         Raises `StudyInvalid` (number of parties, other owners than the two), `DataRefused`, `ProtocolAborted`.
         """
-        self.wire, self._leader = wire, setting.leader
+        self.wire, self._leader = wire, facts.leader
         link = Link(wire)
         transfers = Transfers.start(link)
         secret = secrets.token_bytes(SECRET_BYTES)
         self.gates = PairGates(transfers, secret)
         self.beside = PairGates(transfers.fork(link.fork("noise")), secret)
         self._marginals: PairMarginals = (
-            JoinedMarginals(transfers, setting, data)
+            JoinedMarginals(transfers, facts, data)
             if isinstance(data, VerticalData)
-            else CountedMarginals(wire, setting, data)
+            else CountedMarginals(wire, facts, data)
         )
 
     @property
