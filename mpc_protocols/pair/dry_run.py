@@ -16,7 +16,7 @@ from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolMode
 from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.mechanisms.measurement import by_sampler
-from mpc_protocols.pair.answers import encode
+from mpc_protocols.pair.answer_codec import encode
 from mpc_protocols.pair.contingency import TableShape
 from mpc_protocols.pair.engine import DEALERS
 from mpc_protocols.pair.steps import Group, StepCosts

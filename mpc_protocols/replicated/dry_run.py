@@ -31,7 +31,7 @@ from mpc_protocols.replicated.inputs.contribution import blocks
 from mpc_protocols.replicated.scores.answer_codec import encode
 from mpc_protocols.replicated.scores.bit_cache import CacheModel
 from mpc_protocols.replicated.scores.dealer import DEALERS
-from mpc_protocols.replicated.vertical import costs as vertical
+from mpc_protocols.replicated.vertical.costs import prepare_vertical
 from mpc_protocols.replicated.vertical.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class ReplicatedDryRun(DryRun):
             return
         self._schedule.declare(levels)
         work = self._schedule.next(fresh)
-        vertical.prepare(self.tally, announced, request, self._schedule.facts, work)
+        prepare_vertical(self.tally, announced, request, self._schedule.facts, work)
         if work.plan is not None:
             self.products += sum(
                 work.plan.partition.rows * prod(work.plan.shape(group))

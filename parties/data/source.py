@@ -13,8 +13,8 @@ thinks. An empty field is a missing value.
 
 Threat model: the custodian trusts its own machine, and nobody else may learn a record from it, not even through an error
 message. Libraries quote the offending record (DuckDB), the connection string (database drivers) or both. Their errors are
-therefore never forwarded nor chained (`reasons.py`): what leaves this file is a `DataRefused` that names the file, the line and
-the column (`docs/design/privacy.md` 8), raised outside the handler so that no `__context__` holds the original. URLs are shown
+therefore never forwarded nor chained (`read_errors.py`): what leaves this file is a `DataRefused` that names the file, the line
+and the column (`docs/design/privacy.md` 8), raised outside the handler so that no `__context__` holds the original. URLs are shown
 without user, password and query. A header is read as names only after at least one of the study's columns was recognised in it
 (`scan.py`): a file without a header line would otherwise show its first record.
 """
@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
-from parties.data import read_errors as reasons
+from parties.data import read_errors
 from parties.data.duckdb_engine import DuckDB, Engine
 from parties.data.postgres import Server
 from parties.data.scratch import Scratch
@@ -203,10 +203,10 @@ class Source:
         return self._engine
 
     def _unopened(self, error: Exception) -> str:
-        return self._changed if self._stat() != self._stamp else reasons.unopened(self.location, error)
+        return self._changed if self._stat() != self._stamp else read_errors.unopened(self.location, error)
 
     def _unread(self, error: Exception) -> str:
-        return self._changed if self._stat() != self._stamp else reasons.unread(self.location, error)
+        return self._changed if self._stat() != self._stamp else read_errors.unread(self.location, error)
 
     def _stat(self) -> tuple[int, ...] | None:
         if self.location.path is None:

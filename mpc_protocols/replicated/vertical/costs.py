@@ -21,7 +21,7 @@ from mpc_protocols.replicated.vertical.plan import Plan
 from mpc_protocols.replicated.vertical.schedule import Work
 
 
-def prepare(tally: Tally, step: int, request: int, facts: StudyFacts, work: Work) -> None:
+def prepare_vertical(tally: Tally, step: int, request: int, facts: StudyFacts, work: Work) -> None:
     """`ReplicatedOracle.prepare` over vertical data of marginals that are not shared yet; `request`: bytes to a contributor."""
     costs.announce(tally, step, [(1, q, request) for q in range(3, len(tally.clocks))])
     costs.agreement(tally)

@@ -17,7 +17,7 @@ from mpc_protocols.functionality import Clique, Event, LocalCounts, MarginalOrac
 from mpc_protocols.mechanisms.measurement import by_sampler
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.pair import l1_distance, random_ot
-from mpc_protocols.pair.answers import encode
+from mpc_protocols.pair.answer_codec import encode
 from mpc_protocols.pair.backend import BACKEND
 from mpc_protocols.pair.contingency import Column, TableShape, of_paths, of_vectors
 from mpc_protocols.pair.conversion import lift, weighted_sum

@@ -104,6 +104,6 @@ def test_a_whole_run_that_prepares(population: Population, split: str) -> None:
         step = PrepareStep(tuple(batch))
         fresh = state.begin(step).fresh
         request = len(PrepareStep(tuple(fresh)).to_bytes())
-        costs.prepare(tally, len(step.to_bytes()), request, facts(SIZES), schedule.next(fresh))
+        costs.prepare_vertical(tally, len(step.to_bytes()), request, facts(SIZES), schedule.next(fresh))
     engine_costs.end(tally, len(EndStep().to_bytes()))
     compare(tally, [network.traffic(party) for party in range(parties)])
