@@ -29,7 +29,7 @@ NOISE = b"noise"
 CONTRIBUTION = b"contribution"
 
 _ZEROS = memoryview(bytes(1 << 18))
-_LONGEST = 1 << 36  # bytes of one operation: 2^32 blocks of 16
+_MAX_STREAM = 1 << 36  # bytes of one operation: 2^32 blocks of 16
 
 
 def derive(key: bytes, purpose: bytes, *context: bytes) -> bytes:
@@ -86,7 +86,7 @@ class Reader:
 
     def __init__(self, encryptor: CipherContext) -> None:
         self._encryptor = encryptor
-        self._left = _LONGEST
+        self._left = _MAX_STREAM
 
     def fill(self, out: NDArray[Any]) -> None:
         """Overwrite the C-contiguous array `out` with the next bytes of the stream, in place."""

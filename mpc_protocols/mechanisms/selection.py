@@ -44,7 +44,7 @@ from mpc_protocols.mechanisms import gumbel
 from mpc_protocols.mechanisms.bounds import sign_bits
 from mpc_protocols.mechanisms.interval import enclose, exp_minus, exp_plus, round_up
 
-MOST_SENSITIVE: Final = 4096
+MAX_WEIGHT: Final = 4096
 """Finer integer weights would bring nothing."""
 COARSEST: Final = 64
 """Weights up to 64 round to within 1.6 %; with fewer levels in 32-bit keys, 64-bit keys are taken."""
@@ -144,7 +144,7 @@ def _scale(epsilon: Fraction, most_sensitive: int) -> Scale | None:
 def _choose_ring(epsilon: Fraction, widest: int, factor: int) -> tuple[int, Scale]:
     """The smallest ring whose keys cannot overflow; `widest` bounds both the rows and the sum of an answer."""
     for ring in RINGS:
-        weight_cap = min(MOST_SENSITIVE, ((1 << ring - 4) - 1) // widest)
+        weight_cap = min(MAX_WEIGHT, ((1 << ring - 4) - 1) // widest)
         most_sensitive = min(factor * weight_cap, int((1 << ring - 3) * epsilon / 108))
         if most_sensitive < (COARSEST if ring < RINGS[-1] else 1) * factor:
             continue

@@ -186,7 +186,7 @@ def test_a_dry_run_of_the_same_table_counts_what_a_run_counts(
     with small_groups(*sizes), pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
             (answers, "SPLIT", split),
-            (bit_cache, "FEW", few),
+            (bit_cache, "MAX_UNASKED", few),
             (bit_cache, "SPARSE", sparse),
         ):
             patch.setattr(module, name, value)

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.engine import step as step_module
-from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES, LONGEST_US, agree_on_delay, latency_bytes_of
+from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES, MAX_DELAY_US, agree_on_delay, latency_bytes_of
 from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Event, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.ideal import IdealOracle
@@ -670,7 +670,7 @@ def test_a_delay_beyond_belief_is_refused() -> None:
             stream.send(0, b"x")
             stream.receive(2, 1)
         for peer in (0, 2):
-            stream.send(peer, (LONGEST_US + 1).to_bytes(4, "little"))
+            stream.send(peer, (MAX_DELAY_US + 1).to_bytes(4, "little"))
 
     with pytest.raises(ProtocolAborted, match="delay"):
         MemoryNetwork(3, patience_s=5).run([party] * 3)
