@@ -98,7 +98,7 @@ class Run:
     def model(self) -> Model:
         """What `refit` found last."""
         if self._model is None:
-            raise RuntimeError("a model must be fitted before it is asked")
+            raise RuntimeError("A model must be fitted before it is asked.")
         return self._model
 
     @property
@@ -106,7 +106,7 @@ class Run:
         """The only row count used anywhere."""
         total = self.oracle.noisy_total
         if total is None:
-            raise RuntimeError("an oracle must know a noisy total once marginals have been measured")
+            raise RuntimeError("An oracle must know a noisy total once marginals have been measured.")
         return total
 
     @property

@@ -164,7 +164,7 @@ def draw_runs(gates: BitGates[B], uniform: B, runs: Sequence[tuple[AliasTable, i
     if any((other.index_bits, other.rest_bits) != (table.index_bits, table.rest_bits) for other, _ in runs):
         raise ValueError("Tables that are drawn from together need as many index bits and other bits.")
     if len(uniform) != table.outputs:
-        raise ValueError(f"a draw takes {table.outputs} uniform bits, got {len(uniform)}")
+        raise ValueError(f"A draw takes {table.outputs} uniform bits, got {len(uniform)}.")
     rest, index = uniform[: table.rest_bits], uniform[table.rest_bits :]
     inner, outer = one_hots(gates, [index[: table.low_bits], index[table.low_bits :]])
     looked_up = _lookup(gates, inner, outer, runs)

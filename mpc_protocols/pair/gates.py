@@ -73,7 +73,7 @@ class PairGates:
 
     def and_bits(self, x: Bits, y: Bits) -> Bits:
         (left,), (right,) = x.parts, y.parts
-        if left.ndim == 2 and len(left) == 1 < len(right) <= gmw.WIDEST and right.ndim == 2:
+        if left.ndim == 2 and len(left) == 1 < len(right) <= gmw.MAX_WIDTH and right.ndim == 2:
             return Bits(gmw.string_sums(self.transfers, left, right[np.newaxis]))
         return Bits(gmw.and_bits(self.transfers, left, right))
 

@@ -39,7 +39,7 @@ from typing import Literal
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency
 from parties.budget.notion import Notion, ProtectedUnit, covering
-from parties.budget.open_run import Begun
+from parties.budget.open_run import RecordedEvent
 from synth.accounting import calibrate, epsilon_beside
 
 SIZE = "alignment.size"
@@ -203,7 +203,7 @@ class Entry:
     reservation: Reservation
     time: float
     state: Literal["open", "settled"]
-    events: tuple[Begun, ...]
+    events: tuple[RecordedEvent, ...]
 
     @property
     def spent(self) -> Charge:
@@ -309,7 +309,7 @@ class Account:
                 yield entry, steps, entry.spent.at(steps)
 
 
-def sizes_of(events: Sequence[Begun]) -> tuple[Fraction, Fraction]:
+def sizes_of(events: Sequence[RecordedEvent]) -> tuple[Fraction, Fraction]:
     """rho and delta of the announced sizes among these events."""
     sizes = [begun.event for begun in events if begun.event.what == SIZE]
     return sum((event.rho for event in sizes), Fraction(0)), sum((event.beta for event in sizes), Fraction(0))

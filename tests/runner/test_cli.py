@@ -186,9 +186,9 @@ def test_init_writes_a_valid_study_and_overwrites_nothing(run: Run, tmp_path: Pa
     assert len(study.parties) == 3 and {"numeric", "categorical"} <= {
         column.kind for column in study.domain.columns
     }
-    from runner.study import private_file as private
+    from runner.study import private_file
 
-    assert private.problems(directory / "private.example.toml") == []
+    assert private_file.problems(directory / "private.example.toml") == []
     code, _, err = run("init", directory)
     assert code == 2 and "left alone" in err
 

@@ -423,10 +423,10 @@ def test_a_contributors_run_that_dies_keeps_its_reservation(
         ledger.reserve(another(2), Cap(1.0, 1e-9))
 
 
-def test_without_its_tally_a_run_is_not_known_to_be_dead(ledger: Ledger) -> None:
+def test_without_its_file_a_run_is_not_known_to_be_dead(ledger: Ledger) -> None:
     ledger.reserve(RUN).close()
-    (tally,) = ledger.path.parent.glob("*.open/*")
-    tally.unlink()
+    (open_run,) = ledger.path.parent.glob("*.open/*")
+    open_run.unlink()
     assert spent(ledger) == RHO
 
 
@@ -438,10 +438,10 @@ def test_a_torn_line_is_dropped_whatever_its_length(tmp_path: Path) -> None:
             run.begin(EVENT)
             run.begin(EVENT)
             run.close()
-            (tally,) = tmp_path.glob(f"{share}.db.open/{run_id}")
-            whole = tally.read_bytes()
+            (open_run,) = tmp_path.glob(f"{share}.db.open/{run_id}")
+            whole = open_run.read_bytes()
             first = whole.index(b"\n") + 1
-            tally.write_bytes(whole[: first + int(share * (len(whole) - first))])
+            open_run.write_bytes(whole[: first + int(share * (len(whole) - first))])
             if run_id == 1:
                 assert spent(ledger) == EVENT.rho
         run = ledger.reserve(another(2))  # resumed: appends after the first event, not after half a line
@@ -450,17 +450,22 @@ def test_a_torn_line_is_dropped_whatever_its_length(tmp_path: Path) -> None:
         assert [begun.event.what for begun in ledger.entries()[1].events] == ["measure", "third"]
 
 
-def test_an_altered_tally_leaves_the_reservation(ledger: Ledger) -> None:
+def test_an_altered_file_leaves_the_reservation(ledger: Ledger) -> None:
     run = ledger.reserve(RUN)
     run.begin(EVENT)
     run.close()
-    (tally,) = ledger.path.parent.glob("*.open/*")
-    for altered in (b"x\n", b"[]\n", b'{"id": "a"}\n', tally.read_bytes().replace(b'"rho": "', b'"rho": "x')):
-        tally.write_bytes(altered)
+    (open_run,) = ledger.path.parent.glob("*.open/*")
+    for altered in (
+        b"x\n",
+        b"[]\n",
+        b'{"id": "a"}\n',
+        open_run.read_bytes().replace(b'"rho": "', b'"rho": "x'),
+    ):
+        open_run.write_bytes(altered)
         assert spent(ledger) == RHO
     run = ledger.reserve(another(2))
-    (tally,) = ledger.path.parent.glob("*.open/2")
-    tally.write_text("x\n")
+    (open_run,) = ledger.path.parent.glob("*.open/2")
+    open_run.write_text("x\n")
     with pytest.raises(BudgetRefused, match="reservation stands"):
         run.settle()
     assert spent(ledger) == 2 * RHO
@@ -482,13 +487,13 @@ def test_a_disk_that_is_full_stops_the_run_before_a_release(
     assert spent(ledger) == EVENT.rho
 
 
-def test_a_tally_that_outlives_its_settling_is_not_charged_twice(ledger: Ledger) -> None:
+def test_a_file_that_outlives_its_settling_is_not_charged_twice(ledger: Ledger) -> None:
     run = ledger.reserve(RUN)
     run.begin(EVENT)
-    (tally,) = ledger.path.parent.glob("*.open/*")
-    copy = tally.read_bytes()
+    (open_run,) = ledger.path.parent.glob("*.open/*")
+    copy = open_run.read_bytes()
     run.settle()
-    tally.write_bytes(copy)  # as if the process had died between the commit and the removal
+    open_run.write_bytes(copy)  # as if the process had died between the commit and the removal
     run = ledger.reserve(RUN)
     run.begin(EVENT)
     run.settle()
