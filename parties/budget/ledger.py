@@ -119,8 +119,8 @@ class Ledger:
         Raises `BudgetRefused` if the dataset's cap or its quota of alignments forbids it.
         """
         cap = cap or Cap()
+        self._settle_dead()
         with self._transaction() as database:
-            self._sweep(database)
             # without a cap, years of other runs need not be read
             entries = self._entries(database, reservation.dataset, None if cap != Cap() else reservation.run)
             others = [entry for entry in entries if entry.reservation.run != reservation.run]
@@ -155,8 +155,8 @@ class Ledger:
         """All runs of the dataset (of all datasets), oldest first; runs that died are settled first. No file: no runs."""
         if not self.path.exists():
             return []
+        self._settle_dead()
         with self._transaction() as database:
-            self._sweep(database)
             return self._entries(database, dataset)
 
     def refuse(self, proposal: Proposal, code: int) -> None:
@@ -240,20 +240,29 @@ class Ledger:
         ).fetchone()
         return int(number)
 
-    def _sweep(self, database: sqlite3.Connection) -> None:
-        """Take over the files of all open runs, and settle the computing parties' runs that are known to be dead."""
-        for number, computes in database.execute(
-            "SELECT number, computes FROM runs WHERE state = 'open'"
-        ).fetchall():
-            path = self._open_run_path(number)
-            dead = open_run.abandoned(path)  # before reading: a process that lives may still append
-            try:
-                self._take_over(database, number, open_run.read(path))
-            except ValueError:  # altered: nobody knows what it had begun, so the reservation stands
-                continue
-            if dead and computes:
-                database.execute("UPDATE runs SET state = 'settled' WHERE number = ?", (number,))
-                path.unlink()
+    def _settle_dead(self) -> None:
+        """Take over the files of all open runs, and settle the computing parties' runs that are known to be dead.
+
+        A transaction of its own: it holds whatever becomes of what is asked next. A run's file goes only when what was in it is
+        on disk here.
+        """
+        settled: list[Path] = []
+        with self._transaction() as database:
+            for number, computes in database.execute(
+                "SELECT number, computes FROM runs WHERE state = 'open'"
+            ).fetchall():
+                path = self._open_run_path(number)
+                dead = open_run.abandoned(path)  # before reading: a process that lives may still append
+                try:
+                    self._take_over(database, number, open_run.read(path))
+                except ValueError:  # altered: nobody knows what it had begun, so the reservation stands
+                    continue
+                if dead and computes:
+                    database.execute("UPDATE runs SET state = 'settled' WHERE number = ?", (number,))
+                    settled.append(path)
+        for path in settled:
+            with suppress(OSError):  # a file that stays is taken over again without effect
+                open_run.discard(path)
 
     def _entries(
         self, database: sqlite3.Connection, dataset: str | None, run: str | None = None

@@ -126,6 +126,15 @@ def abandoned(path: Path) -> bool:
     return True
 
 
+def discard(path: Path) -> None:
+    """Remove a dead run's file, unless a process has taken it meanwhile. Raises OSError."""
+    if held := RunFile.take(path):
+        try:
+            path.unlink()
+        finally:
+            held.close()
+
+
 def _content(descriptor: int) -> bytes:
     return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
 

@@ -21,6 +21,7 @@ from mpc_protocols.psu.dummies import centre, delta_of, size_events
 from mpc_protocols.psu.functionality import AlignmentSpec
 from parties.budget.ledger import Ledger, default_path
 from parties.budget.notion import Notion, ProtectedUnit
+from parties.budget.open_run import Tally, discard, read
 from parties.budget.spending import Account, Cap, Entry, Reservation
 from synth.accounting import Budget, epsilon_beside, epsilon_of
 
@@ -391,6 +392,33 @@ def child(ledger: Ledger, request: pytest.FixtureRequest) -> Iterator[subprocess
     process.kill()
     process.wait()
     process.stdout.close()
+
+
+def test_a_refusal_does_not_forget_what_a_dead_run_has_begun(ledger: Ledger) -> None:
+    """It rolls back its own transaction, not the settling of the dead; a resumed run adds to the sizes of its first attempt."""
+    run = ledger.reserve(ALIGNS)
+    run.begin(SIZES[0])
+    run.begin(EVENT)
+    run.close()
+    with pytest.raises(BudgetRefused):
+        ledger.reserve(another(2), Cap(1e-3, 1e-6))
+    (entry,) = ledger.entries()
+    assert entry.state == "settled" and [begun.event for begun in entry.events] == [SIZES[0], EVENT]
+    assert not list(ledger.path.parent.glob("*.open/*"))
+    ledger.reserve(ALIGNS)
+    (entry,) = ledger.entries()
+    assert entry.spent.size_rho == SIZES[0].rho + ALIGNS.size_rho
+
+
+def test_a_tally_is_not_removed_under_the_run_that_has_taken_it(tmp_path: Path) -> None:
+    held = Tally.take(tmp_path / "tallies" / "1")
+    assert held is not None
+    discard(tmp_path / "tallies" / "1")
+    held.append(EVENT)
+    assert [begun.event for begun in read(tmp_path / "tallies" / "1")] == [EVENT]
+    held.close()
+    discard(tmp_path / "tallies" / "1")
+    assert not (tmp_path / "tallies" / "1").exists()
 
 
 @pytest.mark.parametrize("child", ["computes"], indirect=True)
