@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from synth.fallback import noise_share, sentence
 from synth.mrf import Measurement, Model, SizeEstimator, fit
 
 if TYPE_CHECKING:
@@ -48,13 +49,17 @@ class Measured:
 
 @dataclass(frozen=True)
 class Synthesis:
-    """What a synthesizer releases. rows: how many rows the table is to have (public: the study's number or the noisy total)."""
+    """What a synthesizer releases. rows: how many rows the table is to have (public: the study's number or the noisy total).
+
+    fallback: if the table's columns are independent because joint marginals were not worth their noise, a sentence that says so.
+    """
 
     model: Model
     measurements: tuple[Measured, ...]
     selected: tuple[Clique, ...]
     noisy_total: float
     rows: int
+    fallback: str | None = None
 
 
 class Run:
@@ -70,6 +75,7 @@ class Run:
         self.handles: dict[Clique, Handle] = {}
         self.levels: dict[str, Level] = {}
         self.spent = Fraction(0)
+        self.fallback: str | None = None
         self._model: Model | None = None
 
     @property
@@ -116,6 +122,15 @@ class Run:
             noisy_total=self.noisy_total,
             **self.spending(),
         )
+
+    def falls_back(self, cells: int, limit: float) -> bool:
+        """Whether a question of so many cells has more noise than this share of the rows: `synth.fallback`."""
+        share = noise_share(self.plan, cells, self.noisy_total)
+        if share <= limit:
+            return False
+        self.fallback = sentence(self.noisy_total, share)
+        self.observe("select", "fallback", cells=cells, limit=limit, reason=self.fallback)
+        return True
 
     def sharpen(self) -> None:
         """Spend what is left on the one-column marginals: for a run that finds no candidate worth a question. The last step."""
@@ -224,7 +239,9 @@ class Run:
         rows = self.plan.config.synthetic_rows
         if rows is None:  # wide noise must not ask for more than could be there
             rows = min(max(0, round(self.noisy_total)), self.oracle.row_bound)
-        return Synthesis(self.model, tuple(self.measurements), tuple(self.selected), self.noisy_total, rows)
+        return Synthesis(
+            self.model, tuple(self.measurements), tuple(self.selected), self.noisy_total, rows, self.fallback
+        )
 
     def spending(self) -> dict[str, float]:
         """For observers."""

@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synth.charges import mean_noise
+from synth.fallback import median
 from synth.mosaic.answers import Resolutions, answers
 from synth.mosaic.candidates import Candidate, Grid, candidates, levels_of, prices
-from synth.mosaic.plan import BATCH, FIXED_BATCH
+from synth.mosaic.plan import BATCH, FIXED_BATCH, LEAST_SHARPENING
 from synth.mrf import Chains, SizeEstimator
 from synth.plan import unobserved
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Measured, Run, Synthesis, root
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 PRICE_FACTOR = Fraction(3, 2)
 """Of the noise in the score: once for the noise that a measurement brings, half for what it costs."""
+NOISE_LIMIT = 0.3
+"""Of the noise of the median candidate, as a share of the rows."""
 GROWTH = Fraction(3, 2)
 """Of the budget of a step that was too small to see anything."""
 
@@ -53,7 +56,9 @@ def run(oracle: MarginalOracle, plan: MosaicPlan, observe: Observe = unobserved)
     run.measure_all_columns()
     run.choose_resolutions()
     run.refit(0, ROUND_ITERATIONS)
-    if (rounds := plan.config.fixed_rounds) is None:
+    if run.falls_back(median(c.cells for c in run.candidates), NOISE_LIMIT):
+        pass  # the columns take what is left
+    elif (rounds := plan.config.fixed_rounds) is None:
         run.adaptive()
     else:
         run.fixed(rounds)
@@ -163,7 +168,7 @@ class MosaicRun(Run):
     def finish(self) -> None:
         """Spend what is left on the columns if nothing else took it, and fit to the end."""
         one_way = self.plan.one_way
-        if self.left > Fraction(1, 20) * self.plan.budget.rho_cap:
+        if self.left > LEAST_SHARPENING * self.plan.budget.rho_cap:
             number = self.picks + 1
             noise = [self.plan.charges.sigma2(self.left * self._column_share(clique)) for clique in one_way]
             self._measure(one_way, noise, [number] * len(one_way))

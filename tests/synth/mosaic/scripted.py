@@ -13,8 +13,7 @@ from tests.synth.oracles import ScriptedOracle
 
 
 class LayeredOracle(ScriptedOracle):
-    """`ScriptedOracle` at several resolutions. asked: of each selection, its candidates with their penalties, and what was
-    picked.
+    """`ScriptedOracle` at several resolutions.
 
     With `rng` it picks any candidate that the earlier picks leave, and measures nonsense.
     """

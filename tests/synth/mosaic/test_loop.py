@@ -24,6 +24,8 @@ from synth.workload import Workload
 from tests.synth.mosaic.scripted import LayeredOracle
 from tests.synth.oracles import RefuseThird, codes_domain, ideal
 
+pytestmark = pytest.mark.usefixtures("whatever_the_noise")
+
 ROWS = 20_000
 
 
