@@ -19,7 +19,6 @@ strongly dependent small tables would gain from their algorithm, and fall back a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -32,14 +31,16 @@ if TYPE_CHECKING:
 
 SHARE = Fraction(1, 20)
 """Of the budget, for a typical question."""
+LARGEST = 1000.0
+"""What a share is called if it is larger, or if there seem to be no rows."""
 
 
 def noise_share(plan: Plan, cells: int, noisy_total: float) -> float:
-    """The noise of a question of so many cells as a share of the rows; infinite if there seem to be none."""
+    """The noise of a question of so many cells as a share of the rows, at most LARGEST."""
     if noisy_total <= 0:
-        return math.inf
+        return LARGEST
     sigma2 = plan.charges.sigma2(SHARE * plan.budget.rho_cap)
-    return float(mean_noise(sigma2) * cells / Fraction(noisy_total))
+    return min(LARGEST, float(mean_noise(sigma2) * cells / Fraction(noisy_total)))
 
 
 def joining_cells(candidates: Mapping[Clique, int]) -> int:

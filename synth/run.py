@@ -46,12 +46,23 @@ class Measured:
     values: NDArray[np.int64]
     levels: tuple[Level, ...] = ()
 
+    @property
+    def columns(self) -> Clique:
+        """The columns that the clique's names stand for, in its order."""
+        of = {level.name: level.column for level in self.levels}
+        return tuple(of.get(name, name) for name in self.clique)
+
+    @property
+    def bins(self) -> dict[str, tuple[int, ...]]:
+        """Of each column that is measured over bins of its values, the bin of every value."""
+        return {level.column: level.bins for level in self.levels}
+
 
 @dataclass(frozen=True)
 class Synthesis:
     """What a synthesizer releases. rows: how many rows the table is to have (public: the study's number or the noisy total).
 
-    fallback: if the table's columns are independent because joint marginals were not worth their noise, a sentence that says so.
+    noise_share: if the table's columns are independent because joint marginals were not worth their noise, how much it was.
     """
 
     model: Model
@@ -59,7 +70,12 @@ class Synthesis:
     selected: tuple[Clique, ...]
     noisy_total: float
     rows: int
-    fallback: str | None = None
+    noise_share: float | None = None
+
+    @property
+    def fallback(self) -> str | None:
+        """A sentence that says that the columns are independent, and why; None if they are not."""
+        return None if self.noise_share is None else sentence(self.noisy_total, self.noise_share)
 
 
 class Run:
@@ -75,7 +91,7 @@ class Run:
         self.handles: dict[Clique, Handle] = {}
         self.levels: dict[str, Level] = {}
         self.spent = Fraction(0)
-        self.fallback: str | None = None
+        self.noise_share: float | None = None
         self._model: Model | None = None
 
     @property
@@ -128,8 +144,9 @@ class Run:
         share = noise_share(self.plan, cells, self.noisy_total)
         if share <= limit:
             return False
-        self.fallback = sentence(self.noisy_total, share)
-        self.observe("select", "fallback", cells=cells, limit=limit, reason=self.fallback)
+        self.noise_share = share
+        reason = sentence(self.noisy_total, share)
+        self.observe("select", "fallback", cells=cells, limit=limit, reason=reason)
         return True
 
     def sharpen(self) -> None:
@@ -240,7 +257,12 @@ class Run:
         if rows is None:  # wide noise must not ask for more than could be there
             rows = min(max(0, round(self.noisy_total)), self.oracle.row_bound)
         return Synthesis(
-            self.model, tuple(self.measurements), tuple(self.selected), self.noisy_total, rows, self.fallback
+            self.model,
+            tuple(self.measurements),
+            tuple(self.selected),
+            self.noisy_total,
+            rows,
+            self.noise_share,
         )
 
     def spending(self) -> dict[str, float]:

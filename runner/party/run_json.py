@@ -21,6 +21,7 @@ from runner.study import Study, VerticalStudy
 from runner.study.claim import claim_of
 from runner.study.owners import Ownership, method_of
 from runner.version import VERSION
+from synth.fallback import sentence
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
@@ -71,6 +72,11 @@ def describe(
                 "noisy_total": release.noisy_total,
             },
             "selected": [list(clique) for clique in release.selected],
+            **(
+                {}
+                if release.noise_share is None
+                else {"fallback": sentence(release.noisy_total, release.noise_share)}
+            ),
             "phases": [
                 {
                     "name": str(phase["name"]),

@@ -93,4 +93,5 @@ def sample(
         synthesis.noisy_total,
         secrets.randbits(64),
         tuple(events),
+        synthesis.noise_share,
     )

@@ -8,7 +8,7 @@ alone is expected to put into a marginal of n cells, sqrt(2/pi) sigma n / N (`do
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -44,13 +44,18 @@ class OneWay:
     source: Clique | None
 
 
-def synthetic_counts(run: Run, clique: Clique) -> NDArray[np.int64]:
-    """Counts of the synthetic rows, row-major in the clique's columns."""
-    sizes = [run.domain.sizes[name] for name in clique]
-    index = np.zeros(len(run.codes), dtype=np.int64)
-    for name, size in zip(clique, sizes, strict=True):
-        index = index * size + run.codes[:, run.domain.names.index(name)]
-    return np.bincount(index, minlength=math.prod(sizes))
+def synthetic_counts(
+    run: Run, clique: Clique, bins: Mapping[str, Sequence[int]] | None = None
+) -> NDArray[np.int64]:
+    """Counts of the synthetic rows, row-major in the clique's columns; bins: of the values of those that are counted coarsely."""
+    index, cells = np.zeros(len(run.codes), dtype=np.int64), 1
+    for name in clique:
+        of = np.arange(run.domain.sizes[name])
+        if bins and name in bins:
+            of = np.asarray(bins[name], dtype=np.int64)
+        codes, size = of[run.codes[:, run.domain.names.index(name)]], int(of.max()) + 1
+        index, cells = index * size + codes, cells * size
+    return np.bincount(index, minlength=cells)
 
 
 def agreements(run: Run) -> list[Agreement]:
@@ -59,10 +64,10 @@ def agreements(run: Run) -> list[Agreement]:
     found = []
     for measurement in run.measurements:
         cells, sigma = len(measurement.values), math.sqrt(measurement.sigma2)
-        shares = synthetic_counts(run, measurement.clique) / rows
+        shares = synthetic_counts(run, measurement.columns, measurement.bins) / rows
         distance = float(np.abs(measurement.values / total - shares).sum())
         noise = math.sqrt(2 / math.pi) * sigma * cells / total
-        found.append(Agreement(measurement.clique, cells, sigma, distance, noise))
+        found.append(Agreement(measurement.columns, cells, sigma, distance, noise))
     return found
 
 
@@ -73,7 +78,7 @@ def one_way(run: Run) -> list[OneWay]:
     for name in run.domain.names:
         shares = synthetic_counts(run, (name,)) / rows
         alone = [m for m in run.measurements if m.clique == (name,)]
-        wider = [m for m in run.measurements if name in m.clique]
+        wider = [m for m in run.measurements if name in m.columns and not m.levels]
         if alone:
             weights = np.array([1 / float(m.sigma2) for m in alone])
             mean = np.asarray(weights @ np.stack([m.values for m in alone])) / weights.sum()

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpc_protocols.errors import CosynthError, UsageError
+from mpc_protocols.functionality import Level
 from parties.data.arrow import entries, present
 from runner.results.finished_run import domain_of
 from synth.domain import Categorical, Column, Domain, Numeric
@@ -169,10 +170,20 @@ def _measurements(path: Path, domain: Domain) -> tuple[float, tuple[Measured, ..
     for entry in form["measurements"]:
         clique = _clique(entry["clique"], domain)
         values = np.asarray(entry["values"], dtype=np.int64)
-        if len(values) != domain.cells(clique):
+        levels = {name: _level(name, bins, domain) for name, bins in entry.get("bins", {}).items()}
+        names = tuple(levels[name].name if name in levels else name for name in clique)
+        cells = math.prod(levels[name].size if name in levels else domain.sizes[name] for name in clique)
+        if len(values) != cells:
             raise ValueError("number of cells")
-        found.append(Measured(clique, Fraction(entry["sigma2"]), int(entry["round"]), values))
+        sigma2, step = Fraction(entry["sigma2"]), int(entry["round"])
+        found.append(Measured(names, sigma2, step, values, tuple(levels.values())))
     return float(form["noisy_total"]), tuple(found)
+
+
+def _level(column: str, bins: Sequence[int], domain: Domain) -> Level:
+    if len(bins) != domain.sizes[column]:
+        raise ValueError("bins")
+    return Level(f"{column}, {max(bins) + 1} bins", column, tuple(map(int, bins)))
 
 
 def _moments(timeline: Mapping[str, Sequence[float]]) -> tuple[Moment, ...]:

@@ -26,7 +26,7 @@ from runner.report import charts, graph, number_format
 from runner.report.agreement import OneWay, agreements, associations, one_way
 from runner.report.alignment_text import joined
 from runner.report.files import Clique, Release, Run, load
-from runner.report.statement import how, in_the_clear, statement
+from runner.report.statement import how, in_the_clear, statement, variances
 from synth.algorithm import ALGORITHMS
 from synth.domain import Column, Numeric
 
@@ -193,8 +193,9 @@ def _told(event: Release, winner: Clique | None) -> tuple[str, str, str]:
         candidates = detail["candidates"]
         count = candidates if isinstance(candidates, int) else len(candidates)
         notes.append(f"among {number_format.whole(count)} candidate{'s' * (count != 1)}")
-    if "sigma2" in detail:
-        notes.append(f"noise σ\u00a0=\u00a0{number_format.plain(math.sqrt(Fraction(detail['sigma2'])))} rows")
+    if each := variances(detail):
+        ends = dict.fromkeys(number_format.plain(math.sqrt(of)) for of in (min(each), max(each)))
+        notes.append(f"noise σ\u00a0=\u00a0{' to '.join(ends)} rows")
     if "epsilon" in detail:
         notes.append(f"step ε\u00a0=\u00a0{number_format.plain(float(Fraction(detail['epsilon'])))}")
     return _EVENTS.get(event.what, event.what), names, ", ".join(notes)
@@ -206,7 +207,7 @@ def _joined(clique: Sequence[str]) -> str:
 
 def _map(run: Run) -> dict[str, Any]:
     """The picture of measured cliques, in two shapes, and the same as a list."""
-    order: dict[Clique, list[int]] = {m.clique: [] for m in run.measurements if len(m.clique) > 1}
+    order: dict[Clique, list[int]] = {m.columns: [] for m in run.measurements if len(m.clique) > 1}
     for i, clique in enumerate(run.selected, 1):
         if tuple(clique) in order:
             order[tuple(clique)].append(i)
@@ -219,7 +220,7 @@ def _map(run: Run) -> dict[str, Any]:
         "narrow": graph.picture(names, order, width=370, height=tall, class_="graph narrow"),
         "selected": [_joined(clique) for clique in run.selected],
         "several": len(order),
-        "single": len({m.clique for m in run.measurements if len(m.clique) == 1}),
+        "single": len({m.columns for m in run.measurements if len(m.clique) == 1}),
     }
 
 
@@ -321,7 +322,7 @@ def _grouped(dots: charts.Dots | None, groups: Sequence[Sequence[int]]) -> chart
 def _heat(run: Run) -> dict[str, Any] | None:
     """At most MAX_ASSOCIATED columns: those measured most often with others, in domain order."""
     together = {
-        name: sum(len(m.clique) > 1 and name in m.clique for m in run.measurements)
+        name: sum(len(m.clique) > 1 and name in m.columns for m in run.measurements)
         for name in run.domain.names
     }
     kept = set(sorted(run.domain.names, key=lambda name: -together[name])[:MAX_ASSOCIATED])

@@ -45,7 +45,8 @@ def write_outputs(directory: Path, release: Release, domain: Domain, run: dict[s
                     "noisy_total": release.noisy_total,
                     "measurements": [
                         {
-                            "clique": list(m.clique),
+                            "clique": list(m.columns),
+                            **({"bins": m.bins} if m.levels else {}),
                             "sigma2": f"{m.sigma2.numerator}/{m.sigma2.denominator}",
                             "round": m.round,
                             "values": m.values.tolist(),

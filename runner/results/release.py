@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpc_protocols.errors import ProtocolAborted
-from mpc_protocols.functionality import Clique, Event
+from mpc_protocols.functionality import Clique, Event, Level
+from synth.fallback import LARGEST
 from synth.mrf import storage
 from synth.run import Measured
 
@@ -38,7 +39,8 @@ class Release:
     """What every party of a run ends up with.
 
     codes: (rows, columns) integer codes in domain order; model: the bytes of model.npz; decode_seed: public, so that all
-    parties decode the same values; events: the leader's record of what was spent.
+    parties decode the same values; events: the leader's record of what was spent; noise_share: set if the columns are independent
+    because joint marginals were not worth their noise (`synth.fallback`).
     """
 
     codes: NDArray[np.integer[Any]]
@@ -48,6 +50,7 @@ class Release:
     noisy_total: float
     decode_seed: int
     events: tuple[Event, ...]
+    noise_share: float | None = None
 
     def tells(self, opened: Sequence[NDArray[np.int64]], events: Sequence[Event]) -> bool:
         """Whether it holds just what another computing party has opened, in order, and authorised."""
@@ -68,11 +71,18 @@ class Release:
                 "codes": len(codes),
                 "model": len(self.model),
                 "measurements": [
-                    [list(m.clique), *m.sigma2.as_integer_ratio(), m.round] for m in self.measurements
+                    [
+                        list(m.clique),
+                        *m.sigma2.as_integer_ratio(),
+                        m.round,
+                        [[level.name, level.column, list(level.bins)] for level in m.levels],
+                    ]
+                    for m in self.measurements
                 ],
                 "selected": [list(clique) for clique in self.selected],
                 "noisy_total": self.noisy_total,
                 "decode_seed": self.decode_seed,
+                "noise_share": self.noise_share,
                 "events": [event_to_json(event) for event in self.events],
             },
             sort_keys=True,
@@ -119,9 +129,12 @@ def _parse(payload: memoryview, domain: Domain, row_limit: int) -> Release:
     if list(storage.from_bytes(model)[0].items()) != list(domain.sizes.items()):
         raise ValueError("model of other columns")
     measurements = []
-    for names, numerator, denominator, number in header["measurements"]:
-        clique = _clique(names, domain)
-        cells = math.prod(domain.sizes[name] for name in clique)
+    most_rounds = max(len(header["measurements"]), len(header["events"]))  # a pick may stay unmeasured
+    for names, numerator, denominator, number, coarse in header["measurements"]:
+        levels = tuple(_level(form, domain) for form in coarse)
+        sizes = domain.sizes | {level.name: level.size for level in levels}
+        clique = _names(names, sizes)
+        cells = math.prod(sizes[name] for name in clique)
         values = np.frombuffer(payload[at : at + 8 * cells], "<i8").astype(np.int64)
         if len(values) != cells:
             raise ValueError("values")
@@ -129,7 +142,8 @@ def _parse(payload: memoryview, domain: Domain, row_limit: int) -> Release:
         sigma2 = _rational([numerator, denominator])
         if sigma2 == 0:
             raise ValueError("sigma2")
-        measurements.append(Measured(clique, sigma2, _whole(number, len(header["measurements"])), values))
+        step = _whole(number, most_rounds)
+        measurements.append(Measured(clique, sigma2, step, values, levels))
     if at != len(payload):
         raise ValueError("length")
     noisy_total = float(header["noisy_total"])
@@ -143,6 +157,7 @@ def _parse(payload: memoryview, domain: Domain, row_limit: int) -> Release:
         noisy_total,
         _whole(header["decode_seed"], (1 << SEED_BITS) - 1),
         tuple(event_from_json(e) for e in header["events"]),
+        _share(header["noise_share"]),
     )
 
 
@@ -185,11 +200,30 @@ def _rational(form: Sequence[object]) -> Fraction:
 
 
 def _clique(names: Sequence[str], domain: Domain) -> Clique:
-    if not all(isinstance(name, str) and name in domain.sizes for name in names) or len(set(names)) != len(
-        names
-    ):
+    return _names(names, domain.sizes)
+
+
+def _names(names: Sequence[str], known: Mapping[str, int]) -> Clique:
+    if not all(isinstance(name, str) and name in known for name in names) or len(set(names)) != len(names):
         raise ValueError("clique")
     return tuple(names)
+
+
+def _share(form: object) -> float | None:
+    """A float from 0 to `LARGEST`, or None."""
+    if form is not None and not (type(form) is float and 0 <= form <= LARGEST):
+        raise ValueError("noise share")
+    return form
+
+
+def _level(form: Sequence[Any], domain: Domain) -> Level:
+    """Bins of a column, under a name that is no column's; a level checks that no bin is left out."""
+    name, column, bins = form
+    if not isinstance(name, str) or name in domain or column not in domain or type(bins) is not list:
+        raise ValueError("level")
+    if len(bins) != domain.sizes[column]:
+        raise ValueError("bins")
+    return Level(name, column, tuple(_whole(bin, len(bins) - 1) for bin in bins))
 
 
 def _code_dtype(domain: Domain) -> np.dtype[Any]:
