@@ -167,23 +167,24 @@ def _release(form: Mapping[str, Any]) -> Release:
 def _measurements(path: Path, domain: Domain) -> tuple[float, tuple[Measured, ...]]:
     form = _object(path.read_text(encoding="utf-8"))
     found = []
+    levels = {name: _level(name, level, domain) for name, level in form.get("levels", {}).items()}
     for entry in form["measurements"]:
         clique = _clique(entry["clique"], domain)
         values = np.asarray(entry["values"], dtype=np.int64)
-        levels = {name: _level(name, bins, domain) for name, bins in entry.get("bins", {}).items()}
-        names = tuple(levels[name].name if name in levels else name for name in clique)
-        cells = math.prod(levels[name].size if name in levels else domain.sizes[name] for name in clique)
-        if len(values) != cells:
+        names = tuple(entry.get("resolution", clique))
+        coarse = tuple(levels[name] for name in names if name not in clique)
+        measured = Measured(names, Fraction(entry["sigma2"]), int(entry["round"]), values, coarse)
+        if measured.columns != clique or len(values) != math.prod(measured.shape(domain.sizes)):
             raise ValueError("number of cells")
-        sigma2, step = Fraction(entry["sigma2"]), int(entry["round"])
-        found.append(Measured(names, sigma2, step, values, tuple(levels.values())))
+        found.append(measured)
     return float(form["noisy_total"]), tuple(found)
 
 
-def _level(column: str, bins: Sequence[int], domain: Domain) -> Level:
-    if len(bins) != domain.sizes[column]:
+def _level(name: str, form: Mapping[str, Any], domain: Domain) -> Level:
+    column, bins = form["column"], tuple(map(int, form["bins"]))
+    if name in domain or len(bins) != domain.sizes[column]:
         raise ValueError("bins")
-    return Level(f"{column}, {max(bins) + 1} bins", column, tuple(map(int, bins)))
+    return Level(name, column, bins)
 
 
 def _moments(timeline: Mapping[str, Sequence[float]]) -> tuple[Moment, ...]:
