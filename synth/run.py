@@ -246,9 +246,7 @@ class Run:
             loss = now
 
         began = time.perf_counter()
-        measurements = [
-            Measurement(m.clique, m.values.astype(np.float64), float(m.sigma2)) for m in self.measurements
-        ]
+        measurements = [Measurement(m.clique, self._fitted_to(m), float(m.sigma2)) for m in self.measurements]
         self._model = fit(
             sizes,
             measurements,
@@ -268,12 +266,18 @@ class Run:
             seconds=time.perf_counter() - began,
         )
 
+    def _fitted_to(self, measured: Measured) -> NDArray[np.float64]:
+        """What the model is to follow of a measurement."""
+        return measured.values.astype(np.float64)
+
     def synthesis(self) -> Synthesis:
         """What the run has come to."""
         rows = self.plan.config.synthetic_rows
         if rows is None:  # wide noise must not ask for more than could be there
             rows = min(max(0, round(self.noisy_total)), self.oracle.row_bound)
-        named = {name for clique in (*self.selected, *(m.clique for m in self.measurements)) for name in clique}
+        named = {
+            name for clique in (*self.selected, *(m.clique for m in self.measurements)) for name in clique
+        }
         return Synthesis(
             self.model,
             tuple(self.measurements),

@@ -26,8 +26,10 @@ import numpy as np
 from synth.charges import mean_noise
 from synth.fallback import median
 from synth.mosaic.answers import Resolutions, answers
+from synth.mosaic.bins import is_ordered
 from synth.mosaic.candidates import Candidate, Grid, candidates, levels_of, prices
 from synth.mosaic.plan import BATCH, FIXED_BATCH, LEAST_SHARPENING
+from synth.mosaic.smoothing import FEWEST, smoothed
 from synth.mrf import Chains, SizeEstimator
 from synth.plan import unobserved
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Measured, Run, Synthesis, root
@@ -86,6 +88,8 @@ class MosaicRun(Run):
         super().__init__(oracle, plan, observe)
         self.picks = 0
         self._rounds: dict[Candidate, int] = {}  # of the picks of the last batch
+        self._final = False
+        self._smoothed: dict[int, NDArray[np.float64]] = {}  # by the identity of a measurement that is kept
         self._grown: dict[Candidate, float] = {}
 
     def measure_all_columns(self) -> None:
@@ -162,7 +166,7 @@ class MosaicRun(Run):
             if not offered:
                 break
             chosen, before = self._select(offered, picks, epsilon)
-            batch = self._payable(chosen, last, Fraction(0))
+            batch = self._payable(chosen, last, self.left if last else Fraction(0))  # the last takes all
             if batch:
                 self._measure_batch(batch, before)
 
@@ -182,6 +186,8 @@ class MosaicRun(Run):
                 noisy_total=self.noisy_total,
                 **self.spending(),
             )
+        elif self._final:
+            return
         self.refit(self.rounds, FINAL_ITERATIONS)
 
     @property
@@ -192,6 +198,22 @@ class MosaicRun(Run):
     def bins(self, candidate: Candidate) -> dict[str, int]:
         """How many bins it has of each column that it asks for over bins."""
         return {self.levels[n].column: self.levels[n].size for n in candidate.clique if n in self.levels}
+
+    def _is_spent(self) -> bool:
+        """Whether nothing more can be asked: then the fit after this batch is the last."""
+        self._final = self.left <= Fraction(1, 1000) * self.plan.budget.rho_cap
+        return self._final
+
+    def _fitted_to(self, measured: Measured) -> NDArray[np.float64]:
+        """The released counts; of a wide column whose values have an order, without what is only noise."""
+        values = super()._fitted_to(measured)
+        column = self.plan.domain[measured.columns[0]]
+        if len(measured.clique) > 1 or len(values) < FEWEST or not is_ordered(column):
+            return values
+        place = id(measured)
+        if place not in self._smoothed:
+            self._smoothed[place] = smoothed(values, root(measured.sigma2))
+        return self._smoothed[place]
 
     def _column_share(self, clique: tuple[str, ...]) -> Fraction:
         costs = {c: self.plan.charges.measuring(sigma2) for c, sigma2 in self.plan.column_sigma2.items()}
@@ -327,7 +349,7 @@ class MosaicRun(Run):
                 l1_of_noise=float(p.noise),
                 **self.spending(),
             )
-        self.refit(self.rounds, ROUND_ITERATIONS)
+        self.refit(self.rounds, FINAL_ITERATIONS if self._is_spent() else ROUND_ITERATIONS)
         after = answers(self.model, [p.candidate for p in batch], self.resolutions)
         return sum(
             float(np.abs(now - before[p.candidate]).sum()) > p.noise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import ProtocolAborted
-from mpc_protocols.functionality import Event
+from mpc_protocols.functionality import Event, Level
 from runner.results.release import Release, parse
 from synth.domain import Domain
 from synth.mrf import Measurement, fit
@@ -166,3 +167,26 @@ def test_a_release_tells_just_what_was_opened_and_authorised() -> None:
     assert not RELEASE.tells([VALUES, VALUES], RELEASE.events)
     assert not RELEASE.tells([], RELEASE.events)
     assert not RELEASE.tells([VALUES], ())
+
+
+def _coarse(level: Level) -> Release:
+    measured = Measured(("a", level.name), Fraction(5), 1, np.arange(3 * level.size) - 2, (level,))
+    return replace(RELEASE, measurements=(*RELEASE.measurements, measured), noise_share=0.25)
+
+
+def test_a_marginal_over_bins_and_a_fallback_survive_the_way() -> None:
+    sent = _coarse(Level("b/2", "b", (0, 1, 1, 0)))
+    got = parse(memoryview(sent.to_bytes(DOMAIN)), DOMAIN, 100, "leader")
+    assert got.measurements[1].levels == sent.measurements[1].levels
+    assert got.measurements[1].columns == ("a", "b") and got.measurements[1].bins == {"b": (0, 1, 1, 0)}
+    np.testing.assert_array_equal(got.measurements[1].values, sent.measurements[1].values)
+    assert got.noise_share == 0.25
+
+
+@pytest.mark.parametrize(
+    "level",
+    [Level("b/2", "b", (0, 1, 1)), Level("a", "b", (0, 1, 1, 0)), Level("x", "nobody", (0, 1, 1, 0))],
+)
+def test_bins_that_are_not_those_of_a_column_are_refused(level: Level) -> None:
+    with pytest.raises(ProtocolAborted):
+        parse(memoryview(_coarse(level).to_bytes(DOMAIN)), DOMAIN, 100, "leader")
