@@ -33,7 +33,7 @@ ROUND_ITERATIONS = 100
 FINAL_ITERATIONS = 1000
 
 
-def columns_of(clique: Clique, levels: Iterable[Level]) -> Clique:
+def without_levels(clique: Clique, levels: Iterable[Level]) -> Clique:
     """The columns that a clique's names stand for, in its order."""
     of = {level.name: level.column for level in levels}
     return tuple(of.get(name, name) for name in clique)
@@ -55,7 +55,7 @@ class Measured:
     @property
     def columns(self) -> Clique:
         """The columns that the clique's names stand for, in its order."""
-        return columns_of(self.clique, self.levels)
+        return without_levels(self.clique, self.levels)
 
     @property
     def bins(self) -> dict[str, tuple[int, ...]]:
@@ -87,7 +87,7 @@ class Synthesis:
     @property
     def selected(self) -> tuple[Clique, ...]:
         """The columns of what was picked; the measurement of round i is that of the i-th, if it was measured."""
-        return tuple(columns_of(clique, self.levels) for clique in self.selections if clique)
+        return tuple(without_levels(clique, self.levels) for clique in self.selections if clique)
 
     @property
     def fallback(self) -> str | None:

@@ -22,7 +22,7 @@ from runner.study.claim import claim_of
 from runner.study.owners import Ownership, method_of
 from runner.version import VERSION
 from synth.fallback import sentence
-from synth.run import columns_of
+from synth.run import without_levels
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
@@ -128,7 +128,7 @@ def _events(release: Release) -> list[dict[str, Any]]:
         entry = {"what": event.what, "rho": float(event.rho), **event.detail}
         if event.what == "select":
             clique = next(selections)
-            entry["clique"] = list(columns_of(clique, release.levels))
+            entry["clique"] = list(without_levels(clique, release.levels))
             if bins := release.bins(clique):
                 entry["bins"] = bins
         found.append(entry)

@@ -22,7 +22,7 @@ from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Clique, Event, Level
 from synth.fallback import LARGEST
 from synth.mrf import Chains, storage
-from synth.run import Measured, columns_of
+from synth.run import Measured, without_levels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,7 +62,7 @@ class Release:
     @property
     def selected(self) -> tuple[Clique, ...]:
         """The columns of what was selected."""
-        return tuple(columns_of(clique, self.levels) for clique in self.picked)
+        return tuple(without_levels(clique, self.levels) for clique in self.picked)
 
     def bins(self, clique: Clique) -> dict[str, int]:
         """How many bins a clique has of each column that it names by a level."""
@@ -247,7 +247,7 @@ def _clique(names: object, domain: Domain, levels: Mapping[str, Level]) -> Cliqu
         isinstance(name, str) and (name in levels or name in domain) for name in names
     ):
         raise ValueError("clique")
-    if len(set(columns_of(tuple(names), levels.values()))) != len(names):
+    if len(set(without_levels(tuple(names), levels.values()))) != len(names):
         raise ValueError("a column twice")
     return tuple(names)
 
