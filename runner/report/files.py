@@ -60,6 +60,7 @@ class Run:
     events: tuple[Release, ...]
     moments: tuple[Moment, ...]
     selected: tuple[Clique, ...]
+    resolutions: tuple[Mapping[str, int], ...]
     codes: NDArray[np.int32]
     model: Model
 
@@ -72,11 +73,12 @@ def load(directory: Path) -> Run:
     selected = _read(
         directory, "run.json", lambda _: tuple(_clique(names, domain) for names in facts["selected"])
     )
+    resolutions = _read(directory, "run.json", lambda _: _resolutions(facts, selected))
     total, measurements = _read(directory, "measurements.json", lambda path: _measurements(path, domain))
     moments = _read(directory, "run.json", lambda _: _moments(facts.get("timeline", {})))
     codes = _read(directory, "synthetic.csv", lambda path: _rows(path, domain))
     model = _read(directory, "model.npz", lambda path: _model(path, domain))
-    return Run(facts, domain, total, measurements, events, moments, selected, codes, model)
+    return Run(facts, domain, total, measurements, events, moments, selected, resolutions, codes, model)
 
 
 def _read(directory: Path, name: str, parse: Any) -> Any:
@@ -157,6 +159,18 @@ def _clique(names: Sequence[str], domain: Domain) -> Clique:
     if not all(name in domain.names for name in names):
         raise ValueError("a column outside the domain")
     return tuple(names)
+
+
+def _resolutions(facts: Mapping[str, Any], selected: Sequence[Clique]) -> tuple[Mapping[str, int], ...]:
+    """Of each selection the bins of columns that it asked for over bins; a run without bins has no such entry."""
+    found = facts.get("resolutions", [{}] * len(selected))
+    if len(found) != len(selected) or not all(
+        type(size) is int and name in clique
+        for bins, clique in zip(found, selected, strict=True)
+        for name, size in bins.items()
+    ):
+        raise ValueError("resolutions")
+    return tuple(dict(bins) for bins in found)
 
 
 def _release(form: Mapping[str, Any]) -> Release:
