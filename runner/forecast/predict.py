@@ -154,7 +154,7 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
         },
         rounds=rounds,
         bytes_sent=total,
-        range={} if backend.ideal else _range(study, plan.rounds, oracle.marks, rounds, total),
+        range={} if backend.ideal else _range(study, plan.batches, oracle.marks, rounds, total),
         parties=tuple(
             PartyForecast(party.name, "compute" if party.compute else "contribute", sent[number])
             for number, party in enumerate(study.numbered)
@@ -196,7 +196,7 @@ def _range(
     all_rounds: int,
     all_bytes: int,
 ) -> dict[str, list[int]]:
-    """Fewest and most, if the data decides how many rounds of selection there are; else what one dry run found."""
+    """Fewest and most, if the data decides how many steps select; else what one dry run found."""
     if not ALGORITHMS[study.algorithm].adaptive(study.config) or len(marks) < 3:
         return {"rounds": [all_rounds, all_rounds], "bytes_sent": [all_bytes, all_bytes]}
     steps = [(later[0] - earlier[0], later[1] - earlier[1]) for earlier, later in itertools.pairwise(marks)]

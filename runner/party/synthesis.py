@@ -89,9 +89,10 @@ def sample(
         codes,
         synthesis.model.to_bytes(),
         synthesis.measurements,
-        synthesis.selected,
+        synthesis.selections,
         synthesis.noisy_total,
         secrets.randbits(64),
         tuple(events),
         synthesis.noise_share,
+        synthesis.levels,
     )

@@ -70,6 +70,12 @@ class Chains:
         named = {name for clique in cliques for name in clique}
         return cls(sizes, {name: level for name, level in levels.items() if name in named})
 
+    def check(self) -> None:
+        """Raise ValueError unless the levels of each column are nested: for levels that somebody else has made."""
+        for name, coarser in self.coarser.items():
+            if coarser:
+                self.bins(name, coarser[-1])
+
     def columns(self) -> ColumnSet:
         """The names as bits, each with its coarser levels."""
         return ColumnSet(self.sizes, self.coarser)
