@@ -21,7 +21,7 @@ from mpc_protocols.psu.dummies import centre, delta_of, size_events
 from mpc_protocols.psu.functionality import AlignmentSpec
 from parties.budget.ledger import Ledger, default_path
 from parties.budget.notion import Notion, ProtectedUnit
-from parties.budget.open_run import Tally, discard, read
+from parties.budget.open_run import RunFile, discard, read
 from parties.budget.spending import Account, Cap, Entry, Reservation
 from synth.accounting import Budget, epsilon_beside, epsilon_of
 
@@ -410,8 +410,8 @@ def test_a_refusal_does_not_forget_what_a_dead_run_has_begun(ledger: Ledger) -> 
     assert entry.spent.size_rho == SIZES[0].rho + ALIGNS.size_rho
 
 
-def test_a_tally_is_not_removed_under_the_run_that_has_taken_it(tmp_path: Path) -> None:
-    held = Tally.take(tmp_path / "tallies" / "1")
+def test_a_runs_file_is_not_removed_under_the_run_that_has_taken_it(tmp_path: Path) -> None:
+    held = RunFile.take(tmp_path / "tallies" / "1")
     assert held is not None
     discard(tmp_path / "tallies" / "1")
     held.append(EVENT)
