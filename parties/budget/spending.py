@@ -80,7 +80,8 @@ class Cap:
 class Proposal:
     """What a study asks of a custodian's data, as far as its refusal, or its consent, could tell a peer something.
 
-    digest: the study's. domain: a digest of its columns; max_rows: its public bound; "" and 0 are not on record (older ledgers).
+    digest: the study's. domain: a digest of its columns and, after a "+", of a vertical study's [alignment] (min_size, pad_to and
+    duplicates decide what fits, too); max_rows: its public bound; "" and 0 are not on record (older ledgers).
     """
 
     dataset: str
@@ -92,11 +93,14 @@ class Proposal:
     max_rows: int = 0
 
     def differs(self, earlier: Proposal) -> tuple[str, ...]:
-        """In which of domain, max_rows and unit it asks something else than an earlier one of the same dataset and peers."""
+        """In which of domain, alignment, max_rows and unit it asks something else than an earlier one of the same dataset and
+        peers."""
         if self.dataset != earlier.dataset or not set(self.counterparties) & set(earlier.counterparties):
             return ()
+        (columns, _, matching), (other, _, before) = self.domain.partition("+"), earlier.domain.partition("+")
         compared = {
-            "the domain": bool(self.domain and earlier.domain) and self.domain != earlier.domain,
+            "the domain": bool(columns and other) and columns != other,
+            "the alignment": bool(matching and before) and matching != before,
             "max_rows": bool(self.max_rows and earlier.max_rows) and self.max_rows != earlier.max_rows,
             "the unit": self.notion.unit != earlier.notion.unit,
         }

@@ -334,6 +334,9 @@ def test_in_what_a_second_proposal_differs() -> None:
     first = replace(run(1), domain="aa", max_rows=100).proposal
     assert first.differs(first) == ()
     assert replace(first, domain="bb").differs(first) == ("the domain",)
+    assert replace(first, domain="aa+cc").differs(replace(first, domain="aa+dd")) == ("the alignment",)
+    assert replace(first, domain="aa+cc").differs(replace(first, domain="aa+cc")) == ()
+    assert replace(first, domain="aa+cc").differs(first) == ()  # an older ledger does not say
     assert replace(first, max_rows=99, notion=Notion(PERSON, "add-remove")).differs(first) == (
         "max_rows",
         "the unit",
