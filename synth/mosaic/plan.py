@@ -33,7 +33,7 @@ FIRST_PICKS_PER_COLUMN = 8
 MAX_PICKS_PER_COLUMN = 72
 BATCH = 6
 FIXED_BATCH = 4
-WIDE_SHARE, NARROW_SHARE = Fraction(1, 4), Fraction(1, 10)
+WIDE_SHARE, NARROW_SHARE = Fraction(1, 3), Fraction(1, 10)
 BUDGETS = (16, 128, 1024)
 """Cells of a candidate at its resolutions."""
 RICH_BUDGET = 8192
