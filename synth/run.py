@@ -22,6 +22,7 @@ import numpy as np
 
 from synth.fallback import noise_share, sentence
 from synth.mrf import Measurement, Model, SizeEstimator, fit
+from synth.mrf.fit import TOLERANCE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -237,8 +238,8 @@ class Run:
                 **self.spending(),
             )
 
-    def refit(self, number: int, iterations: int) -> None:
-        """Fit the model to everything measured so far, from the last potentials."""
+    def refit(self, number: int, iterations: int, tolerance: float = TOLERANCE) -> None:
+        """Fit the model to everything measured so far, from the last potentials; iterations, tolerance: as `fit`'s."""
         sizes, loss = self.plan.domain.sizes, float("nan")
 
         def watch(_: int, now: float) -> None:
@@ -254,6 +255,7 @@ class Run:
             warm_start=self._model,
             levels=self.levels,
             iterations=iterations,
+            tolerance=tolerance,
             callback=watch,
         )
         self.observe(

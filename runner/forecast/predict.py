@@ -50,7 +50,8 @@ class Forecast:
     """What `plan` tells. bytes_sent: payload of all parties together. range: fewest and most, where the data decides.
 
     questions: rounds (fewest, most), candidates of the plan, of how many of them a round chooses one (offered: fewest, most, for
-    these rows; None where the algorithm has no rounds), shared cells, the standard deviation of the noise.
+    these rows; None where the algorithm has no rounds), whether for these rows single columns would get the whole budget
+    (`synth.fallback`; then with a few more rows there is more to send), shared cells, the standard deviation of the noise.
     """
 
     study: str
@@ -98,9 +99,12 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
     )
     fits: list[float] = []
     offered: list[int] = []
+    falls_back = False
     began = time.process_time()
 
     def observe(phase: str, event: str, **fields: object) -> None:
+        nonlocal falls_back
+        falls_back |= event == "fallback"
         seconds = fields.get("seconds")
         if phase == "fit" and isinstance(seconds, float):
             fits.append(seconds)
@@ -149,6 +153,7 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
             "candidates": len(plan.candidates),
             "offered": [min(offered), max(offered)] if offered and isinstance(plan, RoundPlan) else None,
             "asked": ALGORITHMS[study.algorithm].asks(plan),
+            "falls_back": falls_back,
             "shared_cells": oracle.shared_cells,
             "noise_sd": float(plan.sigma2) ** 0.5,
         },

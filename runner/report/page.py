@@ -242,6 +242,8 @@ def _map(run: Run) -> dict[str, Any]:
             (event.detail.get("picks", 1) for event in run.events if event.what == "select"), default=1
         ),
         "several": len(order),
+        "crowded": graph.crowded(order),
+        "numbered": sum(map(len, order.values())) <= graph.BADGES,
         "single": len({m.columns for m in run.measurements if len(m.clique) == 1}),
     }
 

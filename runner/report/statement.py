@@ -90,7 +90,7 @@ def _warnings(facts: Mapping[str, Any]) -> tuple[str, ...]:
             "read this machine’s network traffic could put the shares together."
         )
     if fallback := facts.get("fallback"):
-        found.append(str(fallback))
+        found.append(typeset(str(fallback)))
     if little := faint(facts):
         found.append(little)
     return tuple(found)
