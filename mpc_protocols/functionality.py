@@ -91,7 +91,7 @@ class Guard(Protocol):
 
 
 @dataclass(frozen=True)
-class Setting:
+class StudyFacts:
     """Public facts of a study that the mechanisms need.
 
     sizes: number of values of each column. unit_rows: the most rows of one privacy unit over all custodians
@@ -114,7 +114,7 @@ class Setting:
             cells *= self.sizes[column]
         return cells
 
-    def with_levels(self, levels: Sequence[Level]) -> Setting:
+    def with_levels(self, levels: Sequence[Level]) -> StudyFacts:
         """These facts with the sizes of levels besides those of columns."""
         if not levels:
             return self
@@ -127,7 +127,7 @@ class MarginalOracle(ABC):
     Cells of a marginal are in row-major (C) order of the clique's columns, as the clique lists them.
     """
 
-    setting: Setting
+    facts: StudyFacts
 
     @property
     @abstractmethod

@@ -38,7 +38,7 @@ _Number = TypeVar("_Number", float, Decimal)
 _DIGITS = 60
 _SEARCHED = 22  # digits while the best order is searched for
 _KEPT = 17  # significant decimal digits of a converted number, after rounding to the safe side
-_LARGEST = 1e5  # an epsilon that e^epsilon beta exceeds every delta at
+_MAX_EPSILON = 1e5  # an epsilon that e^epsilon beta exceeds every delta at
 _ATTEMPTS = 200
 
 
@@ -174,7 +174,7 @@ def epsilon_beside(rho: Fraction, delta: float | Fraction, beta: Fraction) -> fl
     if beta == 0:
         return epsilon
     for _ in range(_ATTEMPTS):  # upwards from an epsilon that is too small, until one proves to be enough
-        left = Fraction(delta) - _loss(_decimal(epsilon), beta) if epsilon < _LARGEST else Fraction(0)
+        left = Fraction(delta) - _loss(_decimal(epsilon), beta) if epsilon < _MAX_EPSILON else Fraction(0)
         if left <= 0:
             return math.inf
         needed = epsilon_of(rho, left)

@@ -20,7 +20,7 @@ from functools import lru_cache
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Adjacency
-from mpc_protocols.mechanisms.gaussian import MIN_SIGMA2, WIDEST_TABLE
+from mpc_protocols.mechanisms.gaussian import MAX_TABLE_SIGMA2, MIN_SIGMA2
 
 MAX_EPSILON = Fraction(2)
 """The most one selection is given: its noise is then about one unit's change of a score, and more would buy nothing."""
@@ -91,7 +91,7 @@ def cell_distance(sigma2: Fraction) -> Fraction:
     """
     sigma = root(sigma2) + 1
     one = 10 * min(sigma, Fraction(101)) + 8
-    two = 25 * (root(sigma) + 1) + 8 if sigma2 > WIDEST_TABLE else Fraction(0)
+    two = 25 * (root(sigma) + 1) + 8 if sigma2 > MAX_TABLE_SIGMA2 else Fraction(0)
     return max(one, two) / 2**65 + Fraction(1, 2**70)
 
 

@@ -70,6 +70,11 @@ class Plan:
         """The cliques of one column, in domain order."""
         return tuple((name,) for name in self.domain.names)
 
+    @property
+    def batches(self) -> tuple[int, int]:
+        """Fewest and most steps in which selections are made: of an algorithm that makes several at once, fewer than `rounds`."""
+        return self.rounds
+
     def times(self, noun: str) -> str:
         """How many selections there are, in words: "10 rounds", "3 to 9 rounds"."""
         low, high = self.rounds

@@ -118,7 +118,7 @@ def centre(epsilon: Fraction, delta: Fraction, shift: int = 1) -> int:
         low, high = high, 2 * high
         if high > MAX_CENTRE:
             raise StudyInvalid(
-                f"[alignment] size_epsilon = {float(epsilon):g} would need more than {MAX_CENTRE} dummies; raise it"
+                f"[alignment] size_epsilon = {float(epsilon):g} would need more than {MAX_CENTRE} dummies; raise it."
             )
     while high - low > 1:
         middle = (low + high) // 2
@@ -165,7 +165,7 @@ def assemble(
     check_list(entries, spec, owner)
     n = len(entries)
     if not all(entry.startswith(REAL) for entry in entries):
-        raise ValueError("an identifier is not canonical: `normalise` makes them")
+        raise ValueError("An identifier is not canonical: `normalise` makes them.")
     if spec.adjacency == "replace":
         return PartyList(list(entries), n)
     noise = overlap_noise(spec, owners)

@@ -54,7 +54,7 @@ _WORKER_S = 3.0
 _EXPLAIN_S = 1.0
 _LINGER_S = 3.0
 _SWITCH_S = 0.001
-_MOST_DOUBTS = 8
+_MAX_DOUBTS = 8
 """Most events about claims that were not proved; strangers can make any number of them."""
 
 
@@ -224,7 +224,7 @@ class _Session(Generic[T]):
 
     def _doubted(self, error: CosynthError, number: int | None, host: str) -> None:
         """Somebody claimed to be a party and did not prove it: an event, for it may be that party's mistake; no more."""
-        if (number, error.sentence) in self._doubts or len(self._doubts) == _MOST_DOUBTS:
+        if (number, error.sentence) in self._doubts or len(self._doubts) == _MAX_DOUBTS:
             return
         self._doubts.add((number, error.sentence))
         claimed = "a party of another study" if number is None else f"party {self._names[number]}"

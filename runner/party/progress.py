@@ -13,7 +13,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from runner.party.options import Progress
@@ -137,25 +137,26 @@ def _traffic(event: Mapping[str, Any]) -> str:
     return f"{sent / 1e6:.2f} MB sent" if isinstance(sent, int | float) else ""
 
 
-def clique_words(clique: list[str]) -> str:
-    """A clique as people read it."""
-    return " x ".join(clique)
+def clique_words(clique: Sequence[str], bins: Mapping[str, int] | None = None) -> str:
+    """A clique as people read it. bins: of columns that are asked for over bins, their number."""
+    sizes = bins or {}
+    return " x ".join(f"{name} ({sizes[name]} bins)" if name in sizes else name for name in clique)
 
 
 def _selected(event: Mapping[str, Any]) -> str:
     if "step" in event:
         return f"step {event['step']}: one of {event['candidates']} candidates chosen, {event['cells']:,} cells compared"
     of = f" of {event['rounds']}" if event.get("rounds") else ""
-    return (
-        f"round {event['round']}{of}: {clique_words(event['clique'])} (1 of {event['candidates']} candidates)"
-    )
+    clique = clique_words(event["clique"], event.get("bins"))
+    return f"round {event['round']}{of}: {clique} (1 of {event['candidates']} candidates)"
 
 
 def _measured(event: Mapping[str, Any]) -> str:
     if "cliques" in event:
         total = f", about {event['noisy_total']:,.0f} rows" if "noisy_total" in event else ""
         return f"round {event['round']}: {len(event['cliques'])} single columns, noise sd {event['sigma']:.3g}{total}"
-    text = f"round {event['round']}: {clique_words(event['clique'])}, {event['cells']:,} cells, noise sd {event['sigma']:.3g}"
+    clique = clique_words(event["clique"], event.get("bins"))
+    text = f"round {event['round']}: {clique}, {event['cells']:,} cells, noise sd {event['sigma']:.3g}"
     if "noisy_l1_to_model" in event:
         text += (
             f", {event['noisy_l1_to_model']:,.0f} from the model (noise alone: {event['l1_of_noise']:,.0f})"
@@ -170,6 +171,13 @@ def _fitted(event: Mapping[str, Any]) -> str:
 
 WORDS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], str]] = {
     ("select", "selected"): _selected,
+    ("select", "exhausted"): lambda event: (
+        f"{event['charged']} selections were paid and {event['found']} made: no candidate was left for more"
+    ),
+    ("select", "left_out"): lambda event: (
+        f"round {event['round']}: {clique_words(event['clique'], event['bins'])} does not fit beside the others: not measured"
+    ),
+    ("select", "fallback"): lambda event: str(event["reason"]),
     ("measure", "measured"): _measured,
     ("measure", "total"): lambda event: (
         f"about {event['noisy_total']:,.0f} rows, noise sd {event['sigma']:.3g}"

@@ -21,6 +21,8 @@ from runner.study import Study, VerticalStudy
 from runner.study.claim import claim_of
 from runner.study.owners import Ownership, method_of
 from runner.version import VERSION
+from synth.fallback import sentence
+from synth.run import without_levels
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
@@ -58,9 +60,7 @@ def describe(
                 "rho": float(plan.budget.rho_cap),
                 "adjacency": privacy.adjacency,
                 "unit": privacy.unit.words,
-                "events": [
-                    {"what": event.what, "rho": float(event.rho), **event.detail} for event in release.events
-                ],
+                "events": _events(release),
                 "rho_spent": float(sum(event.rho for event in release.events)),
                 "beta": float(sum(event.beta for event in release.events)),
                 "max_rows": privacy.max_rows,
@@ -71,6 +71,14 @@ def describe(
                 "noisy_total": release.noisy_total,
             },
             "selected": [list(clique) for clique in release.selected],
+            **(
+                {"resolutions": [release.bins(clique) for clique in release.picked]} if release.levels else {}
+            ),
+            **(
+                {}
+                if release.noise_share is None
+                else {"fallback": sentence(release.noisy_total, release.noise_share)}
+            ),
             "phases": [
                 {
                     "name": str(phase["name"]),
@@ -111,6 +119,20 @@ def describe(
         raise ProtocolAborted(
             f"Party {study.leader.name} sent counters that do not fit the study; nothing was written."
         ) from None
+
+
+def _events(release: Release) -> list[dict[str, Any]]:
+    """run.json's `events`; a selection with what it came to, and with its bins where they are coarser than the columns."""
+    selections, found = iter(release.selections), []
+    for event in release.events:
+        entry = {"what": event.what, "rho": float(event.rho), **event.detail}
+        if event.what == "select":
+            clique = next(selections)
+            entry["clique"] = list(without_levels(clique, release.levels))
+            if bins := release.bins(clique):
+                entry["bins"] = bins
+        found.append(entry)
+    return found
 
 
 def alignment_facts(study: VerticalStudy, plan: Plan, owned: Ownership) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def plan(
         sigma2: Fraction,
     ) -> Fraction:  # the first batch also fixes the bound on the rows, an event of all its cells
         return (
-            (columns + most) * charges.distance(sigma2)
+            (2 * columns + most) * charges.distance(sigma2)
             + sum(domain.sizes.values()) * cell_distance(sigma2)
             + most * len(candidates) * SELECTION_DISTANCE
             + TOTAL_DISTANCE

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import DryRun
-from mpc_protocols.functionality import LocalCounts, Setting
+from mpc_protocols.functionality import LocalCounts, StudyFacts
 from mpc_protocols.partition import Partition
 from tests.conformance import Check, NonconformingError, check_oracle
 from tests.toys.plain_backend import Plain, PlainDryRun, PlainOracle
@@ -68,8 +68,8 @@ def plain(oracle: type[PlainOracle]) -> Plain:
     """The toy backend with another leader."""
 
     class Defective(Plain):
-        def lead(self, wire: Any, setting: Setting, data: Any, guard: Any, observe: Any) -> Any:
-            return oracle(wire, setting, data, guard)
+        def lead(self, wire: Any, facts: StudyFacts, data: Any, guard: Any, observe: Any) -> Any:
+            return oracle(wire, facts, data, guard)
 
     return Defective()
 
@@ -79,7 +79,7 @@ class Cheap(Plain):
 
     def dry_run(
         self,
-        setting: Setting,
+        facts: StudyFacts,
         counts: LocalCounts,
         computing: int,
         contributing: int,
@@ -89,7 +89,7 @@ class Cheap(Plain):
             def close(self) -> None:
                 return
 
-        return NoEnd(setting, counts, computing, contributing)
+        return NoEnd(facts, counts, computing, contributing)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backend import AllowAll, DistributedBackend, DryRun, Observe
 from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import Clique, Guard, Handle, LocalCounts, MarginalOracle, Setting
+from mpc_protocols.functionality import Clique, Guard, Handle, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.public.rounded_answers import RoundedAnswers
 from mpc_protocols.public.state import (
@@ -47,13 +47,13 @@ class Leading(IdealOracle):
     """The leader's part, whether its messages travel or are merely counted."""
 
     def __init__(
-        self, setting: Setting, own: LocalCounts | None, guard: Guard, me: int, computing: int, others: int
+        self, facts: StudyFacts, own: LocalCounts | None, guard: Guard, me: int, computing: int, others: int
     ) -> None:
         """others: how many contribute; their numbers follow those of the computing parties."""
         self._own = own
         self._followers = [number for number in range(computing) if number != me]
         self._others = [*self._followers, *range(computing, computing + others)]
-        super().__init__(setting, self._counted, guard, dealers=1, watch=self._announce)
+        super().__init__(facts, self._counted, guard, dealers=1, watch=self._announce)
 
     @abstractmethod
     def _send(self, peer: int, payload: bytes) -> None: ...
@@ -116,10 +116,10 @@ class Leading(IdealOracle):
     def _counted(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
         for peer in self._others:
             self._send(peer, COUNT + PrepareStep(tuple(cliques)).to_bytes())
-        totals = flat_counts(self._own, cliques, self.setting)
+        totals = flat_counts(self._own, cliques, self.facts)
         for peer in self._others:
             totals = totals + np.frombuffer(self._receive(peer, totals.nbytes), np.int64)
-        return np.split(totals, np.cumsum([self.setting.cells(clique) for clique in cliques])[:-1])
+        return np.split(totals, np.cumsum([self.facts.cells(clique) for clique in cliques])[:-1])
 
     def _tell_opened(self, values: Sequence[int] | NDArray[np.int64]) -> None:
         for peer in self._followers:
@@ -129,8 +129,8 @@ class Leading(IdealOracle):
 class PlainOracle(Leading):
     """The leader's oracle over a wire."""
 
-    def __init__(self, wire: Wire, setting: Setting, own: LocalCounts | None, guard: Guard) -> None:
-        super().__init__(setting, own, guard, wire.me, wire.computing, len(wire.contributors))
+    def __init__(self, wire: Wire, facts: StudyFacts, own: LocalCounts | None, guard: Guard) -> None:
+        super().__init__(facts, own, guard, wire.me, wire.computing, len(wire.contributors))
         self._wire = wire
 
     def _send(self, peer: int, payload: bytes) -> None:
@@ -156,8 +156,8 @@ class PlainOracle(Leading):
 class PlainDryRun(Leading, DryRun):
     """The leader's part on a presumed table: every message is counted, and the others hold nothing."""
 
-    def __init__(self, setting: Setting, counts: LocalCounts, computing: int, contributing: int) -> None:
-        super().__init__(setting, counts, AllowAll(), setting.leader, computing, contributing)
+    def __init__(self, facts: StudyFacts, counts: LocalCounts, computing: int, contributing: int) -> None:
+        super().__init__(facts, counts, AllowAll(), facts.leader, computing, contributing)
         self._sent, self._clocks = [0] * (computing + contributing), [0] * (computing + contributing)
         self._marks: list[tuple[int, int]] = []
         self._cells = 0
@@ -190,15 +190,15 @@ class PlainDryRun(Leading, DryRun):
         return noisy
 
     def _counted(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
-        self._cells += sum(map(self.setting.cells, cliques))
+        self._cells += sum(map(self.facts.cells, cliques))
         return super()._counted(cliques)
 
     def _send(self, peer: int, payload: bytes) -> None:
-        self._sent[self.setting.leader] += len(payload)
-        self._clocks[peer] = max(self._clocks[peer], self._clocks[self.setting.leader] + 1)
+        self._sent[self.facts.leader] += len(payload)
+        self._clocks[peer] = max(self._clocks[peer], self._clocks[self.facts.leader] + 1)
 
     def _receive(self, peer: int, size: int) -> bytes:
-        leader = self.setting.leader
+        leader = self.facts.leader
         self._sent[peer] += size
         self._clocks[leader] = max(self._clocks[leader], self._clocks[peer] + 1)
         return bytes(size)
@@ -210,15 +210,15 @@ class PlainDryRun(Leading, DryRun):
 class Following:
     """The part of everybody else. state, guard: of a follower; a contributor keeps no public state and is told no event."""
 
-    def __init__(self, wire: Wire, setting: Setting, own: LocalCounts | None) -> None:
-        self._wire, self._setting, self._own = wire, setting, own
+    def __init__(self, wire: Wire, facts: StudyFacts, own: LocalCounts | None) -> None:
+        self._wire, self._facts, self._own = wire, facts, own
         self._begun: Begun | None = None
         self.opened: list[NDArray[np.int64]] = []
 
     def run(self, state: PublicState | None, guard: Guard) -> None:
         """Until the leader ends the run."""
         while not isinstance(self._begun, BegunEnd):
-            message = bytes(self._wire.receive_up_to(self._setting.leader, LIMIT))
+            message = bytes(self._wire.receive_up_to(self._facts.leader, LIMIT))
             kind, content = message[:1], message[1:]
             try:
                 if kind == COUNT:
@@ -226,7 +226,7 @@ class Following:
                 elif kind == OPENED and state is not None:
                     self._learn(state, content)
                 elif kind == STEP:
-                    self._begin(state or PublicState(self._setting, 1), guard, content, state is not None)
+                    self._begin(state or PublicState(self._facts, 1), guard, content, state is not None)
                 else:
                     raise ProtocolAborted("The leading party sent a message of no known kind.")
             except (StudyInvalid, ValueError) as error:
@@ -238,8 +238,8 @@ class Following:
         step = parse(content)
         if not isinstance(step, PrepareStep) or step.levels:
             raise ProtocolAborted("The leading party asked for counts by a step that names none.")
-        PublicState(self._setting, 1).begin(step)
-        self._wire.send(self._setting.leader, flat_counts(self._own, step.cliques, self._setting).tobytes())
+        PublicState(self._facts, 1).begin(step)
+        self._wire.send(self._facts.leader, flat_counts(self._own, step.cliques, self._facts).tobytes())
 
     def _begin(self, state: PublicState, guard: Guard, content: bytes, computes: bool) -> None:
         begun = state.begin(parse(content))
@@ -249,7 +249,7 @@ class Following:
         elif not isinstance(begun, BegunPrepare | BegunEnd):
             guard.authorise(begun.plan.event, begun.inputs)
         if computes:
-            self._wire.send(self._setting.leader, begun.inputs)
+            self._wire.send(self._facts.leader, begun.inputs)
         elif not isinstance(begun, BegunEnd):
             raise ProtocolAborted("The leading party told a contributor a step.")
         self._begun = begun
@@ -271,12 +271,10 @@ class Following:
             state.learn_total(begun, value)
 
 
-def flat_counts(own: LocalCounts | None, cliques: Sequence[Clique], setting: Setting) -> NDArray[np.int64]:
+def flat_counts(own: LocalCounts | None, cliques: Sequence[Clique], facts: StudyFacts) -> NDArray[np.int64]:
     """A party's own counts of these cliques, one after the other; zeros without data. Raises `DataRefused` beyond the cap."""
-    tables = (
-        [np.zeros(setting.cells(clique), np.int64) for clique in cliques] if own is None else own(cliques)
-    )
-    if any(int(cells.sum()) > setting.row_cap for cells in tables):
+    tables = [np.zeros(facts.cells(clique), np.int64) for clique in cliques] if own is None else own(cliques)
+    if any(int(cells.sum()) > facts.row_cap for cells in tables):
         raise DataRefused("A party has more rows than the study allows; raise max_rows.")
     return np.concatenate(tables)
 
@@ -303,37 +301,37 @@ class Plain(DistributedBackend):
     def lead(
         self,
         wire: Wire,
-        setting: Setting,
+        facts: StudyFacts,
         data: LocalCounts | VerticalData | None,
         guard: Guard,
         observe: Observe,
     ) -> AbstractContextManager[MarginalOracle]:
-        return PlainOracle(wire, setting, _counts(data), guard)
+        return PlainOracle(wire, facts, _counts(data), guard)
 
     def follow(
         self,
         wire: Wire,
-        setting: Setting,
+        facts: StudyFacts,
         data: LocalCounts | VerticalData | None,
         guard: Guard,
         observe: Observe,
     ) -> list[NDArray[np.int64]]:
-        following = Following(wire, setting, _counts(data))
-        following.run(PublicState(setting, 1), guard)
+        following = Following(wire, facts, _counts(data))
+        following.run(PublicState(facts, 1), guard)
         return following.opened
 
-    def contribute(self, wire: Wire, setting: Setting, data: LocalCounts | VerticalData) -> None:
-        Following(wire, setting, _counts(data)).run(None, AllowAll())
+    def contribute(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> None:
+        Following(wire, facts, _counts(data)).run(None, AllowAll())
 
     def dry_run(
         self,
-        setting: Setting,
+        facts: StudyFacts,
         counts: LocalCounts,
         computing: int,
         contributing: int,
         split: Partition | None,
     ) -> DryRun:
-        return PlainDryRun(setting, counts, computing, contributing)
+        return PlainDryRun(facts, counts, computing, contributing)
 
 
 def _counts(data: LocalCounts | VerticalData | None) -> LocalCounts | None:

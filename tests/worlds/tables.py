@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.functionality import Clique, LocalCounts, Setting
+from mpc_protocols.functionality import Clique, LocalCounts, StudyFacts
 
 SIZES = {"a": 3, "b": 4, "c": 5, "d": 2}
 SMALL = Fraction(1, 64)
@@ -40,9 +40,9 @@ def counter(records: NDArray[np.int64], sizes: Mapping[str, int] = SIZES) -> Loc
     return counts
 
 
-def setting(row_cap: int = 100_000, session: bytes = b"s" * 32) -> Setting:
+def facts(row_cap: int = 100_000, session: bytes = b"s" * 32) -> StudyFacts:
     """The public facts of a study of these tables."""
-    return Setting(SIZES, "add-remove", 1, row_cap, session)
+    return StudyFacts(SIZES, "add-remove", 1, row_cap, session)
 
 
 PARTS = [table(400, 1), table(250, 2), table(333, 3)]

@@ -191,11 +191,15 @@ class _Meeting:
         task.add_done_callback(self._links.discard)
 
     def _settle(self, number: int, error: CosynthError | None) -> None:
-        """Tell what is new of this link, and be ready to meet its party again."""
+        """Tell what is new of this link, and be ready to meet its party again.
+
+        That a party which was met is through, and leaves while it is being met again, is nothing new.
+        """
         outcome = None if error is None else error.sentence
         self._met_at[number] = self._loop.time()
         # (this party's own number stands for somebody who is not in the study)
-        if number not in self._outcomes or self._outcomes[number] != outcome:
+        left = isinstance(error, PeerLost) and number in self._outcomes
+        if not left and (number not in self._outcomes or self._outcomes[number] != outcome):
             self._outcomes[number] = outcome
             self._news.put_nowait(Met(self._config.numbered[number].name, error))
         self._loop.call_later(AGAIN_S, self._connector.again, number)

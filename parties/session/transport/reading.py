@@ -29,7 +29,7 @@ from parties.session.transport.inbox import Inbox, Message
 PAUSE_S = 0.003
 """How long after a thread's last reading the loop reads again: bytes that come then wait that long, in the kernel."""
 _LEFT_BEHIND_S = 1.0  # a thread that reads has been woken by the bell, unless the run ended well without it
-_LONGEST_S = 0.024  # between two looks at a thread that still waits: then the same, after a wait of this length or more
+_MAX_PAUSE_S = 0.024  # between two looks at a thread that still waits: then the same, after a wait of this length or more
 
 
 class Readable(Protocol):
@@ -140,7 +140,7 @@ class Reading:
 
     def _watch(self) -> None:
         """The gate is closed: open it when no thread has read for a while."""
-        self._pause = min(2 * self._pause, _LONGEST_S)
+        self._pause = min(2 * self._pause, _MAX_PAUSE_S)
         opened = False
         if self._role.acquire(blocking=False):
             try:

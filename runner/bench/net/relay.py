@@ -52,7 +52,7 @@ NETWORK = bytes((10, 213, 0))
 """Of every party's address; the last byte is its number plus 1."""
 _QUEUE = 64 << 20
 _BURST_S = 0.0005
-_LARGEST = 1 << 16
+_MAX_PACKET = 1 << 16
 _SEGMENT = 1500
 _ETHERNET = 14
 _AT_ONCE = 64
@@ -67,7 +67,7 @@ _VNET = struct.Struct("=BBHHHH")
 def burst(net: Net) -> int:
     """The most bytes of a connection that the kernel may hand over as one packet."""
     rate = net.bytes_per_s
-    return _LARGEST if rate is None else int(min(_LARGEST, max(2 * _SEGMENT, rate * _BURST_S)))
+    return _MAX_PACKET if rate is None else int(min(_MAX_PACKET, max(2 * _SEGMENT, rate * _BURST_S)))
 
 
 class Relay:
@@ -173,7 +173,7 @@ def carry(ways: Sequence[WayIn], stop: int) -> None:
                 continue
             with suppress(BlockingIOError):
                 for _ in range(_AT_ONCE):
-                    packet = os.read(device, _VNET.size + _LARGEST)
+                    packet = os.read(device, _VNET.size + _MAX_PACKET)
                     target = packet[_VNET.size + 16 : _VNET.size + 20]
                     if packet[_VNET.size] >> 4 == 4 and target[:3] == NETWORK and 0 < target[3] <= len(ways):
                         ways[target[3] - 1].take(packet, time.monotonic())

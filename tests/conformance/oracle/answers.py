@@ -1,4 +1,4 @@
-"""Checks of what is answered: as by ideal for every table, setting and partition, with exact costs, and with noise."""
+"""Checks of what is answered: as by ideal for every table, facts and partition, with exact costs, and with noise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backend import Backend
 from mpc_protocols.errors import DataRefused, StudyInvalid
-from mpc_protocols.functionality import Level, MarginalOracle, Setting
+from mpc_protocols.functionality import Level, MarginalOracle, StudyFacts
 from mpc_protocols.partition import OwnRows, Partition, Population, VerticalData, ideal_counts
 from tests.conformance.checks import expect, refusal
 from tests.conformance.oracle.questions import compare, compare_costs, everything
@@ -25,36 +25,36 @@ from tests.conformance.oracle.runs import (
     parties_of,
     rows_of,
     run_backend,
-    setting_of,
+    facts_of,
     together,
 )
 
 
-def usual(plain: Setting, rows: int) -> Setting:
+def usual(plain: StudyFacts, rows: int) -> StudyFacts:
     return plain
 
 
-def strict(plain: Setting, rows: int) -> Setting:
+def strict(plain: StudyFacts, rows: int) -> StudyFacts:
     return replace(plain, adjacency="replace", unit_rows=3)
 
 
-def roomy(plain: Setting, rows: int) -> Setting:
+def roomy(plain: StudyFacts, rows: int) -> StudyFacts:
     return replace(plain, row_cap=1_000_000_000)
 
 
-def tight(plain: Setting, rows: int) -> Setting:
+def tight(plain: StudyFacts, rows: int) -> StudyFacts:
     return replace(plain, row_cap=rows)
 
 
 def equal(
     backend: Backend,
     parties: Parties,
-    of: Callable[[Setting, int], Setting] = usual,
+    of: Callable[[StudyFacts, int], StudyFacts] = usual,
     rows: Sequence[int] = ROWS,
 ) -> None:
     data = data_of(rows, parties)
-    setting = of(setting_of(backend, parties), sum(rows_of(rows, parties)))
-    compare(run_backend(backend, everything, data, parties, setting), together(data), setting)
+    facts = of(facts_of(backend, parties), sum(rows_of(rows, parties)))
+    compare(run_backend(backend, everything, data, parties, facts), together(data), facts)
 
 
 def without_data(backend: Backend) -> None:
@@ -62,18 +62,18 @@ def without_data(backend: Backend) -> None:
     data: list[Data] = data_of(ROWS[::-1], parties)
     if parties.contributing:
         data[: parties.computing] = [None] * parties.computing
-    setting = setting_of(backend, parties)
-    compare(run_backend(backend, everything, data, parties, setting), together(data), setting)
+    facts = facts_of(backend, parties)
+    compare(run_backend(backend, everything, data, parties, facts), together(data), facts)
 
 
 def costs(backend: Backend, parties: Parties) -> None:
-    data, setting = data_of(ROWS, parties), setting_of(backend, parties)
-    ran = run_backend(backend, everything, data, parties, setting)
-    compare_costs(backend, parties, setting, ran, together(data), None)
+    data, facts = data_of(ROWS, parties), facts_of(backend, parties)
+    ran = run_backend(backend, everything, data, parties, facts)
+    compare_costs(backend, parties, facts, ran, together(data), None)
 
 
 def refused(backend: Backend, parties: Parties) -> None:
-    data, setting = data_of(ROWS, parties), setting_of(backend, parties)
+    data, facts = data_of(ROWS, parties), facts_of(backend, parties)
 
     def body(oracle: MarginalOracle) -> tuple[list[Any], list[list[int]]]:
         before = [("nobody",), ("a", "a"), ("b in two",)]
@@ -85,16 +85,16 @@ def refused(backend: Backend, parties: Parties) -> None:
         expect(oracle.prepare([]) == [], "to prepare nothing must give no handle.")
         return everything(oracle)
 
-    compare(run_backend(backend, body, data, parties, setting), together(data), setting)
+    compare(run_backend(backend, body, data, parties, facts), together(data), facts)
 
 
 def too_many_rows(backend: Backend, parties: Parties) -> None:
     for culprit in range(parties.number):
         rows = [10] * parties.number
         rows[culprit] = 1234
-        data, setting = data_of(rows, parties), replace(setting_of(backend, parties), row_cap=1000)
+        data, facts = data_of(rows, parties), replace(facts_of(backend, parties), row_cap=1000)
         with refusal(DataRefused, f"1234 rows of party {culprit} where 1000 are allowed") as caught:
-            run_backend(backend, lambda oracle: oracle.prepare([("a", "b")]), data, parties, setting)
+            run_backend(backend, lambda oracle: oracle.prepare([("a", "b")]), data, parties, facts)
         expect("1234" not in caught[0].sentence, f"an error must hold no private value: {caught[0].sentence}")
 
 
@@ -103,7 +103,7 @@ def noise(backend: Backend, parties: Parties) -> None:
 
     And 40 selections between two equal candidates do not all fall alike. False alarms: 1e-6 and 2e-12.
     """
-    data, setting = data_of(ROWS, parties), setting_of(backend, parties)
+    data, facts = data_of(ROWS, parties), facts_of(backend, parties)
 
     def body(oracle: MarginalOracle) -> tuple[list[NDArray[np.int64]], list[int]]:
         handle, *pair = oracle.prepare([("a", "b", "c"), ("a",), ("d",)])
@@ -114,7 +114,7 @@ def noise(backend: Backend, parties: Parties) -> None:
             picked += oracle.select(pair, even, [Fraction(1)] * 2, [Fraction(0)] * 2, Fraction(1))
         return noisy, picked
 
-    noisy, picked = run_backend(backend, body, data, parties, setting).answers
+    noisy, picked = run_backend(backend, body, data, parties, facts).answers
     noise = np.array(noisy) - together(data)([("a", "b", "c")])[0]
     expect(
         len({tuple(row) for row in noise.tolist()}) == 10, "each of ten measurements must have fresh noise."
@@ -140,7 +140,7 @@ def vertical(backend: Backend, population: Population) -> None:
         codes = {name: rng.integers(0, SIZES[name], len(rows)).astype(np.uint8) for name in of.of(owner)}
         owned[owner] = OwnRows(rows, codes)
     data: list[Data] = [VerticalData(of, owned.get(party)) for party in range(computing)]
-    setting, counts = setting_of(backend, parties), ideal_counts(of, owned, SIZES)
-    ran = run_backend(backend, everything, data, parties, setting)
-    compare(ran, counts, setting)
-    compare_costs(backend, parties, setting, ran, counts, of)
+    facts, counts = facts_of(backend, parties), ideal_counts(of, owned, SIZES)
+    ran = run_backend(backend, everything, data, parties, facts)
+    compare(ran, counts, facts)
+    compare_costs(backend, parties, facts, ran, counts, of)

@@ -15,14 +15,14 @@ from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.memory_wire import Frame
 from tests.conformance.checks import expect, refusal
 from tests.conformance.oracle.questions import everything
-from tests.conformance.oracle.runs import ROWS, Parties, data_of, run_backend, setting_of
+from tests.conformance.oracle.runs import ROWS, Parties, data_of, run_backend, facts_of
 from tests.worlds.tables import SMALL
 
 GARBAGE = (b"", b"{}", b"\x80\x04N.", b'{"step": "end"}', b'{"step":"jump"}', b"[" * 100_000)
 
 
 def other_study(backend: Backend, parties: Parties) -> None:
-    plain = setting_of(backend, parties)
+    plain = facts_of(backend, parties)
     for follower in range(parties.computing):
         if follower != plain.leader:
             settings = [plain] * parties.number
@@ -51,7 +51,7 @@ def _ways(backend: Backend, parties: Parties) -> dict[tuple[int, int], int]:
             way = frame.sender, frame.receiver
             ways[way] = ways.get(way, 0) + 1
 
-    run_backend(backend, _short, data_of(ROWS, parties), parties, setting_of(backend, parties), tap=count)
+    run_backend(backend, _short, data_of(ROWS, parties), parties, facts_of(backend, parties), tap=count)
     return ways
 
 
@@ -68,7 +68,7 @@ def _stops(
 
     what = f"message {number} from party {way[0]} to party {way[1]}, {how},"
     with refusal(CosynthError, what) as caught:
-        run_backend(backend, _short, data_of(ROWS, parties), parties, setting_of(backend, parties), bend=bend)
+        run_backend(backend, _short, data_of(ROWS, parties), parties, facts_of(backend, parties), bend=bend)
     expect(
         isinstance(caught[0], ProtocolAborted),
         f"{what} must stop its receiver with exit code 40, not with {caught[0].exit_code} ({caught[0].sentence})",

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mpc_protocols.backend import Backend
-from mpc_protocols.functionality import Level, LocalCounts, MarginalOracle, Setting
+from mpc_protocols.functionality import Level, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.partition import Partition
 from tests.conformance.checks import expect
@@ -87,14 +87,14 @@ def everything(oracle: MarginalOracle) -> tuple[list[Any], list[list[int]]]:
     return Questions(oracle).ask()
 
 
-def compare(ran: Ran, counts: LocalCounts, setting: Setting) -> None:
+def compare(ran: Ran, counts: LocalCounts, facts: StudyFacts) -> None:
     """Answers, charges and public inputs of a run of `everything`, with the ideal oracle's on all data together."""
     guards = {}
     for dealers in range(
         1, max(9, len(ran.guards) + 2)
     ):  # into how many parts a backend cuts answers is its own affair
         guard = Recorder()
-        expected = everything(IdealOracle(setting, counts, guard, dealers=dealers))
+        expected = everything(IdealOracle(facts, counts, guard, dealers=dealers))
         guards[dealers] = guard
     for ours, theirs in zip(ran.answers[0], expected[0], strict=True):
         expect(ours == theirs, f"the answer must be {theirs}, and was {ours}.")
@@ -122,12 +122,12 @@ def compare(ran: Ran, counts: LocalCounts, setting: Setting) -> None:
 def compare_costs(
     backend: Backend,
     parties: Parties,
-    setting: Setting,
+    facts: StudyFacts,
     ran: Ran,
     counts: LocalCounts,
     split: Partition | None,
 ) -> None:
-    dry = backend.dry_run(setting, counts, parties.computing, parties.contributing, split)
+    dry = backend.dry_run(facts, counts, parties.computing, parties.contributing, split)
     answers = everything(dry)
     expect(answers == ran.answers, "a dry run on the true table must give the run's own answers at no noise.")
     dry.close()

@@ -14,7 +14,7 @@ from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event, MarginalOracle
 from mpc_protocols.memory_wire import Frame
 from tests.conformance.checks import expect, refusal
-from tests.conformance.oracle.runs import ROWS, Parties, data_of, run_backend, setting_of
+from tests.conformance.oracle.runs import ROWS, Parties, data_of, run_backend, facts_of
 from tests.worlds.guards import Recorder
 from tests.worlds.tables import SMALL
 
@@ -82,7 +82,7 @@ def _stopped(
             lambda oracle: questions(oracle, log, returned),
             data_of(ROWS, parties, WIDE),
             parties,
-            setting_of(backend, parties, WIDE),
+            facts_of(backend, parties, WIDE),
             guards,
             log.sent,
         )
@@ -124,7 +124,7 @@ def authorised_before_answered(backend: Backend, parties: Parties) -> None:
             lambda oracle, log=log, ask=questions, returned=returned: ask(oracle, log, returned),  # type: ignore[misc]
             data_of(ROWS, parties, WIDE),
             parties,
-            setting_of(backend, parties, WIDE),
+            facts_of(backend, parties, WIDE),
             log.guards(parties, None, 0),
             log.sent,
         )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backend import AllowAll, Backend, ClearBackend, DistributedBackend
 from mpc_protocols.engine.latency import LATENCY_BYTES
-from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, Setting
+from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.memory_wire import Frame, MemoryNetwork, MemoryWire
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.wire import Traffic, Wire
@@ -67,16 +67,16 @@ def run_backend(
     body: Body,
     data: Sequence[Data],
     parties: Parties,
-    setting: Setting | Sequence[Setting],
+    facts: StudyFacts | Sequence[StudyFacts],
     guards: Sequence[Recorder] | None = None,
     tap: Callable[[Frame], None] | None = None,
     bend: Bend | None = None,
 ) -> Ran:
     """Run `body` at the leader with everybody else taking part. Raises what the first party to fail raised.
 
-    data: of each party, by number. setting: of all, or of each.
+    data: of each party, by number. facts: of all, or of each.
     """
-    settings = [setting] * parties.number if isinstance(setting, Setting) else list(setting)
+    settings = [facts] * parties.number if isinstance(facts, StudyFacts) else list(facts)
     guards = list(guards) if guards is not None else [Recorder() for _ in range(parties.computing)]
     if isinstance(backend, ClearBackend):
         oracle = backend.oracle(settings[0], together(data), guards[0])
@@ -128,8 +128,8 @@ def data_of(rows: Sequence[int], parties: Parties, sizes: Mapping[str, int] = SI
     return [counter(table(count, party, sizes), sizes) for party, count in enumerate(rows_of(rows, parties))]
 
 
-def setting_of(backend: Backend, parties: Parties, sizes: Mapping[str, int] = SIZES) -> Setting:
-    return Setting(
+def facts_of(backend: Backend, parties: Parties, sizes: Mapping[str, int] = SIZES) -> StudyFacts:
+    return StudyFacts(
         sizes,
         "add-remove",
         1,

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from mpc_protocols.errors import PeerIdentity, PeerUnreachable
+from mpc_protocols.errors import CosynthError, PeerIdentity, PeerLost, PeerUnreachable
 from parties import certificates
 from parties.session import SessionConfig
+from parties.session.admission import preflight
 from parties.session.admission.preflight import LINGER_S, Met, Waiting, meet
+from parties.session.transport.channel import Channel
 from tests.parties.session import bodies
 from tests.parties.session.conftest import Start
 from tests.trio import configs, session_config
@@ -183,6 +185,30 @@ def test_who_starts_again_just_before_the_last_one_comes_is_met_too(
     assert east.end()["north"] == (0, "")
 
 
+def test_who_leaves_while_it_is_met_again_has_been_met(
+    credentials: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """North is through; south, which waits for east, meets it once more and finds the connection closed."""
+    settings = parsed(credentials, connect_s=1000.0)
+    heard = preflight._Meeting._hear
+    calls: list[int] = []
+
+    async def once(self: preflight._Meeting, number: int, channel: Channel) -> CosynthError | None:
+        calls.append(number)
+        if calls.count(0) > 1:
+            return PeerLost("Party north closed the connection before it had said which study it has.")
+        return await heard(self, number, channel)
+
+    south = Rehearsal(settings[1])
+    monkeypatch.setattr(preflight._Meeting, "_hear", once)
+    north = Rehearsal(settings[0])
+    until(lambda: calls.count(0) > 1)
+    east = Rehearsal(settings[2])
+    assert south.end()["north"] == (0, "")
+    east.end()
+    north.end()
+
+
 def test_a_party_whose_own_certificate_is_bad_is_heard_by_the_others(
     credentials: Path, tmp_path: Path
 ) -> None:
@@ -190,7 +216,10 @@ def test_a_party_whose_own_certificate_is_bad_is_heard_by_the_others(
     for who in range(3):
         settings = parsed(credentials, connect_s=500)
         bad = settings[who] = replace(settings[who], key=settings[who - 1].key)
-        started = {number: Rehearsal(config, linger_s=500) for number, config in enumerate(settings)}
+        started = {
+            number: Rehearsal(config, linger_s=500 if number == who else LINGER_S)
+            for number, config in enumerate(settings)
+        }
         for number in {0, 1, 2} - {who}:
             found = started[number].end()
             code, sentence = found.pop(bad.me)
