@@ -22,10 +22,10 @@ from tests.conformance.oracle.runs import (
     Data,
     Parties,
     data_of,
+    facts_of,
     parties_of,
     rows_of,
     run_backend,
-    facts_of,
     together,
 )
 

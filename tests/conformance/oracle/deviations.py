@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -12,10 +11,10 @@ import numpy as np
 from mpc_protocols.backend import Backend
 from mpc_protocols.errors import CosynthError, ProtocolAborted
 from mpc_protocols.functionality import MarginalOracle
-from mpc_protocols.memory_wire import Frame
+from tests.conformance.bent_wire import Way, Ways, change, misshapen
 from tests.conformance.checks import expect, refusal
 from tests.conformance.oracle.questions import everything
-from tests.conformance.oracle.runs import ROWS, Parties, data_of, run_backend, facts_of
+from tests.conformance.oracle.runs import ROWS, Parties, data_of, facts_of, run_backend
 from tests.worlds.tables import SMALL
 
 GARBAGE = (b"", b"{}", b"\x80\x04N.", b'{"step": "end"}', b'{"step":"jump"}', b"[" * 100_000)
@@ -25,10 +24,10 @@ def other_study(backend: Backend, parties: Parties) -> None:
     plain = facts_of(backend, parties)
     for follower in range(parties.computing):
         if follower != plain.leader:
-            settings = [plain] * parties.number
-            settings[follower] = replace(plain, row_cap=plain.row_cap - 1)
+            by_party = [plain] * parties.number
+            by_party[follower] = replace(plain, row_cap=plain.row_cap - 1)
             with refusal(ProtocolAborted, f"another study at party {follower}"):
-                run_backend(backend, everything, data_of(ROWS, parties), parties, settings)
+                run_backend(backend, everything, data_of(ROWS, parties), parties, by_party)
 
 
 def _short(oracle: MarginalOracle) -> None:
@@ -41,34 +40,20 @@ def _short(oracle: MarginalOracle) -> None:
     oracle.total(SMALL)
 
 
-def _ways(backend: Backend, parties: Parties) -> dict[tuple[int, int], int]:
+def _ways(backend: Backend, parties: Parties) -> dict[Way, int]:
     """Between which parties messages travel in `_short`, and how many."""
-    ways: dict[tuple[int, int], int] = {}
-    lock = threading.Lock()
-
-    def count(frame: Frame) -> None:
-        with lock:
-            way = frame.sender, frame.receiver
-            ways[way] = ways.get(way, 0) + 1
-
-    run_backend(backend, _short, data_of(ROWS, parties), parties, facts_of(backend, parties), tap=count)
-    return ways
+    ways = Ways()
+    run_backend(backend, _short, data_of(ROWS, parties), parties, facts_of(backend, parties), tap=ways)
+    return ways.counts
 
 
 def _stops(
-    backend: Backend,
-    parties: Parties,
-    way: tuple[int, int],
-    number: int,
-    change: Callable[[bytes], bytes],
-    how: str,
+    backend: Backend, parties: Parties, way: Way, number: int, how: Callable[[bytes], bytes], words: str
 ) -> None:
-    def bend(sender: int, receiver: int, sent: int, payload: bytes) -> bytes:
-        return change(payload) if ((sender, receiver), sent) == (way, number) else payload
-
-    what = f"message {number} from party {way[0]} to party {way[1]}, {how},"
+    what = f"message {number} from party {way[0]} to party {way[1]}, {words},"
+    data, facts = data_of(ROWS, parties), facts_of(backend, parties)
     with refusal(CosynthError, what) as caught:
-        run_backend(backend, _short, data_of(ROWS, parties), parties, facts_of(backend, parties), bend=bend)
+        run_backend(backend, _short, data, parties, facts, bend=change(way, number, how))
     expect(
         isinstance(caught[0], ProtocolAborted),
         f"{what} must stop its receiver with exit code 40, not with {caught[0].exit_code} ({caught[0].sentence})",
@@ -76,19 +61,8 @@ def _stops(
 
 
 def bent_messages(backend: Backend, parties: Parties) -> None:
-    for turn, (way, count) in enumerate(sorted(_ways(backend, parties).items())):
-        for number in sorted({0, 1, count // 2, count - 1} & set(range(count))):
-            if (turn + number) % 2:
-                _stops(
-                    backend,
-                    parties,
-                    way,
-                    number,
-                    lambda payload: payload[:-1] if payload else b"x",
-                    "a byte short",
-                )
-            else:
-                _stops(backend, parties, way, number, lambda payload: payload + b"\0", "a byte longer")
+    for way, number, how, words in misshapen(_ways(backend, parties)):
+        _stops(backend, parties, way, number, how, words)
 
 
 def no_steps(backend: Backend, parties: Parties) -> None:
@@ -97,4 +71,8 @@ def no_steps(backend: Backend, parties: Parties) -> None:
     for turn, (way, count) in enumerate(sorted(ways.items())):
         for place, junk in enumerate(GARBAGE):
             number = (turn + place * (count // len(GARBAGE))) % count
-            _stops(backend, parties, way, number, lambda payload, junk=junk: junk, f"which is {junk[:12]!r},")  # type: ignore[misc]
+            _stops(backend, parties, way, number, _always(junk), f"which is {junk[:12]!r},")
+
+
+def _always(payload: bytes) -> Callable[[bytes], bytes]:
+    return lambda sent: payload

@@ -14,7 +14,7 @@ from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event, MarginalOracle
 from mpc_protocols.memory_wire import Frame
 from tests.conformance.checks import expect, refusal
-from tests.conformance.oracle.runs import ROWS, Parties, data_of, run_backend, facts_of
+from tests.conformance.oracle.runs import ROWS, Parties, data_of, facts_of, run_backend
 from tests.worlds.guards import Recorder
 from tests.worlds.tables import SMALL
 

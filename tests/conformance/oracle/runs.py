@@ -13,16 +13,15 @@ from numpy.typing import NDArray
 from mpc_protocols.backend import AllowAll, Backend, ClearBackend, DistributedBackend
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, StudyFacts
-from mpc_protocols.memory_wire import Frame, MemoryNetwork, MemoryWire
+from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.wire import Traffic, Wire
+from tests.conformance.bent_wire import Bend, bent
 from tests.worlds.guards import Recorder
 from tests.worlds.tables import counter
 
 Body = Callable[[MarginalOracle], Any]
 Data = LocalCounts | VerticalData | None
-Bend = Callable[[int, int, int, bytes], bytes]
-"""(sender, receiver, number of the message on this way, payload) -> what is sent instead."""
 PATIENCE_S = 20.0
 SIZES = {"a": 3, "b": 4, "c": 5, "d": 2, "only": 1}
 ROWS = (41, 230, 0, 77, 5)
@@ -76,29 +75,28 @@ def run_backend(
 
     data: of each party, by number. facts: of all, or of each.
     """
-    settings = [facts] * parties.number if isinstance(facts, StudyFacts) else list(facts)
+    each = [facts] * parties.number if isinstance(facts, StudyFacts) else list(facts)
     guards = list(guards) if guards is not None else [Recorder() for _ in range(parties.computing)]
     if isinstance(backend, ClearBackend):
-        oracle = backend.oracle(settings[0], together(data), guards[0])
+        oracle = backend.oracle(each[0], together(data), guards[0])
         return Ran(body(oracle), [], guards)
     assert isinstance(backend, DistributedBackend)
-    leader = settings[0].leader
+    leader = each[0].leader
     network = MemoryNetwork(
-        parties.number, parties.computing, session_id=settings[0].session, tap=tap, patience_s=PATIENCE_S
+        parties.number, parties.computing, session_id=each[0].session, tap=tap, patience_s=PATIENCE_S
     )
 
     def party(plain: Wire) -> Any:
-        assert isinstance(plain, MemoryWire)
-        wire = plain if bend is None else BentWire(plain, bend, {})
+        wire = bent(plain, bend)
         mine, me = data[wire.me], wire.me
         guard: Guard = guards[me] if me < parties.computing else AllowAll()
         if me == leader:
-            with backend.lead(wire, settings[me], mine, guard, unobserved) as oracle:
+            with backend.lead(wire, each[me], mine, guard, unobserved) as oracle:
                 return body(oracle)
         if me < parties.computing:
-            return backend.follow(wire, settings[me], mine, guard, unobserved)
+            return backend.follow(wire, each[me], mine, guard, unobserved)
         assert mine is not None
-        backend.contribute(wire, settings[me], mine)
+        backend.contribute(wire, each[me], mine)
         return None
 
     with pytest.MonkeyPatch.context() as patch:
@@ -152,20 +150,3 @@ def together(data: Sequence[Data]) -> LocalCounts:
 
 def unobserved(phase: str, event: str, **fields: object) -> None:
     """Observes nothing."""
-
-
-class BentWire(MemoryWire):
-    """A party's wire, or a fork of it, whose messages may be changed on their way."""
-
-    def __init__(self, wire: MemoryWire, bend: Bend, sent: dict[int, int]) -> None:
-        """sent: how many messages this party has sent to each other one, on all streams."""
-        super().__init__(wire._network, wire._party, wire._stream)
-        self._bend, self._sent = bend, sent
-
-    def fork(self, name: str) -> MemoryWire:
-        return BentWire(super().fork(name), self._bend, self._sent)
-
-    def send(self, peer: int, payload: bytes | bytearray | memoryview) -> None:
-        number = self._sent.get(peer, 0)
-        self._sent[peer] = number + 1
-        super().send(peer, self._bend(self.me, peer, number, bytes(payload)))
