@@ -148,6 +148,18 @@ def test_events_never_exceed_the_reservation(ledger: Ledger) -> None:
     assert spent(ledger) == RHO
 
 
+def test_the_samplers_distance_never_exceeds_the_reservation(ledger: Ledger) -> None:
+    """Nor does what a resumed run adds to its first attempt's."""
+    run = ledger.reserve(RUN)
+    run.begin(replace(EVENT, beta=BETA))
+    run.close()
+    run = ledger.reserve(RUN)
+    with pytest.raises(BudgetRefused, match="exceed what this run reserved"):
+        run.begin(EVENT)
+    run.settle()
+    assert ledger.entries()[0].spent.beta == BETA
+
+
 def test_epsilon_of_all_runs(ledger: Ledger) -> None:
     for i in range(3):
         run = ledger.reserve(another(i))
