@@ -353,9 +353,10 @@ def test_a_ledger_of_the_first_version_is_taken_over(ledger: Ledger) -> None:
             INSERT INTO events VALUES ('a', 1, 'measure', '1/11', '0', '{}', 5.5);
             PRAGMA user_version = 1;""")
     old.close()
+    none = Fraction(0)
     assert [
         (entry.spent_rho, entry.spent.size_rho, entry.spent.size_delta) for entry in ledger.entries()
-    ] == [(Fraction(1, 11), 0, 0), (Fraction(1, 9), 0, 0)]
+    ] == [(Fraction(1, 11), none, none), (Fraction(1, 9), none, none)]
     ledger.reserve(replace(ALIGNS, run="run-3")).settle()
     assert len(Ledger(ledger.path).entries()) == 3 and ledger.alignments("patients", "south") == 2
     with sqlite3.connect(ledger.path) as new:
