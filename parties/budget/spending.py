@@ -163,7 +163,7 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Charge:
-    """What is charged to a dataset: zCDP (sizes included), the samplers' distance, and of sizes their rho and their delta."""
+    """What is charged to a dataset: zCDP (sizes included), the samplers' statistical distance; rho and delta of the sizes."""
 
     rho: Fraction = Fraction(0)
     beta: Fraction = Fraction(0)
@@ -372,7 +372,7 @@ def cap_problem(path: Path, asked: Reservation, cap: Cap, account: Account) -> s
     if spent.beta > Fraction(cap.delta) / 100:
         return (
             f"The samplers of dataset {asked.dataset}'s runs are together {float(spent.beta):.2g} from their exact "
-            f"laws, more than a hundredth of cap_delta = {cap.delta:.6g}; raise cap_delta."
+            f"distributions, more than a hundredth of cap_delta = {cap.delta:.6g}; raise cap_delta."
         )
     room = calibrate(cap.epsilon, left, spent.beta)
     after = account.epsilon_by_rho(cap.delta, more)

@@ -64,8 +64,8 @@ def describe(
                 "rho_spent": float(sum(event.rho for event in release.events)),
                 "beta": float(sum(event.beta for event in release.events)),
                 "max_rows": privacy.max_rows,
-                # what rho was solved at: the samplers' distance from the exact laws takes the rest of delta, and where it would
-                # take more than half of it, the epsilon counted on is less than the study's (`accounting.calibrate`)
+                # What rho was solved at: the samplers' statistical distance takes the rest of delta. Where it would take more
+                # than half of it, the epsilon counted on is less than the study's (`accounting.calibrate`).
                 "calibrated_epsilon": float(plan.budget.calibration.epsilon),
                 "delta_for_zcdp": float(plan.budget.calibration.delta),
                 "noisy_total": release.noisy_total,
@@ -155,9 +155,8 @@ def own_view(study: Study, plan: Plan, sizes: Sequence[Event]) -> tuple[float, f
     """(epsilon, delta) of everything that a party has seen: the study's, and these events of noisy sizes.
 
     A size's noise is pure epsilon-DP but for truncated tails of probability delta: it adds epsilon^2 / 2 to rho, and its delta
-    beside it (`parties.budget.ledger`). The plain sum of epsilons holds too; the less of both is told. The samplers' distance is
-    taken
-    off at the larger epsilon.
+    beside it (`parties.budget.ledger`). The plain sum of epsilons holds too; the less of both is told. The samplers'
+    statistical distance is taken off at the larger epsilon.
     """
     from synth.accounting import epsilon_of
 
