@@ -60,7 +60,7 @@ class Party:
             inboxes = list(self._inboxes.values())
         for inbox in inboxes:
             inbox.ready.put(None)
-        self.reading.ring()
+        self.reading.wake()
         return True
 
     def raise_failure(self) -> NoReturn:

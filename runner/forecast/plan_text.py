@@ -156,7 +156,7 @@ def _sizes(study: Study, joining: dict[str, Any]) -> list[str]:
     lines = []
     for view in joining["views"]:
         name = view["name"]
-        words = METHODS[joining["via"]].told(name in owners, len(owners), noisy, padded)
+        words = METHODS[joining["via"]].sizes_shown(name in owners, len(owners), noisy, padded)
         sums = (
             f"together with the results epsilon {view['epsilon']:.4g}, delta {view['delta']:.4g}"
             if view["sizes"]
