@@ -21,7 +21,7 @@ from parties.budget.ledger import Ledger
 from parties.budget.spending import Proposal
 from runner import run_study
 from runner.cli import main
-from runner.party import events as party_events
+from runner.party import events
 from runner.party.custodian import Custodian
 from runner.party.events import UNTIMED, WITHHELD, Meter
 from runner.study import load, private_file
@@ -229,7 +229,7 @@ class Clock:
 
 def test_the_runs_clock_starts_when_all_have_assembled(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, traffic = Clock(), Traffic()
-    monkeypatch.setattr(party_events, "time", clock)
+    monkeypatch.setattr(events, "time", clock)
     meter = Meter()
     meter.traffic = lambda: traffic
 
@@ -265,7 +265,7 @@ def test_the_runs_clock_starts_when_all_have_assembled(monkeypatch: pytest.Monke
 
 def test_it_stands_still_while_records_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr(party_events, "time", clock)
+    monkeypatch.setattr(events, "time", clock)
     meter = Meter(WITHHELD, UNTIMED)
     meter.start("input")
     for phase, seconds in (
@@ -295,7 +295,7 @@ def test_no_shared_file_says_how_long_a_table_was_read(
     from tests.runner import split
 
     late = SimpleNamespace(by=0.0)
-    monkeypatch.setattr(party_events, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + late.by))
+    monkeypatch.setattr(events, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + late.by))
     ready = Custodian.ready
 
     def slowly(self: Custodian, *arguments: Any) -> None:

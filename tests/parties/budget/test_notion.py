@@ -18,7 +18,7 @@ from mpc_protocols.functionality import Adjacency, Event
 from mpc_protocols.mechanisms.selection import dither_inflation, plan_selection, tie_inflation
 from parties.budget.ledger import Ledger
 from parties.budget.notion import Notion, ProtectedUnit, covering
-from parties.budget.open_run import Begun
+from parties.budget.open_run import RecordedEvent
 from parties.budget.spending import Account, Cap, Charge, Entry, Proposal, Reservation
 from synth.accounting import Budget, epsilon_beside
 from synth.charges import Charges
@@ -105,7 +105,7 @@ def test_steps_are_what_the_same_releases_cost_for_the_larger_unit(sigma2: Fract
 
 
 def settled(*events: Event) -> Entry:
-    begun = tuple(Begun(event, str(number), 0.0) for number, event in enumerate(events))
+    begun = tuple(RecordedEvent(event, str(number), 0.0) for number, event in enumerate(events))
     return Entry(run(1, person(2)), 0.0, "settled", begun)
 
 
