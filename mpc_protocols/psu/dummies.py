@@ -33,7 +33,7 @@ floating point); truncation is by rejection. Sampling time depends on the draw; 
 
 Threat model: semi-honest; pairs need no pool. In `florist` and `helper` a deviating owner may leave its full pool out: then the
 other's K, drawn over a pool that is not there, protects nothing. `dh2` has each owner prove, before anything is learnt, where in
-its list its full pool stands (`dh2_traps`), so that the other's K stays in what it sees; the other knew which of it is common.
+its list its full pool stands (`dh2.traps`), so that the other's K stays in what it sees; the other knew which of it is common.
 What is left to it there is a guess which of the K + r common records is its record y; a wrong one is noticed (`dh2`).
 Dummies carry no weight downstream: their rows belong to nobody, in membership and in counts.
 Accounting: an event counts epsilon^2 / 2 of rho and delta as its distance from a pure epsilon-DP release.

@@ -104,8 +104,8 @@ class GroupBySum:
 def sums_by_cell(trio: Trio, sums: Sequence[GroupBySum], dtype: UInt) -> list[Elements]:
     """This party's part of each asked's sums, shape (cells, v) (`ring.reshare` makes a sharing of it). 2 rounds for all together.
 
-    A contributor's own part is not among them: `contributed_sums`. Raises `ProtocolAborted` for places that do not exist or come
-    twice.
+    A contributor's own part is not among them: `contributor` adds it. Raises `ProtocolAborted` for places that do not exist or
+    come twice.
     """
     tasks = [
         (asked, shuffle, trio.operation(), trio.operation())
