@@ -109,7 +109,10 @@ class Matching(ABC):
         return raised.tobytes() + self.proofs.prove(b"tags", 0, lists.key, lists.public, inputs, raised)
 
     def check_raised_traps(self, payload: memoryview) -> tuple[Elements, memoryview]:
-        """G of the own traps as the other answers for them, and the rest of the message."""
+        """Verify the peer's tags of our traps; return their points, (traps, element_bytes), and the unread rest.
+
+        Aborts on a bad proof.
+        """
         end = self.lists.traps * self.group.element_bytes
         raised = self.group.parse(payload[:end])
         if not self.proofs.hold(
