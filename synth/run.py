@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from synth.fallback import noise_share, sentence
 from synth.mrf import Measurement, Model, SizeEstimator, fit
+from synth.mrf.fit import TOLERANCE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,6 +32,12 @@ if TYPE_CHECKING:
 
 ROUND_ITERATIONS = 100
 FINAL_ITERATIONS = 1000
+
+
+def without_levels(clique: Clique, levels: Iterable[Level]) -> Clique:
+    """The columns that a clique's names stand for, in its order."""
+    of = {level.name: level.column for level in levels}
+    return tuple(of.get(name, name) for name in clique)
 
 
 @dataclass(frozen=True)
@@ -45,20 +53,51 @@ class Measured:
     values: NDArray[np.int64]
     levels: tuple[Level, ...] = ()
 
+    @property
+    def columns(self) -> Clique:
+        """The columns that the clique's names stand for, in its order."""
+        return without_levels(self.clique, self.levels)
+
+    @property
+    def bins(self) -> dict[str, tuple[int, ...]]:
+        """Of each column that is measured over bins of its values, the bin of every value."""
+        return {level.column: level.bins for level in self.levels}
+
+    def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """Of its counts as a table. sizes: of the columns."""
+        return tuple(max(self.bins[name]) + 1 if name in self.bins else sizes[name] for name in self.columns)
+
 
 @dataclass(frozen=True)
 class Synthesis:
-    """What a synthesizer releases. rows: how many rows the table is to have (public: the study's number or the noisy total)."""
+    """What a synthesizer releases. rows: how many rows the table is to have (public: the study's number or the noisy total).
+
+    selections: one per event of a selection, in order, as it was asked; () where no candidate was left to be picked. levels: all
+    that selections and measurements name.
+    noise_share: if the table's columns are independent because joint marginals were not worth their noise, how much it was.
+    """
 
     model: Model
     measurements: tuple[Measured, ...]
-    selected: tuple[Clique, ...]
+    selections: tuple[Clique, ...]
     noisy_total: float
     rows: int
+    noise_share: float | None = None
+    levels: tuple[Level, ...] = ()
+
+    @property
+    def selected(self) -> tuple[Clique, ...]:
+        """The columns of what was picked; the measurement of round i is that of the i-th, if it was measured."""
+        return tuple(without_levels(clique, self.levels) for clique in self.selections if clique)
+
+    @property
+    def fallback(self) -> str | None:
+        """A sentence that says that the columns are independent, and why; None if they are not."""
+        return None if self.noise_share is None else sentence(self.noisy_total, self.noise_share)
 
 
 class Run:
-    """One run of a plan on an oracle. spent: at least the rho of the events so far.
+    """One run of a plan on an oracle. spent: at least the rho of the events so far. selected: as `Synthesis.selections`.
 
     Every method that asks raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`.
     """
@@ -70,13 +109,14 @@ class Run:
         self.handles: dict[Clique, Handle] = {}
         self.levels: dict[str, Level] = {}
         self.spent = Fraction(0)
+        self.noise_share: float | None = None
         self._model: Model | None = None
 
     @property
     def model(self) -> Model:
         """What `refit` found last."""
         if self._model is None:
-            raise RuntimeError("a model must be fitted before it is asked")
+            raise RuntimeError("A model must be fitted before it is asked.")
         return self._model
 
     @property
@@ -84,7 +124,7 @@ class Run:
         """The only row count used anywhere."""
         total = self.oracle.noisy_total
         if total is None:
-            raise RuntimeError("an oracle must know a noisy total once marginals have been measured")
+            raise RuntimeError("An oracle must know a noisy total once marginals have been measured.")
         return total
 
     @property
@@ -104,7 +144,7 @@ class Run:
         self.observe("measure", "total", noisy_total=self.noisy_total, sigma=root(sigma2), **self.spending())
 
     def measure_columns(self, columns: Sequence[Clique], sigma2: Fraction, number: int) -> None:
-        """Measure one-column marginals as one batch; the first gives the noisy total."""
+        """Measure one-way marginals as one batch; the first gives the noisy total."""
         values = self.oracle.measure(self.oracle.prepare(columns), sigma2)
         self._keep(columns, values, sigma2, [number] * len(columns))
         self.observe(
@@ -117,8 +157,18 @@ class Run:
             **self.spending(),
         )
 
+    def falls_back(self, cells: int, limit: float) -> bool:
+        """Whether a question of so many cells has more noise than this share of the rows: `synth.fallback`."""
+        share = noise_share(self.plan, cells, self.noisy_total)
+        if share <= limit:
+            return False
+        self.noise_share = share
+        reason = sentence(self.noisy_total, share)
+        self.observe("select", "fallback", cells=cells, limit=limit, reason=reason)
+        return True
+
     def sharpen(self) -> None:
-        """Spend what is left on the one-column marginals: for a run that finds no candidate worth a question. The last step."""
+        """Spend what is left on the one-way marginals: for a run that finds no candidate worth a question. The last step."""
         number, one_way = len(self.selected) + 1, self.plan.one_way
         self.measure_columns(one_way, self.plan.charges.sigma2(self.left / len(one_way)), number)
         self.refit(number, FINAL_ITERATIONS)
@@ -188,8 +238,8 @@ class Run:
                 **self.spending(),
             )
 
-    def refit(self, number: int, iterations: int) -> None:
-        """Fit the model to everything measured so far, from the last potentials."""
+    def refit(self, number: int, iterations: int, tolerance: float = TOLERANCE) -> None:
+        """Fit the model to everything measured so far, from the last potentials; iterations, tolerance: as `fit`'s."""
         sizes, loss = self.plan.domain.sizes, float("nan")
 
         def watch(_: int, now: float) -> None:
@@ -197,9 +247,7 @@ class Run:
             loss = now
 
         began = time.perf_counter()
-        measurements = [
-            Measurement(m.clique, m.values.astype(np.float64), float(m.sigma2)) for m in self.measurements
-        ]
+        measurements = [Measurement(m.clique, self._fitted_to(m), float(m.sigma2)) for m in self.measurements]
         self._model = fit(
             sizes,
             measurements,
@@ -207,6 +255,7 @@ class Run:
             warm_start=self._model,
             levels=self.levels,
             iterations=iterations,
+            tolerance=tolerance,
             callback=watch,
         )
         self.observe(
@@ -219,12 +268,27 @@ class Run:
             seconds=time.perf_counter() - began,
         )
 
+    def _fitted_to(self, measured: Measured) -> NDArray[np.float64]:
+        """What the model is to follow of a measurement."""
+        return measured.values.astype(np.float64)
+
     def synthesis(self) -> Synthesis:
         """What the run has come to."""
         rows = self.plan.config.synthetic_rows
         if rows is None:  # wide noise must not ask for more than could be there
             rows = min(max(0, round(self.noisy_total)), self.oracle.row_bound)
-        return Synthesis(self.model, tuple(self.measurements), tuple(self.selected), self.noisy_total, rows)
+        named = {
+            name for clique in (*self.selected, *(m.clique for m in self.measurements)) for name in clique
+        }
+        return Synthesis(
+            self.model,
+            tuple(self.measurements),
+            tuple(self.selected),
+            self.noisy_total,
+            rows,
+            self.noise_share,
+            tuple(level for name, level in self.levels.items() if name in named),
+        )
 
     def spending(self) -> dict[str, float]:
         """For observers."""

@@ -144,7 +144,7 @@ def signs(tally: Tally, cells: int, planes: int, adder: Adder) -> None:
 
 
 def share_bits(tally: Tally, parts: Sequence[int], planes: int) -> None:
-    """`masked_sign.share_bits` of so many cells of each third."""
+    """`masked_sign.share_bits` of so many cells of each dealer."""
     tally.step(
         [(t, (t + 1) % 3, bit_rows(planes) * words_for(cells) * WORD) for t, cells in enumerate(parts)]
     )

@@ -8,7 +8,7 @@ alone is expected to put into a marginal of n cells, sqrt(2/pi) sigma n / N (`do
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Agreement:
-    """One measured marginal against the synthetic rows; distance and noise as L1 of shares."""
+    """One measured marginal against the synthetic rows; distance and noise as L1 of shares. bins: how many, where it has bins."""
 
     clique: Clique
+    bins: Mapping[str, int]
     cells: int
     sigma: float
     distance: float
@@ -44,13 +45,23 @@ class OneWay:
     source: Clique | None
 
 
-def synthetic_counts(run: Run, clique: Clique) -> NDArray[np.int64]:
-    """Counts of the synthetic rows, row-major in the clique's columns."""
-    sizes = [run.domain.sizes[name] for name in clique]
-    index = np.zeros(len(run.codes), dtype=np.int64)
-    for name, size in zip(clique, sizes, strict=True):
-        index = index * size + run.codes[:, run.domain.names.index(name)]
-    return np.bincount(index, minlength=math.prod(sizes))
+def synthetic_counts(
+    run: Run, clique: Clique, bins: Mapping[str, Sequence[int]] | None = None
+) -> NDArray[np.int64]:
+    """Counts of the synthetic rows, row-major in the clique's columns; bins: of the values of those that are counted coarsely."""
+    index, cells = np.zeros(len(run.codes), dtype=np.int64), 1
+    for name in clique:
+        of = np.arange(run.domain.sizes[name])
+        if bins and name in bins:
+            of = np.asarray(bins[name], dtype=np.int64)
+        codes, size = of[run.codes[:, run.domain.names.index(name)]], int(of.max()) + 1
+        index, cells = index * size + codes, cells * size
+    return np.bincount(index, minlength=cells)
+
+
+def sizes_of(measurement: Measured) -> dict[str, int]:
+    """How many bins a measurement has of each column that it counts over bins."""
+    return {level.column: level.size for level in measurement.levels}
 
 
 def agreements(run: Run) -> list[Agreement]:
@@ -59,10 +70,10 @@ def agreements(run: Run) -> list[Agreement]:
     found = []
     for measurement in run.measurements:
         cells, sigma = len(measurement.values), math.sqrt(measurement.sigma2)
-        shares = synthetic_counts(run, measurement.clique) / rows
+        shares = synthetic_counts(run, measurement.columns, measurement.bins) / rows
         distance = float(np.abs(measurement.values / total - shares).sum())
         noise = math.sqrt(2 / math.pi) * sigma * cells / total
-        found.append(Agreement(measurement.clique, cells, sigma, distance, noise))
+        found.append(Agreement(measurement.columns, sizes_of(measurement), cells, sigma, distance, noise))
     return found
 
 
@@ -81,7 +92,7 @@ def one_way(run: Run) -> list[OneWay]:
         elif wider:
             best = min(wider, key=lambda m: _variance_of_sum(run, m, name))
             spread = math.sqrt(_variance_of_sum(run, best, name)) / total
-            found.append(OneWay(name, shares, _summed(run, best, name) / total, spread, best.clique))
+            found.append(OneWay(name, shares, _summed(run, best, name) / total, spread, best.columns))
         else:
             found.append(OneWay(name, shares, None, 0.0, None))
     return found
@@ -92,7 +103,7 @@ def _variance_of_sum(run: Run, measurement: Measured, name: str) -> float:
 
 
 def _summed(run: Run, measurement: Measured, name: str) -> NDArray[np.float64]:
-    table = measurement.values.reshape([run.domain.sizes[column] for column in measurement.clique])
+    table = measurement.values.reshape(measurement.shape(run.domain.sizes))
     kept = measurement.clique.index(name)
     return np.asarray(
         table.sum(axis=tuple(axis for axis in range(table.ndim) if axis != kept)), dtype=np.float64

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpc_protocols.errors import CosynthError, UsageError
+from mpc_protocols.functionality import Level
 from parties.data.arrow import entries, present
 from runner.results.finished_run import domain_of
 from synth.domain import Categorical, Column, Domain, Numeric
@@ -59,6 +60,7 @@ class Run:
     events: tuple[Release, ...]
     moments: tuple[Moment, ...]
     selected: tuple[Clique, ...]
+    resolutions: tuple[Mapping[str, int], ...]
     codes: NDArray[np.int32]
     model: Model
 
@@ -71,11 +73,12 @@ def load(directory: Path) -> Run:
     selected = _read(
         directory, "run.json", lambda _: tuple(_clique(names, domain) for names in facts["selected"])
     )
+    resolutions = _read(directory, "run.json", lambda _: _resolutions(facts, selected))
     total, measurements = _read(directory, "measurements.json", lambda path: _measurements(path, domain))
     moments = _read(directory, "run.json", lambda _: _moments(facts.get("timeline", {})))
     codes = _read(directory, "synthetic.csv", lambda path: _rows(path, domain))
     model = _read(directory, "model.npz", lambda path: _model(path, domain))
-    return Run(facts, domain, total, measurements, events, moments, selected, codes, model)
+    return Run(facts, domain, total, measurements, events, moments, selected, resolutions, codes, model)
 
 
 def _read(directory: Path, name: str, parse: Any) -> Any:
@@ -158,6 +161,18 @@ def _clique(names: Sequence[str], domain: Domain) -> Clique:
     return tuple(names)
 
 
+def _resolutions(facts: Mapping[str, Any], selected: Sequence[Clique]) -> tuple[Mapping[str, int], ...]:
+    """Of each selection the bins of columns that it asked for over bins; a run without bins has no such entry."""
+    found = facts.get("resolutions", [{}] * len(selected))
+    if len(found) != len(selected) or not all(
+        type(size) is int and name in clique
+        for bins, clique in zip(found, selected, strict=True)
+        for name, size in bins.items()
+    ):
+        raise ValueError("resolutions")
+    return tuple(dict(bins) for bins in found)
+
+
 def _release(form: Mapping[str, Any]) -> Release:
     detail = {key: value for key, value in form.items() if key not in ("what", "rho")}
     return Release(str(form["what"]), float(form["rho"]), detail)
@@ -166,13 +181,24 @@ def _release(form: Mapping[str, Any]) -> Release:
 def _measurements(path: Path, domain: Domain) -> tuple[float, tuple[Measured, ...]]:
     form = _object(path.read_text(encoding="utf-8"))
     found = []
+    levels = {name: _level(name, level, domain) for name, level in form.get("levels", {}).items()}
     for entry in form["measurements"]:
         clique = _clique(entry["clique"], domain)
         values = np.asarray(entry["values"], dtype=np.int64)
-        if len(values) != domain.cells(clique):
+        names = tuple(entry.get("resolution", clique))
+        coarse = tuple(levels[name] for name in names if name not in clique)
+        measured = Measured(names, Fraction(entry["sigma2"]), int(entry["round"]), values, coarse)
+        if measured.columns != clique or len(values) != math.prod(measured.shape(domain.sizes)):
             raise ValueError("number of cells")
-        found.append(Measured(clique, Fraction(entry["sigma2"]), int(entry["round"]), values))
+        found.append(measured)
     return float(form["noisy_total"]), tuple(found)
+
+
+def _level(name: str, form: Mapping[str, Any], domain: Domain) -> Level:
+    column, bins = form["column"], tuple(map(int, form["bins"]))
+    if name in domain or len(bins) != domain.sizes[column]:
+        raise ValueError("bins")
+    return Level(name, column, bins)
 
 
 def _moments(timeline: Mapping[str, Sequence[float]]) -> tuple[Moment, ...]:

@@ -89,6 +89,8 @@ def _warnings(facts: Mapping[str, Any]) -> tuple[str, ...]:
             'The parties’ connections were not encrypted: the study says tls = "insecure-loopback". Whoever could '
             "read this machine’s network traffic could put the shares together."
         )
+    if fallback := facts.get("fallback"):
+        found.append(typeset(str(fallback)))
     if little := faint(facts):
         found.append(little)
     return tuple(found)
@@ -106,17 +108,23 @@ def how(facts: Mapping[str, Any]) -> str:
     return typeset(backend.how) if isinstance(backend, DistributedBackend) else ""
 
 
+def variances(detail: Mapping[str, Any]) -> list[Fraction]:
+    """Of an event's public facts, the noise of its counts: one for all, or one a marginal; none without any."""
+    found = detail.get("sigma2", [])
+    return [Fraction(of) for of in ([found] if isinstance(found, str) else found)]
+
+
 def faint(facts: Mapping[str, Any]) -> str:
     """What is to be said of a run whose noisy total its noise hardly tells from nothing; "" of any other.
 
     A run about nobody ends like any other, for an error would tell how many there are (`party.alignment`). The total and the
     noise are released, so this costs no privacy.
     """
-    variances = [Fraction(event["sigma2"]) for event in facts["privacy"]["events"] if "sigma2" in event]
+    noise = [found for event in facts["privacy"]["events"] if (found := variances(event))]
     total = float(
         facts["privacy"].get("noisy_total", math.inf)
     )  # a run that does not state it has nothing said of it
-    if not variances or total >= FAINT * (sigma := math.sqrt(variances[0])):
+    if not noise or total >= FAINT * (sigma := math.sqrt(min(noise[0]))):
         return ""
     count = max(0, round(total))
     records = f"{whole(count) if count else 'no'} record{'s' * (count != 1)}"

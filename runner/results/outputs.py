@@ -43,9 +43,20 @@ def write_outputs(directory: Path, release: Release, domain: Domain, run: dict[s
                 {
                     "columns": dict(domain.sizes),
                     "noisy_total": release.noisy_total,
+                    **(
+                        {
+                            "levels": {
+                                level.name: {"column": level.column, "bins": level.bins}
+                                for level in release.levels
+                            }
+                        }
+                        if release.levels
+                        else {}
+                    ),
                     "measurements": [
                         {
-                            "clique": list(m.clique),
+                            "clique": list(m.columns),
+                            **({"resolution": list(m.clique)} if m.levels else {}),
                             "sigma2": f"{m.sigma2.numerator}/{m.sigma2.denominator}",
                             "round": m.round,
                             "values": m.values.tolist(),

@@ -1,7 +1,7 @@
 """AIM's run: select, measure, fit, until the budget is spent (`docs/design/algorithms.md` 1; `plan` fixes noise and candidates,
 `synth.run` asks and fits).
 
-    0   measure all one-column marginals (one batch); their sums give the noisy total, the only row count used anywhere
+    0   measure all one-way marginals (one batch); their sums give the noisy total, the only row count used anywhere
     1   share the candidates that can win (`AimPlan.shared`), once
     t   candidates: those that can win at this round's noise and keep the model within max_model_mb * (rho used / rho),
         or that the model holds already; select; measure; refit from the last potentials
@@ -9,7 +9,7 @@
 Adaptive rounds: if measuring q moved the model's answer by no more than the noise would, sigma is halved and epsilon doubled;
 when less than two rounds' worth is left, the last round takes all of it. The loop is a zCDP filter's client: noise and
 stopping read released values only (`docs/design/mechanisms.md` 4). If no candidate can win (a small table, little budget), what
-is left sharpens the one-column marginals.
+is left sharpens the one-way marginals; so it does if the table is too small for its budget (`synth.fallback`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,16 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.mechanisms.gaussian import MIN_SIGMA2
 from synth.charges import MAX_EPSILON
+from synth.fallback import joining_cells
 from synth.plan import Observe, unobserved
 from synth.run import ROUND_ITERATIONS, Rounds, Synthesis
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import MarginalOracle
     from synth.aim.plan import AimPlan
+
+NOISE_LIMIT = 0.16
+"""Of the noise of joining a column to another, as a share of the rows."""
 
 
 def run(oracle: MarginalOracle, plan: AimPlan, observe: Observe = unobserved) -> Synthesis:
@@ -34,6 +38,9 @@ def run(oracle: MarginalOracle, plan: AimPlan, observe: Observe = unobserved) ->
     run = Rounds(oracle, plan, observe)
     run.measure_columns(plan.one_way, plan.sigma2, 0)
     run.refit(0, ROUND_ITERATIONS)
+    if run.falls_back(joining_cells(plan.candidates), NOISE_LIMIT):
+        run.sharpen()
+        return run.synthesis()
     run.share(plan.shared(run.noisy_total))
     fixed, sigma2, epsilon = plan.config.fixed_rounds, plan.sigma2, plan.epsilon
     last = False

@@ -33,11 +33,13 @@ FIRST_PICKS_PER_COLUMN = 8
 MAX_PICKS_PER_COLUMN = 72
 BATCH = 6
 FIXED_BATCH = 4
-WIDE_SHARE, NARROW_SHARE = Fraction(1, 4), Fraction(1, 10)
+WIDE_SHARE, NARROW_SHARE = Fraction(1, 3), Fraction(1, 10)
 BUDGETS = (16, 128, 1024)
 """Cells of a candidate at its resolutions."""
 RICH_BUDGET = 8192
 """One more resolution above epsilon = 1."""
+LEAST_SHARPENING = Fraction(1, 20)
+"""Of the budget: what is worth a second measurement of the columns at the end."""
 CHEAPEST = Fraction(1, 64)
 
 
@@ -54,6 +56,12 @@ class MosaicPlan(Plan):
     column_sigma2: Mapping[Clique, Fraction]
     budgets: tuple[int, ...]
     pick_rho: tuple[Fraction, Fraction]
+
+    @property
+    def batches(self) -> tuple[int, int]:
+        """What is left at the end may make a few batches smaller."""
+        size = BATCH if self.config.fixed_rounds is None else FIXED_BATCH
+        return 1, -(-self.rounds[1] // size) + (BATCH if self.config.fixed_rounds is None else 0)
 
 
 def plan(
@@ -87,7 +95,8 @@ def plan(
         return share * each, (1 - share) * each
 
     def widest(rho: Fraction) -> Fraction:
-        least = min(min(shares.values()) * column_share * rho, CHEAPEST * pick_rho(rho)[1])
+        columns_rho = min(column_share, LEAST_SHARPENING) * rho
+        least = min(min(shares.values()) * columns_rho, CHEAPEST * pick_rho(rho)[1])
         return charges.sigma2(least)
 
     def distance(

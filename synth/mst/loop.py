@@ -1,6 +1,6 @@
 """MST's run (`plan` fixes noise and candidates, `synth.run` asks and fits).
 
-    0   measure all one-column marginals (one batch); their sums give the noisy total, the only row count used anywhere; fit
+    0   measure all one-way marginals (one batch); their sums give the noisy total, the only row count used anywhere; fit
     1   share all candidate pairs, once
     t   candidates: pairs that connect two components and keep the model within max_model_mb; select the one whose marginal
         is farthest from independence (the model stays that of step 0, so that its answers are computed once)
@@ -14,6 +14,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from synth.fallback import joining_cells
 from synth.mst.plan import Components
 from synth.plan import Observe, unobserved
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Run, Synthesis
@@ -21,6 +22,9 @@ from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Run, Synthesis
 if TYPE_CHECKING:
     from mpc_protocols.functionality import MarginalOracle
     from synth.mst.plan import MstPlan
+
+NOISE_LIMIT = 0.16
+"""Of the noise of joining a column to another, as a share of the rows."""
 
 
 def run(oracle: MarginalOracle, plan: MstPlan, observe: Observe = unobserved) -> Synthesis:
@@ -31,6 +35,9 @@ def run(oracle: MarginalOracle, plan: MstPlan, observe: Observe = unobserved) ->
     run = Run(oracle, plan, observe)
     run.measure_columns(plan.one_way, plan.sigma2, 0)
     run.refit(0, ROUND_ITERATIONS if plan.candidates else FINAL_ITERATIONS)
+    if plan.candidates and run.falls_back(joining_cells(plan.candidates), NOISE_LIMIT):
+        run.sharpen()
+        return run.synthesis()
     run.share(list(plan.candidates))
     independent = dict(zip(plan.candidates, run.model.marginals(plan.candidates), strict=True))
     components, limit = Components(plan.domain.names), plan.config.max_model_mb

@@ -7,19 +7,23 @@
 
 If nothing fits the share of the model that a round has reached, its candidates may take the whole: unlike AIM's closure, a
 workload need not hold small cliques for the early rounds. If no candidate can win (a small table, little budget), what is
-left goes to the one-column marginals.
+left goes to the one-way marginals.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from synth.fallback import median
 from synth.plan import Observe, unobserved
 from synth.run import ROUND_ITERATIONS, Rounds, Synthesis
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import MarginalOracle
     from synth.mwem.plan import MwemPlan
+
+NOISE_LIMIT = 0.3
+"""Of the noise of a median candidate, as a share of the rows."""
 
 
 def run(oracle: MarginalOracle, plan: MwemPlan, observe: Observe = unobserved) -> Synthesis:
@@ -29,6 +33,9 @@ def run(oracle: MarginalOracle, plan: MwemPlan, observe: Observe = unobserved) -
     """
     run = Rounds(oracle, plan, observe)
     run.count_rows(plan.total_sigma2)
+    if run.falls_back(median(plan.candidates.values()), NOISE_LIMIT):
+        run.sharpen()
+        return run.synthesis()
     if plan.uncovered:
         run.measure_columns(plan.uncovered, plan.sigma2, 0)
     run.refit(0, ROUND_ITERATIONS)

@@ -22,6 +22,8 @@ from synth.metrics import workload_error
 from synth.workload import Workload
 from tests.synth.oracles import RefuseThird, ScriptedOracle, chain, codes_domain, ideal
 
+pytestmark = pytest.mark.usefixtures("whatever_the_noise")
+
 ROWS = 20_000
 DOMAIN, CODES = chain(ROWS, np.random.default_rng(11))
 WORKLOAD = Workload.from_spec({"degree": 2}, DOMAIN)

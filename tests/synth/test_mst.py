@@ -26,6 +26,8 @@ from synth.mst.plan import MstPlan
 from synth.workload import Workload
 from tests.synth.oracles import RefuseThird, ScriptedOracle, chain, codes_domain, ideal
 
+pytestmark = pytest.mark.usefixtures("whatever_the_noise")
+
 ROWS = 20_000
 DOMAIN, CODES = chain(ROWS, np.random.default_rng(11))
 LINKS = {("a", "b"), ("b", "c"), ("c", "d")}

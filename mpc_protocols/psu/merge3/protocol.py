@@ -75,7 +75,7 @@ def align(
     if wire.me < wire.computing:
         return ComputingParty(stream, own, kinds, spec, context).run()
     if own is None:
-        raise ValueError(f"party {wire.me} neither computes nor owns anything")
+        raise ValueError(f"Party {wire.me} neither computes nor owns anything.")
     return contribute(stream, own, kinds, spec, context)
 
 

@@ -3,8 +3,8 @@
 Each function replays the messages of its protocol on a tally; the tests hold them against the wire's counters, exactly. A run's
 schedule says what each request still takes, so one `Schedule` goes with one tally:
 
-    schedule = Schedule(partition, setting, computing=3)
-    prepare(tally, step=120, request=120, setting=setting, work=schedule.next(fresh))
+    schedule = Schedule(partition, facts, computing=3)
+    prepare(tally, step=120, request=120, facts=facts, work=schedule.next(fresh))
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from mpc_protocols.functionality import Setting
+from mpc_protocols.functionality import StudyFacts
 from mpc_protocols.replicated import costs
 from mpc_protocols.replicated.costs import Tally
 from mpc_protocols.replicated.inputs.contribution import SEED_BYTES, blocks
@@ -23,19 +23,19 @@ from mpc_protocols.replicated.vertical.plan import Plan
 from mpc_protocols.replicated.vertical.schedule import Work
 
 
-def prepare(tally: Tally, step: int, request: int, setting: Setting, work: Work) -> None:
+def prepare_vertical(tally: Tally, step: int, request: int, facts: StudyFacts, work: Work) -> None:
     """`ReplicatedOracle.prepare` over vertical data of marginals that are not shared yet; `request`: bytes to a contributor."""
     costs.announce(tally, step, [(1, q, request) for q in range(3, len(tally.clocks))])
     costs.agreement(tally)
-    share(tally, setting, work)
+    share(tally, facts, work)
 
 
-def share(tally: Tally, setting: Setting, work: Work) -> None:
+def share(tally: Tally, facts: StudyFacts, work: Work) -> None:
     """`source.VerticalMarginals.share`."""
     if work.histograms:
         costs.counts(
             tally,
-            [sum(map(setting.cells, work.histograms[block])) for block in blocks(setting, work.histograms)],
+            [sum(map(facts.cells, work.histograms[block])) for block in blocks(facts, work.histograms)],
         )
     if work.plan is not None:
         run(tally, work.plan)

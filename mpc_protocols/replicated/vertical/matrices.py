@@ -269,5 +269,5 @@ def _sum(x: NDArray[Any] | None, y: NDArray[Any] | None) -> Elements | None:
 
 def _known(values: Elements | None) -> Elements:
     if values is None:
-        raise ValueError("an owner must bring the rows it inputs")
+        raise ValueError("An owner must bring the rows it inputs.")
     return values

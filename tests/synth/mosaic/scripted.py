@@ -13,8 +13,7 @@ from tests.synth.oracles import ScriptedOracle
 
 
 class LayeredOracle(ScriptedOracle):
-    """`ScriptedOracle` at several resolutions. asked: of each selection, its candidates with their penalties, and what was
-    picked.
+    """`ScriptedOracle` at several resolutions.
 
     With `rng` it picks any candidate that the earlier picks leave, and measures nonsense.
     """
@@ -29,7 +28,7 @@ class LayeredOracle(ScriptedOracle):
         levels = self.__dict__.get("levels", {})
         columns = tuple(levels[name].column if name in levels else name for name in clique)
         [cells] = self.counts([columns])
-        table = cells.reshape([self.setting.sizes[name] for name in columns])
+        table = cells.reshape([self.facts.sizes[name] for name in columns])
         for axis, name in enumerate(clique):
             if name in levels:
                 bins = np.array(levels[name].bins)

@@ -1,0 +1,84 @@
+"""Never worse than simple: small tables get independent columns, bought with the whole budget, and the result says so."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from synth.accounting import Accountant
+from synth.algorithm import ALGORITHMS, Algorithm
+from synth.fallback import LARGEST, joining_cells, median, noise_share, sentence
+from synth.plan import unobserved
+from synth.workload import Workload
+from tests.synth.oracles import chain, ideal
+
+RUNS = [
+    ("aim", {"rounds": "adaptive"}),
+    ("aim", {"rounds": 5}),
+    ("mst", {}),
+    ("mwem", {"rounds": 4}),
+    ("mosaic", {}),
+    ("mosaic", {"rounds": 8}),
+]
+RNG = np.random.default_rng(5)
+
+
+@pytest.mark.parametrize(("name", "table"), RUNS)
+def test_a_small_table_gets_independent_columns_for_the_whole_budget(
+    name: str, table: dict[str, object]
+) -> None:
+    algorithm: Algorithm[Any, Any] = ALGORITHMS[name]
+    config = algorithm.config(**table)
+    domain, codes = chain(60, RNG)
+    workload = Workload.from_spec({"degree": 2}, domain)
+    plan = algorithm.plan(domain, workload, config, epsilon=0.5, delta=1e-6, adjacency="add-remove")
+    guard = Accountant(plan.budget)
+    told: list[tuple[str, str]] = []
+    got = algorithm.run(
+        ideal(codes, domain, guard), plan, lambda phase, event, **fields: told.append((phase, event))
+    )
+    assert got.selected == () and not any(event.what == "select" for event in guard.events)
+    assert all(len(m.clique) == 1 for m in got.measurements)
+    assert guard.rho >= plan.budget.rho_cap * Fraction(94, 100)
+    assert ("select", "fallback") in told
+    assert got.fallback is not None and "independent" in got.fallback
+    precision = {
+        name: sum(1 / m.sigma2 for m in got.measurements if m.clique == (name,)) for name in domain.names
+    }
+    whole = 2 * plan.budget.rho_cap / len(domain)
+    if name != "mosaic":  # whose columns get shares by size
+        assert all(of >= whole * Fraction(93, 100) for of in precision.values())
+
+
+@pytest.mark.parametrize(("name", "table"), RUNS)
+def test_a_large_table_keeps_its_algorithm(name: str, table: dict[str, object]) -> None:
+    algorithm: Algorithm[Any, Any] = ALGORITHMS[name]
+    config = algorithm.config(**table)
+    domain, codes = chain(20_000, RNG)
+    workload = Workload.from_spec({"degree": 2}, domain)
+    plan = algorithm.plan(domain, workload, config, epsilon=1.0, delta=1e-6, adjacency="add-remove")
+    got = algorithm.run(ideal(codes, domain, Accountant(plan.budget)), plan, unobserved)
+    assert got.fallback is None and got.selected
+
+
+def test_the_share_is_the_noise_of_a_twentieth_of_the_budget() -> None:
+    domain, _ = chain(10, RNG)
+    workload = Workload.from_spec({"degree": 2}, domain)
+    aim = ALGORITHMS["aim"]
+    plan = aim.plan(domain, workload, aim.config(), epsilon=1.0, delta=1e-6, adjacency="add-remove")
+    sigma = (1 / (2 * float(plan.budget.rho_cap) / 20)) ** 0.5
+    assert noise_share(plan, 16, 1000.0) == pytest.approx((2 / np.pi) ** 0.5 * sigma * 16 / 1000, rel=1e-6)
+    assert noise_share(plan, 16, 0.0) == noise_share(plan, 16, -5.0) == LARGEST
+
+
+def test_what_it_takes_to_join_a_column_is_the_smallest_candidate_that_has_it() -> None:
+    cells = {("a",): 4, ("a", "b"): 8, ("a", "c"): 40, ("b", "c"): 20, ("a", "b", "c"): 80}
+    assert joining_cells(cells) == 8  # of a, b and c: 8, 8 and 20
+    assert joining_cells({("a",): 4}) == 0 and median([]) == 0
+
+
+def test_the_sentence_holds_no_number_below_zero() -> None:
+    assert "about 0 rows" in sentence(-12.3, 0.5) and sentence(571.2, 0.4).endswith(".")
