@@ -43,7 +43,7 @@ def _questions(study: Study, expected: Forecast) -> list[str]:
     if asked["falls_back"]:
         lines += [
             f"too few    for about {expected.rows:,} rows joint marginals would be mostly noise, so the budget goes to",
-            "           single columns, which then are independent of each other; with more rows there is more to ask and to send",
+            "           single columns, then independent of each other; with more rows there is more to ask and to send",
         ]
     return lines + [
         f"too large  {' x '.join(clique)} exceeds max_model_mb: {algorithm.left_out}"
