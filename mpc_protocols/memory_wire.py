@@ -72,7 +72,7 @@ class MemoryNetwork:
         session_id: 32 bytes, by default fresh; a fixed one (with fixed keys, see `share_keys`) repeats a run's randomness.
         """
         if not 1 <= computing <= parties:
-            raise ValueError(f"a network of {parties} parties cannot have {computing} computing ones")
+            raise ValueError(f"A network of {parties} parties cannot have {computing} computing ones.")
         self.parties = parties
         self.computing = computing
         self.session_id = secrets.token_bytes(32) if session_id is None else session_id
@@ -95,7 +95,7 @@ class MemoryNetwork:
     def key(self, i: int, j: int) -> bytes:
         """The key of computing parties i and j."""
         if i == j or max(i, j) >= self.computing:
-            raise ValueError(f"parties {i} and {j} share no key: only two different computing parties do")
+            raise ValueError(f"Parties {i} and {j} share no key: only two different computing parties do.")
         return self._keys[frozenset((i, j))]
 
     def channel(self, stream: str, sender: int, receiver: int) -> queue.SimpleQueue[tuple[int, bytes] | _End]:
@@ -105,7 +105,7 @@ class MemoryNetwork:
             or min(sender, receiver) >= self.computing
             or not 0 <= max(sender, receiver) < self.parties
         ):
-            raise ValueError(f"there is no link from party {sender} to party {receiver}")
+            raise ValueError(f"There is no link from party {sender} to party {receiver}.")
         name = (stream, sender, receiver)
         with self._lock:
             channel = self._channels.get(name)
@@ -136,7 +136,7 @@ class MemoryNetwork:
     def run(self, functions: Sequence[Callable[[Wire], T]]) -> list[T]:
         """Run function i as party i, each in a thread; results in order, or the exception that was raised first."""
         if len(functions) != self.parties:
-            raise ValueError(f"{len(functions)} functions were given for {self.parties} parties")
+            raise ValueError(f"{len(functions)} functions were given for {self.parties} parties.")
         results: dict[int, T] = {}
         failures: list[BaseException] = []
 

@@ -116,7 +116,7 @@ class Run:
     def model(self) -> Model:
         """What `refit` found last."""
         if self._model is None:
-            raise RuntimeError("a model must be fitted before it is asked")
+            raise RuntimeError("A model must be fitted before it is asked.")
         return self._model
 
     @property
@@ -124,7 +124,7 @@ class Run:
         """The only row count used anywhere."""
         total = self.oracle.noisy_total
         if total is None:
-            raise RuntimeError("an oracle must know a noisy total once marginals have been measured")
+            raise RuntimeError("An oracle must know a noisy total once marginals have been measured.")
         return total
 
     @property
@@ -144,7 +144,7 @@ class Run:
         self.observe("measure", "total", noisy_total=self.noisy_total, sigma=root(sigma2), **self.spending())
 
     def measure_columns(self, columns: Sequence[Clique], sigma2: Fraction, number: int) -> None:
-        """Measure one-column marginals as one batch; the first gives the noisy total."""
+        """Measure one-way marginals as one batch; the first gives the noisy total."""
         values = self.oracle.measure(self.oracle.prepare(columns), sigma2)
         self._keep(columns, values, sigma2, [number] * len(columns))
         self.observe(
@@ -168,7 +168,7 @@ class Run:
         return True
 
     def sharpen(self) -> None:
-        """Spend what is left on the one-column marginals: for a run that finds no candidate worth a question. The last step."""
+        """Spend what is left on the one-way marginals: for a run that finds no candidate worth a question. The last step."""
         number, one_way = len(self.selected) + 1, self.plan.one_way
         self.measure_columns(one_way, self.plan.charges.sigma2(self.left / len(one_way)), number)
         self.refit(number, FINAL_ITERATIONS)

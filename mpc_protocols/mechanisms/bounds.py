@@ -54,7 +54,7 @@ class RowBound:
         """
         if not totals or min(cells) < 1 or min(variances) <= 0:
             raise ValueError(
-                "a row bound needs at least one noisy total of at least one cell and a positive variance"
+                "A row bound needs at least one noisy total of at least one cell and a positive variance."
             )
         precisions = [1 / (n * sigma2) for n, sigma2 in zip(cells, variances, strict=True)]
         variance = 1 / sum(precisions, Fraction(0))
@@ -81,7 +81,7 @@ def sign_bits(row_bound: int) -> int:
     if planes > CELL_BITS:
         raise StudyInvalid(
             f"{row_bound} rows need {planes} bits for the sign of a difference of counts, but cells are shared modulo "
-            f"2^{CELL_BITS}; lower max_rows below {2 ** (CELL_BITS - 1)} over all custodians"
+            f"2^{CELL_BITS}; lower max_rows below {2 ** (CELL_BITS - 1)} over all custodians."
         )
     return planes
 
@@ -93,6 +93,6 @@ def check_measurement(row_bound: int, noise_bound: int) -> None:
     """
     if row_bound + noise_bound >= 1 << CELL_BITS - 1:
         raise StudyInvalid(
-            f"up to {row_bound} rows plus noise of up to {noise_bound} do not fit a cell of {CELL_BITS} bits; "
-            "lower max_rows or raise epsilon"
+            f"Up to {row_bound} rows plus noise of up to {noise_bound} do not fit a cell of {CELL_BITS} bits; "
+            "lower max_rows or raise epsilon."
         )

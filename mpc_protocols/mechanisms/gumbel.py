@@ -51,13 +51,13 @@ def _thresholds() -> tuple[int, ...]:
     for _ in range(LOW, HIGH):
         threshold = rounded(exp_minus(rate, bits), bits, BITS)
         if threshold is None:
-            raise ArithmeticError("192 bits do not settle a threshold of the Gumbel table")
+            raise ArithmeticError("192 bits do not settle a threshold of the Gumbel table.")
         table.append(threshold)
         rate = product(rate, step, bits)
     digest = hashlib.sha256(b"".join(t.to_bytes(BITS // 8, "big") for t in table)).hexdigest()
     if digest != SHA256:
         raise ArithmeticError(
-            f"the Gumbel table computed here has SHA-256 {digest}, not the published {SHA256}"
+            f"The Gumbel table computed here has SHA-256 {digest}, not the published {SHA256}."
         )
     return tuple(table)
 

@@ -44,7 +44,7 @@ from mpc_protocols.mechanisms import gumbel
 from mpc_protocols.mechanisms.bounds import sign_bits
 from mpc_protocols.mechanisms.interval import enclose, exp_minus, exp_plus, round_up
 
-MOST_SENSITIVE: Final = 4096
+MAX_WEIGHT: Final = 4096
 """Finer integer weights would bring nothing."""
 COARSEST: Final = 64
 """Weights up to 64 round to within 1.6 %; with fewer levels in 32-bit keys, 64-bit keys are taken."""
@@ -144,7 +144,7 @@ def _scale(epsilon: Fraction, most_sensitive: int) -> Scale | None:
 def _choose_ring(epsilon: Fraction, widest: int, factor: int) -> tuple[int, Scale]:
     """The smallest ring whose keys cannot overflow; `widest` bounds both the rows and the sum of an answer."""
     for ring in RINGS:
-        weight_cap = min(MOST_SENSITIVE, ((1 << ring - 4) - 1) // widest)
+        weight_cap = min(MAX_WEIGHT, ((1 << ring - 4) - 1) // widest)
         most_sensitive = min(factor * weight_cap, int((1 << ring - 3) * epsilon / 108))
         if most_sensitive < (COARSEST if ring < RINGS[-1] else 1) * factor:
             continue
@@ -152,8 +152,8 @@ def _choose_ring(epsilon: Fraction, widest: int, factor: int) -> tuple[int, Scal
         if scale is not None and scale.sensitivity >= factor:
             return ring, scale
     raise StudyInvalid(
-        f"a selection with epsilon {float(epsilon):.3g} over at most {widest} rows with a sensitivity factor of {factor} does "
-        "not fit the integer keys; spend less on selecting, lower max_rows, or bound the rows of a unit more tightly"
+        f"A selection with epsilon {float(epsilon):.3g} over at most {widest} rows with a sensitivity factor of {factor} does "
+        "not fit the integer keys; spend less on selecting, lower max_rows, or bound the rows of a unit more tightly."
     )
 
 
@@ -178,7 +178,7 @@ def plan_selection(
     n = len(weights)
     if not n or len(penalties) != n or len(answer_sums) != n:
         raise ValueError(
-            f"{n} weights, {len(penalties)} penalties and {len(answer_sums)} sums of answers do not belong together"
+            f"{n} weights, {len(penalties)} penalties and {len(answer_sums)} sums of answers do not belong together."
         )
     if (
         min(weight.numerator for weight in weights) <= 0
@@ -188,7 +188,7 @@ def plan_selection(
         or factor < 1
     ):
         raise ValueError(
-            "weights, epsilon, row bound and factor must be positive and sums of answers must not be negative"
+            "Weights, epsilon, row bound and factor must be positive and sums of answers must not be negative."
         )
     ring, scale = _choose_ring(epsilon, max(row_bound, *answer_sums), factor)
     largest, heaviest = scale.sensitivity // factor, _heaviest(weights)
@@ -213,7 +213,7 @@ def plan_selection(
         spread = 2 * max(highest[q] - lowest[q] for q in kept)
     if spread >= 1 << ring - 1:
         raise StudyInvalid(
-            f"keys of a selection would spread over {spread}, more than a ring of {ring} bits tells apart"
+            f"Keys of a selection would spread over {spread}, more than a ring of {ring} bits tells apart."
         )
     event = Event(
         "select",

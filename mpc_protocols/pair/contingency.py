@@ -76,7 +76,7 @@ class Column:
     size: int
 
 
-def chunks(shape: TableShape) -> list[int]:
+def table_chunks(shape: TableShape) -> list[int]:
     """Records of each chunk."""
     step = max(1, min(CHUNK, VECTOR_BYTES // shape.row_bytes))
     return [min(step, shape.records - start) for start in range(0, shape.records, step)]
@@ -92,7 +92,7 @@ def of_paths(transfers: Transfers, shape: TableShape, categories: NDArray[np.int
     """At the owner of paths: its share of T. categories: (records,), below `leaves`."""
     link, table = transfers.link, np.zeros((shape.leaves, shape.width), shape.dtype)
     start = 0
-    for size in chunks(shape):
+    for size in table_chunks(shape):
         paths = categories[start : start + size]
         start += size
         trees, expansion = _public(transfers, shape)
@@ -122,10 +122,10 @@ def of_paths(transfers: Transfers, shape: TableShape, categories: NDArray[np.int
 def of_vectors(transfers: Transfers, shape: TableShape, columns: Sequence[Column]) -> Elements:
     """At the owner of vectors: its share of T. columns: side by side they are the vectors, `width` in all."""
     if sum(column.size for column in columns) != shape.width:
-        raise ValueError(f"the columns do not make vectors of {shape.width} elements")
+        raise ValueError(f"The columns do not make vectors of {shape.width} elements.")
     link, table = transfers.link, np.zeros((shape.leaves, shape.width), shape.dtype)
     start = 0
-    for size in chunks(shape):
+    for size in table_chunks(shape):
         trees, expansion = _public(transfers, shape)
         seeds = np.frombuffer(secrets.token_bytes(16 * size), np.uint64).reshape(size, 2)
         sums = np.empty((shape.levels, 2, size, 2), np.uint64)

@@ -33,7 +33,7 @@ def weighted_sum(
     Weights are public integers, also negative ones.
     """
     if len(bits) != len(weights):
-        raise ValueError(f"{len(weights)} weights do not fit {len(bits)} planes of bits")
+        raise ValueError(f"{len(weights)} weights do not fit {len(bits)} planes of bits.")
     modulus = 1 << 8 * np.dtype(dtype).itemsize
     split = len(bits) - len(bits) // 2
     chosen, offered = (

@@ -27,8 +27,7 @@ from mpc_protocols.engine.sampling import batches, joint_tables, noise_adder
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.pair.argmax import GROUP, in_groups
-from mpc_protocols.pair.contingency import TableShape, table_demand
-from mpc_protocols.pair.contingency import chunks as table_chunks
+from mpc_protocols.pair.contingency import TableShape, table_chunks, table_demand
 from mpc_protocols.pair.conversion import lift_demand
 from mpc_protocols.pair.correlated import products_demand
 from mpc_protocols.pair.gates import shared_latency

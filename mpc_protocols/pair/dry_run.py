@@ -1,6 +1,6 @@
 """What a run between two parties costs: a dry run in one process on a presumed table, with every message counted.
 
-The synthesizer is the real one; its oracle answers in the clear (`ideal`, the same law) and replays each step's messages
+The synthesizer is the real one; its oracle answers in the clear (`ideal`, the same distribution) and replays each step's messages
 (`pair.steps`). What no plan can know is taken from the presumed table: which candidates win, and how many of the model's answers
 are 0. No private data, nothing released, nothing charged.
 """
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import AllowAll, DryRun
 from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
-from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, Setting
+from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.mechanisms.measurement import by_sampler
-from mpc_protocols.pair.answers import encode
+from mpc_protocols.pair.answer_codec import encode
 from mpc_protocols.pair.contingency import TableShape
 from mpc_protocols.pair.engine import DEALERS
 from mpc_protocols.pair.steps import Group, StepCosts
@@ -50,19 +50,19 @@ class PairDryRun(DryRun):
     """The ideal oracle, counting what two computing parties and `contributors` others would send."""
 
     def __init__(
-        self, setting: Setting, counts: LocalCounts, contributors: int, split: Partition | None = None
+        self, facts: StudyFacts, counts: LocalCounts, contributors: int, split: Partition | None = None
     ) -> None:
         """counts: marginals of the presumed table. split: of a vertical study's common table. Raises `StudyInvalid`."""
         if split is not None:
             check_owners(split)
-        self.setting = setting
+        self.facts = facts
         self._split = split
-        self._costs = StepCosts(contributors, leader=setting.leader)
+        self._costs = StepCosts(contributors, leader=facts.leader)
         self._seconds = START_S
         self._shared_cells = 0
         self._marks: list[tuple[int, int]] = []
         self._selecting: tuple[BegunSelect, RoundedAnswers] | None = None
-        self._ideal = IdealOracle(setting, counts, AllowAll(), dealers=DEALERS, watch=self._count)
+        self._ideal = IdealOracle(facts, counts, AllowAll(), dealers=DEALERS, watch=self._count)
         self._gumbel, self._gaussian = PoolModel(GUMBEL_ROWS), PoolModel(GAUSSIAN_ROWS)
 
     @property
@@ -152,14 +152,14 @@ class PairDryRun(DryRun):
         self, fresh: Sequence[Clique], levels: Sequence[Level]
     ) -> tuple[int, list[int], list[TableShape], int]:
         """Bytes of the request to contributors, cells of each message of counts, tables of two owners, cells lifted."""
-        setting = self.setting.with_levels(levels)
-        cells = [sum(map(setting.cells, fresh[block])) for block in blocks(setting, fresh)]
+        facts = self.facts.with_levels(levels)
+        cells = [sum(map(facts.cells, fresh[block])) for block in blocks(facts, fresh)]
         self._shared_cells += sum(cells)
         if self._split is None:
             request = len(PrepareStep(tuple(fresh), tuple(levels)).to_bytes()) if fresh else 0
             return request, cells, [], 0
         split = self._split.with_levels(levels)
-        shapes = [shape_of(split, setting.sizes, plan) for plan in plan_tables(split, setting.sizes, fresh)]
+        shapes = [shape_of(split, facts.sizes, plan) for plan in plan_tables(split, facts.sizes, fresh)]
         for shape in shapes:
             expanded = shape.leaves * -(-shape.row_bytes // 16)
             self._seconds += shape.records * (RECORD_S + BLOCK_S * expanded)
@@ -212,5 +212,5 @@ class PairDryRun(DryRun):
             self._costs.measure(announced, [(sampler, 1)], generated)
             return
         # nothing is shared yet: the smallest column travels for it, with an agreement of its own (`engine.step`)
-        smallest = (min(self.setting.sizes, key=lambda column: self.setting.sizes[column]),)
+        smallest = (min(self.facts.sizes, key=lambda column: self.facts.sizes[column]),)
         self._costs.total_first(announced, *self._inputs([smallest], ()), sampler)

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitslice import Elements, UInt, words_for
-from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, Setting
-from mpc_protocols.pair import answers as codec
+from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
+from mpc_protocols.pair import answer_codec
 from mpc_protocols.pair.argmax import argmax
 from mpc_protocols.pair.conversion import lift
 from mpc_protocols.pair.gates import SECRET_BYTES, PairGates
@@ -44,21 +44,21 @@ class PairEngine:
 
     dealers = DEALERS
 
-    def __init__(self, wire: Wire, setting: Setting, data: LocalCounts | VerticalData | None) -> None:
+    def __init__(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData | None) -> None:
         """data: this party's own; None if it only computes. Begins with the base transfers, 3 rounds.
 
         Raises `StudyInvalid` (number of parties, other owners than the two), `DataRefused`, `ProtocolAborted`.
         """
-        self.wire, self._leader = wire, setting.leader
+        self.wire, self._leader = wire, facts.leader
         link = Link(wire)
         transfers = Transfers.start(link)
         secret = secrets.token_bytes(SECRET_BYTES)
         self.gates = PairGates(transfers, secret)
         self.beside = PairGates(transfers.fork(link.fork("noise")), secret)
         self._marginals: PairMarginals = (
-            JoinedMarginals(transfers, setting, data)
+            JoinedMarginals(transfers, facts, data)
             if isinstance(data, VerticalData)
-            else CountedMarginals(wire, setting, data)
+            else CountedMarginals(wire, facts, data)
         )
 
     @property
@@ -136,13 +136,13 @@ class _Exchange:
         """The answers of a group, at both parties. Raises `ProtocolAborted` if they are not those announced."""
         if self._rounded is not None:
             answers = self._rounded[number]
-            self._link.wire.send(self._link.peer, codec.encode(answers))
+            self._link.wire.send(self._link.peer, answer_codec.encode(answers))
             self._link.turn()
             return answers
         self._link.turn()
         layout = self.groups[number]
-        payload = self._link.wire.receive_up_to(self._link.peer, codec.encoded_limit(layout))
-        answers = codec.decode(payload, layout)
+        payload = self._link.wire.receive_up_to(self._link.peer, answer_codec.encoded_limit(layout))
+        answers = answer_codec.decode(payload, layout)
         self._checker.check(number, answers)
         return answers
 

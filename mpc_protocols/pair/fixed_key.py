@@ -36,7 +36,7 @@ class PublicPermutation:
     def hash(self, blocks: Blocks) -> Blocks:
         """H of every block: contiguous uint64 of shape (.., 2) to a new array of the same shape."""
         if blocks.dtype != np.uint64 or not blocks.flags.c_contiguous or blocks.size % 2:
-            raise ValueError("blocks are contiguous words, two of them each")
+            raise ValueError("Blocks are contiguous words, two of them each.")
         out = np.empty_like(blocks)
         source, target = blocks.reshape(-1), out.reshape(-1)
         step = _PIECE // 8

@@ -73,7 +73,7 @@ class PairGates:
 
     def and_bits(self, x: Bits, y: Bits) -> Bits:
         (left,), (right,) = x.parts, y.parts
-        if left.ndim == 2 and len(left) == 1 < len(right) <= gmw.WIDEST and right.ndim == 2:
+        if left.ndim == 2 and len(left) == 1 < len(right) <= gmw.MAX_WIDTH and right.ndim == 2:
             return Bits(gmw.string_sums(self.transfers, left, right[np.newaxis]))
         return Bits(gmw.and_bits(self.transfers, left, right))
 
@@ -84,7 +84,9 @@ class PairGates:
     def factor(self, y: Bits) -> Bits:
         return y
 
-    def and_sums(self, shape: tuple[int, ...], terms: Iterable[tuple[Any, Bits, Bits]]) -> Bits:
+    def and_sums(
+        self, shape: tuple[int, ...], terms: Iterable[tuple[Any, Bits, Iterable[NDArray[Any]]]]
+    ) -> Bits:
         """See `engine.interface.BitGates`; a round for each run of terms at the same words, as strings of all their planes."""
         total = np.zeros(shape, np.uint64)
         for words, x, strings in _by_words(shape[0], terms):
@@ -129,17 +131,19 @@ class PairGates:
         return Bits(signs(self.transfers, left.values - right.values, planes, adder))
 
 
-def _by_words(planes: int, terms: Iterable[tuple[Any, Bits, Bits]]) -> Iterable[tuple[slice, Words, Words]]:
+def _by_words(
+    planes: int, terms: Iterable[tuple[Any, Bits, Iterable[NDArray[Any]]]]
+) -> Iterable[tuple[slice, Words, Words]]:
     """Runs of terms at the same words put together: the words, x (terms, words), and strings (terms, planes, words)."""
     place: slice | None = None
     x: Words = np.empty(0, np.uint64)
     strings: Words = x
-    for (rows, words), bits, factors in terms:
+    for (rows, words), bits, (factor,) in terms:
         if words != place:
             if place is not None:
                 yield place, x, strings
             place, (x,) = words, bits.parts
             strings = np.zeros((len(x), planes, x.shape[1]), np.uint64)
-        strings[:, rows] = factors.parts[0].swapaxes(0, 1)
+        strings[:, rows] = factor.swapaxes(0, 1)
     if place is not None:
         yield place, x, strings

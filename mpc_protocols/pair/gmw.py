@@ -31,7 +31,7 @@ from mpc_protocols.pair.link import Link
 from mpc_protocols.pair.random_ot import Demand, Transfers
 
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
-WIDEST = 128
+MAX_WIDTH = 128
 """Bits of a string."""
 _ROWS = 1 << 13
 """Words of transfers of one message of `string_sums`: some 25 MB while they are worked on."""
@@ -121,8 +121,8 @@ def string_sums(transfers: Transfers, x: Words, y: Words) -> Words:
     w <= 128. 1 round for each _ROWS words; 1 + w bits a term from each party.
     """
     terms, width, words = y.shape
-    if x.shape != (terms, words) or not 1 <= width <= WIDEST:
-        raise ValueError(f"planes of shape {x.shape} do not select strings of shape {y.shape}")
+    if x.shape != (terms, words) or not 1 <= width <= MAX_WIDTH:
+        raise ValueError(f"Planes of shape {x.shape} do not select strings of shape {y.shape}.")
     total = np.zeros((width, words), np.uint64)
     start = 0
     for size in string_pieces(terms, words):

@@ -38,7 +38,7 @@ def absolute_sums(
 ) -> Elements:
     """Shares of the sums of |x| over consecutive segments of public lengths (0 allowed): (cells,) to (segments,)."""
     if int(lengths.sum()) != len(x):
-        raise ValueError(f"segments of {int(lengths.sum())} cells do not cover {len(x)}")
+        raise ValueError(f"Segments of {int(lengths.sum())} cells do not cover {len(x)}.")
     terms = np.empty_like(x)
     start = 0
     for cells in chunks(len(x)):

@@ -22,7 +22,7 @@ import numpy as np
 from mpc_protocols.engine.bitslice import Elements
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import DataRefused
-from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, Setting
+from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.pair.random_ot import Transfers
 from mpc_protocols.pair.two_owners import check_owners, share_cliques
 from mpc_protocols.partition import OwnRows, VerticalData
@@ -71,20 +71,20 @@ class PairMarginals(ABC):
 class CountedMarginals(PairMarginals):
     """Of all custodians' rows together: the sums of their own counts (horizontal)."""
 
-    def __init__(self, wire: Wire, setting: Setting, counts: LocalCounts | None) -> None:
+    def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts | None) -> None:
         """counts: this party's own data, None if it only computes."""
         super().__init__(wire.session_id)
-        self._wire, self._setting, self._counts = wire, setting, counts
+        self._wire, self._facts, self._counts = wire, facts, counts
 
     def _input(self, cliques: Sequence[Clique], levels: Sequence[Level]) -> dict[Clique, Elements]:
-        setting = self._setting.with_levels(levels)
-        cells = local_cells(self._setting, self._counts, cliques, levels)
+        facts = self._facts.with_levels(levels)
+        cells = local_cells(self._facts, self._counts, cliques, levels)
         received = Received(self._wire)
         shares: dict[Clique, Elements] = {}
-        for block in blocks(setting, cliques):
+        for block in blocks(facts, cliques):
             vector = np.concatenate(cells[block])
             received.add_block(vector)
-            ends = np.cumsum([setting.cells(clique) for clique in cliques[block]])
+            ends = np.cumsum([facts.cells(clique) for clique in cliques[block]])
             shares |= dict(zip(cliques[block], np.split(vector, ends[:-1]), strict=True))
         return shares
 
@@ -92,7 +92,7 @@ class CountedMarginals(PairMarginals):
 class JoinedMarginals(PairMarginals):
     """Of the common table's rows, whose columns the two computing parties own (vertical)."""
 
-    def __init__(self, transfers: Transfers, setting: Setting, data: VerticalData) -> None:
+    def __init__(self, transfers: Transfers, facts: StudyFacts, data: VerticalData) -> None:
         """data: this party's own rows. Raises `DataRefused`, `StudyInvalid` (other owners than the two)."""
         partition = data.partition
         check_owners(partition)
@@ -106,8 +106,8 @@ class JoinedMarginals(PairMarginals):
         super().__init__(transfers.link.wire.session_id, binding(b"vertical", json.dumps(public).encode()))
         if data.own is None:
             raise DataRefused("This party owns columns of the study, but brings no rows.")
-        data.own.check(partition, transfers.link.me, setting.sizes)
-        self._transfers, self._setting = transfers, setting
+        data.own.check(partition, transfers.link.me, facts.sizes)
+        self._transfers, self._facts = transfers, facts
         self._partition, self._own = partition, data.own
 
     def _input(self, cliques: Sequence[Clique], levels: Sequence[Level]) -> dict[Clique, Elements]:
@@ -119,6 +119,6 @@ class JoinedMarginals(PairMarginals):
             self._transfers,
             self._partition.with_levels(levels),
             OwnRows(self._own.rows, codes),
-            self._setting.with_levels(levels).sizes,
+            self._facts.with_levels(levels).sizes,
             cliques,
         )

@@ -18,7 +18,7 @@ from mpc_protocols.engine.bits import Bits
 from mpc_protocols.engine.oracle import LeadingOracle, check_leads
 from mpc_protocols.engine.step import ComputingParty, Observe
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import Guard, LocalCounts, Setting
+from mpc_protocols.functionality import Guard, LocalCounts, StudyFacts
 from mpc_protocols.pair.engine import PairEngine
 from mpc_protocols.pair.shares import Shares
 from mpc_protocols.partition import VerticalData
@@ -28,14 +28,14 @@ from mpc_protocols.wire import Wire
 
 def computing_party(
     wire: Wire,
-    setting: Setting,
+    facts: StudyFacts,
     data: LocalCounts | VerticalData | None,
     guard: Guard,
     observe: Observe | None = None,
     ahead: bool = True,
 ) -> ComputingParty[Bits, Shares]:
     """Party 0 or 1. Arguments and errors as for `PairOracle`."""
-    return ComputingParty(PairEngine(wire, setting, data), setting, guard, observe, ahead)
+    return ComputingParty(PairEngine(wire, facts, data), facts, guard, observe, ahead)
 
 
 class PairOracle(LeadingOracle):
@@ -44,7 +44,7 @@ class PairOracle(LeadingOracle):
     def __init__(
         self,
         wire: Wire,
-        setting: Setting,
+        facts: StudyFacts,
         data: LocalCounts | VerticalData | None,
         guard: Guard,
         observe: Observe | None = None,
@@ -53,25 +53,25 @@ class PairOracle(LeadingOracle):
         """data: the leader's own, None if it only computes; where columns are split, `VerticalData` at both. ahead: whether noise
         is made ahead, as at the other party.
 
-        Waits for the other party. Raises `StudyInvalid` (setting, parties), `DataRefused` (vertical rows that do not fit),
+        Waits for the other party. Raises `StudyInvalid` (facts, parties), `DataRefused` (vertical rows that do not fit),
         `ProtocolAborted` (an invalid point).
         """
-        check_leads(wire, setting)
-        super().__init__(computing_party(wire, setting, data, guard, observe, ahead))
+        check_leads(wire, facts)
+        super().__init__(computing_party(wire, facts, data, guard, observe, ahead))
 
 
 def follow(
     wire: Wire,
-    setting: Setting,
+    facts: StudyFacts,
     data: LocalCounts | VerticalData | None,
     guard: Guard,
     observe: Observe | None = None,
 ) -> list[NDArray[np.int64]]:
     """The other computing party: `engine.oracle.follow`. data: its own, as for `PairOracle`. Blocks."""
-    return oracle.follow(computing_party(wire, setting, data, guard, observe))
+    return oracle.follow(computing_party(wire, facts, data, guard, observe))
 
 
-def contribute(wire: Wire, setting: Setting, counts: LocalCounts | VerticalData) -> None:
+def contribute(wire: Wire, facts: StudyFacts, counts: LocalCounts | VerticalData) -> None:
     """A custodian that does not compute: send its masked counts when asked (`engine.oracle.contribute`). Blocks.
 
     Raises `StudyInvalid` for split columns, which only the two computing parties may own.
@@ -81,4 +81,4 @@ def contribute(wire: Wire, setting: Setting, counts: LocalCounts | VerticalData)
             "The two-party engine joins the columns of its two computing parties and of nobody else; "
             'choose backend = "replicated" or let the two owners compute.'
         )
-    oracle.contribute(wire, setting, partial(send_contribution, wire, setting, counts))
+    oracle.contribute(wire, facts, partial(send_contribution, wire, facts, counts))

@@ -211,7 +211,7 @@ def start(link: Link, levels: int = LEVELS) -> tuple[Choosing, Offering]:
 def extension(link: Link, base: BaseTransfers, levels: int = LEVELS) -> tuple[Choosing, Offering]:
     """The trees of both directions over 128 base transfers, which serve once: 1 round, 4,096 bytes a party."""
     if levels not in (1, 2, 4, 8):
-        raise ValueError(f"the 128 bits of a row are cut into blocks of 1, 2, 4 or 8, not {levels}")
+        raise ValueError(f"The 128 bits of a row are cut into blocks of 1, 2, 4 or 8, not {levels}.")
     blocks = SECURITY // levels
     trees = {
         chooser: Trees(link.context(b"trees", bytes([chooser])), 1 << levels)

@@ -110,7 +110,7 @@ def table_digest(sid: bytes, union: int) -> bytes:
 
 def _helper(context: Context) -> Member:
     if context.helper is None:
-        raise ValueError("this alignment has no helper")
+        raise ValueError("This alignment has no helper.")
     return context.helper
 
 

@@ -31,6 +31,7 @@ from mpc_protocols.replicated.scores import masked_sign
 from mpc_protocols.replicated.scores.l1_distance import score_adder
 from mpc_protocols.replicated.scores.masked_sign import bit_rows
 from mpc_protocols.replicated.sharing.bit_gates import TEST_WORDS
+from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES
 
 WORD = 8
 """Bytes of a word of 64 bits."""
@@ -77,7 +78,7 @@ class Tally:
         self.step([(i, (i - 1) % 3, size) for i in range(3)])
 
     def pass_right(self, size: int) -> None:
-        """An opening or an input of all three: every party sends to the one on its right."""
+        """An input of all three: every party sends to the one on its right."""
         self.step([(i, (i + 1) % 3, size) for i in range(3)])
 
 
@@ -113,8 +114,14 @@ def sharing(tally: Tally, cells: int, element: int = 4) -> None:
 
 
 def opening(tally: Tally, cells: int, element: int = 4) -> None:
-    """`ring.open_ring`, and `boolean.open_bits` with element = WORD."""
-    tally.pass_right(cells * element)
+    """`ring.open_ring`, and `boolean.open_bits` with element = WORD: a component to the right, the other's hash to the left."""
+    tally.step(
+        [
+            transfer
+            for i in range(3)
+            for transfer in ((i, (i + 1) % 3, cells * element), (i, (i - 1) % 3, DIGEST_BYTES * (cells > 0)))
+        ]
+    )
 
 
 def products(tally: Tally, results: int, element: int = 4) -> None:
@@ -137,7 +144,7 @@ def signs(tally: Tally, cells: int, planes: int, adder: Adder) -> None:
 
 
 def share_bits(tally: Tally, parts: Sequence[int], planes: int) -> None:
-    """`masked_sign.share_bits` of so many cells of each third."""
+    """`masked_sign.share_bits` of so many cells of each dealer."""
     tally.step(
         [(t, (t + 1) % 3, bit_rows(planes) * words_for(cells) * WORD) for t, cells in enumerate(parts)]
     )

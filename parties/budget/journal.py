@@ -125,7 +125,7 @@ class Journal:
         Durable with the next record: a crash before that leaves "maybe opened", which counts as opened.
         """
         if not 1 <= release <= self._releases:
-            raise ValueError(f"release {release} is not on record")
+            raise ValueError(f"Release {release} is not on record.")
         self._append({"record": "opened", "release": release, "t": time.time()}, durable=False)
 
     def end(self, code: int) -> None:

@@ -52,7 +52,7 @@ def load(number: int, computing: int) -> Runtime:
         root.setLevel(level)
     mpc = mpyc.runtime.mpc
     if (mpc.pid, len(mpc.parties)) != (number, computing):
-        raise RuntimeError("MPyC was imported before this session started")
+        raise RuntimeError("MPyC was imported before this session started.")
     runtime = Runtime(mpc)
     mpyc.runtime.pickle = SimpleNamespace(dumps=codec.dumps, loads=runtime.loads)
     return runtime
@@ -78,7 +78,7 @@ class Runtime:
     def use_prss_keys(self, keys: Mapping[tuple[int, ...], bytes]) -> None:
         """The keys of pseudorandom secret sharing, by the set of parties that shares each, instead of those that MPyC drew."""
         if keys.keys() != set(self._sets()):
-            raise ValueError("MPyC shares keys among other sets of parties")
+            raise ValueError("MPyC shares keys among other sets of parties.")
         self._mpc._prss_keys = dict(keys)
         self._mpc.prfs.cache_clear()
 

@@ -140,7 +140,7 @@ def quota(study: VerticalStudy, party: str, own: Private, ledger: Ledger, datase
 
 
 def _retries(study: VerticalStudy, party: str, ledger: Ledger, dataset: str) -> Iterator[Finding]:
-    from parties.budget.aborted import MOST, aborted_in_a_row, refusal
+    from parties.budget.aborted import MAX_ABORTED, aborted_in_a_row, refusal
 
     try:
         entries = ledger.entries(dataset)
@@ -150,11 +150,11 @@ def _retries(study: VerticalStudy, party: str, ledger: Ledger, dataset: str) -> 
         other.name: aborted_in_a_row(entries, other.name) for other in study.parties if other.name != party
     }
     for name, count in counts.items():
-        if count >= MOST:
+        if count >= MAX_ABORTED:
             yield problem(BudgetRefused(refusal(dataset, name, count)))
         elif count:
             yield note(
-                f"ledger: the last {count} of the alignments of {dataset} with {name} were aborted; after {MOST} in a row "
+                f"ledger: the last {count} of the alignments of {dataset} with {name} were aborted; after {MAX_ABORTED} in a row "
                 "a run needs --allow-retry"
             )
     if not any(counts.values()):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.backend import BACKENDS
 from runner.forecast.alignment import Joining, joining
 from runner.party.run_json import alignment_facts
-from runner.party.synthesis import plan_of, row_limit, sample, setting_of, synthesize
+from runner.party.synthesis import facts_of, plan_of, row_limit, sample, synthesize
 from runner.study import Study, VerticalStudy
 from runner.study.claim import claim_of
 from synth.algorithm import ALGORITHMS
@@ -91,7 +91,7 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
         assumed, limit = joined.records, joined.population
     backend = BACKENDS[study.backend]
     oracle = backend.dry_run(
-        setting_of(study, len(custodians), os.urandom(32)),
+        facts_of(study, len(custodians), os.urandom(32)),
         PresumedTable(study.domain.sizes, limit).counts,
         len(study.computing),
         len(study.contributing),

@@ -132,7 +132,8 @@ def _available(table: Table, key: str, available: tuple[str, ...], planned: tupl
     """One of the words; a typo is answered with the choices, a word of a later version with what there is."""
     given = table.raw.get(key)
     if given in planned and given not in available:
-        words = " and ".join(f'"{word}"' for word in available)
+        *first, last = (f'"{word}"' for word in available)
+        words = f"{', '.join(first)} and {last}" if first else last
         table.problem(f'= "{given}" cannot be run by this version yet; available: {words}', key)
         return str(given)
     return table.choice(key, available)

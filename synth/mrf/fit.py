@@ -60,14 +60,14 @@ class Measurement:
     def __post_init__(self) -> None:
         values = np.ascontiguousarray(self.values, dtype=np.float64).reshape(-1)
         if len(set(self.clique)) != len(self.clique):
-            raise ValueError(f"the clique ({', '.join(self.clique)}) names a column twice")
+            raise ValueError(f"The clique ({', '.join(self.clique)}) names a column twice.")
         if not np.isfinite(values).all():
             raise ValueError(
-                f"the measurement of ({', '.join(self.clique)}) holds a value that is not finite"
+                f"The measurement of ({', '.join(self.clique)}) holds a value that is not finite."
             )
         if not (np.isfinite(self.variance) and self.variance > 0):
             raise ValueError(
-                f"the variance of ({', '.join(self.clique)}) must be positive and finite, got {self.variance}"
+                f"The variance of ({', '.join(self.clique)}) must be positive and finite, got {self.variance}."
             )
         object.__setattr__(self, "clique", tuple(self.clique))
         object.__setattr__(self, "values", values)
@@ -100,12 +100,12 @@ def _targets(sizes: Mapping[str, int], measurements: Sequence[Measurement]) -> t
         missing = [name for name in m.clique if name not in position]
         if missing:
             raise ValueError(
-                f"the measurement of ({', '.join(m.clique)}) names {missing[0]!r}, which is not in the domain"
+                f"The measurement of ({', '.join(m.clique)}) names {missing[0]!r}, which is not in the domain."
             )
         shape = tuple(sizes[name] for name in m.clique)
         if m.values.size != int(np.prod(shape)):
             raise ValueError(
-                f"({', '.join(m.clique)}) has {int(np.prod(shape))} cells, its measurement {m.values.size}"
+                f"({', '.join(m.clique)}) has {int(np.prod(shape))} cells, its measurement {m.values.size}."
             )
         order = sorted(range(len(shape)), key=lambda axis: position[m.clique[axis]])
         clique = tuple(m.clique[axis] for axis in order if shape[axis] > 1)

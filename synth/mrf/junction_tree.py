@@ -28,12 +28,12 @@ class ColumnSet:
 
     def __init__(self, sizes: Mapping[str, int], coarser: Mapping[str, Clique] | None = None) -> None:
         if not sizes:
-            raise ValueError("a model needs at least one column, got none")
+            raise ValueError("A model needs at least one column, got none.")
         self.names: Clique = tuple(sizes)
         self.sizes: tuple[int, ...] = tuple(int(sizes[name]) for name in self.names)
         for name, size in zip(self.names, self.sizes, strict=True):
             if size < 1:
-                raise ValueError(f"column {name!r} must have at least one value, got size {size}")
+                raise ValueError(f"Column {name!r} must have at least one value, got size {size}.")
         self._bit = {name: 1 << index for index, name in enumerate(self.names)}
         self._implied = [
             sum(self._bit[other] for other in (coarser or {}).get(name, ())) for name in self.names
@@ -52,7 +52,7 @@ class ColumnSet:
         for name in clique:
             bit = self._bit.get(name)
             if bit is None:
-                raise ValueError(f"column {name!r} is not in the domain ({', '.join(self.names)})")
+                raise ValueError(f"Column {name!r} is not in the domain ({', '.join(self.names)}).")
             mask |= bit | self._implied[bit.bit_length() - 1]
         return mask
 

@@ -48,7 +48,7 @@ class Chains:
                 or level.column not in sizes
                 or len(level.bins) != sizes[level.column]
             ):
-                raise ValueError(f"the level {name!r} does not fit the columns of the model")
+                raise ValueError(f"The level {name!r} does not fit the columns of the model.")
             of[level.column].append(name)
         self.sizes: dict[str, int] = {}
         self.column: dict[str, str] = {}
@@ -188,5 +188,5 @@ def bins_within(coarser: Level, finer: Level) -> Index:
     found = np.zeros(finer.size, dtype=np.intp)
     found[list(finer.bins)] = bins
     if not np.array_equal(found[list(finer.bins)], bins):
-        raise ValueError(f"the levels {coarser.name!r} and {finer.name!r} are not nested")
+        raise ValueError(f"The levels {coarser.name!r} and {finer.name!r} are not nested.")
     return found

@@ -44,7 +44,7 @@ def home(tree: JunctionTree, chains: Chains, clique: Clique) -> int:
     wanted = set(clique)
     fitting = [index for index, members in enumerate(tree.members) if wanted <= members]
     if not fitting:
-        raise ValueError(f"no clique of the model contains ({', '.join(clique)})")
+        raise ValueError(f"No clique of the model contains ({', '.join(clique)}).")
     return min(fitting, key=lambda index: (prod(chains.sizes[name] for name in tree.nodes[index]), index))
 
 

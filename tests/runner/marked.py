@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 SUFFIX = ".secrets"
 DRAWN_BY = ("mpc_protocols.", "parties.session.admission.keys")
-LEAST = 16
+MIN_BYTES = 16
 
 
 def main() -> NoReturn:
@@ -22,7 +22,7 @@ def main() -> NoReturn:
     descriptor = os.open(os.environ["COSYNTH_LEDGER"] + SUFFIX, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def note(secret: bytes) -> bytes:
-        if len(secret) >= LEAST:
+        if len(secret) >= MIN_BYTES:
             os.write(descriptor, secret.hex().encode() + b"\n")
         return secret
 

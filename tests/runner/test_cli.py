@@ -26,6 +26,7 @@ from parties.budget.ledger import Ledger
 from parties.budget.notion import Notion, ProtectedUnit
 from parties.budget.spending import Reservation
 from runner.__main__ import main
+from runner.commands import later
 from runner.study import VerticalStudy, load
 from runner.study.vertical import KEYS
 from synth.accounting import epsilon_of, rho_of
@@ -185,9 +186,9 @@ def test_init_writes_a_valid_study_and_overwrites_nothing(run: Run, tmp_path: Pa
     assert len(study.parties) == 3 and {"numeric", "categorical"} <= {
         column.kind for column in study.domain.columns
     }
-    from runner.study import private_file as private
+    from runner.study import private_file
 
-    assert private.problems(directory / "private.example.toml") == []
+    assert private_file.problems(directory / "private.example.toml") == []
     code, _, err = run("init", directory)
     assert code == 2 and "left alone" in err
 
@@ -353,6 +354,11 @@ def test_query(run: Run, finished: Path) -> None:
     assert code == 0 and "age x sex x work was not measured together" in text
     code, _, err = run("query", out, "sexx")
     assert code == 2 and '(did you mean "sex"?)' in err
+
+
+def test_only_what_does_not_exist_is_still_to_come() -> None:
+    commands = {path.stem for path in (ROOT / "runner" / "commands").glob("*.py")}
+    assert later.COMING and not commands & set(later.COMING)
 
 
 def test_sample(run: Run, finished: Path, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from mpc_protocols.backend import AllowAll
 from mpc_protocols.engine import argmax, step
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.prg import KeyStream
-from mpc_protocols.functionality import Clique, Level, MarginalOracle, Setting
+from mpc_protocols.functionality import Clique, Level, MarginalOracle, StudyFacts
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.public import answers
 from mpc_protocols.replicated.dry_run import ReplicatedDryRun
@@ -98,7 +98,7 @@ def _ask(oracle: MarginalOracle, cliques: Sequence[Clique], questions: Sequence[
         else:
             asked = asked if asked and kind == "again" else some
             density, rows = rng.choice([0, 0.02, 0.3, 1]), rng.choice([1, 500, 10**5])
-            answers = [rng.random(sizes.get(known[h]) or oracle.setting.cells(known[h])) for h in asked]
+            answers = [rng.random(sizes.get(known[h]) or oracle.facts.cells(known[h])) for h in asked]
             answers = [rows * cells / cells.sum() * (rng.random(len(cells)) < density) for cells in answers]
             weights, penalties = [
                 [Fraction(int(x)) for x in rng.integers(1, 9, len(asked))] for _ in range(2)
@@ -169,7 +169,7 @@ def test_a_dry_run_of_the_same_table_counts_what_a_run_counts(
     cap: int,
     contributors: int,
 ) -> None:
-    of, rng = Setting(SIZES, "add-remove", 1, cap, b"s" * 32), np.random.default_rng(len(questions))
+    of, rng = StudyFacts(SIZES, "add-remove", 1, cap, b"s" * 32), np.random.default_rng(len(questions))
     records = [
         np.stack([rng.integers(0, size, 100) for size in SIZES.values()], 1) for _ in range(3 + contributors)
     ]
@@ -191,7 +191,7 @@ def test_a_dry_run_of_the_same_table_counts_what_a_run_counts(
     with small_groups(*sizes), pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
             (answers, "SPLIT", split),
-            (bit_cache, "FEW", few),
+            (bit_cache, "MAX_UNASKED", few),
             (bit_cache, "SPARSE", sparse),
         ):
             patch.setattr(module, name, value)
@@ -218,7 +218,7 @@ class _Quiet(MarginalOracle):
     """An oracle with variances so small that there is no noise, still several of them."""
 
     def __init__(self, oracle: MarginalOracle) -> None:
-        self.oracle, self.setting = oracle, oracle.setting
+        self.oracle, self.facts = oracle, oracle.facts
         self.selections, self.variances = list[tuple[int, int]](), set[int]()
 
     @property
@@ -272,7 +272,7 @@ def test_a_dry_run_of_mosaic_counts_what_its_run_counts(rounds: str | int) -> No
         delta=1e-6,
         adjacency="add-remove",
     )
-    of = Setting(sizes, "add-remove", 1, 5000, b"s" * 32)
+    of = StudyFacts(sizes, "add-remove", 1, 5000, b"s" * 32)
 
     def counter(table: NDArray[np.float64]) -> Any:
         return lambda cliques: [

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import DistributedBackend, DryRun, Observe
-from mpc_protocols.functionality import Clique, Event, Guard, LocalCounts, MarginalOracle, Setting
+from mpc_protocols.functionality import Clique, Event, Guard, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.ideal_dry_run import IdealDryRun
 
@@ -27,10 +27,10 @@ LIMIT = 1 << 24
 class PlainOracle(IdealOracle):
     """The leader's: it asks all others for their counts, and tells computing parties every event and what was opened."""
 
-    def __init__(self, wire: Wire, setting: Setting, own: LocalCounts | None, guard: Guard) -> None:
+    def __init__(self, wire: Wire, facts: StudyFacts, own: LocalCounts | None, guard: Guard) -> None:
         self._wire, self._own = wire, own
         self._others = [number for number in range(wire.computing) if number != wire.me]
-        super().__init__(setting, self._everybody, _Telling(self, guard))
+        super().__init__(facts, self._everybody, _Telling(self, guard))
 
     def tell(self, peers: Sequence[int], **message: Any) -> None:
         for peer in peers:
@@ -47,7 +47,7 @@ class PlainOracle(IdealOracle):
     def _everybody(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
         peers = [*self._others, *self._wire.contributors]
         self.tell(peers, count=cliques)
-        totals = [np.zeros(self.setting.cells(clique), np.int64) for clique in cliques]
+        totals = [np.zeros(self.facts.cells(clique), np.int64) for clique in cliques]
         for tables in ([] if self._own is None else [self._own(cliques)], *map(self._received, peers)):
             for table in tables:
                 totals = [total + cells for total, cells in zip(totals, table, strict=True)]
@@ -98,17 +98,17 @@ class Plain(DistributedBackend):
     def lead(
         self,
         wire: Wire,
-        setting: Setting,
+        facts: StudyFacts,
         data: LocalCounts | VerticalData | None,
         guard: Guard,
         observe: Observe,
     ) -> AbstractContextManager[MarginalOracle]:
-        return PlainOracle(wire, setting, data, guard)  # type: ignore[arg-type]
+        return PlainOracle(wire, facts, data, guard)  # type: ignore[arg-type]
 
     def follow(
         self,
         wire: Wire,
-        setting: Setting,
+        facts: StudyFacts,
         data: LocalCounts | VerticalData | None,
         guard: Guard,
         observe: Observe,
@@ -119,7 +119,7 @@ class Plain(DistributedBackend):
             if "count" in message:
                 cliques = [tuple(clique) for clique in message["count"]]
                 tables = (
-                    [np.zeros(setting.cells(clique), np.int64) for clique in cliques]
+                    [np.zeros(facts.cells(clique), np.int64) for clique in cliques]
                     if data is None
                     else data(cliques)  # type: ignore[operator]
                 )
@@ -133,22 +133,22 @@ class Plain(DistributedBackend):
                 opened += [np.array(cells) for cells in message["opened"]]
         return opened
 
-    def contribute(self, wire: Wire, setting: Setting, data: LocalCounts | VerticalData) -> None:
+    def contribute(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> None:
         class Nothing:
             def authorise(self, event: Event, inputs: bytes) -> None:
                 raise AssertionError("a contributor is told no event")
 
-        self.follow(wire, setting, data, Nothing(), lambda *_, **__: None)
+        self.follow(wire, facts, data, Nothing(), lambda *_, **__: None)
 
     def dry_run(
         self,
-        setting: Setting,
+        facts: StudyFacts,
         counts: LocalCounts,
         computing: int,
         contributing: int,
         split: Partition | None,
     ) -> DryRun:
-        return IdealDryRun(setting, counts, computing + contributing)
+        return IdealDryRun(facts, counts, computing + contributing)
 
 
 BACKEND = Plain()

@@ -203,7 +203,7 @@ class Owner:
         number = {entry: i for i, entry in enumerate(entries) if entry in wanted}
         if len(number) < len(pool):
             raise ValueError(
-                "the own list lacks entries of the pool that it must hold: `dummies.assemble` makes it"
+                "The own list lacks entries of the pool that it must hold: `dummies.assemble` makes it."
             )
         place = np.empty(len(self.order), np.int64)
         place[self.order] = np.arange(len(self.order))

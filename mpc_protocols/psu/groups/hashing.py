@@ -43,7 +43,7 @@ def expander(dst: bytes, size: int) -> Callable[[bytes], bytes]:
     """
     if not 1 <= len(dst) <= 255 or not 1 <= size <= 255 * 64:
         raise ValueError(
-            f"expand_message_xmd takes a tag of 1 to 255 bytes and 1 to 16320 bytes, got {len(dst)} and {size}"
+            f"expand_message_xmd takes a tag of 1 to 255 bytes and 1 to 16320 bytes, got {len(dst)} and {size}."
         )
     suffix = dst + bytes([len(dst)])
     tail = size.to_bytes(2, "big") + b"\x00" + suffix

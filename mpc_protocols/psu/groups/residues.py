@@ -53,7 +53,7 @@ class Residues(Group):
     def __init__(self, prime: int = RFC3526_2048) -> None:
         super().__init__()
         if prime < 23 or prime & 3 != 3:
-            raise ValueError("a safe prime above 7 leaves the remainder 3 modulo 4")
+            raise ValueError("A safe prime above 7 leaves the remainder 3 modulo 4.")
         self.prime = prime
         self.order = prime >> 1
         self.element_bytes = -(-prime.bit_length() // 8)
@@ -76,7 +76,7 @@ class Residues(Group):
     def power_each(self, elements: Elements, exponents: Sequence[int]) -> Elements:
         bases = self._read(elements)
         if len(exponents) != len(bases):
-            raise ValueError(f"{len(exponents)} exponents were given for {len(bases)} elements")
+            raise ValueError(f"{len(exponents)} exponents were given for {len(bases)} elements.")
         self._check_exponents(exponents)
         self.operations.powers += len(bases)
         return self._write([pow(base, e, self.prime) for base, e in zip(bases, exponents, strict=True)])
@@ -102,7 +102,7 @@ class Residues(Group):
 
     def _check_exponents(self, exponents: Sequence[int]) -> None:
         if not all(0 < e < self.order for e in exponents):
-            raise ValueError("an exponent must lie between 1 and the group's order minus 1")
+            raise ValueError("An exponent must lie between 1 and the group's order minus 1.")
 
     def _read(self, elements: Elements) -> list[int]:
         if elements.ndim != 2 or elements.shape[1] != self.element_bytes:

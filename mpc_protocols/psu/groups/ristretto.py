@@ -89,7 +89,7 @@ class Ristretto255(Group):
 
     def power_each(self, elements: Elements, exponents: Sequence[int]) -> Elements:
         if len(exponents) != len(elements):
-            raise ValueError(f"{len(exponents)} exponents were given for {len(elements)} elements")
+            raise ValueError(f"{len(exponents)} exponents were given for {len(elements)} elements.")
         scalars = self._scalars(exponents)
         return self._multiply(elements, _addresses(scalars))
 
@@ -145,7 +145,7 @@ class Ristretto255(Group):
 
     def _scalar(self, exponent: int) -> bytes:
         if not 0 < exponent < self.order:
-            raise ValueError("an exponent must lie between 1 and the group's order minus 1")
+            raise ValueError("An exponent must lie between 1 and the group's order minus 1.")
         return exponent.to_bytes(32, "little")
 
     def _scalars(self, exponents: Sequence[int]) -> NDArray[np.uint8]:

@@ -87,7 +87,7 @@ def rule(country: str) -> Callable[[str], str | None]:
     if code is None:
         raise StudyInvalid(
             f'[alignment] normalise = "phone:{country}": the calling code of this country is not known; write the '
-            'numbers internationally in the data and use "exact"'
+            'numbers internationally in the data and use "exact".'
         )
     american = code == _NORTH_AMERICA
     prefix = re.compile(

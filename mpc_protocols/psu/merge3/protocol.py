@@ -45,6 +45,7 @@ from mpc_protocols.psu.identifiers.normalise import KINDS
 from mpc_protocols.psu.merge3.keys import Keys, keys_of, label_bits, recognised
 from mpc_protocols.psu.merge3.lists import BLOCK, Input, blocks, send_list
 from mpc_protocols.replicated.sharing.boolean import BitShare, and_public, open_bits, xor_public
+from mpc_protocols.replicated.sharing.copies import same_copies
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.sorting.comparison import index_reversed
 from mpc_protocols.replicated.sorting.grouping import repeats, spread
@@ -74,7 +75,7 @@ def align(
     if wire.me < wire.computing:
         return ComputingParty(stream, own, kinds, spec, context).run()
     if own is None:
-        raise ValueError(f"party {wire.me} neither computes nor owns anything")
+        raise ValueError(f"Party {wire.me} neither computes nor owns anything.")
     return contribute(stream, own, kinds, spec, context)
 
 
@@ -138,6 +139,8 @@ class ComputingParty:
                 each.send(start)
             for each in inputs:
                 each.receive(start)
+        if copies := [copy for each in inputs for copy in each.copies()]:
+            same_copies(self.trio, copies)
         keep = ~np.array([self._label_mask()], np.uint64)
         return [
             xor_public(self.trio, and_public(each.share, keep), index_reversed(np.array([side], np.uint64)))

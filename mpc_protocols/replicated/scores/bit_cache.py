@@ -34,7 +34,7 @@ from mpc_protocols.replicated.scores.masked_sign import Packed, packed_words, sh
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.trio import Trio
 
-FEW = 1 << 13
+MAX_UNASKED = 1 << 13
 """Cells of a range whose bits are shared whether they are compared or not: some 25 kB of all parties together."""
 SPARSE = 16
 MAX_CACHED = MAX_GROUP
@@ -43,7 +43,7 @@ MAX_CACHED = MAX_GROUP
 
 def dense(compared: int, cells: int) -> bool:
     """Whether a range of so many cells, so many of them compared, shares the bits of all of them."""
-    return cells <= FEW or SPARSE * compared >= cells
+    return cells <= MAX_UNASKED or SPARSE * compared >= cells
 
 
 def _fits(layout: DealerLayout, kept: Collection[CellRange]) -> bool:

@@ -54,7 +54,7 @@ class DealerCells:
 
     def __post_init__(self) -> None:
         if int(self.lengths.sum()) != len(self.known):
-            raise ValueError(f"segments of {int(self.lengths.sum())} cells do not cover {len(self.known)}")
+            raise ValueError(f"Segments of {int(self.lengths.sum())} cells do not cover {len(self.known)}.")
 
 
 def known_of(trio: Trio, x: RingShare, dealer: int) -> Elements:

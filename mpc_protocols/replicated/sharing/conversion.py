@@ -30,7 +30,7 @@ def weighted_sum(trio: Trio, bits: BitShare, weights: Sequence[int], cells: int,
     a cell from each party.
     """
     if len(bits) != len(weights):
-        raise ValueError(f"{len(weights)} weights do not fit {len(bits)} planes of bits")
+        raise ValueError(f"{len(weights)} weights do not fit {len(bits)} planes of bits.")
     modulus = 1 << 8 * np.dtype(dtype).itemsize
     factors = [dtype(weight % modulus) for weight in weights]
     operation = trio.operation()

@@ -18,7 +18,7 @@ import numpy as np
 
 from mpc_protocols.engine.bitslice import Elements
 from mpc_protocols.errors import DataRefused
-from mpc_protocols.functionality import Clique, Level, Setting
+from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.replicated.inputs.contribution import send_contribution
 from mpc_protocols.replicated.vertical import orders
@@ -37,16 +37,16 @@ from mpc_protocols.wire import Wire
 class VerticalContributor:
     """Answers the leader's requests for marginals of vertical data."""
 
-    def __init__(self, wire: Wire, setting: Setting, data: VerticalData) -> None:
+    def __init__(self, wire: Wire, facts: StudyFacts, data: VerticalData) -> None:
         """Raises `DataRefused`, `StudyInvalid`."""
-        rows = own_rows(data, setting, wire.me)
+        rows = own_rows(data, facts, wire.me)
         if rows is None:
             raise DataRefused(
                 f"Party {wire.me} neither computes nor owns columns; leave it out of the study."
             )
         self._wire = wire
         self._rows = rows
-        self._schedule = Schedule(data.partition, setting, wire.computing)
+        self._schedule = Schedule(data.partition, facts, wire.computing)
         self._counts = own_histograms(rows, self._schedule, wire.me)
 
     def send(self, cliques: Sequence[Clique], levels: Sequence[Level]) -> None:
@@ -54,7 +54,7 @@ class VerticalContributor:
         self._rows.declare(self._schedule.declare(levels))
         work = self._schedule.next(cliques)
         if work.histograms:
-            send_contribution(self._wire, self._schedule.setting, self._counts, work.histograms, ())
+            send_contribution(self._wire, self._schedule.facts, self._counts, work.histograms, ())
         if work.plan is not None and self._wire.me in work.plan.contributing():
             self._follow(work.plan)
 

@@ -7,25 +7,28 @@ who learns what: `source`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from mpc_protocols.engine.bitslice import Elements, UInt
 from mpc_protocols.functionality import Clique
 from mpc_protocols.replicated.sharing.conversion import lift
+from mpc_protocols.replicated.sharing.copies import same_copies
 from mpc_protocols.replicated.sharing.ring import RingShare, reshare
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.vertical import orders
 from mpc_protocols.replicated.vertical.group_by import GroupBySum, expect_shuffling, sums_by_cell
 from mpc_protocols.replicated.vertical.matrices import (
     Matrix,
+    block_copies,
     dealt_block,
     expect_dealing,
     input_rows,
     multiply,
     product,
     ring_of,
+    seed_copies,
     side_by_side,
 )
 from mpc_protocols.replicated.vertical.plan import Factor, Joint, Plan
@@ -44,6 +47,15 @@ class PlanExecution:
         self._rows = rows
         self._dtype: UInt = ring_of(plan.element)
         self._dealings = {owner: expect_dealing(trio.wire, owner) for owner in plan.contributing()}
+        if self._dealings:
+            same_copies(
+                trio,
+                [
+                    copy
+                    for owner, dealing in self._dealings.items()
+                    for copy in seed_copies(trio, dealing, owner)
+                ],
+            )
         self._shufflings = {owner: expect_shuffling(trio.wire, owner) for owner in plan.ordering()}
         self._plain, self._by_permutation = (
             plan.groups(by_permutation=False),
@@ -83,17 +95,43 @@ class PlanExecution:
 
     def _take_dealt_parts(self) -> None:
         """What contributors have of the sums over their own orders."""
-        for owner, dealing in self._dealings.items():
-            if owner in self._shufflings:
-                groups = [group for group in self._by_permutation if group.lefts[0].owner == owner]
-                cells = sum(self._parts[group].size for group in groups)
-                dealt = dealt_block(self._trio, dealing, owner, (cells, 1), self._dtype).own
-                assert dealt is not None
-                start = 0
-                for group in groups:
-                    size = self._parts[group].size
-                    self._parts[group] += dealt[start : start + size].reshape(self._parts[group].shape)
-                    start += size
+        groups_of = {
+            owner: [group for group in self._by_permutation if group.lefts[0].owner == owner]
+            for owner in self._dealings
+            if owner in self._shufflings
+        }
+        taken = self._dealt(
+            {
+                owner: (sum(self._parts[group].size for group in groups), 1)
+                for owner, groups in groups_of.items()
+            }
+        )
+        for owner, groups in groups_of.items():
+            dealt = taken[owner].own
+            assert dealt is not None
+            start = 0
+            for group in groups:
+                size = self._parts[group].size
+                self._parts[group] += dealt[start : start + size].reshape(self._parts[group].shape)
+                start += size
+
+    def _dealt(self, shapes: Mapping[int, tuple[int, int]]) -> dict[int, Matrix]:
+        """The contributors' next blocks, compared between the two parties that got each. 1 round, if there are any."""
+        trio = self._trio
+        found = {
+            owner: dealt_block(trio, self._dealings[owner], owner, shape, self._dtype)
+            for owner, shape in shapes.items()
+        }
+        if found:
+            same_copies(
+                trio,
+                [
+                    copy
+                    for owner, block in found.items()
+                    for copy in block_copies(trio, self._dealings[owner], owner, block)
+                ],
+            )
+        return found
 
     def _cells(self) -> list[Elements]:
         """This party's parts in the order of the products."""
@@ -111,7 +149,7 @@ class PlanExecution:
         return [self._somebody, *cells] if plan.counts_somebody else cells
 
     def _inputs(self, start: int, stop: int) -> dict[Joint, Matrix]:
-        """Everybody's one-hot columns of these rows. 1 round."""
+        """Everybody's one-hot columns of these rows. 1 round, 2 with owners that do not compute."""
         plan, trio = self._plan, self._trio
         shapes = {owner: (stop - start, plan.input_width(owner)) for owner in plan.inputs()}
         blocks = []
@@ -125,9 +163,7 @@ class PlanExecution:
         matrices = dict(
             zip([owner for owner, _, _ in blocks], input_rows(trio, blocks, self._dtype), strict=True)
         )
-        for owner, dealing in self._dealings.items():
-            if owner in shapes:
-                matrices[owner] = dealt_block(trio, dealing, owner, shapes[owner], self._dtype)
+        matrices |= self._dealt({owner: shapes[owner] for owner in self._dealings if owner in shapes})
         joints = {}
         for owner, matrix in matrices.items():
             first = 0

@@ -95,10 +95,10 @@ class GroupBySum:
     def __post_init__(self) -> None:
         if self.helper not in (0, 1, 2) or self.owner == self.helper:
             raise ValueError(
-                f"O and H are two different parties, and H computes, got {self.owner} and {self.helper}"
+                f"O and H are two different parties, and H computes, got {self.owner} and {self.helper}."
             )
         if self.weights.shape != (self.layout.rows, self.layout.columns):
-            raise ValueError(f"weights of shape {self.weights.shape} do not fit {self.layout}")
+            raise ValueError(f"Weights of shape {self.weights.shape} do not fit {self.layout}.")
 
 
 def sums_by_cell(trio: Trio, sums: Sequence[GroupBySum], dtype: UInt) -> list[Elements]:
@@ -151,7 +151,7 @@ class OwnerShuffle:
     def __init__(self, cells: NDArray[np.int64] | None, layout: Layout, stream: Reader, dtype: UInt) -> None:
         """stream: shared with H. Then `places` is for Q."""
         if cells is None or cells.shape != (layout.rows,):
-            raise ValueError("the owner must bring the cell of every row")
+            raise ValueError("The owner must bring the cell of every row.")
         self._layout = layout
         self._dtype = dtype
         self._arrangement, self._starts, self._last = arrange(cells, layout)

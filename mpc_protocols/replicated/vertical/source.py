@@ -26,7 +26,7 @@ import json
 from collections.abc import Sequence
 
 from mpc_protocols.engine.prg import binding
-from mpc_protocols.functionality import Clique, Level, Setting
+from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.replicated.inputs.marginals import MarginalSource, SharedMarginals
 from mpc_protocols.replicated.sharing.ring import RingShare
@@ -40,7 +40,7 @@ from mpc_protocols.replicated.vertical.schedule import Schedule, covering, own_h
 class VerticalMarginals(MarginalSource):
     """One computing party's shares of the population's marginals."""
 
-    def __init__(self, trio: Trio, setting: Setting, data: VerticalData) -> None:
+    def __init__(self, trio: Trio, facts: StudyFacts, data: VerticalData) -> None:
         """data: this party's own rows, if it owns columns. Raises `DataRefused`, `StudyInvalid`."""
         partition = data.partition
         public = [
@@ -51,8 +51,8 @@ class VerticalMarginals(MarginalSource):
             partition.rows,
         ]
         super().__init__(trio, binding(b"vertical", json.dumps(public).encode()))
-        self._rows = own_rows(data, setting, trio.me)
-        self._schedule = Schedule(partition, setting, trio.wire.computing)
+        self._rows = own_rows(data, facts, trio.me)
+        self._schedule = Schedule(partition, facts, trio.wire.computing)
         self._histograms = own_histograms(self._rows, self._schedule, trio.me)
         self._tables: dict[Clique, RingShare] = {}
         self._somebody: RingShare | None = None
@@ -65,7 +65,7 @@ class VerticalMarginals(MarginalSource):
             self._rows.declare(fresh)
         work = self._schedule.next(cliques)
         if work.histograms:
-            own = SharedMarginals(self._trio, self._schedule.setting, self._histograms)
+            own = SharedMarginals(self._trio, self._schedule.facts, self._histograms)
             own.share(work.histograms, (), inputs)
             self._tables |= {table: own.shared(table) for table in work.histograms}
         if work.plan is not None:
@@ -76,7 +76,7 @@ class VerticalMarginals(MarginalSource):
 
     def _of_union(self, clique: Clique) -> RingShare:
         assert self._somebody is not None
-        sizes, components = self._schedule.setting.sizes, []
+        sizes, components = self._schedule.facts.sizes, []
         for which in ("own", "next"):
             joint = {}
             for table in union.needed(self._schedule.partition, clique):
@@ -98,7 +98,7 @@ class VerticalMarginals(MarginalSource):
             self._somebody, cells = cells[:1], cells[1:]
         start = 0
         for table, of in zip(tables, plan.products, strict=True):
-            stop = start + self._schedule.setting.cells(table)
+            stop = start + self._schedule.facts.cells(table)
             share = cells[start:stop]
             self._tables[table] = RingShare(
                 *(union.summed(part, of.columns, table, plan.sizes) for part in (share.own, share.next))

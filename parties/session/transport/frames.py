@@ -63,7 +63,7 @@ class Kind(IntEnum):
     BYE = 8
 
 
-MOST = {
+MAX_PAYLOAD = {
     Kind.HELLO: 1 << 16,
     Kind.CONFIRM: 1 << 20,
     Kind.KEYS: 1 << 16,
@@ -103,8 +103,8 @@ def parse(raw: bytes | bytearray | memoryview) -> Header:
     kind = _KINDS.get(number)
     if kind is None:
         raise BadFrame("an unknown kind of frame")
-    if length > MOST[kind]:
-        raise BadFrame(f"a {kind.name} frame of {length} bytes; at most {MOST[kind]} are allowed")
+    if length > MAX_PAYLOAD[kind]:
+        raise BadFrame(f"a {kind.name} frame of {length} bytes; at most {MAX_PAYLOAD[kind]} are allowed")
     if kind is Kind.DATA:
         if total > MAX_MESSAGE:
             raise BadFrame(f"a message of {total} bytes; at most {MAX_MESSAGE} are allowed")
@@ -119,7 +119,7 @@ def parse(raw: bytes | bytearray | memoryview) -> Header:
 
 def control(kind: Kind, payload: bytes = b"") -> bytes:
     """A whole control frame."""
-    if len(payload) > MOST[kind]:
+    if len(payload) > MAX_PAYLOAD[kind]:
         raise ValueError(f"{kind.name} frame of {len(payload)} bytes")
     return Header(len(payload), kind).pack() + payload
 

@@ -236,7 +236,7 @@ def test_array_reference_equals_the_reference(data: st.DataObject) -> None:
 
 
 def test_array_reference_refuses_other_shapes() -> None:
-    with pytest.raises(ValueError, match="expected 2 rows"):
+    with pytest.raises(ValueError, match="Expected 2 rows"):
         reference_array(sampler(Fraction(20000)), np.zeros((1, 3), np.uint64), np.zeros((1, 3), np.uint8))
 
 

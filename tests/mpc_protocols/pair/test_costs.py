@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitslice import words_for
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
-from mpc_protocols.functionality import Clique, Event, LocalCounts, MarginalOracle, Setting
+from mpc_protocols.functionality import Clique, Event, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.mechanisms.measurement import by_sampler
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.pair import l1_distance, random_ot
-from mpc_protocols.pair.answers import encode
+from mpc_protocols.pair.answer_codec import encode
 from mpc_protocols.pair.backend import BACKEND
 from mpc_protocols.pair.contingency import Column, TableShape, of_paths, of_vectors
 from mpc_protocols.pair.conversion import lift, weighted_sum
@@ -36,7 +36,7 @@ from mpc_protocols.public.state import PublicState
 from mpc_protocols.replicated.costs import Tally
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.pair.pair_run import random_words
-from tests.mpc_protocols.replicated.test_oracle import CONTRIBUTORS, PARTS, SMALL, counter, setting, work
+from tests.mpc_protocols.replicated.test_oracle import CONTRIBUTORS, PARTS, SMALL, counter, facts, work
 from tests.mpc_protocols.replicated.test_oracle import SIZES as TABLE_SIZES
 from tests.mpc_protocols.replicated.vertical.owners import partition, random_owners
 
@@ -113,7 +113,7 @@ CLIQUES = [("a", "b"), ("b", "c"), ("a", "c")]
 
 def whole_run(wire: Wire) -> None:
     """Every kind of step, at the leader, the other party or a contributor."""
-    of = Setting(SIZES, "add-remove", 1, 100_000, b"s" * 32)
+    of = StudyFacts(SIZES, "add-remove", 1, 100_000, b"s" * 32)
 
     def counts(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
         return [np.arange(of.cells(clique)) for clique in cliques]
@@ -144,7 +144,7 @@ class AllowEverything:
 @pytest.mark.parametrize("latency_bytes", [1, 1 << 30])
 def test_costs_of_a_whole_run_are_the_counters(latency_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpc_protocols.engine.step.latency_bytes_of", lambda delay_us: latency_bytes)
-    of = Setting(SIZES, "add-remove", 1, 100_000, b"s" * 32)
+    of = StudyFacts(SIZES, "add-remove", 1, 100_000, b"s" * 32)
     network = MemoryNetwork(4, 2, session_id=b"s" * 32)
     seen: list[Frame] = []
     network.tap = seen.append
@@ -199,7 +199,7 @@ def test_costs_of_a_whole_run_are_the_counters(latency_bytes: int, monkeypatch: 
 def test_a_dry_run_counts_what_the_run_sends(split: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """At tiny noise both give the same answers, so the same messages."""
     monkeypatch.setattr("mpc_protocols.engine.step.latency_bytes_of", lambda delay_us: LATENCY_BYTES)
-    of, data = setting(), [*map(counter, (PARTS[0], PARTS[1], CONTRIBUTORS[0]))]
+    of, data = facts(), [*map(counter, (PARTS[0], PARTS[1], CONTRIBUTORS[0]))]
     presumed: LocalCounts = counter(np.concatenate([PARTS[0], PARTS[1], CONTRIBUTORS[0]]))
     common, brought, parties = None, [*data], 3
     if split:

@@ -176,7 +176,7 @@ def test_sums_of_products_are_put_together_by_their_words() -> None:
             (
                 (slice(row, row + 5), slice(word, word + 3)),
                 Bits(xs[me][:, word : word + 3]),
-                gates.factor(Bits(ys[me][row : row + 5, :, word : word + 3])),
+                gates.factor(Bits(ys[me][row : row + 5, :, word : word + 3])).parts,
             )
             for word in (0, 3)
             for row in (0, 5)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine import step as step_module
 from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import Level, LocalCounts, MarginalOracle, Setting
+from mpc_protocols.functionality import Level, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.pair.engine import DEALERS
@@ -26,7 +26,7 @@ from tests.mpc_protocols.replicated.test_oracle import (
     SMALL,
     Recorder,
     counter,
-    setting,
+    facts,
     work,
 )
 from tests.mpc_protocols.replicated.trio_run import small_groups
@@ -39,12 +39,12 @@ Data = LocalCounts | VerticalData | None
 def serve(
     body: Callable[[PairOracle], Any],
     data: Sequence[Data],
-    of: Setting | None = None,
+    of: StudyFacts | None = None,
     guards: Sequence[Recorder] | None = None,
     tap: Callable[[Frame], None] | None = None,
 ) -> Any:
     """Run `body` at party 1 with party 0 following; data[i] is party i's."""
-    of = of or setting()
+    of = of or facts()
     guards = guards or [Recorder(), Recorder()]
     network = MemoryNetwork(len(data), 2, tap=tap, session_id=of.session, patience_s=20)
 
@@ -65,7 +65,7 @@ def serve(
 def test_noise_free_answers_and_transcript_equal_the_ideal_ones(contributors: int) -> None:
     parts = [*PARTS[:2], *CONTRIBUTORS[:contributors]]
     ideal_guard, guards = Recorder(), [Recorder(), Recorder()]
-    ideal = IdealOracle(setting(), counter(np.concatenate(parts)), ideal_guard, dealers=DEALERS)
+    ideal = IdealOracle(facts(), counter(np.concatenate(parts)), ideal_guard, dealers=DEALERS)
     expected = work(ideal)
     answers, transcript = serve(
         lambda oracle: (work(oracle), oracle.state.transcript),
@@ -79,13 +79,13 @@ def test_noise_free_answers_and_transcript_equal_the_ideal_ones(contributors: in
 
 def test_parties_without_data() -> None:
     data = [None, None, *map(counter, CONTRIBUTORS)]
-    expected = work(IdealOracle(setting(), counter(np.concatenate(CONTRIBUTORS)), Recorder()))
+    expected = work(IdealOracle(facts(), counter(np.concatenate(CONTRIBUTORS)), Recorder()))
     assert serve(work, data) == expected
 
 
 def test_candidates_in_several_groups() -> None:
     with small_groups(8, 20, 40):
-        expected = work(IdealOracle(setting(), counter(np.concatenate(PARTS[:2])), Recorder()))
+        expected = work(IdealOracle(facts(), counter(np.concatenate(PARTS[:2])), Recorder()))
         assert serve(work, [counter(part) for part in PARTS[:2]]) == expected
 
 
@@ -98,7 +98,7 @@ def test_levels_and_distances() -> None:
         answers = [np.full(6, 100.0), np.arange(4) * 100.0]
         return [measured, list(oracle.distances(handles, answers, SMALL))]
 
-    expected = body(IdealOracle(setting(), counter(np.concatenate(PARTS[:2])), Recorder()))
+    expected = body(IdealOracle(facts(), counter(np.concatenate(PARTS[:2])), Recorder()))
     assert serve(body, [counter(part) for part in PARTS[:2]]) == expected
 
 
@@ -109,12 +109,12 @@ def test_several_picks() -> None:
         weights = [Fraction(w) for w in (1, 2, 3, 4)]
         return oracle.select(handles, answers, weights, [Fraction(0)] * 4, Fraction(20), 3, [(0, 3)])
 
-    expected = body(IdealOracle(setting(), counter(np.concatenate(PARTS[:2])), Recorder()))
+    expected = body(IdealOracle(facts(), counter(np.concatenate(PARTS[:2])), Recorder()))
     assert serve(body, [counter(part) for part in PARTS[:2]]) == expected
 
 
 def test_large_row_bounds_take_keys_of_64_bits() -> None:
-    of = setting(row_cap=40_000_000)
+    of = facts(row_cap=40_000_000)
 
     def body(oracle: MarginalOracle) -> list[int]:
         handles = oracle.prepare([("a", "b"), ("b", "c"), ("c", "d")])
@@ -140,7 +140,7 @@ def vertical(
 @pytest.mark.parametrize("population", ["intersection", "union"])
 def test_two_owners_and_nobody_else(population: Population) -> None:
     of, tables, data = vertical(population)
-    expected = work(IdealOracle(setting(), ideal_counts(of, tables, SIZES), Recorder()))
+    expected = work(IdealOracle(facts(), ideal_counts(of, tables, SIZES), Recorder()))
     assert serve(work, data) == expected
 
 
@@ -152,7 +152,7 @@ def test_levels_of_two_owners() -> None:
         handles = oracle.prepare([("a2", "b2"), ("c", "a2"), ("a", "b")], levels)
         return [list(x) for x in oracle.measure(handles, SMALL)]
 
-    expected = body(IdealOracle(setting(), ideal_counts(of, tables, SIZES), Recorder()))
+    expected = body(IdealOracle(facts(), ideal_counts(of, tables, SIZES), Recorder()))
     assert serve(body, data) == expected
 
 
@@ -186,7 +186,7 @@ def test_a_refused_budget_opens_nothing(refuser: int) -> None:
 
 
 def test_a_follower_that_sees_another_study_stops() -> None:
-    of, other = setting(), setting(row_cap=99_999)
+    of, other = facts(), facts(row_cap=99_999)
 
     def leader(wire: Wire) -> Any:
         with PairOracle(wire, of, counter(PARTS[1]), Recorder()) as oracle:
@@ -208,7 +208,7 @@ def test_partitions_that_differ_stop_the_run() -> None:
 
 def test_three_computing_parties_are_refused() -> None:
     def party(wire: Wire) -> Any:
-        return follow(wire, setting(), None, Recorder())
+        return follow(wire, facts(), None, Recorder())
 
     with pytest.raises(StudyInvalid, match="exactly two"):
         MemoryNetwork(3, 3).run([party] * 3)
@@ -217,11 +217,11 @@ def test_three_computing_parties_are_refused() -> None:
 def test_an_owner_that_only_contributes_is_refused() -> None:
     _, _, data = vertical("union")
     with pytest.raises(StudyInvalid, match="replicated"):
-        MemoryNetwork(1, 1).run([lambda wire: contribute(wire, setting(), data[0])])
+        MemoryNetwork(1, 1).run([lambda wire: contribute(wire, facts(), data[0])])
 
 
 def job(wire: Wire, session: bytes) -> list[Any]:
-    of = setting(session=session)
+    of = facts(session=session)
     if wire.me == of.leader:
         with PairOracle(wire, of, counter(PARTS[1]), Recorder()) as oracle:
             return [repr(work(oracle))]
@@ -231,5 +231,5 @@ def job(wire: Wire, session: bytes) -> list[Any]:
 
 def test_two_processes_answer_like_the_ideal_oracle(two: Trio) -> None:
     session = bytes(range(32))
-    expected = work(IdealOracle(setting(session=session), counter(np.concatenate(PARTS[:2])), Recorder()))
+    expected = work(IdealOracle(facts(session=session), counter(np.concatenate(PARTS[:2])), Recorder()))
     assert two.run(job, session)[1] == [repr(expected)]

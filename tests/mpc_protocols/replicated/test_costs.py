@@ -223,10 +223,10 @@ def test_a_whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap
 
 
 def whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int) -> None:
-    from tests.mpc_protocols.replicated.test_oracle import setting
+    from tests.mpc_protocols.replicated.test_oracle import facts
 
     monkeypatch.setattr(contribution, "BLOCK_CELLS", 24)
-    of = setting(row_cap=row_cap)
+    of = facts(row_cap=row_cap)
     compressed: list[int] = []
     original = answer_codec.encode
 

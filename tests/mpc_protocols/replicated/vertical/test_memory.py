@@ -14,7 +14,7 @@ from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.vertical import orders, planner
 from mpc_protocols.replicated.vertical.source import VerticalMarginals
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.replicated.vertical.owners import Population, partition, random_owners, setting
+from tests.mpc_protocols.replicated.vertical.owners import Population, facts, partition, random_owners
 from tests.mpc_protocols.replicated.vertical.test_source import PAIRS, POPULATIONS, SIZES, SPLITS, TRIPLES
 
 
@@ -26,9 +26,7 @@ def peak(population: Population, split: str, rows: int) -> int:
     sources: list[VerticalMarginals | None] = [None] * 3
 
     def bring(wire: Wire) -> None:
-        sources[wire.me] = VerticalMarginals(
-            Trio(wire), setting(SIZES), VerticalData(of, tables.get(wire.me))
-        )
+        sources[wire.me] = VerticalMarginals(Trio(wire), facts(SIZES), VerticalData(of, tables.get(wire.me)))
 
     def share(wire: Wire) -> None:
         source = sources[wire.me]

@@ -21,9 +21,9 @@ from mpc_protocols.replicated.vertical.planner import make_plan
 from mpc_protocols.replicated.vertical.schedule import own_rows
 from tests.mpc_protocols.replicated.vertical.owners import (
     Population,
+    facts,
     partition,
     random_owners,
-    setting,
     shared_marginals,
 )
 
@@ -141,19 +141,19 @@ def test_what_an_owner_or_the_study_refuses(population: Population) -> None:
     of = partition(SIZES, {name: place % 2 for place, name in enumerate(SIZES)}, population, 40)
     tables = random_owners(SIZES, of, [1.0, 1.0], np.random.default_rng(0))
     with pytest.raises(DataRefused, match="max_rows"):
-        own_rows(VerticalData(of, tables[0]), setting(SIZES, row_cap=39), 0)
-    assert own_rows(VerticalData(of, None), setting(SIZES), 2) is None
+        own_rows(VerticalData(of, tables[0]), facts(SIZES, row_cap=39), 0)
+    assert own_rows(VerticalData(of, None), facts(SIZES), 2) is None
     for data, me in (
         (VerticalData(of, None), 0),
         (VerticalData(of, tables[0]), 2),
         (VerticalData(of, tables[0]), 1),
     ):
         with pytest.raises(DataRefused):
-            own_rows(data, setting(SIZES), me)
+            own_rows(data, facts(SIZES), me)
     with pytest.raises(StudyInvalid):
-        own_rows(VerticalData(of, tables[0]), setting({**SIZES, "more": 2}), 0)
+        own_rows(VerticalData(of, tables[0]), facts({**SIZES, "more": 2}), 0)
     with pytest.raises(DataRefused, match="leave it out"):
-        VerticalContributor(MemoryNetwork(4).wire(3), setting(SIZES), VerticalData(of, None))
+        VerticalContributor(MemoryNetwork(4).wire(3), facts(SIZES), VerticalData(of, None))
 
 
 @pytest.mark.parametrize("split", ["two", "three", "two that only contribute", "one of each"])
