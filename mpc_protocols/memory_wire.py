@@ -81,7 +81,9 @@ class MemoryNetwork:
         self.patience_s = patience_s
         self._keys = {frozenset((i, j)): secrets.token_bytes(32) for i in range(computing) for j in range(i)}
         size = computing - (computing - 1) // 2
-        self._set_keys = {members: secrets.token_bytes(32) for members in combinations(range(computing), size)}
+        self._set_keys = {
+            members: secrets.token_bytes(32) for members in combinations(range(computing), size)
+        }
         self._members = [_Party(number) for number in range(parties)]
         self._channels: dict[tuple[str, int, int], queue.SimpleQueue[tuple[int, bytes] | _End]] = {}
         self._ended: dict[int, _End] = {}

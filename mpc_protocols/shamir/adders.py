@@ -174,4 +174,3 @@ def _prefix(gates: ShamirBitGates, a: Bits, differs: Bits) -> Bits:
         for mine, part in zip(propagate.parts, both.parts, strict=True):
             mine[needed] = part
     return generate
-

@@ -160,9 +160,7 @@ class ShamirBitGates:
         bilinear = self.mesh.scheme.bilinear
         if not any(bilinear):
             return
-        wide = tuple(
-            tuple(np.broadcast_to(plane, part.shape) for plane in factor.parts) for factor in (x, y)
-        )
+        wide = tuple(tuple(np.broadcast_to(plane, part.shape) for plane in factor.parts) for factor in (x, y))
         rows = max(1, _PIECE * len(part) // max(1, part.size)) if part.ndim > 1 else len(part)
         for start in range(0, len(part), rows):
             piece = slice(start, start + rows)

@@ -23,6 +23,11 @@ _REDUCED = {3: 0b1011, 4: 0b10011}
 Members = tuple[int, ...]
 
 
+def threshold_of(parties: int) -> int:
+    """t: the largest minority of so many computing parties; as many may work together and learn nothing."""
+    return (parties - 1) // 2
+
+
 class Field:
     """GF(2^degree)."""
 
@@ -57,7 +62,7 @@ class Scheme:
                 f"Shamir sharing needs {MIN_PARTIES} to {MAX_PARTIES} computing parties, the study names {parties}."
             )
         self.me, self.parties = me, parties
-        self.threshold = (parties - 1) // 2
+        self.threshold = threshold_of(parties)
         self.field = Field(3 if parties <= 7 else 4)
 
     @property

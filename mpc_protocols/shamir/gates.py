@@ -60,7 +60,7 @@ class ShamirGates(ShamirBitGates):
         return numbers.concatenate(of)
 
     def less(self, left: Addends, right: Addends) -> Bits:
-        """See `engine.interface.Gates`: the sign of left - right, as left + NOT right + 1. Raises `ValueError` for held numbers."""
+        """See `engine.interface.Gates`: the sign of left + NOT right + 1. Raises `ValueError` for numbers that holders keep."""
         if left.held is not None or right.held is not None:
             raise ValueError("Numbers that the holders keep are added up before they are compared.")
         columns = self._columns_of(left)

@@ -126,7 +126,9 @@ class Mesh:
     def readers(self) -> Sharing:
         """A fresh sharing of uniform words, to be read piece by piece."""
         operation = self.operation()
-        return Sharing([stream.reader(operation) for stream in self._sets], self._patterns, self.scheme.planes)
+        return Sharing(
+            [stream.reader(operation) for stream in self._sets], self._patterns, self.scheme.planes
+        )
 
     def release_bits(self, release: bytes) -> Callable[[tuple[int, ...]], list[Words]]:
         """Sharings of uniform words bound to a release: the same release gives the same words."""
