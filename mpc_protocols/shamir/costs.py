@@ -1,6 +1,6 @@
 """Rounds, messages and bytes of every protocol on Shamir shares, as functions of public sizes.
 
-Each method replays the message pattern of the protocol of its name on a tally with the wire's logical clocks. Which gates an adder
+Each method replays the message pattern of the protocol of its name on a tally with the wire's clocks. Which gates an adder
 has follows from the heights of its columns, and those from which bits of a number may be 1 (`numbers`): the same functions give
 them to the protocols and to this file. The tests compare with the wire's counters, exactly.
 

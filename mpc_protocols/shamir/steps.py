@@ -73,7 +73,7 @@ class StepCosts:
         generated: int,
         lists: Sequence[int] = (),
     ) -> None:
-        """`ShamirOracle.select`. generated: rows of noise made for it. lists: on how many candidates each of several picks was."""
+        """`ShamirOracle.select`. generated: rows of noise made for it. lists: of several picks, how many candidates each had."""
         self._announce(step)
         if len(plan.kept) == 1:
             self._agree()
