@@ -42,7 +42,7 @@ class Shamir(DistributedBackend):
     computing = (3, 9)
     by_default = None
     partitions = ("horizontal",)
-    together = "more than half of them do not work together"
+    together = "fewer than half of them work together"
     shows = "random-looking shares"
     how = (
         "The computing parties added up these statistics on Shamir shares: nobody gathered the data, and only noisy results "
