@@ -182,7 +182,8 @@ def test_who_may_compute_and_what_else_would_do(tmp_path: Path) -> None:
         assert "takes two to three" in (plain_backend.BACKEND.misfit(list("abcd")) or "")
         path = write_vertical(tmp_path, ('backend = "replicated"', 'backend = "plain"'))
         assert any(
-            'backend = "plain" runs with partition = "horizontal" only; use backend = "replicated" or backend = "pair".' in each
+            'backend = "plain" runs with partition = "horizontal" only; use backend = "replicated" or backend = "pair".'
+            in each
             for each in problems(path)
         )
 
