@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from mpc_protocols.public.rounded_answers import RoundedAnswers
 
 
-SIGN_S, GUMBEL_S, NOISE_S = 2e-7, 1e-4, 6e-6
+SIGN_S, GUMBEL_S, NOISE_S = 2e-7, 1e-4, 2e-6
 """CPU seconds of a party for a compared cell, a candidate's noise and a noisy cell, of three parties; of m, times the
 number of streams that a party draws, of which it has five there (`mesh`)."""
 

@@ -7,7 +7,8 @@
     release       the holders' counts and the noise are added on shared bits; the sum is opened, never a count
 
 Who learns what: all computing parties the releases, the model's answers, and sizes. Threat model: semi-honest, no more than t of
-the m computing parties work together, with any recipients and contributors. Assumption: AES (`engine.prg`).
+the m computing parties work together, with any recipients and contributors (`docs/design/shamir.md` 1). Assumption: AES
+(`engine.prg`).
 """
 
 from __future__ import annotations

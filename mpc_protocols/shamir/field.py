@@ -8,7 +8,7 @@ GF(2)[z]/(z^4 + z + 1). Party i stands at the point i + 1. An element is an inte
                 of each party's term under phi is enough: one bit travels, not e
     f_A         of a set A of m - t parties: the polynomial of degree t that is 1 at 0 and 0 at the parties outside A
 
-Source: Shamir (1979); Cramer, Damgard, Ishai (2005) for f_A. Nothing here is secret.
+Source: Shamir (1979); Cramer, Damgard, Ishai (2005) for f_A; `docs/design/shamir.md` 2. Nothing here is secret.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@
 Keys are derived per session and stream (`engine.prg`), operations numbered: no mask is used twice. A computation that runs beside
 another has a mesh of its own (`Mesh.fork`). Sizes are functions of public numbers; an array of another size aborts the run.
 
-Assumption: AES-CTR (`engine.prg`). Threat model: semi-honest, any t = ceil(m/2) - 1 parties together see nothing of a secret.
+Assumption: AES-CTR (`engine.prg`). Threat model: semi-honest, any t = ceil(m/2) - 1 parties together see nothing of a secret
+(`docs/design/shamir.md` 2).
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from mpc_protocols.shamir.gates import ShamirGates
 from mpc_protocols.shamir.mesh import Mesh
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.shamir.mesh_run import random_words, run_mesh, share_words
+from tests.trio import Trio
 
 EVERY = range(3, 10)
 
@@ -220,6 +221,22 @@ def test_no_mask_repeats() -> None:
 
         network.run([party] * 5)
     assert len(seen) == len(set(seen)) == 2 * 3 * 4
+
+
+def keys_of(wire: Wire) -> dict[tuple[int, ...], bytes]:
+    scheme = Scheme(wire.me, wire.computing)
+    with pytest.raises(ValueError, match="key"):
+        wire.set_key((wire.me,))
+    with pytest.raises(ValueError, match="key"):
+        wire.set_key(tuple(each for each in range(5) if each != wire.me)[:3])
+    return {members: wire.set_key(members) for members in scheme.sets}
+
+
+def test_five_processes_share_the_sets_keys(five: Trio) -> None:
+    found = five.run(keys_of)
+    assert [len(of) for of in found] == [6] * 5
+    every = [key for of in found for key in of.items()]
+    assert len(set(every)) == len({key for _, key in every}) == 10
 
 
 def test_a_release_repeats_its_bits_and_nothing_else_does() -> None:
