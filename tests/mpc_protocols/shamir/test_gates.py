@@ -94,7 +94,7 @@ def test_public_bits_pairs_and_sums(parties: int) -> None:
     xs, ys, zs = (share_words(of, parties) for of in (x, y, z))
     public = random_words(4)
 
-    def body(gates: ShamirGates) -> list[np.ndarray]:  # type: ignore[type-arg]
+    def body(gates: ShamirGates) -> list[np.ndarray]:
         me = gates.mesh.me
         pairs = gates.and_pairs([(xs[me], xs[me]), (zs[me], ys[me][:2])])
         terms = [
@@ -128,7 +128,7 @@ def test_zero_rows_open_which_vectors_are_zero(parties: int) -> None:
     bits[0, 1] = 1
     shares = share_words(bits, parties)
 
-    def body(gates: ShamirGates) -> np.ndarray:  # type: ignore[type-arg]
+    def body(gates: ShamirGates) -> np.ndarray:
         mine = shares[gates.mesh.me]
         rows = ((slice(s, s + 15), mine[:, s : s + 15]) for s in range(0, 40, 15))
         return gates.zero_rows((2, 40), rows)
@@ -144,7 +144,7 @@ def test_owners_share_their_words(parties: int) -> None:
     words = [random_words(3, 5) for _ in range(parties)]
     owners = [0, parties - 1]
 
-    def body(gates: ShamirGates) -> list[np.ndarray]:  # type: ignore[type-arg]
+    def body(gates: ShamirGates) -> list[np.ndarray]:
         own = words[gates.mesh.me] if gates.mesh.me in owners else None
         return [gates.reveal_bits(of) for of in gates.inputs(owners, own, (3, 5))]
 
@@ -160,7 +160,7 @@ def test_what_two_of_five_see_does_not_depend_on_the_inputs(coalition: tuple[int
     lanes each; a false alarm has probability 1e-9 for each pair of inputs."""
     lanes = 1 << 17
 
-    def patterns(x: int, y: int) -> np.ndarray:  # type: ignore[type-arg]
+    def patterns(x: int, y: int) -> np.ndarray:
         words = [np.full(lanes // 64, -bit % 2**64, np.uint64) for bit in (x, y)]
 
         def body(gates: ShamirGates) -> Bits:
@@ -240,7 +240,7 @@ def test_five_processes_share_the_sets_keys(five: Trio) -> None:
 
 
 def test_a_release_repeats_its_bits_and_nothing_else_does() -> None:
-    def body(gates: ShamirGates) -> list[np.ndarray]:  # type: ignore[type-arg]
+    def body(gates: ShamirGates) -> list[np.ndarray]:
         sources = [gates.release_bits(name) for name in (b"one", b"one", b"two")]
         return [gates.reveal_bits(of((2,))) for of in (*sources, sources[0])]
 
