@@ -2,7 +2,7 @@
 
 A select-measure-generate synthesizer touches private data through five questions only, whoever answers them: a trusted
 curator in the clear (`ideal`), or parties that hold secret shares. `MarginalOracle` is the ideal functionality's interface: the
-law of each answer, what is public, and the event that must be on record before an answer is opened.
+distribution of each answer, what is public, and the event that must be on record before an answer is opened.
 
     prepare    makes marginals available, at any resolution; releases nothing
     select     the candidates with the largest noisy scores  w'_q * L1(M_q - c_q) - bias_q   (exponential mechanism, k times)
@@ -14,7 +14,7 @@ law of each answer, what is public, and the event that must be on record before 
 
 Public in every backend: the study, the handles and their cliques, levels, answers, weights, penalties, epsilon and sigma2 of
 every step, the positions selected, the noisy counts. Secret: the marginals, the noise, the keys of a selection and their order.
-See `mechanisms/` for the laws and their proofs (`docs/design/mechanisms.md` 1-5).
+See `mechanisms/` for the distributions and their proofs (`docs/design/mechanisms.md` 1-5).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ USUAL_LEADER: Final = 1
 class Event:
     """One release, as the accountant, the journal, the ledger and the report know it.
 
-    `rho` is its zCDP cost, rounded up; `beta` bounds the statistical distance of its samplers from the ideal law
+    `rho` is its zCDP cost, rounded up; `beta` bounds the statistical distance of its samplers from the ideal distribution
     (`docs/design/mechanisms.md` 1.1 L3); `detail` holds public, JSON-able facts.
     """
 

@@ -1,9 +1,9 @@
 """The ideal functionalities: a trusted third party in the clear. THEY PROTECT NOTHING.
 
-Problem: one object that answers a synthesizer's questions with exactly the law that the secure backends implement, for tests,
-simulations and baselines (`docs/architecture.md` 1). It keeps the same public state, makes the same plans,
-charges the same events before it answers, and samples from the same integer tables with the same references; only the shares
-are missing: all custodians' counts lie in this process's memory as they are, and so does the noise.
+Problem: one object that answers a synthesizer's questions with exactly the distribution that the secure backends implement, for
+tests, simulations and baselines (`docs/architecture.md` 1). It keeps the same public state, makes the same plans, charges the
+same events before it answers, and samples from the same integer tables with the same references; only the shares are missing:
+all custodians' counts lie in this process's memory as they are, and so does the noise.
 
 Who learns what: whoever can read this process learns every count. Randomness comes from the operating system (`secrets`);
 another source is for tests and simulations only.
@@ -255,7 +255,7 @@ class IdealAggregation(Aggregation):
 
 
 def sample(of: Sampler, n: int, randomness: Randomness = secrets.token_bytes) -> NDArray[np.int64]:
-    """n independent draws of a Gaussian sampler, int64 of shape (n,); exactly the law of its tables."""
+    """n independent draws of a Gaussian sampler, int64 of shape (n,); exactly the distribution of its tables."""
     parts = len(of.parts)
     uniforms = np.frombuffer(randomness(8 * parts * n), dtype=np.uint64).reshape(parts, n)
     bits = np.frombuffer(randomness((parts * n + 7) // 8), dtype=np.uint8)

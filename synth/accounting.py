@@ -134,7 +134,7 @@ def _rounded(x: Decimal, rounding: str) -> Decimal:
 class Calibration:
     """What an (epsilon, delta) leaves for zCDP beside samplers of finite precision: what rho is converted at.
 
-    epsilon: the promised one, or less (`calibrate`). delta: what the samplers' distances leave of the promised one.
+    epsilon: the promised one, or less (`calibrate`). delta: what the samplers' statistical distances leave of the promised one.
     """
 
     epsilon: Fraction
@@ -166,7 +166,7 @@ def calibrate(epsilon: float | Fraction, delta: float | Fraction, beta: Fraction
 
 
 def epsilon_beside(rho: Fraction, delta: float | Fraction, beta: Fraction) -> float:
-    """The least epsilon (rounded up) with which rho, and samplers that are beta from their laws, come to this delta.
+    """The least epsilon (rounded up) with which rho, and samplers that are beta from their distributions, come to this delta.
 
     The least with epsilon_of(rho, delta - (1 + e^epsilon) beta) <= epsilon; infinite if there is none.
     """
@@ -210,8 +210,8 @@ class Budget:
         room = calibrate(epsilon, delta, beta_cap) if 0 <= beta_cap <= Fraction(delta) / 100 else None
         if room is None:
             raise StudyInvalid(
-                f"[privacy] delta = {delta} is too small for this many releases: their samplers' distance from "
-                f"the exact law may reach {float(beta_cap):.2g}, and at most a hundredth of delta is allowed."
+                f"[privacy] delta = {delta} is too small for this many releases: the statistical distance of their samplers from "
+                f"the exact distribution may reach {float(beta_cap):.2g}, and at most a hundredth of delta is allowed."
             )
         return cls(epsilon, delta, room.rho, beta_cap)
 
@@ -245,7 +245,7 @@ class Accountant:
             raise BudgetRefused(f"The release '{event.what}' claims a negative cost; nothing is released.")
         for name, spent, asked, cap in (
             ("rho", self.rho, event.rho, self.budget.rho_cap),
-            ("the samplers' distance", self.beta, event.beta, self.budget.beta_cap),
+            ("the samplers' statistical distance", self.beta, event.beta, self.budget.beta_cap),
         ):
             if spent + asked > cap:
                 raise BudgetRefused(

@@ -48,7 +48,7 @@ class Charges:
 
     @property
     def cells_moved(self) -> int:
-        """Cells of a marginal that may differ between neighbours: whose samplers' distance counts
+        """Cells of a marginal that may differ between neighbours: whose samplers' statistical distance counts
         (`docs/design/mechanisms.md` 3.2)."""
         return self.unit_rows * (2 if self.adjacency == "replace" else 1)
 
@@ -84,9 +84,9 @@ class Charges:
 
 
 def cell_distance(sigma2: Fraction) -> Fraction:
-    """Bound of the total variation between one cell's noise and the exact law, for every noise up to sigma2.
+    """Bound of the total variation between one cell's noise and the exact distribution, for every noise up to sigma2.
 
-    A half table of B thresholds is within (B + 2) 2^-65 of the exact law and has B <= 9.2 sigma + 3; the sum of two that
+    A half table of B thresholds is within (B + 2) 2^-65 of the exact distribution and has B <= 9.2 sigma + 3; the sum of two that
     serves above sigma = 100 has B <= 25 sqrt(sigma) + 6 in all and adds at most 2^-70 (`docs/design/mechanisms.md` 3.1, 3.3).
     """
     sigma = root(sigma2) + 1

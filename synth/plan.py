@@ -10,8 +10,8 @@ score is w_q (L1 - penalty) with L1 at most about twice the total, so it could o
 (`docs/design/algorithms.md` 4). That choice reads the noisy total only; it belongs here, so that every backend is asked about the
 same list.
 
-Budget. The samplers' distance (`beta_cap`) is bounded for the worst case, because the cap on rho is solved for what it leaves
-of delta (`accounting.Budget`). Standard library only at import.
+Budget. The samplers' statistical distance (`beta_cap`) is bounded for the worst case, because the cap on rho is solved for what
+it leaves of delta (`accounting.Budget`). Standard library only at import.
 """
 
 from __future__ import annotations
@@ -141,11 +141,12 @@ def calibrate(
     distance: Callable[[Fraction], Fraction],
     asked: str,
 ) -> Budget:
-    """The budget of a run whose noise is `widest(rho_cap)` at most and whose samplers' distances then add up to `distance`.
+    """The budget of a run whose noise is `widest(rho_cap)` at most and whose samplers' statistical distances then add up to
+    `distance`.
 
-    sigma depends on the cap on rho, which depends on the samplers' distance, which grows (slowly) with sigma: the distance is
-    taken for more noise than the study will have, and again if that was not enough. asked: in words, what the budget is for.
-    Raises `StudyInvalid`: (epsilon, delta) out of range, or so little that the noise is beyond the samplers.
+    sigma depends on the cap on rho, which depends on the samplers' statistical distance, which grows (slowly) with sigma: the
+    distance is taken for more noise than the study will have, and again if that was not enough. asked: in words, what the
+    budget is for. Raises `StudyInvalid`: (epsilon, delta) out of range, or so little that the noise is beyond the samplers.
     """
     budget = Budget.of(epsilon, delta, Fraction(0))
     sigma2 = presumed = Fraction(0)

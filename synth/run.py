@@ -144,7 +144,7 @@ class Run:
         self.observe("measure", "total", noisy_total=self.noisy_total, sigma=root(sigma2), **self.spending())
 
     def measure_columns(self, columns: Sequence[Clique], sigma2: Fraction, number: int) -> None:
-        """Measure one-column marginals as one batch; the first gives the noisy total."""
+        """Measure one-way marginals as one batch; the first gives the noisy total."""
         values = self.oracle.measure(self.oracle.prepare(columns), sigma2)
         self._keep(columns, values, sigma2, [number] * len(columns))
         self.observe(
@@ -168,7 +168,7 @@ class Run:
         return True
 
     def sharpen(self) -> None:
-        """Spend what is left on the one-column marginals: for a run that finds no candidate worth a question. The last step."""
+        """Spend what remains on the one-way marginals when no candidate can win. Ends the run."""
         number, one_way = len(self.selected) + 1, self.plan.one_way
         self.measure_columns(one_way, self.plan.charges.sigma2(self.left / len(one_way)), number)
         self.refit(number, FINAL_ITERATIONS)
@@ -176,7 +176,10 @@ class Run:
     def fitting(
         self, cliques: Iterable[Clique], limit_mb: float, beside: Iterable[Clique] = ()
     ) -> list[Clique]:
-        """Those shared that keep the model of everything measured, and of `beside`, within the limit, or are in it already."""
+        """Shared cliques that would keep the model within limit_mb, or that add nothing to it.
+
+        beside: cliques to count as measured.
+        """
         size = SizeEstimator(self.plan.domain.sizes, {*(m.clique for m in self.measurements), *beside})
         return [
             clique

@@ -6,7 +6,7 @@ same masses, rearranged: 2^t columns of capacity C = 2^(L-t), each filled by at 
 
     i = U >> (L - t),  y = U mod C:      k = i if y < threshold_i else alias_i           sum of what k gets: exactly m_k
 
-Statement. The law of k is that of the table, integer for integer; nothing is rounded and no uniform bit is added. Proof:
+Statement. The distribution of k is that of the table, integer for integer; nothing is rounded and no uniform bit is added. Proof:
 `AliasTable.table_order` is a bijection of the 2^L uniform numbers that maps a draw to the table's number for the same k, so a
 draw from U equals the mechanisms' integer references on `table_order(U)`, bit for bit.
 

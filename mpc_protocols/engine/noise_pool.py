@@ -46,7 +46,7 @@ class PoolModel:
         return max(count, min(self.most, GROWTH * self.used if kind == self.kind else 0))
 
     def take(self, kind: Hashable, count: int) -> int:
-        """Take `count` rows; returns how many are generated for it. What was left before is discarded then."""
+        """Take `count` rows. Returns the number of rows generated for it; leftovers are discarded then."""
         fresh = self.shortfall(kind, count)
         if fresh:
             self.used, self.left = self.used if kind == self.kind else 0, fresh

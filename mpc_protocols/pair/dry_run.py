@@ -1,6 +1,6 @@
 """What a run between two parties costs: a dry run in one process on a presumed table, with every message counted.
 
-The synthesizer is the real one; its oracle answers in the clear (`ideal`, the same law) and replays each step's messages
+The synthesizer is the real one; its oracle answers in the clear (`ideal`, the same distribution) and replays each step's messages
 (`pair.steps`). What no plan can know is taken from the presumed table: which candidates win, and how many of the model's answers
 are 0. No private data, nothing released, nothing charged.
 """

@@ -25,7 +25,7 @@ ELEMENT = 4
 
 @dataclass(frozen=True)
 class Group:
-    """A group of a selection. answers: bytes of its answers encoded (`answers.encode`). compared: cells whose answer is not 0."""
+    """A group of a selection. answers: bytes of its answers, encoded (`answer_codec`). compared: cells whose answer is not 0."""
 
     answers: int
     compared: int

@@ -1,8 +1,8 @@
 """What a run costs: a dry run in one process on a presumed table, with every message of the secure protocols counted.
 
-The synthesizer is the real one; its oracle answers in the clear (`ideal`, the same law) and replays each step's messages on a
-`Tally` (`mpc_protocols.replicated.costs`). What no plan can know is taken from the presumed table: which candidates win, and how
-many of the model's answers are 0. No private data, nothing released, nothing charged.
+The synthesizer is the real one; its oracle answers in the clear (`ideal`, the same distribution) and replays each step's
+messages on a `Tally` (`mpc_protocols.replicated.costs`). What no plan can know is taken from the presumed table: which
+candidates win, and how many of the model's answers are 0. No private data, nothing released, nothing charged.
 """
 
 from __future__ import annotations

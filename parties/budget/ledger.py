@@ -131,8 +131,10 @@ class Ledger:
                 for begun in entry.events
             ]
             earlier = sizes_of(events)
-            left = reservation.rho - sum(
-                (begun.event.rho for begun in events if begun.event.what != SIZE), Fraction(0)
+            releases = [begun.event for begun in events if begun.event.what != SIZE]
+            left = (
+                reservation.rho - sum((event.rho for event in releases), Fraction(0)),
+                reservation.beta - sum((event.beta for event in releases), Fraction(0)),
             )
             sizes_left = (reservation.size_rho, reservation.size_delta)
             reservation = replace(
@@ -343,9 +345,10 @@ class OpenRun:
         ledger: Ledger,
         number: int,
         file: RunFile,
-        left: Fraction,
+        left: tuple[Fraction, Fraction],
         sizes_left: tuple[Fraction, Fraction],
     ) -> None:
+        """left, sizes_left: (rho, beta) that events of the study, and sizes, may still have."""
         self._ledger, self._number, self._file, self._left, self._sizes_left = (
             ledger,
             number,
@@ -360,17 +363,19 @@ class OpenRun:
         event: of the study's budget, or of kind `SIZE`, which what was reserved for sizes must cover; its detail is JSON-able.
         Raises `BudgetRefused` if the events would exceed the reservation, or cannot be recorded.
         """
-        size, (rho, delta) = event.what == SIZE, self._sizes_left
-        if (event.rho > rho or event.beta > delta) if size else event.rho > self._left:
+        size = event.what == SIZE
+        rho, beta = self._sizes_left if size else self._left
+        if event.rho > rho or event.beta > beta:
             raise BudgetRefused(
                 f"The release {event.what} would exceed what this run reserved in the ledger "
                 f"{self._ledger.path}; nothing of it is opened."
             )
         self._file.append(event)
+        left = (rho - event.rho, beta - event.beta)
         if size:
-            self._sizes_left = (rho - event.rho, delta - event.beta)
+            self._sizes_left = left
         else:
-            self._left -= event.rho
+            self._left = left
 
     def settle(self) -> None:
         """The run is over: from now on it is charged the events begun. A contributor calls it only after a normal end."""

@@ -12,20 +12,13 @@ Cap. Before a run starts, (sum of rho, sum of beta) must come to at most (cap_ep
 is compared with what (1 + e^epsilon) beta leaves of cap_delta (`accounting.calibrate`), and beta may take at most a hundredth of
 it. Without a cap the ledger only counts.
 
-Sizes. The study's (epsilon, delta) is what recipients see. Where an alignment announces noisy sizes (events "alignment.size"),
-the other owners see them on top, so a run that aligns reserves them on top of the study's rho. Such a
-release is pure epsilon-DP but for its truncated tails, of probability delta: delta-approximate (epsilon^2/2)-zCDP (Bun-Steinke
-2016, definition 8.1), so its rho adds to rho, and its delta (the event's beta) to delta without a factor: n runs together are
-(epsilon(sum of rho, d), d + sum of size deltas)-DP for every d. By basic composition they are (epsilon(rho of the rest, d) +
-sum of size epsilons, d + sum of size deltas)-DP as well. That is less where a few sizes are most of it, for zCDP's conversion
-pays for Gaussian tails that sizes do not have: two sizes of 0.1 are 0.81 by rho at delta 1e-9, and 0.2 by their sum.
+Sizes. Where an alignment announces noisy sizes (events "alignment.size"), the other owners see them on top of the study's
+(epsilon, delta), so a run that aligns reserves them on top of the study's rho: rho of a size to rho, its delta to delta.
 
-    shown     the less of both (`Account.epsilon`): what these runs are, taken as fixed beforehand
-    capped    by rho alone (`Account.epsilon_by_rho`): a cap must also bound runs that are chosen in view of earlier results.
-              Sums of rho do (a zCDP filter: Feldman and Zrnic 2021); the less of two sums, each the one that holds after other
-              results, does so only at twice the delta
+    shown     by rho or by epsilons, whichever is less (`Account.epsilon`): what runs are, taken as fixed beforehand
+    capped    by rho alone (`Account.epsilon_by_rho`), which also bounds runs that are chosen in view of earlier results
 
-A run that aligns counts against max_alignments from its reservation on, however it ends.
+A run that aligns counts against max_alignments from its reservation on, however it ends. Proofs: `docs/design/accounts.md` 7.
 """
 
 from __future__ import annotations
@@ -42,6 +35,7 @@ from mpc_protocols.functionality import Adjacency
 from parties.budget.notion import Notion, ProtectedUnit, covering
 from parties.budget.open_run import RecordedEvent
 from synth.accounting import calibrate, epsilon_beside
+from synth.noisy_sizes import epsilon_of_both
 
 SIZE = "alignment.size"
 """Events of this kind are charged on top of the study's budget, their beta as delta."""
@@ -170,7 +164,7 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Charge:
-    """What is charged to a dataset: zCDP (sizes included), the samplers' distance, and of sizes their rho and their delta."""
+    """What is charged to a dataset: zCDP (sizes included), the samplers' statistical distance; rho and delta of the sizes."""
 
     rho: Fraction = Fraction(0)
     beta: Fraction = Fraction(0)
@@ -310,7 +304,7 @@ class Account:
 
         Only sizes that were announced have epsilons; those of an open reservation count by rho.
         """
-        by_rho, spent = self.epsilon_by_rho(delta), self.spent
+        spent = self.spent
         left = Fraction(delta) - spent.size_delta
         if self.uncounted or left <= 0:
             return math.inf
@@ -321,10 +315,7 @@ class Account:
             for begun in entry.events
             if begun.event.what == SIZE
         ]
-        rest = spent.rho - sum(announced, Fraction(0))
-        # rho = epsilon^2 / 2 of a size (`psu.dummies`)
-        sizes = sum(math.nextafter(math.sqrt(2 * rho), math.inf) for rho in announced)
-        return min(by_rho, math.nextafter(epsilon_beside(rest, left, spent.beta) + sizes, math.inf))
+        return epsilon_of_both(spent.rho, announced, left, spent.beta)
 
     def _counted(self) -> Iterator[tuple[Entry, Fraction, Charge]]:
         for entry in self.entries:
@@ -395,7 +386,7 @@ def cap_problem(path: Path, asked: Reservation, cap: Cap, account: Account) -> s
     if spent.beta > Fraction(cap.delta) / 100:
         return (
             f"The samplers of dataset {asked.dataset}'s runs are together {float(spent.beta):.2g} from their exact "
-            f"laws, more than a hundredth of cap_delta = {cap.delta:.6g}; raise cap_delta."
+            f"distributions, more than a hundredth of cap_delta = {cap.delta:.6g}; raise cap_delta."
         )
     room = calibrate(cap.epsilon, left, spent.beta)
     after = account.epsilon_by_rho(cap.delta, more)

@@ -1,11 +1,11 @@
 """A custodian's table where it lives, opened read-only and streamed in blocks.
 
 A file and a database look alike: CSV and Parquet files and DuckDB databases are read by DuckDB inside this process
-(`engine.py`), PostgreSQL by its own protocol (`postgres.py`), so that no custodian ever exports its records. Whatever is asked
-of a source is answered about the same rows: a file that changes meanwhile is refused, a database is read in one snapshot. A
-source is streamed in bounded Arrow record batches; nothing
-holds more than a few blocks, whatever the number of rows (a GROUP BY on the unit's identifier may spill to a private
-temporary folder, which `close` removes; a process that ends while a thread still reads calls `remove_spills`).
+(`duckdb_engine.py`), PostgreSQL by its own protocol (`postgres.py`), so that no custodian ever exports its records. Whatever is
+asked of a source is answered about the same rows: a file that changes meanwhile is refused, a database is read in one snapshot.
+A source is streamed in bounded Arrow record batches; nothing holds more than a few blocks, whatever the number of rows (a GROUP
+BY on the unit's identifier may spill to a private temporary folder, which `close` removes; a process that ends while a thread
+still reads calls `remove_spills`).
 
 Types are never guessed. A CSV file is read as text, by RFC 4180 with a comma, a header line and UTF-8, whatever its first
 thousand lines look like: "007", "1.0" and "true" mean what the study's domain says (`coding.py`), not what a sniffer

@@ -60,7 +60,7 @@ _SEEN: dict[int, tuple[type[CosynthError], str]] = {
 """Reasons one party sees in another: a third party ends with the same code and names the same culprit."""
 
 
-def told(config: SessionConfig, source: Link, code: int, culprit: int) -> CosynthError:
+def error_of(config: SessionConfig, source: Link, code: int, culprit: int) -> CosynthError:
     """The error at this party for an ABORT frame of another. Raises `BadFrame` if its numbers mean nothing."""
     names = [peer.name for peer in config.numbered]
     if culprit >= len(names) or code not in REASONS.keys() | {WITHDREW}:

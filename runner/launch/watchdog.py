@@ -52,7 +52,7 @@ class Job:
 
 
 def hold(job: Job, party: str) -> threading.Event:
-    """Tie this process to its launcher. Returns at once; a daemon thread listens. The event: the launcher's first byte came."""
+    """Tie this process to its launcher, in a daemon thread. Returns an event that the launcher's first heartbeat sets."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

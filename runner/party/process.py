@@ -92,7 +92,7 @@ class _Party:
         from parties.session import run_session
 
         try:
-            run_session(self._config(), self._body, self._observe, beside=self._count)
+            run_session(self._config(), self._body, self._observe, local_work=self._count)
         except CosynthError as error:
             if (
                 not self._assembled and error.exit_code in REFUSALS

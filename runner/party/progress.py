@@ -52,7 +52,7 @@ class Display:
         self._json, self._output = progress == "json", output or Output()
         self._told_by, self._leader = only or study.leader.name, study.leader.name
         self._delta, self._epsilon = float(study.privacy.delta), float(study.privacy.epsilon)
-        self._told: set[str] = set()
+        self._printed: set[str] = set()
         self._start = time.monotonic()
 
     def feed(self, line: str) -> None:
@@ -68,8 +68,8 @@ class Display:
         if phase in LEADERS and (party != self._told_by or (party == self._leader and "step" in event)):
             return  # a computing party's own account of a step; the leader knows more about it
         text = self._words(phase, name, event)
-        if f"{phase} {text}" not in self._told:
-            self._told.add(f"{phase} {text}")
+        if f"{phase} {text}" not in self._printed:
+            self._printed.add(f"{phase} {text}")
             self.say(phase, text)
 
     def say(self, phase: str, text: str) -> None:

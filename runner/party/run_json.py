@@ -8,10 +8,8 @@ is judged before it is used. `describe` gives every party the same content.
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping, Sequence
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import ProtocolAborted
@@ -25,7 +23,6 @@ from synth.fallback import sentence
 from synth.run import without_levels
 
 if TYPE_CHECKING:
-    from mpc_protocols.functionality import Event
     from runner.results.release import Release
     from synth.plan import Plan
 
@@ -64,8 +61,8 @@ def describe(
                 "rho_spent": float(sum(event.rho for event in release.events)),
                 "beta": float(sum(event.beta for event in release.events)),
                 "max_rows": privacy.max_rows,
-                # what rho was solved at: the samplers' distance from the exact laws takes the rest of delta, and where it would
-                # take more than half of it, the epsilon counted on is less than the study's (`accounting.calibrate`)
+                # What rho was solved at: the samplers' statistical distance takes the rest of delta. Where it would take more
+                # than half of it, the epsilon counted on is less than the study's (`accounting.calibrate`).
                 "calibrated_epsilon": float(plan.budget.calibration.epsilon),
                 "delta_for_zcdp": float(plan.budget.calibration.delta),
                 "noisy_total": release.noisy_total,
@@ -141,12 +138,13 @@ def alignment_facts(study: VerticalStudy, plan: Plan, owned: Ownership) -> dict[
     A party's own view of the others' data: the released results, under the study's (epsilon, delta), and what the sizes told it.
     """
     from runner.party.alignment import view_of
+    from synth.noisy_sizes import view
 
     ideal = BACKENDS[study.backend].ideal
     views = []
     for party in [] if ideal else study.parties:
         events = view_of(study, owned, party.name)
-        epsilon, delta = own_view(study, plan, events)
+        epsilon, delta = view(float(study.privacy.epsilon), float(study.privacy.delta), plan.budget, events)
         views.append(
             {
                 "name": party.name,
@@ -171,29 +169,6 @@ def alignment_facts(study: VerticalStudy, plan: Plan, owned: Ownership) -> dict[
         "owners": [{"name": name, "columns": list(owned.of(name))} for name in owned.owners],
         "views": views,
     }
-
-
-def own_view(study: Study, plan: Plan, sizes: Sequence[Event]) -> tuple[float, float]:
-    """(epsilon, delta) of everything that a party has seen: the study's, and these events of noisy sizes.
-
-    A size's noise is pure epsilon-DP but for truncated tails of probability delta: it adds epsilon^2 / 2 to rho, and its delta
-    beside it (`parties.budget.ledger`). The plain sum of epsilons holds too; the less of both is told. The samplers' distance is
-    taken
-    off at the larger epsilon.
-    """
-    from synth.accounting import epsilon_of
-
-    privacy = study.privacy
-    epsilon = float(privacy.epsilon) + math.fsum(
-        float(cast(float, event.detail["epsilon"])) for event in sizes
-    )
-    delta = float(privacy.delta) + math.fsum(float(event.beta) for event in sizes)
-    rest = float(privacy.delta) - (1 + math.exp(min(epsilon, 700.0))) * float(plan.budget.beta_cap)
-    if sizes and rest >= 0.5 * float(privacy.delta):
-        epsilon = min(
-            epsilon, epsilon_of(plan.budget.rho_cap + sum((event.rho for event in sizes), Fraction(0)), rest)
-        )
-    return epsilon, delta
 
 
 def parsed(payload: memoryview, sender: str) -> dict[str, Any]:

@@ -163,7 +163,7 @@ def _ledger(run: Run) -> dict[str, Any]:
 
 
 def _calibration(privacy: Mapping[str, Any]) -> dict[str, Any]:
-    """What the samplers' distances may take off delta, and the rest; a run that does not state the rest: None.
+    """What the samplers' statistical distances may take off delta, and the rest; a run that does not state the rest: None.
 
     epsilon: what the cap was solved at; less than the promised one where finite precision bounds it (`accounting.calibrate`).
     """

@@ -1,6 +1,6 @@
 """AIM's plan: budget, noise, rounds and candidates (`synth.plan` has what all algorithms share).
 
-AIM (McKenna-Mullins-Sheldon-Miklau 2022; `docs/design/algorithms.md` 1) measures all one-column marginals, then repeats: select
+AIM (McKenna-Mullins-Sheldon-Miklau 2022; `docs/design/algorithms.md` 1) measures all one-way marginals, then repeats: select
 the marginal that the model approximates worst, measure it, refit. With d columns, budget rho, share r = 1 - select_share for
 measuring:
 

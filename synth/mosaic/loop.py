@@ -1,6 +1,6 @@
 """Mosaic's run: select several, measure, fit, until the budget is spent (`plan` fixes noise, `synth.run` keeps and fits).
 
-    0   measure all one-column marginals, each with its own noise (one batch); bins; share the candidates' finest grids, once
+    0   measure all one-way marginals, each with its own noise (one batch); bins; share the candidates' finest grids, once
     t   candidates: those that can win at their noise, that the budget can pay and the model can hold; select a batch of them on
         one pass of scores, none of whose columns contain another's; measure those that fit together (one batch); refit
 
@@ -10,7 +10,7 @@ or into the budget is not measured: that choice reads released values only, and 
 Adaptive rounds: if for at least half of a batch the model's answer moved by no more than the noise would move it, measurements
 and selections get half as much again of the budget. When less than two batches are left, the batch takes as many picks as can
 be paid, and its noise is scaled so that all is spent. The loop is a zCDP filter's client, as AIM's. If no candidate can win,
-what is left sharpens the one-column marginals.
+what is left sharpens the one-way marginals.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class MosaicRun(Run):
         self._grown: dict[Candidate, float] = {}
 
     def measure_all_columns(self) -> None:
-        """Measure the one-column marginals; they give the noisy total."""
+        """Measure the one-way marginals; they give the noisy total."""
         columns = self.plan.one_way
         self.handles = dict(zip(columns, self.oracle.prepare(columns), strict=True))
         self._measure(columns, [self.plan.column_sigma2[clique] for clique in columns], [0] * len(columns))

@@ -15,7 +15,7 @@ sigma = 1.25 only; AIM's form, taken here, fits every sigma, and makes the pruni
 for both.
 
 Columns that are in no candidate (no clique names them, or only cliques too large for a model) would stay uniform in the table:
-their one-column marginals are measured beforehand, each with the noise of a round and its share of the measuring budget.
+their one-way marginals are measured beforehand, each with the noise of a round and its share of the measuring budget.
 
 Standard library only at import.
 """

@@ -24,7 +24,7 @@ spoil the result (an unsorted list merges wrongly, unnoticed) and choose its own
 share a key, or two groups a name, with the probability in `keys`; equal names are noticed and end the run.
 
 Cost: about (N / 2) log2 N comparators of 27.6 bytes for two owners, ceil(log2 m) times as many for m, and 75 bytes an entry;
-about 8 log2 N + 30 rounds while a level fits a batch (exactly: `merge3_cost`). Memory: 160 bytes an entry of all lists at a
+about 8 log2 N + 30 rounds while a level fits a batch (exactly: `cost`). Memory: 160 bytes an entry of all lists at a
 computing party. Measured with `bench psu`, half common, no TLS, two shared cores, per computing party: 2 x 10^5 identifiers 63
 MB, 0.5 s of CPU, 171 rounds (wall 0.7 s at best, 1-4 s beside other jobs); 2 x 10^6 728 MB, 7.5 s, 814 rounds, 320 MB of memory.
 """

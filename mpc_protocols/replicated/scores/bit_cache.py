@@ -4,8 +4,8 @@ The public answer c of the model is subtracted from the component that the deale
 cell does not change from one selection to the next, and the evaluators' shares of its bits (`masked_sign.share_bits`) are used
 again. They are shares, not masks: what is opened between evaluators contains fresh masks each time. Which cells are compared is
 public (c is not 0 there), so each cell's bits are shared when it is first compared, and kept cell by cell, since the next
-selection compares other cells. A range that is not large and almost empty (`dense`) shares the bits of all its cells at once: the
-others' turn would come, and cost every selection a round.
+selection compares other cells. A range that is not large and almost empty (`dense`) shares the bits of all its cells at once:
+sharing the remaining bits later would cost each later selection a round.
 
 At most MAX_CACHED cells are kept: a group that does not fit beside the others drops all of them, and so does another width k
 of the integers. What was dropped is shared anew.

@@ -20,24 +20,12 @@ is the row at place p, J[c] the last block of cell c.
     O           its part: what it summed itself + sum of s[delta] over the cell's places
                           + (D[J] + s'[delta'])[c] - (D[J] + s'[delta'])[c-1]
 
-The parts of cell c add up to P[J[c]] - P[J[c-1]] + sum s[delta] = sum of rho over the cell. 2 rounds. B is chosen from public
-sizes so that M is small beside L: the first of the two shuffles carries the rows, the second next to nothing.
+2 rounds. B is chosen from public sizes so that M is small beside L: the first of the two shuffles carries the rows, the second
+next to nothing. An owner that does not compute (contributor) knows no component: each of the three is shuffled in this way, by
+the two parties that hold it; seeds stand for the keys O-H, and O deals its part, of shape (cells, v), once at the end.
 
-An owner that does not compute (contributor) knows no component: each of the three is shuffled in this way, with a permutation of
-its own, by the two parties that hold it; seeds stand for the keys O-H, and O deals its part, of shape (cells, v), once at the
-end. A party is Q for one component and H for another, and the permutations of the two are independent.
-
-What each receives is uniform, whatever the data (semi-honest, one of three corrupted; assumption `prg`):
-    Q       lacks the key O-H: sigma is a uniform permutation to it and pi fixed, so delta is uniform; J has no element twice, so
-            delta' is a uniform injection; the arrays are masked by s and s', used once, independent of sigma and sigma'
-    O       lacks the key Q-H: D is masked by r, and nothing else that it receives depends on r
-    H       receives nothing
-A contributor O together with one corrupted party learns no more: with Q it can take s off rho[sigma], with H it can take r off
-D, but rho and all else in them is what Q and H hold; with the third party D stays masked by r.
-Permutations are exactly uniform (`sorting.shuffle`).
-
-Q refuses an order that names a place twice, for its owner could count one row any number of times and so scale what others
-contribute. That J increases is not visible to Q: an owner that deviates can still subtract one cell from another.
+Who learns what: nothing; what each receives is uniform, whatever the data. Threat model: semi-honest, one of three corrupted,
+with any contributors; assumption `prg`. Q refuses an order that names a place twice. Proofs: `docs/design/vertical.md` 4.
 """
 
 from __future__ import annotations
@@ -104,8 +92,8 @@ class GroupBySum:
 def sums_by_cell(trio: Trio, sums: Sequence[GroupBySum], dtype: UInt) -> list[Elements]:
     """This party's part of each asked's sums, shape (cells, v) (`ring.reshare` makes a sharing of it). 2 rounds for all together.
 
-    A contributor's own part is not among them: `contributed_sums`. Raises `ProtocolAborted` for places that do not exist or come
-    twice.
+    A contributor's own part is not among them: `contributor` adds it. Raises `ProtocolAborted` for places that do not exist or
+    come twice.
     """
     tasks = [
         (asked, shuffle, trio.operation(), trio.operation())

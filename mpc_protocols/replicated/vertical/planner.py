@@ -35,7 +35,7 @@ BLOCK_BYTES: Final = 1 << 24
 """Bytes of shares of one block of rows at a party, about."""
 MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 256, 1 << 16
 WIDE = 64
-"""Values of a joint from which it is worth an order of the rows of its own."""
+"""Cells from which a joint is summed by permutation instead of one-hot columns."""
 ROUND = 1 << 16
 """What a round counts in the choice of the ring (`latency.LATENCY_BYTES`)."""
 _LIFT_BYTES, _LIFT_ROUNDS = 36, 8

@@ -25,7 +25,7 @@ async def read_greeting(sock: socket.socket, expected: bytes) -> Greeting:
         await exactly(sock, GREETING.size)
     )
     if (
-        magic not in (identity.RUN, identity.REHEARSAL)
+        magic not in (identity.RUN, identity.PREFLIGHT)
         or named > 64
         or certified > identity.MAX_CERTIFICATE
         or protected > 1

@@ -37,8 +37,8 @@ from parties.session.transport.sockets import Disturbed
 if TYPE_CHECKING:
     from cryptography import x509
 
-RUN, REHEARSAL = b"cosynth\n", b"cosynth?"
-"""How greetings begin: a run's, and those of `meeting`."""
+RUN, PREFLIGHT = b"cosynth\n", b"cosynth?"
+"""How greetings begin: a run's, and those of `preflight`."""
 GREETING = struct.Struct(
     "<8sHBBBH"
 )  # magic, protocol, protected, verdict, length of name, length of certificate

@@ -116,7 +116,7 @@ class PlainChannel(Channel):
 
 
 class TlsChannel(Channel):
-    """TLS 1.3 with both certificates verified before the object gets here (`identity`, `dial`)."""
+    """TLS 1.3 with both certificates verified before the object gets here (`handshake`)."""
 
     def __init__(
         self, sock: socket.socket, tls: ssl.SSLObject, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO

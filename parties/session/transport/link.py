@@ -250,7 +250,7 @@ class Link:
         except (CosynthError, ssl.SSLError) as bad:
             error = bad
         self._unlist()
-        self._reading.tell(self._hub.lost, self, error)
+        self._reading.call_in_loop(self._hub.lost, self, error)
         return False
 
     def _unlist(self) -> None:
@@ -295,7 +295,7 @@ class Link:
             if header.kind is Kind.BYE and not self._farewell:
                 self._farewell = True  # known at once, whichever thread tells the session
                 self._hub.depart(self.number)
-            self._reading.tell(self._heard, header.kind, bytes(self._body))
+            self._reading.call_in_loop(self._heard, header.kind, bytes(self._body))
 
     def _heard(self, kind: Kind, payload: bytes) -> None:
         """In the event loop's thread: a control frame for the session."""

@@ -121,7 +121,7 @@ async def exactly(sock: socket.socket, size: int) -> bytes:
     return bytes(parts)
 
 
-async def part(sock: socket.socket) -> None:
+async def close_gently(sock: socket.socket) -> None:
     """Close so that the peer can still read the last bytes: say that nothing more comes, wait until it has closed too."""
     try:
         with suppress(OSError, TimeoutError):

@@ -63,9 +63,9 @@ def _rounds(params: Params) -> list[list[Measurement]]:
         if math.prod(SIZES[name] for name in clique) <= 20_000
     ]
     chosen: list[Clique] = [(name,) for name in SIZES]
-    singles = len(chosen)
+    one_way = len(chosen)
     for place in rng.permutation(len(wanted)):
-        if len(chosen) == singles + int(params["marginals"]):
+        if len(chosen) == one_way + int(params["marginals"]):
             break
         if model_size_mb(SIZES, [*chosen, wanted[place]]) <= _MODEL_MB:
             chosen.append(wanted[place])
@@ -73,7 +73,7 @@ def _rounds(params: Params) -> list[list[Measurement]]:
         Measurement(clique, values + rng.normal(0, _SIGMA, len(values)), _SIGMA**2)
         for clique, values in zip(chosen, table.counts(chosen), strict=True)
     ]
-    return [measured[:count] for count in range(singles, len(measured) + 1)]
+    return [measured[:count] for count in range(one_way, len(measured) + 1)]
 
 
 BENCH = Fit()

@@ -25,7 +25,11 @@ SAMPLES = Parameter("samples", "samples of one batch", (10**5,), 1, 2**26)
 class Gaussian(Kernel):
     """A batch of samples in Z_2^32."""
 
-    name, purpose, counts = "gaussian", "discrete Gaussian noise on shares, of exactly known law", "samples"
+    name, purpose, counts = (
+        "gaussian",
+        "discrete Gaussian noise on shares, of exactly known distribution",
+        "samples",
+    )
     parameters = (SAMPLES, SIGMA)
 
     def amount(self, params: Params) -> float:

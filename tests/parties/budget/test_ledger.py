@@ -148,6 +148,18 @@ def test_events_never_exceed_the_reservation(ledger: Ledger) -> None:
     assert spent(ledger) == RHO
 
 
+def test_the_samplers_distance_never_exceeds_the_reservation(ledger: Ledger) -> None:
+    """Nor does what a resumed run adds to its first attempt's."""
+    run = ledger.reserve(RUN)
+    run.begin(replace(EVENT, beta=BETA))
+    run.close()
+    run = ledger.reserve(RUN)
+    with pytest.raises(BudgetRefused, match="exceed what this run reserved"):
+        run.begin(EVENT)
+    run.settle()
+    assert ledger.entries()[0].spent.beta == BETA
+
+
 def test_epsilon_of_all_runs(ledger: Ledger) -> None:
     for i in range(3):
         run = ledger.reserve(another(i))
@@ -341,9 +353,10 @@ def test_a_ledger_of_the_first_version_is_taken_over(ledger: Ledger) -> None:
             INSERT INTO events VALUES ('a', 1, 'measure', '1/11', '0', '{}', 5.5);
             PRAGMA user_version = 1;""")
     old.close()
+    none = Fraction(0)
     assert [
         (entry.spent_rho, entry.spent.size_rho, entry.spent.size_delta) for entry in ledger.entries()
-    ] == [(Fraction(1, 11), 0, 0), (Fraction(1, 9), 0, 0)]
+    ] == [(Fraction(1, 11), none, none), (Fraction(1, 9), none, none)]
     ledger.reserve(replace(ALIGNS, run="run-3")).settle()
     assert len(Ledger(ledger.path).entries()) == 3 and ledger.alignments("patients", "south") == 2
     with sqlite3.connect(ledger.path) as new:
