@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -12,14 +13,18 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import DryRun
-from mpc_protocols.functionality import LocalCounts, StudyFacts
+from mpc_protocols.errors import BudgetRefused
+from mpc_protocols.functionality import LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.partition import Partition
 from mpc_protocols.psu.cost import Cost
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec
 from mpc_protocols.wire import Wire
-from tests.conformance import Check, NonconformingError, check_alignment, check_oracle
+from synth.plan import Observe, Plan
+from synth.run import Synthesis
+from tests.conformance import Check, NonconformingError, check_algorithm, check_alignment, check_oracle
 from tests.toys.open_method import Open
 from tests.toys.plain_backend import Plain, PlainDryRun, PlainOracle
+from tests.toys.uniform_algorithm import Uniform
 
 
 def failing(checks: Sequence[Check], about: str) -> str:
@@ -155,3 +160,71 @@ def test_an_alignment_that_takes_any_list() -> None:
             return super().between(wire, entries, replace(spec, max_size=100), *asked)
 
     assert "nothing was raised" in failing(check_alignment(Careless()), "longer than the study")
+
+
+class Lavish(Uniform):
+    """Asks once more when the budget is spent."""
+
+    def run(self, oracle: MarginalOracle, plan: Plan, observe: Observe) -> Synthesis:
+        done = super().run(oracle, plan, observe)
+        oracle.total(Fraction(1000) * plan.sigma2)
+        return done
+
+
+class Peeking(Uniform):
+    """Measures what its plan does not name, with what it saves on the total."""
+
+    def run(self, oracle: MarginalOracle, plan: Plan, observe: Observe) -> Synthesis:
+        oracle.prepare([plan.workload.cliques[0]])
+        return super().run(oracle, plan, observe)
+
+
+class Moody(Uniform):
+    """Another plan every time."""
+
+    def plan(self, *study: Any, **promise: Any) -> Plan:
+        return replace(super().plan(*study, **promise), rounds=(0, next(self._count)))
+
+    _count = itertools.count()
+
+
+class Stubborn(Uniform):
+    """Goes on after a refusal."""
+
+    def run(self, oracle: MarginalOracle, plan: Plan, observe: Observe) -> Synthesis:
+        try:
+            return super().run(oracle, plan, observe)
+        except BudgetRefused:
+            return super().run(oracle, plan, observe)
+
+
+class Chatty(Uniform):
+    """Tells observers what is no JSON."""
+
+    def run(self, oracle: MarginalOracle, plan: Plan, observe: Observe) -> Synthesis:
+        observe("measure", "began", noise=plan.sigma2)
+        return super().run(oracle, plan, observe)
+
+
+class Whimsical(Uniform):
+    """Asks with other noise every time."""
+
+    def run(self, oracle: MarginalOracle, plan: Plan, observe: Observe) -> Synthesis:
+        return super().run(oracle, replace(plan, sigma2=plan.sigma2 * (2 + next(self._count))), observe)
+
+    _count = itertools.count()
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "about", "words"),
+    [
+        (Lavish, "within its budget (no row)", "would spend"),
+        (Peeking, "within its budget (add-remove, unit of 1)", "is neither"),
+        (Moody, "the plan is the same at every party (no row)", "must be equal"),
+        (Stubborn, "a refused question", "must raise BudgetRefused"),
+        (Chatty, "within its budget (one row)", "must be JSON"),
+        (Whimsical, "asks the same", "must ask the same"),
+    ],
+)
+def test_a_defective_algorithm(algorithm: type[Uniform], about: str, words: str) -> None:
+    assert words in failing(check_algorithm(algorithm()), about)
