@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mpc_protocols.functionality import Event, Guard, LocalCounts, Setting
+    from mpc_protocols.functionality import Event, Guard, LocalCounts, StudyFacts
     from mpc_protocols.partition import Partition, VerticalData
     from mpc_protocols.wire import Wire
 
 Observe = Callable[..., None]
 """observe(phase, event, **public_json_fields)"""
-PLANNED: Final = ("shamir", "additive", "paillier")
+PLANNED: Final = ("additive", "paillier")
 """Words of the study file for which there is no backend in this version."""
 MANY: Final = 1 << 10
 """More parties than any study has."""
@@ -127,7 +127,7 @@ class Backend(ABC):
     @abstractmethod
     def dry_run(
         self,
-        setting: Setting,
+        facts: StudyFacts,
         counts: LocalCounts,
         computing: int,
         contributing: int,
@@ -191,7 +191,7 @@ class DistributedBackend(Backend):
     def lead(
         self,
         wire: Wire,
-        setting: Setting,
+        facts: StudyFacts,
         data: LocalCounts | VerticalData | None,
         guard: Guard,
         observe: Observe,
@@ -205,7 +205,7 @@ class DistributedBackend(Backend):
     def follow(
         self,
         wire: Wire,
-        setting: Setting,
+        facts: StudyFacts,
         data: LocalCounts | VerticalData | None,
         guard: Guard,
         observe: Observe,
@@ -213,7 +213,7 @@ class DistributedBackend(Backend):
         """Every other computing party's part, until the leader ends the run; the noisy counts opened, in order. Blocks."""
 
     @abstractmethod
-    def contribute(self, wire: Wire, setting: Setting, data: LocalCounts | VerticalData) -> None:
+    def contribute(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> None:
         """The part of a custodian that does not compute, until the leader ends the run. Blocks."""
 
 
@@ -224,7 +224,7 @@ class ClearBackend(Backend):
     computing = (0, MANY)
 
     @abstractmethod
-    def oracle(self, setting: Setting, counts: LocalCounts, guard: Guard) -> MarginalOracle:
+    def oracle(self, facts: StudyFacts, counts: LocalCounts, guard: Guard) -> MarginalOracle:
         """counts: the marginals of all custodians together."""
 
 

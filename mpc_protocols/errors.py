@@ -1,4 +1,4 @@
-"""Failures a user can meet, each with the exit code of the command line's contract (DESIGN section 8).
+"""Failures a user can meet, each with the exit code of the command line's contract (`docs/reference/exit-codes.md`).
 
 The text of a failure is one sentence: what happened, where, what to do. A party in it is called "Party north" at the beginning,
 "party north" elsewhere, in a list by its name alone. It may be shown to the user, written to the log and sent to the other

@@ -2,7 +2,7 @@
 
 A select-measure-generate synthesizer touches private data through five questions only, whoever answers them: a trusted
 curator in the clear (`ideal`), or parties that hold secret shares. `MarginalOracle` is the ideal functionality's interface: the
-law of each answer, what is public, and the event that must be on record before an answer is opened.
+distribution of each answer, what is public, and the event that must be on record before an answer is opened.
 
     prepare    makes marginals available, at any resolution; releases nothing
     select     the candidates with the largest noisy scores  w'_q * L1(M_q - c_q) - bias_q   (exponential mechanism, k times)
@@ -14,7 +14,7 @@ law of each answer, what is public, and the event that must be on record before 
 
 Public in every backend: the study, the handles and their cliques, levels, answers, weights, penalties, epsilon and sigma2 of
 every step, the positions selected, the noisy counts. Secret: the marginals, the noise, the keys of a selection and their order.
-See `mechanisms/` for the laws and their proofs (`mechanisms.md` 1-5).
+See `mechanisms/` for the distributions and their proofs (`docs/design/mechanisms.md` 1-5).
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ USUAL_LEADER: Final = 1
 class Event:
     """One release, as the accountant, the journal, the ledger and the report know it.
 
-    `rho` is its zCDP cost, rounded up; `beta` bounds the statistical distance of its samplers from the ideal law
-    (`mechanisms.md` 1.1 L3); `detail` holds public, JSON-able facts.
+    `rho` is its zCDP cost, rounded up; `beta` bounds the statistical distance of its samplers from the ideal distribution
+    (`docs/design/mechanisms.md` 1.1 L3); `detail` holds public, JSON-able facts.
     """
 
     what: str
@@ -91,7 +91,7 @@ class Guard(Protocol):
 
 
 @dataclass(frozen=True)
-class Setting:
+class StudyFacts:
     """Public facts of a study that the mechanisms need.
 
     sizes: number of values of each column. unit_rows: the most rows of one privacy unit over all custodians
@@ -114,7 +114,7 @@ class Setting:
             cells *= self.sizes[column]
         return cells
 
-    def with_levels(self, levels: Sequence[Level]) -> Setting:
+    def with_levels(self, levels: Sequence[Level]) -> StudyFacts:
         """These facts with the sizes of levels besides those of columns."""
         if not levels:
             return self
@@ -127,12 +127,13 @@ class MarginalOracle(ABC):
     Cells of a marginal are in row-major (C) order of the clique's columns, as the clique lists them.
     """
 
-    setting: Setting
+    facts: StudyFacts
 
     @property
     @abstractmethod
     def row_bound(self) -> int:
-        """Public n': at least the number of rows, except with the probability in the events' beta (`mechanisms.md` 5)."""
+        """Public n': at least the number of rows, except with the probability in the events' beta
+        (`docs/design/mechanisms.md` 5)."""
 
     @property
     @abstractmethod
@@ -163,7 +164,7 @@ class MarginalOracle(ABC):
         picks: int = 1,
         conflicts: Sequence[tuple[int, int]] = (),
     ) -> list[int]:
-        """Positions in `handles` of the selected candidates, in the order of their selection (`mechanisms.md` 1-2).
+        """Positions in `handles` of the selected candidates, in the order of their selection (`docs/design/mechanisms.md` 1-2).
 
         answers: the model's counts, one float64 array of n_q cells per handle. weights: positive. penalties: per handle, in
         counts (AIM: sqrt(2/pi) sigma n_q). picks: how many selections are made on the same scores, each an exponential

@@ -1,9 +1,9 @@
 """The ideal functionalities: a trusted third party in the clear. THEY PROTECT NOTHING.
 
-Problem: one object that answers a synthesizer's questions with exactly the law that the secure backends implement, for tests,
-simulations and baselines (DESIGN 1: real/ideal is the architecture). It keeps the same public state, makes the same plans,
-charges the same events before it answers, and samples from the same integer tables with the same references; only the shares
-are missing: all custodians' counts lie in this process's memory as they are, and so does the noise.
+Problem: one object that answers a synthesizer's questions with exactly the distribution that the secure backends implement, for
+tests, simulations and baselines (`docs/architecture.md` 1). It keeps the same public state, makes the same plans, charges the
+same events before it answers, and samples from the same integer tables with the same references; only the shares are missing:
+all custodians' counts lie in this process's memory as they are, and so does the noise.
 
 Who learns what: whoever can read this process learns every count. Randomness comes from the operating system (`secrets`);
 another source is for tests and simulations only.
@@ -30,7 +30,7 @@ from mpc_protocols.functionality import (
     LocalVector,
     MarginalOracle,
     Question,
-    Setting,
+    StudyFacts,
 )
 from mpc_protocols.mechanisms import gaussian, gumbel, selection
 from mpc_protocols.mechanisms.gaussian import Sampler
@@ -55,7 +55,7 @@ class IdealOracle(MarginalOracle):
 
     def __init__(
         self,
-        setting: Setting,
+        facts: StudyFacts,
         counts: LocalCounts,
         guard: Guard,
         randomness: Randomness = secrets.token_bytes,
@@ -65,10 +65,10 @@ class IdealOracle(MarginalOracle):
         """counts: the marginals of all custodians together. dealers: as in `PublicState`, of the backend that this one stands
         for; its transcripts depend on it, its answers do not.
 
-        Raises `StudyInvalid` if the setting is outside the ranges the mechanisms hold for.
+        Raises `StudyInvalid` if the facts are outside the ranges the mechanisms hold for.
         """
-        self.setting = setting
-        self._state = PublicState(setting, dealers)
+        self.facts = facts
+        self._state = PublicState(facts, dealers)
         self._counts = counts
         self._guard = guard
         self._randomness = randomness
@@ -95,16 +95,16 @@ class IdealOracle(MarginalOracle):
             return []
         begun = self._state.begin_prepare(cliques, levels)
         self._watch(begun, None)
-        setting = self.setting.with_levels(begun.levels)
-        counts = counts_at_levels(self._counts, self.setting, begun.levels)
+        facts = self.facts.with_levels(begun.levels)
+        counts = counts_at_levels(self._counts, self.facts, begun.levels)
         for clique, cells in zip(begun.fresh, counts(begun.fresh) if begun.fresh else [], strict=True):
-            if cells.shape != (setting.cells(clique),) or cells.min() < 0:
+            if cells.shape != (facts.cells(clique),) or cells.min() < 0:
                 raise DataRefused(
-                    f"The counts of {clique} are not {setting.cells(clique)} non-negative numbers."
+                    f"The counts of {clique} are not {facts.cells(clique)} non-negative numbers."
                 )
-            if int(cells.sum()) > self.setting.row_cap:
+            if int(cells.sum()) > self.facts.row_cap:
                 raise DataRefused(
-                    f"The data has more than the declared {self.setting.row_cap} rows; raise max_rows in the study."
+                    f"The data has more than the declared {self.facts.row_cap} rows; raise max_rows in the study."
                 )
             self._shared[clique] = cells.astype(np.int64, copy=False)
         return list(begun.handles)
@@ -204,7 +204,7 @@ class IdealOracle(MarginalOracle):
         """The number of rows: the sum of any marginal; of the smallest column's if nothing is prepared yet."""
         if self._shared:
             return int(next(iter(self._shared.values())).sum())
-        smallest = min(self.setting.sizes, key=lambda column: self.setting.sizes[column])
+        smallest = min(self.facts.sizes, key=lambda column: self.facts.sizes[column])
         return int(self._counts([(smallest,)])[0].sum())
 
     def _uniform(self, bits: int) -> int:
@@ -255,7 +255,7 @@ class IdealAggregation(Aggregation):
 
 
 def sample(of: Sampler, n: int, randomness: Randomness = secrets.token_bytes) -> NDArray[np.int64]:
-    """n independent draws of a Gaussian sampler, int64 of shape (n,); exactly the law of its tables."""
+    """n independent draws of a Gaussian sampler, int64 of shape (n,); exactly the distribution of its tables."""
     parts = len(of.parts)
     uniforms = np.frombuffer(randomness(8 * parts * n), dtype=np.uint64).reshape(parts, n)
     bits = np.frombuffer(randomness((parts * n + 7) // 8), dtype=np.uint8)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mpc_protocols.backend import ClearBackend, DryRun
 
 if TYPE_CHECKING:
-    from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, Setting
+    from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, StudyFacts
     from mpc_protocols.partition import Partition
 
 
@@ -34,14 +34,14 @@ class Ideal(ClearBackend):
         """Nobody computes; the roles of a study that is run for comparison are the first three that do not decline."""
         return super().roles([None if flag else flag for flag in flags])
 
-    def oracle(self, setting: Setting, counts: LocalCounts, guard: Guard) -> MarginalOracle:
+    def oracle(self, facts: StudyFacts, counts: LocalCounts, guard: Guard) -> MarginalOracle:
         from mpc_protocols.ideal import IdealOracle
 
-        return IdealOracle(setting, counts, guard)
+        return IdealOracle(facts, counts, guard)
 
     def dry_run(
         self,
-        setting: Setting,
+        facts: StudyFacts,
         counts: LocalCounts,
         computing: int,
         contributing: int,
@@ -49,7 +49,7 @@ class Ideal(ClearBackend):
     ) -> DryRun:
         from mpc_protocols.ideal_dry_run import IdealDryRun
 
-        return IdealDryRun(setting, counts, computing + contributing)
+        return IdealDryRun(facts, counts, computing + contributing)
 
 
 BACKEND = Ideal()

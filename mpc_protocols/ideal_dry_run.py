@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import AllowAll, DryRun
-from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, Setting
+from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.ideal import IdealOracle
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class IdealDryRun(DryRun):
     """The ideal oracle on a presumed table. A cost model of a secure backend may extend it by the messages of each step."""
 
-    def __init__(self, setting: Setting, counts: LocalCounts, parties: int) -> None:
-        self.setting = setting
+    def __init__(self, facts: StudyFacts, counts: LocalCounts, parties: int) -> None:
+        self.facts = facts
         self._parties = parties
         self._shared_cells = 0
 
@@ -28,7 +28,7 @@ class IdealDryRun(DryRun):
             self._shared_cells += sum(len(cells) for cells in tables)
             return tables
 
-        self._ideal = IdealOracle(setting, counted, AllowAll())
+        self._ideal = IdealOracle(facts, counted, AllowAll())
 
     @property
     def rounds(self) -> int:

@@ -16,6 +16,7 @@ import secrets
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TypeVar
 
 from mpc_protocols.errors import PeerLost, ProtocolAborted
@@ -72,13 +73,17 @@ class MemoryNetwork:
         session_id: 32 bytes, by default fresh; a fixed one (with fixed keys, see `share_keys`) repeats a run's randomness.
         """
         if not 1 <= computing <= parties:
-            raise ValueError(f"a network of {parties} parties cannot have {computing} computing ones")
+            raise ValueError(f"A network of {parties} parties cannot have {computing} computing ones.")
         self.parties = parties
         self.computing = computing
         self.session_id = secrets.token_bytes(32) if session_id is None else session_id
         self.tap = tap
         self.patience_s = patience_s
         self._keys = {frozenset((i, j)): secrets.token_bytes(32) for i in range(computing) for j in range(i)}
+        size = computing - (computing - 1) // 2
+        self._set_keys = {
+            members: secrets.token_bytes(32) for members in combinations(range(computing), size)
+        }
         self._members = [_Party(number) for number in range(parties)]
         self._channels: dict[tuple[str, int, int], queue.SimpleQueue[tuple[int, bytes] | _End]] = {}
         self._ended: dict[int, _End] = {}
@@ -86,7 +91,7 @@ class MemoryNetwork:
 
     def share_keys(self, other: MemoryNetwork) -> None:
         """Take over the pairwise keys of another network: a second attempt of the same parties."""
-        self._keys = dict(other._keys)
+        self._keys, self._set_keys = dict(other._keys), dict(other._set_keys)
 
     def wire(self, number: int) -> MemoryWire:
         """The end of party `number`."""
@@ -95,8 +100,14 @@ class MemoryNetwork:
     def key(self, i: int, j: int) -> bytes:
         """The key of computing parties i and j."""
         if i == j or max(i, j) >= self.computing:
-            raise ValueError(f"parties {i} and {j} share no key: only two different computing parties do")
+            raise ValueError(f"Parties {i} and {j} share no key: only two different computing parties do.")
         return self._keys[frozenset((i, j))]
+
+    def set_key(self, members: tuple[int, ...]) -> bytes:
+        """The key of a set of computing parties, all but the largest minority."""
+        if members not in self._set_keys:
+            raise ValueError(f"parties {members} are no set that shares a key")
+        return self._set_keys[members]
 
     def channel(self, stream: str, sender: int, receiver: int) -> queue.SimpleQueue[tuple[int, bytes] | _End]:
         """The queue of one direction of one stream."""
@@ -105,7 +116,7 @@ class MemoryNetwork:
             or min(sender, receiver) >= self.computing
             or not 0 <= max(sender, receiver) < self.parties
         ):
-            raise ValueError(f"there is no link from party {sender} to party {receiver}")
+            raise ValueError(f"There is no link from party {sender} to party {receiver}.")
         name = (stream, sender, receiver)
         with self._lock:
             channel = self._channels.get(name)
@@ -136,7 +147,7 @@ class MemoryNetwork:
     def run(self, functions: Sequence[Callable[[Wire], T]]) -> list[T]:
         """Run function i as party i, each in a thread; results in order, or the exception that was raised first."""
         if len(functions) != self.parties:
-            raise ValueError(f"{len(functions)} functions were given for {self.parties} parties")
+            raise ValueError(f"{len(functions)} functions were given for {self.parties} parties.")
         results: dict[int, T] = {}
         failures: list[BaseException] = []
 
@@ -189,6 +200,11 @@ class MemoryWire:
 
     def key(self, peer: int) -> bytes:
         return self._network.key(self.me, peer)
+
+    def set_key(self, members: Sequence[int]) -> bytes:
+        if self.me not in members:
+            raise ValueError(f"party {self.me} is none of {tuple(members)}, who share a key")
+        return self._network.set_key(tuple(members))
 
     def send(self, peer: int, payload: bytes | bytearray | memoryview) -> None:
         channel = self._network.channel(self._stream, self.me, peer)

@@ -1,4 +1,5 @@
-"""Vertically split data: who owns which columns, what an owner brings, and the marginals in the clear (DESIGN 6).
+"""Vertically split data: who owns which columns, what an owner brings, and the marginals in the clear
+(`docs/design/vertical.md` 1).
 
 Several owners hold different columns about overlapping people. An alignment (`psu`) has given them a common table of u rows, in
 which each owner knows the rows of its own records and of nobody else's. The marginals that the oracle answers about are those of
@@ -53,28 +54,28 @@ class Partition:
     def __post_init__(self) -> None:
         if not 2 <= len(self.owners) <= MAX_OWNERS or len(set(self.owners)) != len(self.owners):
             raise StudyInvalid(
-                f"Vertical data has 2 to {MAX_OWNERS} different owners, the study names {len(self.owners)}"
+                f"Vertical data has 2 to {MAX_OWNERS} different owners, the study names {len(self.owners)}."
             )
         for column, owner in self.columns.items():
             if owner not in self.owners:
                 raise StudyInvalid(
-                    f"The column {column!r} belongs to party {owner}, which is no owner of the study"
+                    f"The column {column!r} belongs to party {owner}, which is no owner of the study."
                 )
         for owner in self.owners:
             if owner not in self.columns.values():
-                raise StudyInvalid(f"Party {owner} owns no column; give it one or leave it out of the study")
+                raise StudyInvalid(f"Party {owner} owns no column; give it one or leave it out of the study.")
         if self.population not in ("intersection", "union"):
             raise StudyInvalid(
-                f"[alignment] population = {self.population!r} is neither 'intersection' nor 'union'"
+                f"[alignment] population = {self.population!r} is neither 'intersection' nor 'union'."
             )
         if self.population == "union" and (lacking := [c for c in self.columns if c not in self.missing]):
             raise StudyInvalid(
-                f'the column {lacking[0]!r} has no code for a missing value, which population = "union" needs; '
-                "declare missing = true or choose the intersection"
+                f'The column {lacking[0]!r} has no code for a missing value, which population = "union" needs; '
+                "declare missing = true or choose the intersection."
             )
         if not 0 <= self.rows < MAX_ROWS:
             raise StudyInvalid(
-                f"A common table has at most 2^31 - 1 rows, this one {self.rows}; split the study"
+                f"A common table has at most 2^31 - 1 rows, this one {self.rows}; split the study."
             )
 
     def of(self, owner: int) -> tuple[str, ...]:
@@ -153,13 +154,13 @@ def ideal_counts(
 ) -> LocalCounts:
     """The marginals of the population in the clear, for `IdealOracle` and for tests; protects nothing.
 
-    tables: each owner's own rows, by wire number. sizes: of every column (`Setting.sizes`). Raises `DataRefused` as an owner
+    tables: each owner's own rows, by wire number. sizes: of every column (`StudyFacts.sizes`). Raises `DataRefused` as an owner
     would, `StudyInvalid` (by the result) for a clique with a column that nobody owns.
     """
     import numpy as np
 
     if set(tables) != set(partition.owners):
-        raise StudyInvalid("Every owner of the partition must bring its rows, and nobody else")
+        raise StudyInvalid("Every owner of the partition must bring its rows, and nobody else.")
     holders = np.zeros(partition.rows, np.int64)
     for owner, table in tables.items():
         table.check(partition, owner, sizes)
@@ -168,7 +169,7 @@ def ideal_counts(
 
     def column(name: str) -> NDArray[np.int64]:
         if name not in partition.columns:
-            raise StudyInvalid(f"The clique names the column {name!r}, which no owner has")
+            raise StudyInvalid(f"The clique names the column {name!r}, which no owner has.")
         table = tables[partition.columns[name]]
         values: NDArray[Any] = np.full(partition.rows, partition.missing.get(name, 0), np.int64)
         values[table.rows] = table.codes[name]

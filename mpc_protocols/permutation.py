@@ -1,4 +1,4 @@
-"""Uniform permutations out of uniform keys: of the secret shuffles (`replicated.shuffle`) and of the alignment's lists (`psu`).
+"""Uniform permutations out of uniform keys: of the secret shuffles (`sorting.shuffle`) and of the alignment's lists (`psu`).
 
 A permutation is the order that sorts n independent uniform keys of 64 bits; given that no two keys are equal all n! orders are
 equally likely, so a tie draws all keys again and the result is exactly uniform if the keys are. Up to 2^18 the place stands in

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import networkx as nx
     import pandas as pd
 
 
@@ -50,6 +51,20 @@ class Run:
     def report(self) -> Path:
         """The HTML report."""
         return self.directory / "report.html"
+
+    def graph(self) -> nx.Graph:
+        """Which columns the released model connects, and how strongly: a networkx graph (`runner.results.model_graph`)."""
+        from runner.results.finished_run import open_run
+        from runner.results.model_graph import attribute_graph
+
+        return attribute_graph(open_run(self.directory))
+
+    def junction_tree(self) -> nx.Graph:
+        """The released model's junction tree: a networkx graph (`runner.results.model_graph`)."""
+        from runner.results.finished_run import open_run
+        from runner.results.model_graph import junction_tree
+
+        return junction_tree(open_run(self.directory))
 
 
 def run_study(

@@ -1,4 +1,5 @@
-"""The command line (DESIGN section 8): parsing, help that teaches, and one sentence and exit code for every failure.
+"""The command line (`docs/reference/command-line.md`): parsing, help that teaches, and one sentence and exit code for every
+failure.
 
 Each command is a file in `runner/commands` with `add(commands)`, which declares its arguments and sets `run`, a function of the
 parsed arguments. Importing this file loads the standard library only, so that help, the launcher and the checks of a study
@@ -42,6 +43,7 @@ between organisations, at each one (the study file is the same everywhere):
 afterwards, without further budget:
   python -m runner sample out --rows 100000
   python -m runner query out age income
+  python -m runner graph out                         which columns the model connects, as GraphML
   python -m runner ledger show
 
 exit codes:
@@ -59,6 +61,7 @@ COMMANDS = (
     "sample",
     "query",
     "report",
+    "graph",
     "ledger",
     "bench",
     "later",

@@ -1,4 +1,5 @@
-"""How a failure becomes an exit code and one sentence (DESIGN section 8); tracebacks go to the party's private log only."""
+"""How a failure becomes an exit code and one sentence (`docs/reference/exit-codes.md`); tracebacks go to the party's private log
+only."""
 
 from __future__ import annotations
 

@@ -2,8 +2,9 @@
 
 Every mechanism of a run is charged in zero-concentrated DP (Bun-Steinke 2016): rho adds up, also when the mechanisms are
 chosen adaptively from public outputs, as long as each step is checked against the cap before it is opened (a zCDP filter:
-`mechanisms.md` 4, Feldman-Zrnic 2021, Whitehouse et al. 2023). The study's (epsilon, delta) becomes the cap by the exact
-conversion of Canonne-Kamath-Steinke 2020 (`notes.md` 1): rho-zCDP implies (epsilon, delta)-DP for every a > 1 with
+`docs/design/mechanisms.md` 4, Feldman-Zrnic 2021, Whitehouse et al. 2023). The study's (epsilon, delta) becomes the cap by the
+exact conversion of Canonne-Kamath-Steinke 2020 (`docs/design/privacy.md` 3): rho-zCDP implies (epsilon, delta)-DP for every a > 1
+with
 
     delta = exp((a - 1)(a rho - epsilon)) / (a - 1) * (1 - 1/a)^a.
 
@@ -12,9 +13,9 @@ decimal digits and rounded in the safe direction. All of it is decimal arithmeti
 parties must find the same cap (`math.log` may differ in the last digit between C libraries).
 
 Samplers of finite precision: if a run's samplers are within total variation beta of the ideal ones and the ideal run is
-(epsilon, delta')-DP, the run is (epsilon, delta' + (1 + e^epsilon) beta)-DP (`mechanisms.md` 1.1 L3). The cap is therefore
-solved for delta - (1 + e^epsilon) beta_cap (`calibrate`), and beta is filtered like rho. A custodian's cap over many runs leaves
-the same room (`parties.budget.spending`). PRG security (AES-CTR) stands beside this.
+(epsilon, delta')-DP, the run is (epsilon, delta' + (1 + e^epsilon) beta)-DP (`docs/design/mechanisms.md` 1.1 L3). The cap is
+therefore solved for delta - (1 + e^epsilon) beta_cap (`calibrate`), and beta is filtered like rho. A custodian's cap over many
+runs leaves the same room (`parties.budget.spending`). PRG security (AES-CTR) stands beside this.
 
 Adjacency does not appear here: it changes sensitivities, hence the events' rho, where the mechanisms are planned.
 Standard library only.
@@ -37,7 +38,7 @@ _Number = TypeVar("_Number", float, Decimal)
 _DIGITS = 60
 _SEARCHED = 22  # digits while the best order is searched for
 _KEPT = 17  # significant decimal digits of a converted number, after rounding to the safe side
-_LARGEST = 1e5  # an epsilon that e^epsilon beta exceeds every delta at
+_MAX_EPSILON = 1e5  # an epsilon that e^epsilon beta exceeds every delta at
 _ATTEMPTS = 200
 
 
@@ -133,7 +134,7 @@ def _rounded(x: Decimal, rounding: str) -> Decimal:
 class Calibration:
     """What an (epsilon, delta) leaves for zCDP beside samplers of finite precision: what rho is converted at.
 
-    epsilon: the promised one, or less (`calibrate`). delta: what the samplers' distances leave of the promised one.
+    epsilon: the promised one, or less (`calibrate`). delta: what the samplers' statistical distances leave of the promised one.
     """
 
     epsilon: Fraction
@@ -165,7 +166,7 @@ def calibrate(epsilon: float | Fraction, delta: float | Fraction, beta: Fraction
 
 
 def epsilon_beside(rho: Fraction, delta: float | Fraction, beta: Fraction) -> float:
-    """The least epsilon (rounded up) with which rho, and samplers that are beta from their laws, come to this delta.
+    """The least epsilon (rounded up) with which rho, and samplers that are beta from their distributions, come to this delta.
 
     The least with epsilon_of(rho, delta - (1 + e^epsilon) beta) <= epsilon; infinite if there is none.
     """
@@ -173,7 +174,7 @@ def epsilon_beside(rho: Fraction, delta: float | Fraction, beta: Fraction) -> fl
     if beta == 0:
         return epsilon
     for _ in range(_ATTEMPTS):  # upwards from an epsilon that is too small, until one proves to be enough
-        left = Fraction(delta) - _loss(_decimal(epsilon), beta) if epsilon < _LARGEST else Fraction(0)
+        left = Fraction(delta) - _loss(_decimal(epsilon), beta) if epsilon < _MAX_EPSILON else Fraction(0)
         if left <= 0:
             return math.inf
         needed = epsilon_of(rho, left)
@@ -209,8 +210,8 @@ class Budget:
         room = calibrate(epsilon, delta, beta_cap) if 0 <= beta_cap <= Fraction(delta) / 100 else None
         if room is None:
             raise StudyInvalid(
-                f"[privacy] delta = {delta} is too small for this many releases: their samplers' distance from "
-                f"the exact law may reach {float(beta_cap):.2g}, and at most a hundredth of delta is allowed."
+                f"[privacy] delta = {delta} is too small for this many releases: the statistical distance of their samplers from "
+                f"the exact distribution may reach {float(beta_cap):.2g}, and at most a hundredth of delta is allowed."
             )
         return cls(epsilon, delta, room.rho, beta_cap)
 
@@ -227,7 +228,7 @@ class Accountant:
     """A party's guard: authorises an event if the budget holds, and has it recorded before the release may be opened.
 
     Every call is charged, also one with the same event and inputs: whoever repeats a recorded release after a crash (same
-    release id, same inputs, hence the same noise: `mechanisms.md` 4) must read it from the journal and not ask again.
+    release id, same inputs, hence the same noise: `docs/design/mechanisms.md` 4) must read it from the journal and not ask again.
 
     record: writes the event where it survives a crash, before `authorise` returns (the journal; the custodian's ledger).
     """
@@ -244,7 +245,7 @@ class Accountant:
             raise BudgetRefused(f"The release '{event.what}' claims a negative cost; nothing is released.")
         for name, spent, asked, cap in (
             ("rho", self.rho, event.rho, self.budget.rho_cap),
-            ("the samplers' distance", self.beta, event.beta, self.budget.beta_cap),
+            ("the samplers' statistical distance", self.beta, event.beta, self.budget.beta_cap),
         ):
             if spent + asked > cap:
                 raise BudgetRefused(

@@ -1,6 +1,6 @@
 """What a release costs, and how much noise a cost buys: exact rationals, the same at every party.
 
-One privacy unit holds at most s rows. Between neighbouring tables (DESIGN 5; `mechanisms.md` 3.2)
+One privacy unit holds at most s rows. Between neighbouring tables (`docs/design/privacy.md` 2; `docs/design/mechanisms.md` 3.2)
 
     add-remove   a marginal moves by at most s in L2; a released marginal costs rho = s^2 / (2 sigma^2)
     replace      a marginal moves by at most sqrt(2) s in L2;               rho = s^2 / sigma^2
@@ -20,7 +20,7 @@ from functools import lru_cache
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Adjacency
-from mpc_protocols.mechanisms.gaussian import MIN_SIGMA2, WIDEST_TABLE
+from mpc_protocols.mechanisms.gaussian import MAX_TABLE_SIGMA2, MIN_SIGMA2
 
 MAX_EPSILON = Fraction(2)
 """The most one selection is given: its noise is then about one unit's change of a score, and more would buy nothing."""
@@ -48,7 +48,8 @@ class Charges:
 
     @property
     def cells_moved(self) -> int:
-        """Cells of a marginal that may differ between neighbours: whose samplers' distance counts (`mechanisms.md` 3.2)."""
+        """Cells of a marginal that may differ between neighbours: whose samplers' statistical distance counts
+        (`docs/design/mechanisms.md` 3.2)."""
         return self.unit_rows * (2 if self.adjacency == "replace" else 1)
 
     def measuring(self, sigma2: Fraction) -> Fraction:
@@ -69,7 +70,7 @@ class Charges:
 
     @staticmethod
     def selecting(epsilon: Fraction) -> Fraction:
-        """rho of one selection: bounded range epsilon (`mechanisms.md` 1.1 L1)."""
+        """rho of one selection: bounded range epsilon (`docs/design/mechanisms.md` 1.1 L1)."""
         return epsilon * epsilon / 8
 
     @staticmethod
@@ -83,14 +84,14 @@ class Charges:
 
 
 def cell_distance(sigma2: Fraction) -> Fraction:
-    """Bound of the total variation between one cell's noise and the exact law, for every noise up to sigma2.
+    """Bound of the total variation between one cell's noise and the exact distribution, for every noise up to sigma2.
 
-    A half table of B thresholds is within (B + 2) 2^-65 of the exact law and has B <= 9.2 sigma + 3; the sum of two that
-    serves above sigma = 100 has B <= 25 sqrt(sigma) + 6 in all and adds at most 2^-70 (`mechanisms.md` 3.1, 3.3).
+    A half table of B thresholds is within (B + 2) 2^-65 of the exact distribution and has B <= 9.2 sigma + 3; the sum of two that
+    serves above sigma = 100 has B <= 25 sqrt(sigma) + 6 in all and adds at most 2^-70 (`docs/design/mechanisms.md` 3.1, 3.3).
     """
     sigma = root(sigma2) + 1
     one = 10 * min(sigma, Fraction(101)) + 8
-    two = 25 * (root(sigma) + 1) + 8 if sigma2 > WIDEST_TABLE else Fraction(0)
+    two = 25 * (root(sigma) + 1) + 8 if sigma2 > MAX_TABLE_SIGMA2 else Fraction(0)
     return max(one, two) / 2**65 + Fraction(1, 2**70)
 
 

@@ -2,8 +2,8 @@
 
 Everything after a custodian's own coding works on integer codes `0..size-1`; this file says what a code means, in both
 directions, so that every custodian codes alike (`parties/coding.py`) and the synthetic table is decoded alike. A domain
-guessed from the data (its categories, its smallest and largest number) would leak without any noise (`notes.md` 12.8-12.9):
-it is part of the study file (DESIGN 7, `[domain]`) and of the study's hash.
+guessed from the data (its categories, its smallest and largest number) would leak without any noise (`docs/design/privacy.md` 6):
+it is part of the study file (`docs/reference/study-file.md`, `[domain]`) and of the study's hash.
 
 Kinds of column:
 
@@ -116,14 +116,14 @@ class Numeric:
             )
         if self.integral and math.ceil(self.low) > math.floor(self.high):
             raise StudyInvalid(
-                f"an integral column needs an integer between low = {self.low!r} and high = {self.high!r}."
+                f"An integral column needs an integer between low = {self.low!r} and high = {self.high!r}."
             )
         # wider than a unit in the last place of either end: then no two edges round to the same double
         if (Fraction(self.high) - Fraction(self.low)) / self.bins <= max(
             math.ulp(self.low), math.ulp(self.high)
         ):
             raise StudyInvalid(
-                f"bins = {self.bins} between {self.low!r} and {self.high!r} are narrower than double precision."
+                f"Bins = {self.bins} between {self.low!r} and {self.high!r} are narrower than double precision."
             )
 
     @property
@@ -143,7 +143,7 @@ class Numeric:
     def bin_of(self, value: float) -> int:
         """The code of a number, after clamping: how many interior edges are at most `value`. ValueError for a NaN."""
         if math.isnan(value):
-            raise ValueError("a NaN has no bin; it is a missing value")
+            raise ValueError("A NaN has no bin; it is a missing value.")
         return bisect_right(self.edges(), value, 1, self.bins) - 1
 
     def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> NDArray[Any]:
@@ -304,7 +304,7 @@ class Domain:
 
     def __post_init__(self) -> None:
         if len(self.names) != len(self.columns):
-            raise StudyInvalid(f"the domain has {len(self.names)} names for {len(self.columns)} columns.")
+            raise StudyInvalid(f"The domain has {len(self.names)} names for {len(self.columns)} columns.")
         if not self.names:
             raise StudyInvalid("[domain] must declare at least one column.")
         if len(set(self.names)) != len(self.names):

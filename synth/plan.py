@@ -6,11 +6,12 @@ own `plan` how they split it; this file holds what they share, and `runner` know
 
 Candidates. A marginal that no model of max_model_mb can hold is never one; those of them that were wished for are named for
 `check`. With prune, a candidate whose penalty sqrt(2/pi) sigma n_q exceeds twice the noisy total is not one in that round: a
-score is w_q (L1 - penalty) with L1 at most about twice the total, so it could only be picked for its noise (DESIGN 4). That
-choice reads the noisy total only; it belongs here, so that every backend is asked about the same list.
+score is w_q (L1 - penalty) with L1 at most about twice the total, so it could only be picked for its noise
+(`docs/design/algorithms.md` 4). That choice reads the noisy total only; it belongs here, so that every backend is asked about the
+same list.
 
-Budget. The samplers' distance (`beta_cap`) is bounded for the worst case, because the cap on rho is solved for what it leaves
-of delta (`accounting.Budget`). Standard library only at import.
+Budget. The samplers' statistical distance (`beta_cap`) is bounded for the worst case, because the cap on rho is solved for what
+it leaves of delta (`accounting.Budget`). Standard library only at import.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ Observe = Callable[..., None]
 """observe(phase, event, **public_json_fields)"""
 
 SELECTION_DISTANCE = Fraction(1, 2**70)
-"""Of one candidate's noise in one selection (`mechanisms.md` 1.2)."""
+"""Of one candidate's noise in one selection (`docs/design/mechanisms.md` 1.2)."""
 TOTAL_DISTANCE = Fraction(1, 2**56)
-"""Of all uses of the noisy total as a bound on the number of rows: nine sigma, 3e-18 (`mechanisms.md` 5), with room."""
+"""Of all uses of the noisy total as a bound on the number of rows: nine sigma, 3e-18 (`docs/design/mechanisms.md` 5), with
+room."""
 
 
 def unobserved(phase: str, event: str, **fields: object) -> None:
@@ -67,6 +69,11 @@ class Plan:
     def one_way(self) -> tuple[Clique, ...]:
         """The cliques of one column, in domain order."""
         return tuple((name,) for name in self.domain.names)
+
+    @property
+    def batches(self) -> tuple[int, int]:
+        """Fewest and most steps in which selections are made: of an algorithm that makes several at once, fewer than `rounds`."""
+        return self.rounds
 
     def times(self, noun: str) -> str:
         """How many selections there are, in words: "10 rounds", "3 to 9 rounds"."""
@@ -134,11 +141,12 @@ def calibrate(
     distance: Callable[[Fraction], Fraction],
     asked: str,
 ) -> Budget:
-    """The budget of a run whose noise is `widest(rho_cap)` at most and whose samplers' distances then add up to `distance`.
+    """The budget of a run whose noise is `widest(rho_cap)` at most and whose samplers' statistical distances then add up to
+    `distance`.
 
-    sigma depends on the cap on rho, which depends on the samplers' distance, which grows (slowly) with sigma: the distance is
-    taken for more noise than the study will have, and again if that was not enough. asked: in words, what the budget is for.
-    Raises `StudyInvalid`: (epsilon, delta) out of range, or so little that the noise is beyond the samplers.
+    sigma depends on the cap on rho, which depends on the samplers' statistical distance, which grows (slowly) with sigma: the
+    distance is taken for more noise than the study will have, and again if that was not enough. asked: in words, what the
+    budget is for. Raises `StudyInvalid`: (epsilon, delta) out of range, or so little that the noise is beyond the samplers.
     """
     budget = Budget.of(epsilon, delta, Fraction(0))
     sigma2 = presumed = Fraction(0)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -34,6 +34,12 @@ ROUND_ITERATIONS = 100
 FINAL_ITERATIONS = 1000
 
 
+def without_levels(clique: Clique, levels: Iterable[Level]) -> Clique:
+    """The columns that a clique's names stand for, in its order."""
+    of = {level.name: level.column for level in levels}
+    return tuple(of.get(name, name) for name in clique)
+
+
 @dataclass(frozen=True)
 class Measured:
     """One noisy marginal: int64 counts in row-major order of the clique's columns; round 0 is what precedes selections.
@@ -50,28 +56,39 @@ class Measured:
     @property
     def columns(self) -> Clique:
         """The columns that the clique's names stand for, in its order."""
-        of = {level.name: level.column for level in self.levels}
-        return tuple(of.get(name, name) for name in self.clique)
+        return without_levels(self.clique, self.levels)
 
     @property
     def bins(self) -> dict[str, tuple[int, ...]]:
         """Of each column that is measured over bins of its values, the bin of every value."""
         return {level.column: level.bins for level in self.levels}
 
+    def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """Of its counts as a table. sizes: of the columns."""
+        return tuple(max(self.bins[name]) + 1 if name in self.bins else sizes[name] for name in self.columns)
+
 
 @dataclass(frozen=True)
 class Synthesis:
     """What a synthesizer releases. rows: how many rows the table is to have (public: the study's number or the noisy total).
 
+    selections: one per event of a selection, in order, as it was asked; () where no candidate was left to be picked. levels: all
+    that selections and measurements name.
     noise_share: if the table's columns are independent because joint marginals were not worth their noise, how much it was.
     """
 
     model: Model
     measurements: tuple[Measured, ...]
-    selected: tuple[Clique, ...]
+    selections: tuple[Clique, ...]
     noisy_total: float
     rows: int
     noise_share: float | None = None
+    levels: tuple[Level, ...] = ()
+
+    @property
+    def selected(self) -> tuple[Clique, ...]:
+        """The columns of what was picked; the measurement of round i is that of the i-th, if it was measured."""
+        return tuple(without_levels(clique, self.levels) for clique in self.selections if clique)
 
     @property
     def fallback(self) -> str | None:
@@ -80,7 +97,7 @@ class Synthesis:
 
 
 class Run:
-    """One run of a plan on an oracle. spent: at least the rho of the events so far.
+    """One run of a plan on an oracle. spent: at least the rho of the events so far. selected: as `Synthesis.selections`.
 
     Every method that asks raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`.
     """
@@ -99,7 +116,7 @@ class Run:
     def model(self) -> Model:
         """What `refit` found last."""
         if self._model is None:
-            raise RuntimeError("a model must be fitted before it is asked")
+            raise RuntimeError("A model must be fitted before it is asked.")
         return self._model
 
     @property
@@ -107,7 +124,7 @@ class Run:
         """The only row count used anywhere."""
         total = self.oracle.noisy_total
         if total is None:
-            raise RuntimeError("an oracle must know a noisy total once marginals have been measured")
+            raise RuntimeError("An oracle must know a noisy total once marginals have been measured.")
         return total
 
     @property
@@ -127,7 +144,7 @@ class Run:
         self.observe("measure", "total", noisy_total=self.noisy_total, sigma=root(sigma2), **self.spending())
 
     def measure_columns(self, columns: Sequence[Clique], sigma2: Fraction, number: int) -> None:
-        """Measure one-column marginals as one batch; the first gives the noisy total."""
+        """Measure one-way marginals as one batch; the first gives the noisy total."""
         values = self.oracle.measure(self.oracle.prepare(columns), sigma2)
         self._keep(columns, values, sigma2, [number] * len(columns))
         self.observe(
@@ -151,7 +168,7 @@ class Run:
         return True
 
     def sharpen(self) -> None:
-        """Spend what is left on the one-column marginals: for a run that finds no candidate worth a question. The last step."""
+        """Spend what remains on the one-way marginals when no candidate can win. Ends the run."""
         number, one_way = len(self.selected) + 1, self.plan.one_way
         self.measure_columns(one_way, self.plan.charges.sigma2(self.left / len(one_way)), number)
         self.refit(number, FINAL_ITERATIONS)
@@ -159,7 +176,10 @@ class Run:
     def fitting(
         self, cliques: Iterable[Clique], limit_mb: float, beside: Iterable[Clique] = ()
     ) -> list[Clique]:
-        """Those shared that keep the model of everything measured, and of `beside`, within the limit, or are in it already."""
+        """Shared cliques that would keep the model within limit_mb, or that add nothing to it.
+
+        beside: cliques to count as measured.
+        """
         size = SizeEstimator(self.plan.domain.sizes, {*(m.clique for m in self.measurements), *beside})
         return [
             clique
@@ -260,6 +280,9 @@ class Run:
         rows = self.plan.config.synthetic_rows
         if rows is None:  # wide noise must not ask for more than could be there
             rows = min(max(0, round(self.noisy_total)), self.oracle.row_bound)
+        named = {
+            name for clique in (*self.selected, *(m.clique for m in self.measurements)) for name in clique
+        }
         return Synthesis(
             self.model,
             tuple(self.measurements),
@@ -267,6 +290,7 @@ class Run:
             self.noisy_total,
             rows,
             self.noise_share,
+            tuple(level for name, level in self.levels.items() if name in named),
         )
 
     def spending(self) -> dict[str, float]:

@@ -1,9 +1,10 @@
 """The workload: which marginals the synthetic table is meant to preserve. Public.
 
 A workload is a list of cliques (sets of columns), given one by one or as all (or a random subset of) sets of one degree
-(DESIGN 7, `[workload]`). From it follow, as public facts that every party computes alike:
+(`docs/reference/study-file.md`, `[workload]`). From it follow, as public facts that every party computes alike:
 
-- the downward closure, all nonempty subsets of workload cliques: AIM's candidates (McKenna et al. 2022; `notes.md` 4);
+- the downward closure, all nonempty subsets of workload cliques: AIM's candidates (McKenna et al. 2022;
+`docs/design/algorithms.md` 1);
 - a candidate's weight w_q = sum over workload cliques q' of |q ∩ q'|, how much of the workload measuring it may help.
 
 The order of everything is fixed: columns within a clique as in the domain, candidates by degree and then in domain order.

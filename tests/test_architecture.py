@@ -86,8 +86,67 @@ def test_sentences_call_parties_in_one_way(package: str) -> None:
                 assert not re.match(r"part(y|ies)\b", beginning(node.args[0])), f"{path}:{node.lineno}"
 
 
+SENTENCES = {
+    *(kind.__name__ for kind in (errors.CosynthError, *errors.CosynthError.__subclasses__())),
+    *("ValueError", "TypeError", "RuntimeError", "ArithmeticError"),
+}
+REASONS = {
+    "mpc_protocols/public/steps.py",
+    "parties/budget/open_run.py",
+    "parties/data/table_names.py",
+    "parties/session/transport/codec.py",
+    "parties/session/transport/frames.py",
+    "runner/report/files.py",
+    "runner/results/release.py",
+    "runner/study/read.py",
+}
+"""Readers whose ValueErrors never leave them: a reason, which the sentence of the caller holds in parentheses."""
+NAMED_BY_USERS = {"backend", "bench", "data", "low", "rho", "values"}
+NAMED_IN_CODE = {"exp_minus", "exp_plus", "expand_message_xmd"}
+
+
+def ending(argument: ast.expr) -> str:
+    """The text that a sentence ends with; "." where it ends with another sentence, as a whole."""
+    while isinstance(argument, ast.BinOp):
+        argument = argument.right
+    last = argument.values[-1] if isinstance(argument, ast.JoinedStr) else argument
+    if isinstance(last, ast.FormattedValue):
+        return "." if re.search(r"\bsentence\b|repeated\(\)$", ast.unparse(last.value)) else ""
+    return str(last.value) if isinstance(last, ast.Constant) else ""
+
+
+def written(argument: ast.expr) -> bool:
+    """Whether the sentence is written where it is raised, and not asked of a constant or a function."""
+    while isinstance(argument, ast.BinOp):
+        argument = argument.left
+    return isinstance(argument, ast.JoinedStr) or (
+        isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+    )
+
+
+@pytest.mark.parametrize("package", LAYERS)
+def test_errors_are_sentences_from_a_capital_to_a_full_stop(package: str) -> None:
+    """A sentence may begin with a value, or with what users call it: a path, a flag, a key of a file."""
+    problems = []
+    for path in sources(package):
+        name = path.relative_to(ROOT).as_posix()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args):
+                continue
+            kind, sentence = node.func.id, node.args[0]
+            if kind not in SENTENCES or (kind == "ValueError" and name in REASONS) or not written(sentence):
+                continue
+            first = beginning(sentence).split(" ")[0]
+            named = re.search(r"[/.:]", first) or first in NAMED_BY_USERS | NAMED_IN_CODE
+            if first[:1].islower() and not named:
+                problems.append(f"{name}:{node.lineno} begins with {first!r}")
+            if not ending(sentence).endswith((".", "?", ".)")):
+                problems.append(f"{name}:{node.lineno} has no full stop")
+    assert not problems, "\n".join(problems)
+
+
 def test_mpyc_runtime_is_imported_in_one_file() -> None:
-    """`import mpyc.runtime` parses sys.argv (DESIGN 3): it happens once, under a private argv."""
+    """`import mpyc.runtime` parses sys.argv (`docs/design/session.md` 2): it happens once, under a private argv."""
     files = {
         path.relative_to(ROOT).as_posix()
         for package in LAYERS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import io
 import re
 import tokenize
@@ -26,6 +27,21 @@ PAGE_NAME = re.compile(r"(?<![\w/.-])`([\w./-]+\.md)`")
 ELSEWHERE = re.compile(r"\bDESIGN\b|\bissue [0-9]|(?<!\w)shared/|(?<![\w/.-])[\w-]+\.md [0-9]")
 """Documents that a clone does not hold, and pages named without their place."""
 FILE = re.compile(r"`((?:cosynth|mpc_protocols|synth|parties|runner|tests|examples)/[\w./-]*)`")
+NAME = re.compile(r"`([A-Za-z_]\w+(?:\.[A-Za-z_]\w+)*)(?:\(\))?`")
+"""A name in the code: `prose`, `ring.reshare`, `trio.py`."""
+FOREIGN = {
+    "cryptography",
+    "delay",
+    "is_valid_point",
+    "markupsafe",
+    "netem",
+    "rbcl",
+    "recv_into",
+    "to_numpy",
+    "__context__",
+}
+"""Names of other libraries and programs that the code does not mention itself."""
+EXTENSIONS = {"css", "html", "jsonl", "py"}
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(rf"^#+ +({NUMBER})\.? ", re.MULTILINE)
 
@@ -88,6 +104,60 @@ def test_nothing_cites_a_document_that_a_clone_does_not_hold() -> None:
             beside = (ROOT / place.partition(":")[0]).parent / name
             if not (ROOT / name).is_file() and not beside.is_file():
                 problems.append(f"{place} names `{name}`, which does not exist")
+    assert not problems, "\n".join(problems)
+
+
+def words_of(tree: ast.Module) -> Iterator[str]:
+    """Every name that a file's code mentions, those inside its texts included."""
+    prose_nodes = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
+                yield name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.keyword(arg=str(name)):
+                yield name
+            case ast.alias(name=name):
+                yield from name.split(".")
+            case ast.Constant(value=str(text)) if node not in prose_nodes:
+                yield from re.findall(r"\w+", text)
+
+
+def definitions_of(tree: ast.Module) -> Iterator[str]:
+    """What others may call by its name: functions, classes, fields, attributes, constants."""
+    constants = {
+        each for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef) for each in node.body
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.Attribute(attr=name, ctx=ast.Store()) | ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
+            case ast.Assign(targets=targets) if node in constants:
+                yield from (
+                    each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)
+                )
+
+
+def test_names_in_docstrings_and_comments_exist() -> None:
+    """A name in backticks is a module, is mentioned by the file's own code, or is defined somewhere in the project."""
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
+    everywhere = {path.stem for path in SOURCES} | {
+        folder.name for path in SOURCES for folder in path.parents
+    }
+    everywhere |= {name for tree in trees.values() for name in definitions_of(tree)}
+    everywhere |= {*dir(builtins), *FOREIGN, *EXTENSIONS}
+    problems = []
+    for path in SOURCES:
+        known = everywhere | set(words_of(trees[path]))
+        for line, text in prose(path):
+            for name in NAME.findall(text):
+                if name.endswith(".py") and not (path.parent / name).is_file():
+                    problems.append(f"{path.relative_to(ROOT)}:{line} names `{name}`, which is not beside it")
+                elif gone := [part for part in name.split(".") if part not in known]:
+                    problems.append(f"{path.relative_to(ROOT)}:{line} names `{name}`: what is {gone[0]}?")
     assert not problems, "\n".join(problems)
 
 

@@ -6,7 +6,7 @@ same masses, rearranged: 2^t columns of capacity C = 2^(L-t), each filled by at 
 
     i = U >> (L - t),  y = U mod C:      k = i if y < threshold_i else alias_i           sum of what k gets: exactly m_k
 
-Statement. The law of k is that of the table, integer for integer; nothing is rounded and no uniform bit is added. Proof:
+Statement. The distribution of k is that of the table, integer for integer; nothing is rounded and no uniform bit is added. Proof:
 `AliasTable.table_order` is a bijection of the 2^L uniform numbers that maps a draw to the table's number for the same k, so a
 draw from U equals the mechanisms' integer references on `table_order(U)`, bit for bit.
 
@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from itertools import accumulate
 
 import numpy as np
@@ -36,7 +36,8 @@ from mpc_protocols.engine.bitslice import Words
 from mpc_protocols.engine.interface import BitGates
 
 _GROUP = 8  # one-hot planes whose 2^8 sums are tabulated together
-_PIECE = 128  # words of the planes tabulated at a time
+LOOKUP_WORDS = 128
+"""Words of the planes tabulated at a time; each term of a lookup is of so many at most."""
 _PICKED = 1 << 16  # words picked at a time: with the sums they stay in the second-level cache
 
 
@@ -163,7 +164,7 @@ def draw_runs(gates: BitGates[B], uniform: B, runs: Sequence[tuple[AliasTable, i
     if any((other.index_bits, other.rest_bits) != (table.index_bits, table.rest_bits) for other, _ in runs):
         raise ValueError("Tables that are drawn from together need as many index bits and other bits.")
     if len(uniform) != table.outputs:
-        raise ValueError(f"a draw takes {table.outputs} uniform bits, got {len(uniform)}")
+        raise ValueError(f"A draw takes {table.outputs} uniform bits, got {len(uniform)}.")
     rest, index = uniform[: table.rest_bits], uniform[table.rest_bits :]
     inner, outer = one_hots(gates, [index[: table.low_bits], index[table.low_bits :]])
     looked_up = _lookup(gates, inner, outer, runs)
@@ -216,11 +217,11 @@ def _lookup(gates: BitGates[B], inner: B, outer: B, runs: Sequence[tuple[AliasTa
     factor = gates.factor(inner)
     ends = list(accumulate(words for _, words in runs))
 
-    def terms() -> Iterator[tuple[tuple[slice, slice], B, B]]:
+    def terms() -> Iterator[tuple[tuple[slice, slice], B, Iterator[Words]]]:
         places = (
-            (table, start, min(start + _PIECE, end))
+            (table, start, min(start + LOOKUP_WORDS, end))
             for (table, words), end in zip(runs, ends, strict=True)
-            for start in range(end - words, end, _PIECE)
+            for start in range(end - words, end, LOOKUP_WORDS)
         )
         for table, start, stop in places:
             piece = slice(start, stop)
@@ -229,8 +230,8 @@ def _lookup(gates: BitGates[B], inner: B, outer: B, runs: Sequence[tuple[AliasTa
             step = max(1, _PICKED // (entries * width))
             for first in range(0, outputs, step):
                 chosen = table.selectors[:, first * entries : (first + step) * entries]
-                picked = each(partial(_picked, chosen=chosen), sums)
-                yield (slice(first, first + step), piece), outer_piece, picked.reshape(-1, entries, width)
+                parts = (_picked(part, chosen).reshape(-1, entries, width) for part in sums.parts)
+                yield (slice(first, first + step), piece), outer_piece, parts
 
     return gates.and_sums((outputs, ends[-1]), terms())
 

@@ -1,4 +1,4 @@
-"""Index of the largest of n shared keys, ties to the lower index, opening the index only (`mechanisms.md` 1.5).
+"""Index of the largest of n shared keys, ties to the lower index, opening the index only (`docs/design/mechanisms.md` 1.5).
 
 All pairs p < q are compared at once: p beats q unless key_p - key_q is negative, so of equal keys the lower index wins and
 exactly one candidate q has lost no comparison: its vector l_q of n - 1 loss bits is zero. That, and nothing else, is opened:

@@ -42,7 +42,7 @@ def to_planes(values: Elements, planes: int, out: Words | None = None) -> Words:
     out: where to put them, of that shape; its rows may lie apart.
     """
     if planes > 8 * values.dtype.itemsize:
-        raise ValueError(f"{values.dtype} values have no {planes} bit planes")
+        raise ValueError(f"{values.dtype} values have no {planes} bit planes.")
     count = len(values)
     row = 2 * words_for(count)
     if out is None:

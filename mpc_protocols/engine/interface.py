@@ -78,15 +78,17 @@ class BitGates(Turns, Protocol[B]):
     def factor(self, y: B) -> B:
         """A linear function of shared words: the form in which `and_sums` takes its second operands. Local."""
 
-    def and_sums(self, shape: tuple[int, ...], terms: Iterable[tuple[Any, B, B]]) -> B:
+    def and_sums(self, shape: tuple[int, ...], terms: Iterable[tuple[Any, B, Iterable[NDArray[Any]]]]) -> B:
         """XOR along the last axis but one of x & y, summed before it travels: what is sent has the size of the result.
 
-        shape: of the result. terms: (index, x, factor(y)); each sum is added at its index of the result, and the memory of
-        factor(y) may be overwritten. 1 round.
+        shape: of the result. terms: (index, x, the parts of factor(y)); each sum is added at its index of the result. The parts
+        are asked for one after the other, so that one at a time need be in memory, and may be overwritten. Terms at the same
+        words, the end of their index, follow each other and have the same x. 1 round, or one for each such run of terms.
         """
 
     def release_bits(self, release: bytes) -> BitSource:
-        """Uniform bits that nobody knows, bound to a release: the same release gives the same bits (`mechanisms.md` 4)."""
+        """Uniform bits that nobody knows, bound to a release: the same release gives the same bits
+        (`docs/design/mechanisms.md` 4)."""
 
     def zero_rows(self, shape: tuple[int, int], rows: Iterable[tuple[slice, B]]) -> NDArray[np.bool_]:
         """Reveal which vectors of shared bits are all zero, and nothing else: bool of `shape`.

@@ -1,4 +1,4 @@
-"""Two protocols in the same rounds: what one waits for, the other overlaps (`engine.md` 2: noise while scores are computed).
+"""Two protocols in the same rounds: what one waits for, the other overlaps (`docs/design/engine.md` 2.8).
 
 The noise of a selection does not depend on data, so its rounds can be those of the scores. Two protocols run as two threads of
 which only ONE runs at a time; the other goes on when the running one has sent its messages of a step and would wait:

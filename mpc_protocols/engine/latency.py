@@ -22,7 +22,7 @@ from mpc_protocols.wire import Wire
 LATENCY_BYTES = 1 << 16
 """What a round is worth on one machine: choices between rounds and bytes count it as this many bytes sent by each party."""
 LAPS = 3
-LONGEST_US = 10_000_000
+MAX_DELAY_US = 10_000_000
 """Delays above ten seconds are not believed, and not needed: the choice is the same from much less on."""
 BYTES_PER_US = 64
 """Bytes that a party computes and sends in a microsecond: what a wait of that time could have done instead."""
@@ -47,9 +47,9 @@ def agree_on_delay(wire: Wire, leader: int) -> int:
         stream.receive(before, 1)
         stream.send(after, b"\0")
     delay = int.from_bytes(stream.receive(leader, 4), "little")
-    if delay > LONGEST_US:
+    if delay > MAX_DELAY_US:
         raise ProtocolAborted(
-            f"The leading party measured a delay of {delay} us, more than {LONGEST_US}; stop the run."
+            f"The leading party measured a delay of {delay} us, more than {MAX_DELAY_US}; stop the run."
         )
     return delay
 
@@ -60,7 +60,7 @@ def latency_bytes_of(delay_us: int) -> int:
 
 
 def _measure(stream: Wire, before: int, after: int, hops: int) -> int:
-    quickest = float(LONGEST_US)
+    quickest = float(MAX_DELAY_US)
     for lap in range(LAPS):
         begin = time.perf_counter()
         stream.send(after, b"\0")

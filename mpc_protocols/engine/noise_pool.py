@@ -1,4 +1,4 @@
-"""Noise made ahead: many short protocols become one (`mechanisms.md` 1.5, 4).
+"""Noise made ahead: many short protocols become one (`docs/design/mechanisms.md` 1.5, 4).
 
 Noise does not depend on data, and drawing it for one release costs as many rounds as for twenty. So a run that keeps asking for
 noise of one kind (the Gumbel noise of a selection on one grid, the Gaussian noise of one sampler) gets it from a pool: what a
@@ -46,7 +46,7 @@ class PoolModel:
         return max(count, min(self.most, GROWTH * self.used if kind == self.kind else 0))
 
     def take(self, kind: Hashable, count: int) -> int:
-        """Take `count` rows; returns how many are generated for it. What was left before is discarded then."""
+        """Take `count` rows. Returns the number of rows generated for it; leftovers are discarded then."""
         fresh = self.shortfall(kind, count)
         if fresh:
             self.used, self.left = self.used if kind == self.kind else 0, fresh

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import Clique, Handle, Level, MarginalOracle, Setting
+from mpc_protocols.functionality import Clique, Handle, Level, MarginalOracle, StudyFacts
 from mpc_protocols.public.cliques import CliqueRegister
 from mpc_protocols.public.state import BegunEnd, PublicState
 from mpc_protocols.public.steps import MAX_BYTES, EndStep, PrepareStep, Step, parse
@@ -35,18 +35,18 @@ Contribute = Callable[[Sequence[Clique], Sequence[Level]], None]
 """How a custodian that does not compute shares its counts of these cliques, which may name these levels. Blocks."""
 
 
-def check_leads(wire: Wire, setting: Setting) -> None:
+def check_leads(wire: Wire, facts: StudyFacts) -> None:
     """Raise `StudyInvalid` unless this party leads the study."""
-    if wire.me != setting.leader:
-        raise StudyInvalid(f"Party {wire.me} cannot lead: party {setting.leader} of the study does.")
+    if wire.me != facts.leader:
+        raise StudyInvalid(f"Party {wire.me} cannot lead: party {facts.leader} of the study does.")
 
 
 class LeadingOracle(MarginalOracle):
     """The oracle at the leader. Use it as a context manager, or call `close` when the synthesizer is done."""
 
     def __init__(self, party: ComputingParty[Any, Any]) -> None:
-        check_leads(party.wire, party.setting)
-        self.setting = party.setting
+        check_leads(party.wire, party.facts)
+        self.facts = party.facts
         self._party = party
         self._open = True
 
@@ -165,7 +165,7 @@ def follow(party: ComputingParty[Any, Any]) -> list[NDArray[np.int64]]:
     opened: list[NDArray[np.int64]] = []
     while True:
         try:
-            begun = party.state.begin(parse(party.wire.receive_up_to(party.setting.leader, MAX_BYTES)))
+            begun = party.state.begin(parse(party.wire.receive_up_to(party.facts.leader, MAX_BYTES)))
             opened += party.run(begun)
         except StudyInvalid as error:
             # the leader refuses such a step before it tells anybody, so the study is not the reason
@@ -176,13 +176,13 @@ def follow(party: ComputingParty[Any, Any]) -> list[NDArray[np.int64]]:
             return opened
 
 
-def contribute(wire: Wire, setting: Setting, send: Contribute) -> None:
+def contribute(wire: Wire, facts: StudyFacts, send: Contribute) -> None:
     """A custodian that does not compute: send what it is asked for, until the leader ends the run. Blocks.
 
     Raises `ProtocolAborted` (an unexpected message), `DataRefused` (own counts), `PeerLost`.
     """
     while True:
-        step = parse(wire.receive_up_to(setting.leader, MAX_BYTES))
+        step = parse(wire.receive_up_to(facts.leader, MAX_BYTES))
         if isinstance(step, EndStep):
             return
         if not isinstance(step, PrepareStep):
@@ -190,7 +190,7 @@ def contribute(wire: Wire, setting: Setting, send: Contribute) -> None:
                 "The leading party sent a contributor something else than marginals to share; stop the run."
             )
         try:
-            register = CliqueRegister(setting)
+            register = CliqueRegister(facts)
             register.declare(step.levels)
             independent = register.to_share(step.cliques) == list(step.cliques)
         except StudyInvalid:

@@ -1,4 +1,4 @@
-"""Keyed random streams: what makes random and zero sharings free (`engine.md` 2, `mechanisms.md` 4).
+"""Keyed random streams: what makes random and zero sharings free (`docs/design/engine.md` 2.1, `docs/design/mechanisms.md` 4).
 
 The pairwise key k_i of parties i-1 and i never encrypts anything itself. A keyed BLAKE2b derives one AES-128 key per
 purpose, session and context from it, and the stream of an operation is AES-CTR of that key from the counter block
@@ -10,7 +10,7 @@ MASK    zero shares, resharings, input masks. Context: the session id, fresh in 
 NOISE   the random bits of a release. Context: a hash of the session's key id, the release's step number, the mechanism,
         the hash of every public input of the step and the id of the input sharing. The same release repeats its noise
         (a repeat is free); any changed public byte changes all of it (equal noise on two inputs would reveal their difference).
-        Rows made ahead go into later releases of the same session, each into one (`ahead`).
+        Rows made ahead go into later releases of the same session, each into one (`noise_pool`).
 
 Assumption: AES-128 is a pseudo-random permutation, used for far less than 2^64 blocks under one key; keyed BLAKE2b is a PRF.
 """
@@ -29,13 +29,13 @@ NOISE = b"noise"
 CONTRIBUTION = b"contribution"
 
 _ZEROS = memoryview(bytes(1 << 18))
-_LONGEST = 1 << 36  # bytes of one operation: 2^32 blocks of 16
+_MAX_STREAM = 1 << 36  # bytes of one operation: 2^32 blocks of 16
 
 
 def derive(key: bytes, purpose: bytes, *context: bytes) -> bytes:
     """16-byte key for one purpose and context; parts are length-prefixed, so no two contexts collide. `key`: 16..64 bytes."""
     if not 16 <= len(key) <= 64:
-        raise ValueError(f"a stream's root key has 16 to 64 bytes, got {len(key)}")
+        raise ValueError(f"A stream's root key has 16 to 64 bytes, got {len(key)}.")
     state = hashlib.blake2b(key=key, digest_size=16, person=b"cosynth-streams")
     for part in (purpose, *context):
         state.update(len(part).to_bytes(8, "big"))
@@ -57,7 +57,7 @@ class KeyStream:
 
     def __init__(self, key: bytes) -> None:
         if len(key) != 16:
-            raise ValueError(f"a stream key has 16 bytes, got {len(key)}")
+            raise ValueError(f"A stream key has 16 bytes, got {len(key)}.")
         self._cipher = algorithms.AES(key)
         self._whole: Any = Cipher(self._cipher, modes.CTR(bytes(16))).encryptor()
 
@@ -86,15 +86,15 @@ class Reader:
 
     def __init__(self, encryptor: CipherContext) -> None:
         self._encryptor = encryptor
-        self._left = _LONGEST
+        self._left = _MAX_STREAM
 
     def fill(self, out: NDArray[Any]) -> None:
         """Overwrite the C-contiguous array `out` with the next bytes of the stream, in place."""
         if not out.flags.c_contiguous:
-            raise ValueError("a stream is written into contiguous memory only")
+            raise ValueError("A stream is written into contiguous memory only.")
         self._left -= out.nbytes
         if self._left < 0:
-            raise ValueError("an operation's stream ends after 2^36 bytes")
+            raise ValueError("An operation's stream ends after 2^36 bytes.")
         target = out.reshape(-1).view(np.uint8).data
         for start in range(0, len(target), len(_ZEROS)):
             stop = min(start + len(_ZEROS), len(target))

@@ -1,8 +1,9 @@
 """Shared noise that nobody knows: the dithered Gumbel noise of a selection and the discrete Gaussian of a measurement.
 
 Both draw from a public table with shared uniform bits, which are free (`alias`), followed by one weighted sum of bits
-(`mechanisms.md` 1.5, 3.1, 3.3). Given U, they equal `mechanisms.selection.reference` and `mechanisms.gaussian.reference` on
-`AliasTable.table_order(U)`, bit for bit: the same integer law, with the uniform numbers in another order.
+(`docs/design/mechanisms.md` 1.5, 3.1, 3.3). Given U, they equal `mechanisms.selection.reference` and
+`mechanisms.gaussian.reference` on `AliasTable.table_order(U)`, bit for bit: the same integer distribution, with the uniform
+numbers in another order.
 
     Gumbel    2^a K + V: 80 bits U and a bits V per candidate; 13 rounds, 401 ANDs a candidate (tree); the dither is
               free; 2 rounds to the ring
@@ -80,8 +81,8 @@ def gaussian_noises(
 ) -> N:
     """Independent draws of several samplers, each so many, one after the other; the rounds are those of the widest.
 
-    Tables are brought to as many columns as the largest has, which changes no law. What has more than BATCH cells is drawn for
-    itself.
+    Tables are brought to as many columns as the largest has, which changes no distribution. What has more than BATCH cells is
+    drawn for itself.
     """
     if len(samplers) == 1 or sum(count for _, count in samplers) > BATCH:
         return gates.concatenate([gaussian_noise(gates, source, of, count, ring) for of, count in samplers])

@@ -44,7 +44,7 @@ from mpc_protocols.engine.sampling import (
     gumbel_noise,
 )
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import Clique, Event, Guard, Level, Setting
+from mpc_protocols.functionality import Clique, Event, Guard, Level, StudyFacts
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.measurement import by_sampler
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
@@ -72,20 +72,20 @@ class ComputingParty(Generic[B, N]):
     def __init__(
         self,
         engine: Engine[B, N],
-        setting: Setting,
+        facts: StudyFacts,
         guard: Guard,
         observe: Observe | None,
         ahead: bool = True,
     ) -> None:
         """ahead: whether noise is made ahead, alike at all parties. Waits for the others, to learn how far away they are.
 
-        Raises `StudyInvalid` (setting).
+        Raises `StudyInvalid` (facts).
         """
         self.engine = engine
         self.wire = engine.wire
-        self.setting = setting
-        self.state = PublicState(setting, engine.dealers)
-        self._delay = agree_on_delay(self.wire, setting.leader)
+        self.facts = facts
+        self.state = PublicState(facts, engine.dealers)
+        self._delay = agree_on_delay(self.wire, facts.leader)
         self._guard = guard
         self._observe = observe or unobserved
         self._gumbel: NoisePool[N] = NoisePool(GUMBEL_ROWS if ahead else 0)
@@ -96,7 +96,7 @@ class ComputingParty(Generic[B, N]):
     @property
     def leads(self) -> bool:
         """Whether this party runs the synthesizer."""
-        return self.wire.me == self.setting.leader
+        return self.wire.me == self.facts.leader
 
     @property
     def latency_bytes(self) -> int:
@@ -224,7 +224,7 @@ class ComputingParty(Generic[B, N]):
 
     def smallest(self) -> Clique:
         """The column with the fewest values: what `total` shares when nothing else is."""
-        return (min(self.setting.sizes, key=lambda column: self.setting.sizes[column]),)
+        return (min(self.facts.sizes, key=lambda column: self.facts.sizes[column]),)
 
     def shares_rows_first(self) -> bool:
         """Nothing is shared yet, so that `total` begins by sharing `smallest()`; contributors must be told."""
@@ -256,7 +256,7 @@ class ComputingParty(Generic[B, N]):
             )
 
     def _release(self, number: int, mechanism: str, inputs: bytes) -> bytes:
-        """What the noise is bound to that a release makes, for itself and ahead (`noise_pool`, `mechanisms.md` 4)."""
+        """What the noise is bound to that a release makes, for itself and ahead (`noise_pool`, `docs/design/mechanisms.md` 4)."""
         return binding(
             self.wire.session_id,
             number.to_bytes(8, "big"),
@@ -273,7 +273,7 @@ class ComputingParty(Generic[B, N]):
         mechanism: str,
         inputs: bytes,
     ) -> tuple[NDArray[np.int64], str]:
-        """Add noise and open; read as signed integers (`mechanisms.md` 3.4). Also the noise's form.
+        """Add noise and open; read as signed integers (`docs/design/mechanisms.md` 3.4). Also the noise's form.
 
         samplers: of consecutive numbers, each with the lengths of its runs.
         """

@@ -1,4 +1,4 @@
-"""Public bounds: on the number of rows, on the planes of a sign, on the rings (`mechanisms.md` 5).
+"""Public bounds: on the number of rows, on the planes of a sign, on the rings (`docs/design/mechanisms.md` 5).
 
 Problem: every width in the protocol must hold for the private counts, yet may be derived from public numbers only. Under
 add-remove the number of rows N is itself private, so no party may size anything by it. Until something is released the
@@ -54,7 +54,7 @@ class RowBound:
         """
         if not totals or min(cells) < 1 or min(variances) <= 0:
             raise ValueError(
-                "a row bound needs at least one noisy total of at least one cell and a positive variance"
+                "A row bound needs at least one noisy total of at least one cell and a positive variance."
             )
         precisions = [1 / (n * sigma2) for n, sigma2 in zip(cells, variances, strict=True)]
         variance = 1 / sum(precisions, Fraction(0))
@@ -81,18 +81,18 @@ def sign_bits(row_bound: int) -> int:
     if planes > CELL_BITS:
         raise StudyInvalid(
             f"{row_bound} rows need {planes} bits for the sign of a difference of counts, but cells are shared modulo "
-            f"2^{CELL_BITS}; lower max_rows below {2 ** (CELL_BITS - 1)} over all custodians"
+            f"2^{CELL_BITS}; lower max_rows below {2 ** (CELL_BITS - 1)} over all custodians."
         )
     return planes
 
 
 def check_measurement(row_bound: int, noise_bound: int) -> None:
-    """Refuse a noise so wide that an opened cell could not be read back from 32 bits (`mechanisms.md` 3.4).
+    """Refuse a noise so wide that an opened cell could not be read back from 32 bits (`docs/design/mechanisms.md` 3.4).
 
     Raises `StudyInvalid` naming both numbers.
     """
     if row_bound + noise_bound >= 1 << CELL_BITS - 1:
         raise StudyInvalid(
-            f"up to {row_bound} rows plus noise of up to {noise_bound} do not fit a cell of {CELL_BITS} bits; "
-            "lower max_rows or raise epsilon"
+            f"Up to {row_bound} rows plus noise of up to {noise_bound} do not fit a cell of {CELL_BITS} bits; "
+            "lower max_rows or raise epsilon."
         )

@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise by table inversion: a half table and a free sign bit (`mechanisms.md` 3.1, 3.3).
+"""Discrete Gaussian noise by table inversion: a half table and a free sign bit (`docs/design/mechanisms.md` 3.1, 3.3).
 
 Problem: X with P(X = x) proportional to exp(-x^2 / (2 sigma^2)) on the integers (Canonne, Kamath, Steinke 2020), from uniform
 bits that parties share for nothing. sigma^2 is an exact rational.
@@ -49,7 +49,7 @@ BITS: Final = 64
 MIN_SIGMA2: Final = Fraction(1, 64)
 """Below, the table is about to have no threshold at all: not a noise anybody should want."""
 MAX_SIGMA2: Final = Fraction(2**40)
-WIDEST_TABLE: Final = Fraction(100**2)
+MAX_TABLE_SIGMA2: Final = Fraction(100**2)
 """sigma^2 up to which one table is used; above, a sum of two is smaller."""
 _PI_BELOW: Final = Fraction(103993, 33102)
 _TV_PLACES: Final = 128
@@ -183,10 +183,10 @@ def sampler(sigma2: Fraction) -> Sampler:
     """
     if not MIN_SIGMA2 <= sigma2 <= MAX_SIGMA2:
         raise StudyInvalid(
-            f"the noise variance of a measurement would be {float(sigma2):.3g}, outside {float(MIN_SIGMA2):.3g} .. "
-            f"{float(MAX_SIGMA2):.3g}; choose an epsilon that fits the number of measurements"
+            f"The noise variance of a measurement would be {float(sigma2):.3g}, outside {float(MIN_SIGMA2):.3g} .. "
+            f"{float(MAX_SIGMA2):.3g}; choose an epsilon that fits the number of measurements."
         )
-    if sigma2 <= WIDEST_TABLE:
+    if sigma2 <= MAX_TABLE_SIGMA2:
         table = half_table(sigma2)
         return Sampler(sigma2, ((1, table),), table.tv, table.bound)
     multiplier = _convolution_multiplier(sigma2)
@@ -211,7 +211,7 @@ def reference_array(of: Sampler, uniforms: NDArray[np.uint64], signs: NDArray[np
 
     if uniforms.shape != signs.shape or uniforms.ndim != 2 or len(uniforms) != len(of.parts):
         raise ValueError(
-            f"expected {len(of.parts)} rows of uniforms and signs, got shapes {uniforms.shape} and {signs.shape}"
+            f"Expected {len(of.parts)} rows of uniforms and signs, got shapes {uniforms.shape} and {signs.shape}."
         )
     drawn = np.zeros(uniforms.shape[1], dtype=np.int64)
     for (multiplier, table), uniform, sign in zip(of.parts, uniforms, signs, strict=True):

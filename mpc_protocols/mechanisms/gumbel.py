@@ -1,4 +1,4 @@
-"""G64: the one public table of the discrete Gumbel noise that every selection uses (`mechanisms.md` 1.2, 1.3).
+"""G64: the one public table of the discrete Gumbel noise that every selection uses (`docs/design/mechanisms.md` 1.2, 1.3).
 
 Problem: the exponential mechanism as "arg max of score plus Gumbel noise", with noise that parties can sample from shared
 uniform bits by comparing them with public thresholds. The table is the same for every epsilon, sensitivity and data set:
@@ -51,13 +51,13 @@ def _thresholds() -> tuple[int, ...]:
     for _ in range(LOW, HIGH):
         threshold = rounded(exp_minus(rate, bits), bits, BITS)
         if threshold is None:
-            raise ArithmeticError("192 bits do not settle a threshold of the Gumbel table")
+            raise ArithmeticError("192 bits do not settle a threshold of the Gumbel table.")
         table.append(threshold)
         rate = product(rate, step, bits)
     digest = hashlib.sha256(b"".join(t.to_bytes(BITS // 8, "big") for t in table)).hexdigest()
     if digest != SHA256:
         raise ArithmeticError(
-            f"the Gumbel table computed here has SHA-256 {digest}, not the published {SHA256}"
+            f"The Gumbel table computed here has SHA-256 {digest}, not the published {SHA256}."
         )
     return tuple(table)
 

@@ -63,7 +63,7 @@ def exp_minus(x: Interval, bits: int) -> Interval:
     """Bounds of exp(-x) for a non-negative x."""
     low, high = x
     if low < 0:
-        raise ValueError(f"exp_minus needs a non-negative argument, got a lower bound of {low} / 2^{bits}")
+        raise ValueError(f"exp_minus needs a non-negative argument, got a lower bound of {low} / 2^{bits}.")
     one = 1 << 2 * bits
     return one // _exp_above(high, bits), -(-one // _exp_below(low, bits))
 
@@ -72,7 +72,7 @@ def exp_plus(x: Interval, bits: int) -> Interval:
     """Bounds of exp(x) for a non-negative x."""
     low, high = x
     if low < 0:
-        raise ValueError(f"exp_plus needs a non-negative argument, got a lower bound of {low} / 2^{bits}")
+        raise ValueError(f"exp_plus needs a non-negative argument, got a lower bound of {low} / 2^{bits}.")
     return _exp_below(low, bits), _exp_above(high, bits)
 
 

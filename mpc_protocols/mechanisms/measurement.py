@@ -1,5 +1,5 @@
-"""What a measurement is charged: marginals, distances, sums or the number of rows, plus discrete Gaussian noise (`mechanisms.md`
-3.2, 5).
+"""What a measurement is charged: marginals, distances, sums or the number of rows, plus discrete Gaussian noise
+(`docs/design/mechanisms.md` 3.2, 5).
 
 With s rows per privacy unit and noise of parameter sigma^2 on every cell:
 
@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mpc_protocols.functionality import Clique, Event, Question, Setting
+from mpc_protocols.functionality import Clique, Event, Question, StudyFacts
 from mpc_protocols.mechanisms import bounds
 from mpc_protocols.mechanisms.gaussian import Sampler, sampler
 
@@ -46,7 +46,7 @@ def _text(x: Fraction) -> str:
 
 
 def plan_marginals(
-    setting: Setting, cliques: Sequence[Clique], variances: Sequence[Fraction], row_bound: int, first: bool
+    facts: StudyFacts, cliques: Sequence[Clique], variances: Sequence[Fraction], row_bound: int, first: bool
 ) -> MeasurePlan:
     """One batch of marginals, each with noise of its own parameter on every cell: one event, their costs summed.
 
@@ -55,12 +55,12 @@ def plan_marginals(
     """
     noises = tuple(map(sampler, variances))
     bounds.check_measurement(row_bound, max(noise.bound for noise in noises))
-    moves = 2 if setting.adjacency == "replace" else 1
-    cells = [setting.cells(clique) for clique in cliques]
-    beta = _beta(noises, [min(n, moves * setting.unit_rows) for n in cells])
+    moves = 2 if facts.adjacency == "replace" else 1
+    cells = [facts.cells(clique) for clique in cliques]
+    beta = _beta(noises, [min(n, moves * facts.unit_rows) for n in cells])
     if first:
         beta += _beta(noises, cells) + bounds.BETA
-    rho = sum((moves * setting.unit_rows**2 / (2 * sigma2) for sigma2 in variances), Fraction(0))
+    rho = sum((moves * facts.unit_rows**2 / (2 * sigma2) for sigma2 in variances), Fraction(0))
     texts = [_text(sigma2) for sigma2 in variances]
     detail = {
         "cliques": [list(clique) for clique in cliques],
@@ -70,7 +70,7 @@ def plan_marginals(
 
 
 def plan_distances(
-    setting: Setting, cliques: Sequence[Clique], answer_sums: Sequence[int], sigma2: Fraction, row_bound: int
+    facts: StudyFacts, cliques: Sequence[Clique], answer_sums: Sequence[int], sigma2: Fraction, row_bound: int
 ) -> MeasurePlan:
     """L1 distances of marginals to public answers, each with noise of parameter sigma2: one event.
 
@@ -80,11 +80,11 @@ def plan_distances(
     """
     noise = sampler(sigma2)
     bounds.check_measurement(row_bound + max(answer_sums), noise.bound)
-    moves = 2 if setting.adjacency == "replace" else 1
+    moves = 2 if facts.adjacency == "replace" else 1
     n = len(cliques)
     event = Event(
         "distances",
-        rho=n * (moves * setting.unit_rows) ** 2 / (2 * sigma2),
+        rho=n * (moves * facts.unit_rows) ** 2 / (2 * sigma2),
         beta=n * noise.tv,
         detail={"cliques": [list(clique) for clique in cliques], "sigma2": _text(sigma2)},
     )
@@ -108,12 +108,12 @@ def plan_sum(question: Question, clients: Sequence[int], sigma2: Fraction) -> Me
     return MeasurePlan((noise,), event)
 
 
-def plan_total(setting: Setting, sigma2: Fraction, row_bound: int, first: bool) -> MeasurePlan:
+def plan_total(facts: StudyFacts, sigma2: Fraction, row_bound: int, first: bool) -> MeasurePlan:
     """The number of rows plus noise of parameter sigma2: one cell. Arguments and errors as `plan_marginals`."""
     noise = sampler(sigma2)
     bounds.check_measurement(row_bound, noise.bound)
     beta = noise.tv + (noise.tv + bounds.BETA if first else 0)
-    event = Event("total", setting.unit_rows**2 / (2 * sigma2), beta, {"sigma2": _text(sigma2)})
+    event = Event("total", facts.unit_rows**2 / (2 * sigma2), beta, {"sigma2": _text(sigma2)})
     return MeasurePlan((noise,), event)
 
 

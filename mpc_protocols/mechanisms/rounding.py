@@ -1,4 +1,4 @@
-"""Public systematic rounding of the model's answers (`mechanisms.md` 2.1).
+"""Public systematic rounding of the model's answers (`docs/design/mechanisms.md` 2.1).
 
 Problem: scores are sums of |M - c| over integers, but a model's answer is fractional. Rounding to nearest shifts the score of a
 wide candidate by a fifth; systematic rounding keeps every expected L1 distance exact:
@@ -38,7 +38,7 @@ def sum_bounds(answers: Sequence[NDArray[np.float64]], row_bound: int) -> list[i
     if filled:
         totals[filled] = np.add.reduceat(cells, [ends[q] for q in filled])
     if not np.isfinite(totals).all():
-        raise ValueError("the model's answers hold a value that is not finite")
+        raise ValueError("The model's answers hold a value that is not finite.")
     return [floor(total * (1.0 + 2.0**-28)) + 2 for total in totals.tolist()]
 
 

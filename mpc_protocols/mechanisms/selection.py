@@ -1,7 +1,7 @@
 """The exponential mechanism by dithered discrete Gumbel noise, "G64": parameters, charge and integer reference.
 
 Problem: pick the candidate with the worst approximation, with a law that is charged exactly as implemented
-(`mechanisms.md` 1.2, 1.3, 2, 5). With g = 2^a score units per grid step, gamma = 1/64:
+(`docs/design/mechanisms.md` 1.2, 1.3, 2, 5). With g = 2^a score units per grid step, gamma = 1/64:
 
     key_q = u_q + g K_q + V_q,   u_q = w'_q L1(M_q - c_q) - bias_q,   K from the table G64, V uniform on {0 .. g-1}
     selected: the largest key, the lowest position among equal ones
@@ -16,7 +16,7 @@ integers A with ties in a fixed order; its probabilities are (1/gamma) ln(C_q / 
     A = gamma^2 e^{4h} (1/3 + 2/g) + 2 gamma/g,   B = gamma^2 e^{6h} (3/2 + 9/g) + 4 gamma/g.
 A log ratio within an interval of length e gives e^2/8-zCDP (bounded range; Dong, Durfee, Rogers 2020). The finite table adds
 2^-70 per candidate (`gumbel`). The closed form itself is exact up to 1e-272, which the outward rounding of the inflation to
-2^-64 covers. The full proofs are in `mechanisms.md` 1.2; the implemented law is computed exactly in
+2^-64 covers. The full proofs are in `docs/design/mechanisms.md` 1.2; the implemented law is computed exactly in
 `tests/mpc_protocols/mechanisms/test_selection_law.py`.
 
 Public pruning (2.2): the noise is bounded, so a candidate whose greatest key is below another's least can never win. It is
@@ -44,7 +44,7 @@ from mpc_protocols.mechanisms import gumbel
 from mpc_protocols.mechanisms.bounds import sign_bits
 from mpc_protocols.mechanisms.interval import enclose, exp_minus, exp_plus, round_up
 
-MOST_SENSITIVE: Final = 4096
+MAX_WEIGHT: Final = 4096
 """Finer integer weights would bring nothing."""
 COARSEST: Final = 64
 """Weights up to 64 round to within 1.6 %; with fewer levels in 32-bit keys, 64-bit keys are taken."""
@@ -144,7 +144,7 @@ def _scale(epsilon: Fraction, most_sensitive: int) -> Scale | None:
 def _choose_ring(epsilon: Fraction, widest: int, factor: int) -> tuple[int, Scale]:
     """The smallest ring whose keys cannot overflow; `widest` bounds both the rows and the sum of an answer."""
     for ring in RINGS:
-        weight_cap = min(MOST_SENSITIVE, ((1 << ring - 4) - 1) // widest)
+        weight_cap = min(MAX_WEIGHT, ((1 << ring - 4) - 1) // widest)
         most_sensitive = min(factor * weight_cap, int((1 << ring - 3) * epsilon / 108))
         if most_sensitive < (COARSEST if ring < RINGS[-1] else 1) * factor:
             continue
@@ -152,8 +152,8 @@ def _choose_ring(epsilon: Fraction, widest: int, factor: int) -> tuple[int, Scal
         if scale is not None and scale.sensitivity >= factor:
             return ring, scale
     raise StudyInvalid(
-        f"a selection with epsilon {float(epsilon):.3g} over at most {widest} rows with a sensitivity factor of {factor} does "
-        "not fit the integer keys; spend less on selecting, lower max_rows, or bound the rows of a unit more tightly"
+        f"A selection with epsilon {float(epsilon):.3g} over at most {widest} rows with a sensitivity factor of {factor} does "
+        "not fit the integer keys; spend less on selecting, lower max_rows, or bound the rows of a unit more tightly."
     )
 
 
@@ -167,7 +167,7 @@ def plan_selection(
     picks: int = 1,
     conflicts: Sequence[Sequence[int]] = (),
 ) -> SelectionPlan:
-    """Integers of a selection among n candidates (`mechanisms.md` 1.3, 2.2, 5).
+    """Integers of a selection among n candidates (`docs/design/mechanisms.md` 1.3, 2.2, 5).
 
     weights: positive rationals. penalties: in counts, taken off the L1 distance. epsilon: what may be charged at most,
     epsilon^2 / 8. answer_sums: at least the sum of each candidate's rounded answer. row_bound: n'. factor: how many counts one
@@ -178,7 +178,7 @@ def plan_selection(
     n = len(weights)
     if not n or len(penalties) != n or len(answer_sums) != n:
         raise ValueError(
-            f"{n} weights, {len(penalties)} penalties and {len(answer_sums)} sums of answers do not belong together"
+            f"{n} weights, {len(penalties)} penalties and {len(answer_sums)} sums of answers do not belong together."
         )
     if (
         min(weight.numerator for weight in weights) <= 0
@@ -188,7 +188,7 @@ def plan_selection(
         or factor < 1
     ):
         raise ValueError(
-            "weights, epsilon, row bound and factor must be positive and sums of answers must not be negative"
+            "Weights, epsilon, row bound and factor must be positive and sums of answers must not be negative."
         )
     ring, scale = _choose_ring(epsilon, max(row_bound, *answer_sums), factor)
     largest, heaviest = scale.sensitivity // factor, _heaviest(weights)
@@ -213,7 +213,7 @@ def plan_selection(
         spread = 2 * max(highest[q] - lowest[q] for q in kept)
     if spread >= 1 << ring - 1:
         raise StudyInvalid(
-            f"keys of a selection would spread over {spread}, more than a ring of {ring} bits tells apart"
+            f"Keys of a selection would spread over {spread}, more than a ring of {ring} bits tells apart."
         )
     event = Event(
         "select",

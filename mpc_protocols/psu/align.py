@@ -50,7 +50,7 @@ def align(
     context.check(spec)
     method, side = METHODS[spec.method], context.side(wire.me)
     if (side is None) != (own is None) or isinstance(own, int) != (side is not None and not method.psu):
-        raise ValueError(f"party {wire.me} brings {type(own).__name__} to an alignment by {spec.method}")
+        raise ValueError(f"Party {wire.me} brings {type(own).__name__} to an alignment by {spec.method}.")
     sid = context.salt(spec, wire.session_id)
     mine: PartyList | None = None
     events: tuple[Event, ...] = ()

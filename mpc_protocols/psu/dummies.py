@@ -1,4 +1,5 @@
-"""Hiding set sizes and sizes of intersections when who holds a record is private (adjacency "add-remove"; `psu.md` 3).
+"""Hiding set sizes and sizes of intersections when who holds a record is private (adjacency "add-remove";
+`docs/design/psu.md` 3).
 
 An alignment of m owners reveals the list lengths N_i and u, hence the repetitions k = sum_i N_i - u (for two owners the size of
 the intersection): without noise k is a membership oracle. Fake identifiers, which begin with bytes that no real one has, give
@@ -7,35 +8,21 @@ it noise that nobody knows entirely:
     pairs           `merge3`: owner i plants E_i private dummies TWICE each; inside the protocol a pair is a match like any other,
                     so each owner noises alone. P[E = t] ~ exp(-epsilon' |t - c|), t = 0 .. 2c
     counted pools   two owners: 2c public fakes per direction. The owner of a direction includes all of them, the other a uniform
-                    subset of secret size K, with the law of E. Each owner sees k + K1 + K2 and knows one K
+                    subset of secret size K, with the distribution of E. Each owner sees k + K1 + K2 and knows one K
     padding         private dummies fill every list up to a length independent of E or K: pad_to + 4c, or, without pad_to,
                     n + L + 4c with L drawn like E at full epsilon: one more release about n
 
-Write r = sum_i n_i - |X_1 u .. u X_m| for the true repetitions. Revealed: N_i, which is public or n_i + L_i + 4c, and
-u = sum_i N_i - r - sum_i E_i. Proof of privacy. N_i - n_i - 4c is a constant or L_i, whatever E_i is, so (N_1, .., N_m, u) is a
-function of the independent releases n_i + L_i and r + sum_i E_i. An identifier in or out of one owner's set moves n_i by 1 and r
-by at most 1; in or out of all sets it moves r by at most m - 1. Let s = m - 1 and epsilon' = epsilon / s. Shifted by up to s, the
-law of E changes by factors of at most exp(epsilon' s) = exp(epsilon) on the common support, which it leaves with probability at
-most P[E < s]. So r + E is (epsilon, delta)-DP with exactly
+With r the true repetitions and s = m - 1, the most that one identifier moves r, the view is (epsilon, delta)-DP with exactly
 
-    delta = P[E < s] = sum_{t < s} exp(-epsilon' (c - t)) / sum_t exp(-epsilon' |t - c|)
+    delta = P[E < s] = sum_{t < s} exp(-epsilon' (c - t)) / sum_t exp(-epsilon' |t - c|),     epsilon' = epsilon / s
 
-A coalition of all parties but one owner lacks that owner's E, and the others' independent noise is post-processing. For L, s = 1.
-c is the least that reaches the study's size_delta. A party of `florist` and `dh2` that owns nothing hears u alone, which is
-|X_1 u X_2| (with pad_to: a constant - r) plus noise: one identifier in or out of one set or both moves it by at most 1, which
-one E covers, so its view has one event, of the union. The others' views have the study's (epsilon, delta), one event for the
-repetitions and one for each noisy list that they see and that is not their own (`view_events`); an owner's ledger charges what
-is about its own data (`size_events`).
+c is the least that reaches the study's size_delta. Proof, coalitions, and owners that deviate: `docs/design/psu.md` 3. The
+distribution is sampled exactly (Canonne, Kamath, Steinke 2020, algorithms 1 and 2: rational epsilon, uniform integers, no
+floating point); truncation is by rejection. Sampling time depends on the draw; it is spent before the first message.
 
-The law is sampled exactly (Canonne, Kamath, Steinke 2020, algorithms 1 and 2: rational epsilon, uniform integers, no floating
-point); truncation is by rejection. Sampling time depends on the draw; it is spent before the first message.
-
-Threat model: semi-honest; pairs need no pool. In `florist` and `helper` a deviating owner may leave its full pool out: then the
-other's K, drawn over a pool that is not there, protects nothing. `dh2` has each owner prove, before anything is learnt, where in
-its list its full pool stands (`dh2_traps`), so that the other's K stays in what it sees; the other knew which of it is common.
-What is left to it there is a guess which of the K + r common records is its record y; a wrong one is noticed (`dh2`).
-Dummies carry no weight downstream: their rows belong to nobody, in membership and in counts.
-Accounting: an event counts epsilon^2 / 2 of rho and delta as its distance from a pure epsilon-DP release.
+Views: the other parties' have one event for the repetitions and one for each noisy list that they see and that is not their own
+(`view_events`); an owner's ledger charges what is about its own data (`size_events`). An event counts epsilon^2 / 2 of rho and
+delta as its distance from a pure epsilon-DP release. Threat model: semi-honest. Dummies carry no weight downstream.
 """
 
 from __future__ import annotations
@@ -70,7 +57,7 @@ class PartyList:
 
 @dataclass(frozen=True)
 class Noise:
-    """The law of one count of dummies: P[t] ~ exp(-epsilon |t - c|), t = 0 .. 2c; what it hides `shift` of, with which delta."""
+    """The distribution of one count of dummies: P[t] ~ exp(-epsilon |t - c|), t = 0 .. 2c. It hides `shift`, up to delta."""
 
     epsilon: Fraction
     c: int
@@ -117,7 +104,7 @@ def centre(epsilon: Fraction, delta: Fraction, shift: int = 1) -> int:
         low, high = high, 2 * high
         if high > MAX_CENTRE:
             raise StudyInvalid(
-                f"[alignment] size_epsilon = {float(epsilon):g} would need more than {MAX_CENTRE} dummies; raise it"
+                f"[alignment] size_epsilon = {float(epsilon):g} would need more than {MAX_CENTRE} dummies; raise it."
             )
     while high - low > 1:
         middle = (low + high) // 2
@@ -164,7 +151,7 @@ def assemble(
     check_list(entries, spec, owner)
     n = len(entries)
     if not all(entry.startswith(REAL) for entry in entries):
-        raise ValueError("an identifier is not canonical: `normalise` makes them")
+        raise ValueError("An identifier is not canonical: `normalise` makes them.")
     if spec.adjacency == "replace":
         return PartyList(list(entries), n)
     noise = overlap_noise(spec, owners)

@@ -48,7 +48,7 @@ class Exchange:
     def __init__(self, wire: Wire, context: Context, spec: AlignmentSpec) -> None:
         numbers = [owner.number for owner in context.owners]
         if wire.me not in numbers:
-            raise ValueError(f"party {wire.me} is no owner of this alignment")
+            raise ValueError(f"Party {wire.me} is no owner of this alignment.")
         self.side = numbers.index(wire.me)
         self.own = context.owners[self.side]
         self.peer = context.owners[1 - self.side]

@@ -1,4 +1,4 @@
-"""FLORIST's private set union, as printed (notes.md 2.3): the reference protocol. Two owners, no third party.
+"""FLORIST's private set union, as printed (`docs/design/psu.md` 1.1): the reference protocol. Two owners, no third party.
 
 Active party a with exponents s1, s2, s3, passive party p with t1, t2, t3, H a hash to the group; the record of x is
 u(x) = H(x)^{s1 s2 s3 t1 t2 t3}. "Shuffle" is a fresh uniform permutation. Step numbers are the paper's:
@@ -11,8 +11,8 @@ u(x) = H(x)^{s1 s2 s3 t1 t2 t3}. "Shuffle" is a fresh uniform permutation. Step 
 Threat model: SEMI-HONEST ONLY, under DDH with H a random oracle. Each owner learns both sizes and u, nothing else. Our
 additions change no message: uniform order also in the questions of 11 and 12, checks on every element and list, own records
 must lie in U. They do not help against a party that deviates; `tests/mpc_protocols/psu/test_florist_attacks.py` shows what it
-learns without being noticed (`psu.md` 4): the two halves are not bound together (set swap), the merger may drop its own elements,
-related elements survive a shuffle, and a record dropped from U makes the other's abort tell. Prefer `dh2`.
+learns without being noticed (`docs/design/psu.md` 4): the two halves are not bound together (set swap), the merger may drop its
+own elements, related elements survive a shuffle, and a record dropped from U makes the other's abort tell. Prefer `dh2`.
 
 Cost: 3 n_a + 2 n_p + u exponentiations at a, 2 n_a + 3 n_p + u at p; 4 (n_a + n_p) + 2 u elements; 7 rounds.
 """

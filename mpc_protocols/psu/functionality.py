@@ -1,4 +1,4 @@
-"""What an alignment computes and what it reveals: specification, result, and the ideal functionality (`psu.md` 6).
+"""What an alignment computes and what it reveals: specification, result, and the ideal functionality (`docs/design/psu.md` 6).
 
 Every owner i holds a set X_i of canonical identifiers. Everybody obtains the number of rows u = |X_1 ∪ .. ∪ X_m| of a common
 table and a public order of its rows that depends on nothing but fresh randomness; owner i learns the row of each of its own
@@ -71,11 +71,11 @@ class AlignmentSpec:
             raise StudyInvalid(f'[alignment] security = "proofs" is not offered by via = "{self.method}".')
         if not 0 <= self.min_size <= self.max_size <= MAX_IDENTIFIERS:
             raise StudyInvalid(
-                f"[alignment] min_size = {self.min_size} must lie between 0 and the largest list, {self.max_size}"
+                f"[alignment] min_size = {self.min_size} must lie between 0 and the largest list, {self.max_size}."
             )
         if self.adjacency == "replace" and self.pad_to is not None:
             raise StudyInvalid(
-                '[alignment] pad_to has a meaning only with adjacency = "add-remove": sizes are public otherwise'
+                '[alignment] pad_to has a meaning only with adjacency = "add-remove": sizes are public otherwise.'
             )
         if not METHODS[self.method].psu and self.pad_to is not None:
             raise StudyInvalid(
@@ -84,11 +84,11 @@ class AlignmentSpec:
         if self.adjacency == "add-remove" and not (
             0 < self.size_epsilon <= 20 and 0 < self.size_delta < Fraction(1, 2)
         ):
-            raise StudyInvalid("[alignment] size_epsilon must lie in (0, 20] and size_delta in (0, 1/2)")
+            raise StudyInvalid("[alignment] size_epsilon must lie in (0, 20] and size_delta in (0, 1/2).")
         if self.pad_to is not None and not all(
             self.min_size <= size <= self.max_size for size in self.pad_to
         ):
-            raise StudyInvalid(f"[alignment] pad_to must lie between {self.min_size} and {self.max_size}")
+            raise StudyInvalid(f"[alignment] pad_to must lie between {self.min_size} and {self.max_size}.")
 
     def to_bytes(self) -> bytes:
         """Canonical encoding, for the run's salt."""
@@ -131,11 +131,11 @@ class Context:
 
     def __post_init__(self) -> None:
         if len(self.study) != 32:
-            raise ValueError("an alignment has a study digest of 32 bytes")
+            raise ValueError("An alignment has a study digest of 32 bytes.")
         if not 2 <= len(self.owners) <= MAX_OWNERS:
             raise StudyInvalid(
                 f"An alignment joins the columns of 2 to {MAX_OWNERS} parties, the study has {len(self.owners)} "
-                "with columns of their own"
+                "with columns of their own."
             )
         members = self.members
         if (
@@ -145,7 +145,7 @@ class Context:
             or self.helper in self.owners
         ):
             raise StudyInvalid(
-                "The parties of an alignment must be different ones; give each its own certificate"
+                "The parties of an alignment must be different ones; give each its own certificate."
             )
 
     @property
@@ -167,7 +167,7 @@ class Context:
         owners, via = self.owners, f"[alignment] via = {spec.method!r}"
         if spec.pad_to is not None and len(spec.pad_to) != len(owners):
             raise StudyInvalid(
-                f"[alignment] pad_to names {len(spec.pad_to)} sizes for {len(owners)} owners; give one for each"
+                f"[alignment] pad_to names {len(spec.pad_to)} sizes for {len(owners)} owners; give one for each."
             )
         method = METHODS[spec.method]
         if method.helper and self.helper is None:

@@ -104,7 +104,7 @@ class AlignmentMethod(ABC):
         members = dict.fromkeys([*context.owners, *helper, *context.computing])
         return [member for member in members if member.number != me]
 
-    def told(self, owner: bool, owners: int, noisy: bool, padded: bool) -> str:
+    def sizes_shown(self, owner: bool, owners: int, noisy: bool, padded: bool) -> str:
         """Which sizes a party, an owner or not, is told. padded: lists are filled up to a length that the study fixes."""
         union = "how many different records the owners hold together"
         if padded or (self.union_only and not owner):

@@ -1,7 +1,7 @@
 """Secret randomness of the alignment: bytes from the operating system, and uniform permutations made of them.
 
 Every shuffle of the protocols must be uniform and secret, or positions would carry file order from one list to the next
-(`notes.md` 2.4.6).
+(`docs/design/psu.md` 1.1).
 
 `Entropy` is an argument everywhere; only tests and simulations pass anything but the operating system's generator.
 """
@@ -34,7 +34,7 @@ def permutation(count: int, entropy: Entropy = system) -> NDArray[np.int64]:
 def below(bound: int, entropy: Entropy = system) -> int:
     """A uniform integer in 0 .. bound - 1 (rejection from the least number of bits that holds bound - 1)."""
     if bound < 1:
-        raise ValueError(f"there is no integer below {bound} to draw")
+        raise ValueError(f"There is no integer below {bound} to draw.")
     bits = (bound - 1).bit_length()
     while True:
         drawn = int.from_bytes(entropy(-(-bits // 8)), "little") & ((1 << bits) - 1)

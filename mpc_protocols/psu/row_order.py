@@ -1,4 +1,4 @@
-"""Alignment by row order: the tables are aligned already, row t of every owner is the same record (DESIGN 6; `psu.md` 3).
+"""Alignment by row order: the tables are aligned already, row t of every owner is the same record (`docs/design/psu.md` 6, 3).
 
 Nothing is private about who is in the tables, so nothing is hidden among the owners: the explicit unprotected alternative to a
 private set union. The owners state their numbers of rows and the run stops unless all are equal.

@@ -45,7 +45,7 @@ class RowOrder(AlignmentMethod):
 
         return onlookers(context)
 
-    def told(self, owner: bool, owners: int, noisy: bool, padded: bool) -> str:
+    def sizes_shown(self, owner: bool, owners: int, noisy: bool, padded: bool) -> str:
         return "how many rows there are" + (", with noise" if noisy and not owner else "")
 
     def align(

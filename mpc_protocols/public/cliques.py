@@ -1,8 +1,9 @@
 """Which marginals are shared and which are sums of shared ones.
 
 Problem: a custodian's counts are masked and sent once; a marginal over fewer columns is a sum of cells of a larger one, which
-every party adds up on its own shares (DESIGN 4). This file decides, from public facts and alike at every party, what must be
-shared, and says for each handle from which shared marginal and along which axes it is derived. It never sees a count.
+every party adds up on its own shares (`docs/design/algorithms.md` 4). This file decides, from public facts and alike at every
+party, what must be shared, and says for each handle from which shared marginal and along which axes it is derived. It never sees
+a count.
 
 A level (`functionality.Level`) is a column of its own here: a public function of a column of the study. A clique over levels is
 a sum of any clique whose versions of the same columns determine them: the column itself, or a finer nested level.
@@ -15,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import MAX_CELLS, Clique, Handle, Level, LocalCounts, Setting
+from mpc_protocols.functionality import MAX_CELLS, Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.public.steps import MAX_ITEMS
 
 if TYPE_CHECKING:
@@ -72,16 +73,16 @@ def _binned(table: NDArray[Any], axis: int, bins: Sequence[int]) -> NDArray[Any]
 class CliqueRegister:
     """Handles of a run, in the order in which they were asked for, the levels declared, and the marginals shared so far.
 
-    setting: the study's, its `sizes` with those of all levels declared so far.
+    facts: the study's, its `sizes` with those of all levels declared so far.
     """
 
-    def __init__(self, setting: Setting) -> None:
-        self._columns = frozenset(setting.sizes)
+    def __init__(self, facts: StudyFacts) -> None:
+        self._columns = frozenset(facts.sizes)
         self._levels: dict[str, Level] = {}
         self._nested: dict[tuple[str, str], tuple[int, ...] | None] = {}
         self._handles: dict[Clique, Handle] = {}
         self._derivations: list[Derivation] = []
-        self.setting = setting
+        self.facts = facts
         self.cliques: list[Clique] = []
         self.shared: list[Clique] = []
 
@@ -96,16 +97,16 @@ class CliqueRegister:
         if len(names) != len(fresh):
             raise StudyInvalid("Two levels of a step have the same name; name one of them otherwise.")
         for level in fresh:
-            if level.name in self.setting.sizes:
+            if level.name in self.facts.sizes:
                 raise StudyInvalid(
                     f"The level {level.name!r} has the name of a column, or of another level; name it otherwise."
                 )
-            if level.column not in self._columns or len(level.bins) != self.setting.sizes[level.column]:
+            if level.column not in self._columns or len(level.bins) != self.facts.sizes[level.column]:
                 raise StudyInvalid(
                     f"The level {level.name!r} must have a bin for each value of a column of the study, {level.column!r}."
                 )
         self._levels |= {level.name: level for level in fresh}
-        self.setting = self.setting.with_levels(fresh)
+        self.facts = self.facts.with_levels(fresh)
         return fresh
 
     def forget(self, levels: Sequence[Level]) -> None:
@@ -114,10 +115,10 @@ class CliqueRegister:
             del self._levels[level.name]
         sizes = {
             name: size
-            for name, size in self.setting.sizes.items()
+            for name, size in self.facts.sizes.items()
             if name in self._columns or name in self._levels
         }
-        self.setting = replace(self.setting, sizes=sizes)
+        self.facts = replace(self.facts, sizes=sizes)
 
     def column(self, name: str) -> str:
         """The study's column of a level; of a column, itself."""
@@ -141,13 +142,13 @@ class CliqueRegister:
         fresh: list[Clique] = []
         covering = [(self._names(clique), clique) for clique in self.shared]
         for clique in sorted(
-            cliques, key=lambda clique: (len(clique), self.setting.cells(clique)), reverse=True
+            cliques, key=lambda clique: (len(clique), self.facts.cells(clique)), reverse=True
         ):
             names = self._names(clique)
             if not any(names.keys() <= finer.keys() and self._refines(finer, names) for finer, _ in covering):
                 covering.append((names, clique))
                 fresh.append(clique)
-        cells = sum(self.setting.cells(clique) for clique in [*self.shared, *fresh])
+        cells = sum(self.facts.cells(clique) for clique in [*self.shared, *fresh])
         if cells > MAX_SHARED_CELLS:
             raise StudyInvalid(
                 f"{cells} cells of marginals were to be shared, at most {MAX_SHARED_CELLS} can be; ask for fewer."
@@ -170,13 +171,13 @@ class CliqueRegister:
 
     def _check(self, clique: Clique) -> None:
         for column in clique:
-            if column not in self.setting.sizes:
+            if column not in self.facts.sizes:
                 raise StudyInvalid(
                     f"The clique {clique} names the column {column!r}, which the domain does not have."
                 )
         if not clique or len(self._names(clique)) != len(clique):
             raise StudyInvalid(f"The clique {clique} must name at least one column and none twice.")
-        if (cells := self.setting.cells(clique)) > MAX_CELLS:
+        if (cells := self.facts.cells(clique)) > MAX_CELLS:
             raise StudyInvalid(
                 f"The clique {clique} has {cells} cells, at most {MAX_CELLS} can be shared; leave a column out."
             )
@@ -219,9 +220,9 @@ class CliqueRegister:
                 for columns, source in sources
                 if names.keys() <= columns.keys() and self._refines(columns, names)
             ),
-            key=lambda pair: self.setting.cells(pair[1]),
+            key=lambda pair: self.facts.cells(pair[1]),
         )
-        shape = tuple(self.setting.sizes[name] for name in source)
+        shape = tuple(self.facts.sizes[name] for name in source)
         versions = [finer[column] for column in names]
         bins = tuple(
             None if version == name else self._bins(version, name)
@@ -230,8 +231,8 @@ class CliqueRegister:
         return Derivation(source, shape, tuple(source.index(version) for version in versions), bins)
 
 
-def counts_at_levels(counts: LocalCounts, setting: Setting, levels: Sequence[Level]) -> LocalCounts:
-    """Local counts for cliques that may name levels, as sums of a custodian's own counts of the columns. setting: the study's.
+def counts_at_levels(counts: LocalCounts, facts: StudyFacts, levels: Sequence[Level]) -> LocalCounts:
+    """Local counts for cliques that may name levels, as sums of a custodian's own counts of the columns. facts: the study's.
 
     The result raises `StudyInvalid` for a clique whose columns have more than `MAX_CELLS` cells together.
     """
@@ -245,15 +246,15 @@ def counts_at_levels(counts: LocalCounts, setting: Setting, levels: Sequence[Lev
             for clique in cliques
         ]
         for clique in finest:
-            if setting.cells(clique) > MAX_CELLS:
+            if facts.cells(clique) > MAX_CELLS:
                 raise StudyInvalid(
-                    f"The clique {clique} has {setting.cells(clique)} cells, at most {MAX_CELLS} can be counted; leave a "
+                    f"The clique {clique} has {facts.cells(clique)} cells, at most {MAX_CELLS} can be counted; leave a "
                     "column out."
                 )
         return [
             Derivation(
                 fine,
-                tuple(setting.sizes[name] for name in fine),
+                tuple(facts.sizes[name] for name in fine),
                 tuple(range(len(fine))),
                 tuple(of_level[name].bins if name in of_level else None for name in clique),
             ).apply(cells)

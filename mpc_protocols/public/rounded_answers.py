@@ -3,8 +3,8 @@
 What a step announces of the answers (bounds of their sums, a hash of each group) and what is computed with later is made of the
 model's answers each time it is asked for, unless there is one group only: memory does not grow with the candidates' cells.
 
-Each range is rounded by itself. The law of a cell stays what the proof of `rounding` needs; a candidate's total is kept to within
-one for each of its ranges, and its sum bound allows for that.
+Each range is rounded by itself. The distribution of a cell stays what the proof of `rounding` needs; a candidate's total is
+kept to within one for each of its ranges, and its sum bound allows for that.
 """
 
 from __future__ import annotations

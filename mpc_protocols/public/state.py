@@ -1,8 +1,8 @@
 """What is public in a run, kept alike by every computing party: transcript, handles, bounds, plans.
 
 Problem: the leading party says what is asked next (`steps`); each party must derive the same plan and the same event from the
-same public inputs, and must notice at once if another party saw something else (DESIGN 3, `mechanisms.md` 4). So each keeps a
-`PublicState`, driven by the same calls in the same order:
+same public inputs, and must notice at once if another party saw something else (`docs/design/engine.md` 5,
+`docs/design/mechanisms.md` 4). So each keeps a `PublicState`, driven by the same calls in the same order:
 
     begun = state.begin(step)         validates, plans, advances the transcript; returns all that follows from the step
     ... the guard authorises the events of begun.plan; the transcripts are compared; the protocol runs and opens ...
@@ -11,12 +11,12 @@ same public inputs, and must notice at once if another party saw something else 
 The leading party begins a step before it announces it (`begin_select` and its like build the step), so that what is refused is
 refused before anybody is told.
 
-The transcript starts from the setting and the Gumbel table; a step adds its bytes, the integers of its plan and the Gaussian
+The transcript starts from the facts and the Gumbel table; a step adds its bytes, the integers of its plan and the Gaussian
 tables it uses, and a release adds what was opened. Its value after `begin` is `begun.inputs`: noise nonces and the journal's
 entry are bound to it.
 
 Row bound: before any release the study's `row_cap`; the first measured batch (or `total`) fixes the tighter bound of
-`mechanisms.md` 5 and the noisy total, and both stay: later measurements do not move them.
+`docs/design/mechanisms.md` 5 and the noisy total, and both stay: later measurements do not move them.
 
 Everything here is public; no count, share or key enters it except noisy counts that have been released.
 """
@@ -31,7 +31,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, overload
 
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import USUAL_LEADER, Clique, Event, Handle, Level, Setting
+from mpc_protocols.functionality import USUAL_LEADER, Clique, Event, Handle, Level, StudyFacts
 from mpc_protocols.mechanisms import gumbel, rounding
 from mpc_protocols.mechanisms.bounds import CELL_BITS, RowBound
 from mpc_protocols.mechanisms.measurement import MeasurePlan, plan_distances, plan_marginals, plan_total
@@ -133,48 +133,48 @@ def _canonical(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
 
 
-def _check_setting(setting: Setting) -> None:
-    for column, size in setting.sizes.items():
+def _check_facts(facts: StudyFacts) -> None:
+    for column, size in facts.sizes.items():
         if type(size) is not int or size < 1:
             raise StudyInvalid(f"The column {column!r} has size {size}, it must be a positive integer.")
-    if setting.adjacency not in ("add-remove", "replace"):
-        raise StudyInvalid(f"Adjacency is {setting.adjacency!r}, it must be 'add-remove' or 'replace'.")
-    if setting.unit_rows < 1:
-        raise StudyInvalid(f"A privacy unit has {setting.unit_rows} rows, it must have at least one.")
-    if not 1 <= setting.row_cap < 1 << CELL_BITS - 1:
+    if facts.adjacency not in ("add-remove", "replace"):
+        raise StudyInvalid(f"Adjacency is {facts.adjacency!r}, it must be 'add-remove' or 'replace'.")
+    if facts.unit_rows < 1:
+        raise StudyInvalid(f"A privacy unit has {facts.unit_rows} rows, it must have at least one.")
+    if not 1 <= facts.row_cap < 1 << CELL_BITS - 1:
         raise StudyInvalid(
-            f"Custodians times max_rows is {setting.row_cap}, it must be at least 1 and below 2^{CELL_BITS - 1}; change max_rows."
+            f"Custodians times max_rows is {facts.row_cap}, it must be at least 1 and below 2^{CELL_BITS - 1}; change max_rows."
         )
 
 
 class PublicState:
     """The public side of one run at one party. Not thread-safe; one step at a time."""
 
-    def __init__(self, setting: Setting, dealers: int) -> None:
+    def __init__(self, facts: StudyFacts, dealers: int) -> None:
         """dealers: into how many parts the cells of answers are cut (`answers`); a property of the backend.
 
-        Raises `StudyInvalid` if the setting is outside the ranges the mechanisms hold for.
+        Raises `StudyInvalid` if the facts are outside the ranges the mechanisms hold for.
         """
-        _check_setting(setting)
-        self.setting = setting
+        _check_facts(facts)
+        self.facts = facts
         self.dealers = dealers
-        self._register = CliqueRegister(setting)
+        self._register = CliqueRegister(facts)
         self._bound: RowBound | None = None
         self._open: bytes | None = None
         """The inputs of the release whose result is still to be learnt."""
         self._number = 0
         self._ended = False
-        facts: dict[str, object] = {
-            "sizes": dict(setting.sizes),
-            "adjacency": setting.adjacency,
-            "unit_rows": setting.unit_rows,
-            "row_cap": setting.row_cap,
-            "session": setting.session.hex(),
+        beginning: dict[str, object] = {
+            "sizes": dict(facts.sizes),
+            "adjacency": facts.adjacency,
+            "unit_rows": facts.unit_rows,
+            "row_cap": facts.row_cap,
+            "session": facts.session.hex(),
             "gumbel": gumbel.SHA256,
         }
-        if setting.leader != USUAL_LEADER:
-            facts["leader"] = setting.leader
-        self._transcript = hashlib.sha256(b"cosynth public transcript\0" + _canonical(facts)).digest()
+        if facts.leader != USUAL_LEADER:
+            beginning["leader"] = facts.leader
+        self._transcript = hashlib.sha256(b"cosynth public transcript\0" + _canonical(beginning)).digest()
 
     @property
     def transcript(self) -> bytes:
@@ -199,7 +199,7 @@ class PublicState:
     @property
     def row_bound(self) -> int:
         """n': at least the number of rows, except with the probability charged to the release that fixed it."""
-        return self.setting.row_cap if self._bound is None else self._bound.rows
+        return self.facts.row_cap if self._bound is None else self._bound.rows
 
     @property
     def noisy_total(self) -> float | None:
@@ -212,7 +212,7 @@ class PublicState:
 
     def cells(self, handle: Handle) -> int:
         """Number of cells of a handle's marginal."""
-        return self._register.setting.cells(self._register.cliques[handle])
+        return self._register.facts.cells(self._register.cliques[handle])
 
     # -- the leading party builds a step and begins it -----------------------------------------------------------------
 
@@ -324,7 +324,7 @@ class PublicState:
         if isinstance(step, MeasureStep):
             self._known(step.handles)
             batch = plan_marginals(
-                self._register.setting,
+                self._register.facts,
                 [self.cliques[handle] for handle in step.handles],
                 step.variances,
                 self.row_bound,
@@ -335,7 +335,7 @@ class PublicState:
         if isinstance(step, DistanceStep):
             return self._begin_distances(step)
         if isinstance(step, TotalStep):
-            rows = plan_total(self.setting, step.sigma2, self.row_bound, first=self._bound is None)
+            rows = plan_total(self.facts, step.sigma2, self.row_bound, first=self._bound is None)
             return BegunTotal(step, self._begin_release(step, rows.digest), rows)
         self._check_order(step)
         self._ended = True
@@ -370,9 +370,7 @@ class PublicState:
             )
         if self._bound is None:
             totals = [int(array.sum(dtype="int64")) for array in counts]
-            self._bound = RowBound.from_totals(
-                totals, begun.cells, begun.step.variances, self.setting.row_cap
-            )
+            self._bound = RowBound.from_totals(totals, begun.cells, begun.step.variances, self.facts.row_cap)
         self._advance(b"counts", rounding.digest(counts))
 
     def learn_distances(self, begun: BegunDistances, values: NDArray[np.int64]) -> None:
@@ -388,7 +386,7 @@ class PublicState:
         """Record the opened noisy number of rows; as the first release it fixes the row bound."""
         self._finish(begun)
         if self._bound is None:
-            self._bound = RowBound.from_totals([value], [1], [begun.step.sigma2], self.setting.row_cap)
+            self._bound = RowBound.from_totals([value], [1], [begun.step.sigma2], self.facts.row_cap)
         self._advance(b"total", value.to_bytes(16, "big", signed=True))
 
     # -- private -------------------------------------------------------------------------------------------------------
@@ -405,7 +403,7 @@ class PublicState:
         if self._bound is None:
             raise StudyInvalid("Distances can be asked for only when a noisy total is known; measure before.")
         cliques = [self.cliques[handle] for handle in step.handles]
-        plan = plan_distances(self.setting, cliques, step.answer_sums, step.sigma2, self.row_bound)
+        plan = plan_distances(self.facts, cliques, step.answer_sums, step.sigma2, self.row_bound)
         groups = self._groups(step.handles)
         announced = self._announced(step, groups, step.answer_sums, self.row_bound)
         return BegunDistances(step, self._begin_release(step, plan.digest), plan, groups, announced)
@@ -451,7 +449,7 @@ class PublicState:
         picks: int,
         conflicts: Sequence[Sequence[int]],
     ) -> SelectionPlan:
-        factor = self.setting.unit_rows * (2 if self.setting.adjacency == "replace" else 1)
+        factor = self.facts.unit_rows * (2 if self.facts.adjacency == "replace" else 1)
         return plan_selection(weights, penalties, epsilon, sums, self.row_bound, factor, picks, conflicts)
 
     def _groups(self, handles: Sequence[Handle]) -> tuple[DealerLayout, ...]:
@@ -460,7 +458,7 @@ class PublicState:
     def _rounded(
         self, groups: tuple[DealerLayout, ...], answers: Sequence[NDArray[np.float64]]
     ) -> RoundedAnswers:
-        theta = rounding.theta_of(self.setting.session, self._number)
+        theta = rounding.theta_of(self.facts.session, self._number)
         return RoundedAnswers(groups, answers, self.row_bound, theta)
 
     def _check_answers(self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]]) -> None:

@@ -1,9 +1,9 @@
 """The public steps of a run as messages: canonical bytes, strictly read.
 
 Problem: the computing party that runs the synthesizer decides what is asked next; the others must learn exactly the same public
-inputs, derive the same plan from them and hash them into the transcript (DESIGN 3). So every step has one encoding: JSON with
-sorted keys, no whitespace, ASCII; a rational is [numerator, denominator] in lowest terms; bytes are lower-case hexadecimal; a
-level is [name, column, bins]. A field that has its default value is left out.
+inputs, derive the same plan from them and hash them into the transcript (`docs/design/engine.md` 5). So every step has one
+encoding: JSON with sorted keys, no whitespace, ASCII; a rational is [numerator, denominator] in lowest terms; bytes are
+lower-case hexadecimal; a level is [name, column, bins]. A field that has its default value is left out.
 
 `parse` accepts what `to_bytes` writes and nothing else: after validation the step is encoded again and must give the same bytes,
 which excludes duplicate keys, other spellings of a number, unknown keys and trailing bytes. Sizes are limited before anything
@@ -272,7 +272,7 @@ def _encode(value: object) -> object:
         return [value.name, value.column, list(value.bins)]
     if isinstance(value, tuple):
         return [_encode(item) for item in value]
-    raise TypeError(f"a step holds integers, texts, bytes, rationals and tuples, not {type(value).__name__}")
+    raise TypeError(f"A step holds integers, texts, bytes, rationals and tuples, not {type(value).__name__}.")
 
 
 def _list(value: object, item: Callable[[object], object] = lambda x: x) -> tuple[object, ...]:
@@ -354,7 +354,7 @@ def parse(raw: bytes | memoryview) -> Step:
     """The step that a peer sent. Raises `ProtocolAborted` on anything but the canonical encoding of a valid step."""
     if len(raw) > MAX_BYTES:
         raise ProtocolAborted(
-            f"the leading party sent a step of {len(raw)} bytes, at most {MAX_BYTES} are allowed; stop the run"
+            f"The leading party sent a step of {len(raw)} bytes, at most {MAX_BYTES} are allowed; stop the run."
         )
     try:
         raw = bytes(raw)
@@ -372,6 +372,6 @@ def parse(raw: bytes | memoryview) -> Step:
     except (ValueError, RecursionError) as error:
         reason = str(error) if type(error) is ValueError else "not JSON in ASCII"
         raise ProtocolAborted(
-            f"the leading party sent a step that is not valid ({reason}); check that all parties run the same version"
+            f"The leading party sent a step that is not valid ({reason}); check that all parties run the same version."
         ) from None
     return step

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, Setting
+    from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, StudyFacts
     from mpc_protocols.partition import Partition, VerticalData
     from mpc_protocols.wire import Wire
 
@@ -60,35 +60,35 @@ class Replicated(DistributedBackend):
     def lead(
         self,
         wire: Wire,
-        setting: Setting,
+        facts: StudyFacts,
         data: LocalCounts | VerticalData | None,
         guard: Guard,
         observe: Observe,
     ) -> AbstractContextManager[MarginalOracle]:
         from mpc_protocols.replicated.oracle import ReplicatedOracle
 
-        return ReplicatedOracle(wire, setting, data, guard, observe)
+        return ReplicatedOracle(wire, facts, data, guard, observe)
 
     def follow(
         self,
         wire: Wire,
-        setting: Setting,
+        facts: StudyFacts,
         data: LocalCounts | VerticalData | None,
         guard: Guard,
         observe: Observe,
     ) -> list[NDArray[np.int64]]:
         from mpc_protocols.replicated.oracle import follow
 
-        return follow(wire, setting, data, guard, observe)
+        return follow(wire, facts, data, guard, observe)
 
-    def contribute(self, wire: Wire, setting: Setting, data: LocalCounts | VerticalData) -> None:
+    def contribute(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> None:
         from mpc_protocols.replicated.oracle import contribute
 
-        contribute(wire, setting, data)
+        contribute(wire, facts, data)
 
     def dry_run(
         self,
-        setting: Setting,
+        facts: StudyFacts,
         counts: LocalCounts,
         computing: int,
         contributing: int,
@@ -96,7 +96,7 @@ class Replicated(DistributedBackend):
     ) -> DryRun:
         from mpc_protocols.replicated.dry_run import ReplicatedDryRun
 
-        return ReplicatedDryRun(setting, counts, contributing, split)
+        return ReplicatedDryRun(facts, counts, contributing, split)
 
 
 BACKEND = Replicated()

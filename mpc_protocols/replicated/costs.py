@@ -5,7 +5,7 @@ message pattern of its protocol on a `Tally`, which keeps one logical clock per 
 travels in the same step is one round, and the rounds of a run are the longest chain of messages, not a sum.
 
     tally = Tally.of(parties=5)                 three that compute, two contributors
-    pace(tally)
+    agree_on_delay(tally)
     prepare(tally, step=120, request=120, blocks=[50_000])
     tally.rounds, tally.sent                    the longest chain; payload bytes sent by each party
 
@@ -31,6 +31,7 @@ from mpc_protocols.replicated.scores import masked_sign
 from mpc_protocols.replicated.scores.l1_distance import score_adder
 from mpc_protocols.replicated.scores.masked_sign import bit_rows
 from mpc_protocols.replicated.sharing.bit_gates import TEST_WORDS
+from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES
 
 WORD = 8
 """Bytes of a word of 64 bits."""
@@ -77,7 +78,7 @@ class Tally:
         self.step([(i, (i - 1) % 3, size) for i in range(3)])
 
     def pass_right(self, size: int) -> None:
-        """An opening or an input of all three: every party sends to the one on its right."""
+        """An input of all three: every party sends to the one on its right."""
         self.step([(i, (i + 1) % 3, size) for i in range(3)])
 
 
@@ -113,8 +114,14 @@ def sharing(tally: Tally, cells: int, element: int = 4) -> None:
 
 
 def opening(tally: Tally, cells: int, element: int = 4) -> None:
-    """`ring.open_ring`, and `boolean.open_bits` with element = WORD."""
-    tally.pass_right(cells * element)
+    """`ring.open_ring`, and `boolean.open_bits` with element = WORD: a component to the right, the other's hash to the left."""
+    tally.step(
+        [
+            transfer
+            for i in range(3)
+            for transfer in ((i, (i + 1) % 3, cells * element), (i, (i - 1) % 3, DIGEST_BYTES * (cells > 0)))
+        ]
+    )
 
 
 def products(tally: Tally, results: int, element: int = 4) -> None:
@@ -136,21 +143,19 @@ def signs(tally: Tally, cells: int, planes: int, adder: Adder) -> None:
     carries(tally, cells, planes - 1, adder)
 
 
-def share_bits(tally: Tally, thirds: Sequence[int], planes: int) -> None:
-    """`masked_sign.share_bits` of so many cells of each third."""
+def share_bits(tally: Tally, parts: Sequence[int], planes: int) -> None:
+    """`masked_sign.share_bits` of so many cells of each dealer."""
     tally.step(
-        [(t, (t + 1) % 3, bit_rows(planes) * words_for(cells) * WORD) for t, cells in enumerate(thirds)]
+        [(t, (t + 1) % 3, bit_rows(planes) * words_for(cells) * WORD) for t, cells in enumerate(parts)]
     )
 
 
-def add_absolute(tally: Tally, thirds: Sequence[int], planes: int, adder: Adder, element: int = 4) -> None:
-    """`absolute.add_absolute` of so many cells of each third; the sums are `products` when they are reshared."""
-    if not any(thirds):
+def l1_distances(tally: Tally, parts: Sequence[int], planes: int, adder: Adder, element: int = 4) -> None:
+    """`l1_distance.add_l1_sums` of so many cells of each dealer; the sums are `products` when they are reshared."""
+    if not any(parts):
         return
-    words = [words_for(cells) * WORD for cells in thirds]
-    columns = [
-        (t, (t + 1) % 3, 2 * length * element) for t in range(3) for length in piece_lengths(thirds[t])
-    ]
+    words = [words_for(cells) * WORD for cells in parts]
+    columns = [(t, (t + 1) % 3, 2 * length * element) for t in range(3) for length in piece_lengths(parts[t])]
     schedule = masked_sign.steps(planes, adder)
     for number, (exchanged, dealt) in enumerate(schedule):
         tally.step(
@@ -269,8 +274,8 @@ def _comparisons(tally: Tally, pairs: int, element: int) -> None:
 # -- steps of the oracle ---------------------------------------------------------------------------------------------------
 
 
-def pace(tally: Tally) -> None:
-    """The beginning of a run: `pace.agree_on_delay`."""
+def agree_on_delay(tally: Tally) -> None:
+    """The beginning of a run: `latency.agree_on_delay`."""
     for _ in range(LAPS):
         for hop in ((1, 0, 1), (0, 2, 1), (2, 1, 1)):
             tally.step([hop])
@@ -299,7 +304,7 @@ def prepare(tally: Tally, step: int, request: int, blocks: Sequence[int]) -> Non
 
 
 def counts(tally: Tally, blocks: Sequence[int]) -> None:
-    """Everybody's counts (`marginals.SharedMarginals`), in messages of so many cells; contributors owe nobody else an answer."""
+    """Everybody's counts (`SharedMarginals`), in messages of so many cells; contributors owe nobody else an answer."""
     for q in range(3, len(tally.clocks)):
         tally.step([(q, q % 3, SEED_BYTES)])
         for cells in blocks:
@@ -310,8 +315,8 @@ def counts(tally: Tally, blocks: Sequence[int]) -> None:
 
 @dataclass(frozen=True)
 class Group:
-    """A group of a selection. answers: bytes of its answers encoded for P0 and P2 (`answers.encode`). compared, shared: cells of
-    each third with an answer other than 0, and those whose bits travel for it (`bit_cache.CacheModel`)."""
+    """A group of a selection. answers: bytes of its answers encoded for each follower (`answer_codec.encode`). compared, shared:
+    cells of each dealer with an answer other than 0, and those whose bits travel for it (`bit_cache.CacheModel`)."""
 
     answers: Sequence[int]
     compared: Sequence[int]
@@ -370,7 +375,7 @@ def l1_sums(
             tally.step(_to_followers(group.answers))
         if any(group.shared):
             share_bits(tally, group.shared, planes)
-        add_absolute(tally, group.compared, planes, score_adder(group.compared, planes, latency_bytes))
+        l1_distances(tally, group.compared, planes, score_adder(group.compared, planes, latency_bytes))
     products(tally, candidates)
 
 

@@ -1,8 +1,8 @@
 """What a run costs: a dry run in one process on a presumed table, with every message of the secure protocols counted.
 
-The synthesizer is the real one; its oracle answers in the clear (`ideal`, the same law) and replays each step's messages on a
-`Tally` (`mpc_protocols.replicated.costs`). What no plan can know is taken from the presumed table: which candidates win, and how
-many of the model's answers are 0. No private data, nothing released, nothing charged.
+The synthesizer is the real one; its oracle answers in the clear (`ideal`, the same distribution) and replays each step's
+messages on a `Tally` (`mpc_protocols.replicated.costs`). What no plan can know is taken from the presumed table: which
+candidates win, and how many of the model's answers are 0. No private data, nothing released, nothing charged.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import AllowAll, DryRun
 from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
-from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, Setting
+from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.mechanisms.measurement import by_sampler
 from mpc_protocols.public.state import (
@@ -31,7 +31,7 @@ from mpc_protocols.replicated.inputs.contribution import blocks
 from mpc_protocols.replicated.scores.answer_codec import encode
 from mpc_protocols.replicated.scores.bit_cache import CacheModel
 from mpc_protocols.replicated.scores.dealer import DEALERS
-from mpc_protocols.replicated.vertical import costs as vertical
+from mpc_protocols.replicated.vertical.costs import prepare_vertical
 from mpc_protocols.replicated.vertical.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -56,21 +56,21 @@ class ReplicatedDryRun(DryRun):
     """
 
     def __init__(
-        self, setting: Setting, counts: LocalCounts, contributors: int, split: Partition | None = None
+        self, facts: StudyFacts, counts: LocalCounts, contributors: int, split: Partition | None = None
     ) -> None:
         """counts: marginals of the presumed table. split: of a vertical study's common table."""
-        self.setting = setting
+        self.facts = facts
         self.tally = costs.Tally.of(3 + contributors)
-        costs.pace(self.tally)
+        costs.agree_on_delay(self.tally)
         self._shared_cells = 0
         self.signs = 0
         self.noise = 0
         self.products = 0
-        self._schedule = None if split is None else Schedule(split, setting, 3)
+        self._schedule = None if split is None else Schedule(split, facts, 3)
         self._marks: list[tuple[int, int]] = []
         self._cells = CacheModel()
         self._selecting: tuple[BegunSelect, RoundedAnswers] | None = None
-        self._ideal = IdealOracle(setting, counts, AllowAll(), dealers=DEALERS, watch=self._count)
+        self._ideal = IdealOracle(facts, counts, AllowAll(), dealers=DEALERS, watch=self._count)
         self._gumbel, self._gaussian = PoolModel(GUMBEL_ROWS), PoolModel(GAUSSIAN_ROWS)
 
     @property
@@ -151,19 +151,19 @@ class ReplicatedDryRun(DryRun):
     def _share(self, announced: int, fresh: Sequence[Clique], levels: Sequence[Level]) -> None:
         """Marginals are shared that were not before: counts travel, or the owners' columns are multiplied."""
         request = len(PrepareStep(tuple(fresh), tuple(levels)).to_bytes()) if fresh else 0
-        setting = self.setting.with_levels(levels)
-        cells = [sum(map(setting.cells, fresh[block])) for block in blocks(setting, fresh)]
+        facts = self.facts.with_levels(levels)
+        cells = [sum(map(facts.cells, fresh[block])) for block in blocks(facts, fresh)]
         self._shared_cells += sum(cells)
         if self._schedule is None or not fresh:
             costs.prepare(self.tally, announced, request, cells)
             return
         self._schedule.declare(levels)
         work = self._schedule.next(fresh)
-        vertical.prepare(self.tally, announced, request, self._schedule.setting, work)
+        prepare_vertical(self.tally, announced, request, self._schedule.facts, work)
         if work.plan is not None:
             self.products += sum(
                 work.plan.partition.rows * prod(work.plan.shape(group))
-                for group in work.plan.groups(ordered=False)
+                for group in work.plan.groups(by_permutation=False)
             )
 
     def _select(self, begun: BegunSelect, rounded: RoundedAnswers, picked: Sequence[int]) -> None:
@@ -222,7 +222,7 @@ class ReplicatedDryRun(DryRun):
             costs.measure(self.tally, announced, sampler, 1, generated=generated)
             return
         # nothing is shared yet: the smallest column travels for it, with an agreement of its own (`replicated.party`)
-        smallest = (min(self.setting.sizes, key=lambda column: self.setting.sizes[column]),)
+        smallest = (min(self.facts.sizes, key=lambda column: self.facts.sizes[column]),)
         self._share(announced, [smallest], ())
         costs.agreement(self.tally)
         costs.gaussian_noise(self.tally, sampler, 1)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitslice import Elements, UInt
-from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, Setting
+from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.answers import Answers, CellRange, DealerLayout
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
@@ -37,13 +37,13 @@ from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
 
 
-def _source(trio: Trio, setting: Setting, counts: LocalCounts | VerticalData | None) -> MarginalSource:
+def _source(trio: Trio, facts: StudyFacts, counts: LocalCounts | VerticalData | None) -> MarginalSource:
     """Where shares of marginals come from. What vertical data needs, a fifth of this package, is imported for such data only."""
     if isinstance(counts, VerticalData):
         from mpc_protocols.replicated.vertical.source import VerticalMarginals
 
-        return VerticalMarginals(trio, setting, counts)
-    return SharedMarginals(trio, setting, counts)
+        return VerticalMarginals(trio, facts, counts)
+    return SharedMarginals(trio, facts, counts)
 
 
 class ReplicatedEngine:
@@ -51,17 +51,17 @@ class ReplicatedEngine:
 
     dealers = DEALERS
 
-    def __init__(self, wire: Wire, setting: Setting, counts: LocalCounts | VerticalData | None) -> None:
+    def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts | VerticalData | None) -> None:
         """counts: this party's own data: its counts or None if it only computes; `VerticalData` where columns are split.
 
         Raises `StudyInvalid` (number of parties), `DataRefused` (vertical rows that do not fit).
         """
         self.wire = wire
-        self._setting = setting
+        self._facts = facts
         self._trio = Trio(wire)
         self.gates = TrioGates(self._trio)
         self.beside = TrioGates(self._trio.fork("noise"))
-        self._marginals = _source(self._trio, setting, counts)
+        self._marginals = _source(self._trio, facts, counts)
         self._bits = BitShareCache(self._trio)
 
     @property
@@ -100,7 +100,7 @@ class ReplicatedEngine:
         def cells(of: CellRange) -> RingShare:
             return self._marginals.marginal(state, of.handle)[of.start : of.stop]
 
-        exchange = AnswerExchange(self._trio, self._setting.leader, announced, rounded)
+        exchange = AnswerExchange(self._trio, self._facts.leader, announced, rounded)
         return ReplicatedL1Sums(self._trio, self._bits, cells, groups, exchange, planes, ring)
 
     def keys(self, sums: RingShare, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> RingShare:

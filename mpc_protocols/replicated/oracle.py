@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mpc_protocols.engine import oracle
 from mpc_protocols.engine.oracle import Contribute, LeadingOracle, check_leads
 from mpc_protocols.engine.step import ComputingParty, Observe
-from mpc_protocols.functionality import Guard, LocalCounts, Setting
+from mpc_protocols.functionality import Guard, LocalCounts, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.replicated.engine import ReplicatedEngine
 from mpc_protocols.replicated.inputs.contribution import send_contribution
@@ -27,14 +27,14 @@ from mpc_protocols.wire import Wire
 
 def computing_party(
     wire: Wire,
-    setting: Setting,
+    facts: StudyFacts,
     counts: LocalCounts | VerticalData | None,
     guard: Guard,
     observe: Observe | None = None,
     ahead: bool = True,
 ) -> ComputingParty[BitShare, RingShare]:
     """P0, P1 or P2. Arguments and errors as for `ReplicatedOracle`."""
-    return ComputingParty(ReplicatedEngine(wire, setting, counts), setting, guard, observe, ahead)
+    return ComputingParty(ReplicatedEngine(wire, facts, counts), facts, guard, observe, ahead)
 
 
 class ReplicatedOracle(LeadingOracle):
@@ -43,7 +43,7 @@ class ReplicatedOracle(LeadingOracle):
     def __init__(
         self,
         wire: Wire,
-        setting: Setting,
+        facts: StudyFacts,
         counts: LocalCounts | VerticalData | None,
         guard: Guard,
         observe: Observe | None = None,
@@ -52,33 +52,33 @@ class ReplicatedOracle(LeadingOracle):
         """counts: the leader's own data, None if it only computes; where columns are split, `VerticalData` at everybody. ahead:
         whether noise is made ahead, as at the followers.
 
-        Waits for the followers, to learn how far away they are (`engine.latency`). Raises `StudyInvalid` (setting, parties),
+        Waits for the followers, to learn how far away they are (`engine.latency`). Raises `StudyInvalid` (facts, parties),
         `DataRefused` (vertical rows that do not fit).
         """
-        check_leads(wire, setting)
-        super().__init__(computing_party(wire, setting, counts, guard, observe, ahead))
+        check_leads(wire, facts)
+        super().__init__(computing_party(wire, facts, counts, guard, observe, ahead))
 
 
 def follow(
     wire: Wire,
-    setting: Setting,
+    facts: StudyFacts,
     counts: LocalCounts | VerticalData | None,
     guard: Guard,
     observe: Observe | None = None,
 ) -> list[NDArray[np.int64]]:
     """The two others that compute: `engine.oracle.follow`. counts: this party's own data, as for `ReplicatedOracle`. Blocks."""
-    return oracle.follow(computing_party(wire, setting, counts, guard, observe))
+    return oracle.follow(computing_party(wire, facts, counts, guard, observe))
 
 
-def contribute(wire: Wire, setting: Setting, counts: LocalCounts | VerticalData) -> None:
+def contribute(wire: Wire, facts: StudyFacts, counts: LocalCounts | VerticalData) -> None:
     """A custodian that does not compute: send its masked counts or columns when asked (`engine.oracle.contribute`). Blocks."""
-    oracle.contribute(wire, setting, _sender(wire, setting, counts))
+    oracle.contribute(wire, facts, _sender(wire, facts, counts))
 
 
-def _sender(wire: Wire, setting: Setting, counts: LocalCounts | VerticalData) -> Contribute:
+def _sender(wire: Wire, facts: StudyFacts, counts: LocalCounts | VerticalData) -> Contribute:
     """How a contributor shares marginals; as with the parties that compute, vertical data loads what it needs."""
     if isinstance(counts, VerticalData):
         from mpc_protocols.replicated.vertical.contributor import VerticalContributor
 
-        return VerticalContributor(wire, setting, counts).send
-    return partial(send_contribution, wire, setting, counts)
+        return VerticalContributor(wire, facts, counts).send
+    return partial(send_contribution, wire, facts, counts)

@@ -1,9 +1,10 @@
 """Alignments that were begun and came to nothing: how many in a row with one counterparty, and when that is too many.
 
 An owner that deviates in an alignment between two owners is noticed, but it may have learned whether somebody is in the other's
-data, and it can begin anew: what one attempt tells is bounded, what any number of attempts tell is not (`mpc_protocols.psu.dh2`).
-Attempts that were aborted spend nothing of a budget and would be free, so a custodian counts them, and from the MOST-th in a row
-with one counterparty on refuses another one until a person has looked why they were aborted.
+data, and it can begin anew: what one attempt tells is bounded, what any number of attempts tell is not
+(`mpc_protocols.psu.dh2`). Attempts that were aborted spend nothing of a budget and would be free, so a custodian counts them,
+and from the MAX_ABORTED-th in a row with one counterparty on refuses another one until a person has looked why they were
+aborted.
 
 An attempt begins with the event "alignment.started" on record. It came to something if a release of the run follows, before the
 next attempt; all else counts as aborted, also where the process died and could not say. One that is under way counts, too.
@@ -18,7 +19,7 @@ from parties.budget.spending import Entry
 
 STARTED, ABORTED = "alignment.started", "alignment.aborted"
 """Events that an alignment puts on record beside its releases."""
-MOST = 3
+MAX_ABORTED = 3
 """So many aborted alignments in a row with one counterparty, and the next is refused."""
 
 _KIND = "alignment."
@@ -33,10 +34,10 @@ def aborted_in_a_row(entries: Sequence[Entry], counterparty: str) -> int:
 
 
 def check_retries(dataset: str, entries: Sequence[Entry], counterparties: Iterable[str]) -> None:
-    """Raise `BudgetRefused` if the latest MOST alignments with one of these owners were aborted."""
+    """Raise `BudgetRefused` if the latest MAX_ABORTED alignments with one of these owners were aborted."""
     for name in counterparties:
         count = aborted_in_a_row(entries, name)
-        if count >= MOST:
+        if count >= MAX_ABORTED:
             raise BudgetRefused(refusal(dataset, name, count))
 
 

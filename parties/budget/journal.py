@@ -1,10 +1,10 @@
 """A computing party's journal of one run: what may have been opened, on disk before it is.
 
 One JSON object per line, appended and fsynced before the call returns, but for `opened`, which becomes durable with the line
-after it. The rule it serves (`mechanisms.md` 4): the record of an event is on disk at all computing parties before the first
-opening message of its release leaves, so that after a crash "maybe opened" counts as opened; a repeat with the same inputs hash
-is the same release and free, any other hash is another release with fresh noise and a new charge. A release whose noise was made
-ahead (`mpc_protocols.engine.noise_pool`) is not repeated: it is charged again, with fresh noise.
+after it. The rule it serves (`docs/design/mechanisms.md` 4): the record of an event is on disk at all computing parties before
+the first opening message of its release leaves, so that after a crash "maybe opened" counts as opened; a repeat with the same
+inputs hash is the same release and free, any other hash is another release with fresh noise and a new charge. A release whose
+noise was made ahead (`mpc_protocols.engine.noise_pool`) is not repeated: it is charged again, with fresh noise.
 
 Format 2 (a later `--resume` reads it; a run has one journal, whatever the number of attempts):
 
@@ -16,8 +16,8 @@ Format 2 (a later `--resume` reads it; a run has one journal, whatever the numbe
     {"record": "end", "code": int, "t": float}           the exit code; after 0 nothing follows, else at most another attempt
 
 study: SHA-256 of the study. inputs: hash of all public inputs of the step. t: seconds since 1970. Releases are numbered from 1
-in the order of their events, alike at all parties. What an alignment does (`psu.md` 3: alignment.started, .size, .aborted) has no
-number: it is no release of the study, differs between the parties, and is never repeated for free.
+in the order of their events, alike at all parties. What an alignment does (`docs/design/psu.md` 3: alignment.started, .size,
+.aborted) has no number: it is no release of the study, differs between the parties, and is never repeated for free.
 
 A crash can tear the last line only: a last line without its newline never returned from `fsync`, so nothing was opened on its
 strength, and `read` drops it (who appends after that first truncates the file to `sound` bytes). Any other line that is not
@@ -125,7 +125,7 @@ class Journal:
         Durable with the next record: a crash before that leaves "maybe opened", which counts as opened.
         """
         if not 1 <= release <= self._releases:
-            raise ValueError(f"release {release} is not on record")
+            raise ValueError(f"Release {release} is not on record.")
         self._append({"record": "opened", "release": release, "t": time.time()}, durable=False)
 
     def end(self, code: int) -> None:

@@ -3,22 +3,22 @@
 What it adds up to, and what a cap allows: `spending.py`. What was refused before anything was sent is on record, too (`refuse`):
 a peer that proposes studies learns something by each refusal (`docs/design/accounts.md`).
 
-What a run costs (DESIGN 5, `mechanisms.md` 4):
+What a run costs (`docs/design/accounts.md` 1, `docs/design/mechanisms.md` 4):
 
     open      the study's whole rho, from `reserve`, which is durable before the first share leaves
     settled   the sum of the events begun. `begin` is durable before the first opening message of its release leaves any
               party (all parties compare transcripts between begin and opening), so the events begun cover what was opened.
-              While the run is open they stand in a file of its own beside the ledger (`tally.py`), which takes them over
+              While the run is open they stand in a file of its own beside the ledger (`open_run.py`), which takes them over
     dead      a run whose process ended without settling: while it lives its reservation stands; once it is known to be dead,
               a computing party's run is settled to the events it had begun. A contributor does not see releases happen and
               cannot know how far the others got: its reservation stands for good unless the run ended normally, when the
               computing parties have told it the events (`begin` each, then `settle`)
 
-A run is known to be dead when the lock that its process holds on its tally is free. No tally, or one that was altered: not
+A run is known to be dead when the lock that its process holds on its file is free. No file, or one that was altered: not
 known, so the reservation stands. A run that is resumed reserves again under its id, which keeps the events it had begun.
 
 Threat model: guards the custodian against its own mistakes and against counterparties that ask too often; who can write the
-file can lie to it. Nothing private is in it: events are public facts of the release. File 0600, folder of tallies 0700.
+file can lie to it. Nothing private is in it: events are public facts of the release. File 0600, folder of open runs 0700.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from typing import Any
 
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event
-from parties.budget import open_run as tally
+from parties.budget import open_run
 from parties.budget.notion import Notion, ProtectedUnit
-from parties.budget.open_run import Begun, Tally
+from parties.budget.open_run import RecordedEvent, RunFile
 from parties.budget.spending import (
     SIZE,
     Cap,
@@ -119,8 +119,8 @@ class Ledger:
         Raises `BudgetRefused` if the dataset's cap or its quota of alignments forbids it.
         """
         cap = cap or Cap()
+        self._settle_dead()
         with self._transaction() as database:
-            self._sweep(database)
             # without a cap, years of other runs need not be read
             entries = self._entries(database, reservation.dataset, None if cap != Cap() else reservation.run)
             others = [entry for entry in entries if entry.reservation.run != reservation.run]
@@ -131,8 +131,10 @@ class Ledger:
                 for begun in entry.events
             ]
             earlier = sizes_of(events)
-            left = reservation.rho - sum(
-                (begun.event.rho for begun in events if begun.event.what != SIZE), Fraction(0)
+            releases = [begun.event for begun in events if begun.event.what != SIZE]
+            left = (
+                reservation.rho - sum((event.rho for event in releases), Fraction(0)),
+                reservation.beta - sum((event.beta for event in releases), Fraction(0)),
             )
             sizes_left = (reservation.size_rho, reservation.size_delta)
             reservation = replace(
@@ -143,7 +145,7 @@ class Ledger:
             )
             check_cap(self.path, reservation, cap, others)
             number = self._insert(database, reservation)
-            held = Tally.take(self._tally_path(number))
+            held = RunFile.take(self._open_run_path(number))
             if held is None:
                 raise BudgetRefused(
                     f"The run {reservation.run} is already under way on dataset {reservation.dataset}; "
@@ -155,8 +157,8 @@ class Ledger:
         """All runs of the dataset (of all datasets), oldest first; runs that died are settled first. No file: no runs."""
         if not self.path.exists():
             return []
+        self._settle_dead()
         with self._transaction() as database:
-            self._sweep(database)
             return self._entries(database, dataset)
 
     def refuse(self, proposal: Proposal, code: int) -> None:
@@ -240,20 +242,29 @@ class Ledger:
         ).fetchone()
         return int(number)
 
-    def _sweep(self, database: sqlite3.Connection) -> None:
-        """Take over all tallies, and settle the computing parties' runs that are known to be dead."""
-        for number, computes in database.execute(
-            "SELECT number, computes FROM runs WHERE state = 'open'"
-        ).fetchall():
-            path = self._tally_path(number)
-            dead = tally.abandoned(path)  # before reading: a process that lives may still append
-            try:
-                self._take_over(database, number, tally.read(path))
-            except ValueError:  # altered: nobody knows what it had begun, so the reservation stands
-                continue
-            if dead and computes:
-                database.execute("UPDATE runs SET state = 'settled' WHERE number = ?", (number,))
-                path.unlink()
+    def _settle_dead(self) -> None:
+        """Take over the files of all open runs, and settle the computing parties' runs that are known to be dead.
+
+        A transaction of its own: it holds whatever becomes of what is asked next. A run's file goes only when what was in it is
+        on disk here.
+        """
+        settled: list[Path] = []
+        with self._transaction() as database:
+            for number, computes in database.execute(
+                "SELECT number, computes FROM runs WHERE state = 'open'"
+            ).fetchall():
+                path = self._open_run_path(number)
+                dead = open_run.abandoned(path)  # before reading: a process that lives may still append
+                try:
+                    self._take_over(database, number, open_run.read(path))
+                except ValueError:  # altered: nobody knows what it had begun, so the reservation stands
+                    continue
+                if dead and computes:
+                    database.execute("UPDATE runs SET state = 'settled' WHERE number = ?", (number,))
+                    settled.append(path)
+        for path in settled:
+            with suppress(OSError):  # a file that stays is taken over again without effect
+                open_run.discard(path)
 
     def _entries(
         self, database: sqlite3.Connection, dataset: str | None, run: str | None = None
@@ -261,19 +272,19 @@ class Ledger:
         """The runs as they are on record, oldest first: of all datasets or of one, all of them or one."""
         wanted = "(:dataset IS NULL OR dataset = :dataset) AND (:run IS NULL OR run = :run)"
         names = {"dataset": dataset, "run": run}
-        events: dict[int, list[Begun]] = {}
+        events: dict[int, list[RecordedEvent]] = {}
         for number, name, what, rho, beta, detail, when in database.execute(
             "SELECT run, id, what, rho, beta, detail, time FROM events "
             f"WHERE run IN (SELECT number FROM runs WHERE {wanted}) ORDER BY rowid",
             names,
         ):
             event = Event(what, Fraction(rho), Fraction(beta), json.loads(detail))
-            events.setdefault(number, []).append(Begun(event, name, when))
+            events.setdefault(number, []).append(RecordedEvent(event, name, when))
         found = database.execute(f"SELECT number, {_FIELDS} FROM runs WHERE {wanted} ORDER BY number", names)
         return [_entry(fields, tuple(events.get(number, ()))) for number, *fields in found]
 
-    def _take_over(self, database: sqlite3.Connection, number: int, begun: Sequence[Begun]) -> None:
-        """Copy a tally's events, those that are not here yet."""
+    def _take_over(self, database: sqlite3.Connection, number: int, begun: Sequence[RecordedEvent]) -> None:
+        """Copy an open run's events, those that are not here yet."""
         database.executemany(
             "INSERT OR IGNORE INTO events (id, run, what, rho, beta, detail, time) VALUES (?, ?, ?, ?, ?, ?, ?)",
             [
@@ -290,14 +301,14 @@ class Ledger:
             ],
         )
 
-    def _settle(self, number: int, begun: Sequence[Begun]) -> None:
+    def _settle(self, number: int, begun: Sequence[RecordedEvent]) -> None:
         with self._transaction() as database:
             self._take_over(database, number, begun)
             database.execute("UPDATE runs SET state = 'settled' WHERE number = ?", (number,))
-        with suppress(OSError):  # a tally that stays is taken over again without effect
-            self._tally_path(number).unlink()
+        with suppress(OSError):  # a file that stays is taken over again without effect
+            self._open_run_path(number).unlink()
 
-    def _tally_path(self, number: int) -> Path:
+    def _open_run_path(self, number: int) -> Path:
         return self.path.with_name(self.path.name + ".open") / str(number)
 
     @contextmanager
@@ -330,12 +341,18 @@ class OpenRun:
     """A run under way: holds its reservation, and the lock that shows it alive. One thread at a time."""
 
     def __init__(
-        self, ledger: Ledger, number: int, tally: Tally, left: Fraction, sizes_left: tuple[Fraction, Fraction]
+        self,
+        ledger: Ledger,
+        number: int,
+        file: RunFile,
+        left: tuple[Fraction, Fraction],
+        sizes_left: tuple[Fraction, Fraction],
     ) -> None:
-        self._ledger, self._number, self._tally, self._left, self._sizes_left = (
+        """left, sizes_left: (rho, beta) that events of the study, and sizes, may still have."""
+        self._ledger, self._number, self._file, self._left, self._sizes_left = (
             ledger,
             number,
-            tally,
+            file,
             left,
             sizes_left,
         )
@@ -346,22 +363,24 @@ class OpenRun:
         event: of the study's budget, or of kind `SIZE`, which what was reserved for sizes must cover; its detail is JSON-able.
         Raises `BudgetRefused` if the events would exceed the reservation, or cannot be recorded.
         """
-        size, (rho, delta) = event.what == SIZE, self._sizes_left
-        if (event.rho > rho or event.beta > delta) if size else event.rho > self._left:
+        size = event.what == SIZE
+        rho, beta = self._sizes_left if size else self._left
+        if event.rho > rho or event.beta > beta:
             raise BudgetRefused(
                 f"The release {event.what} would exceed what this run reserved in the ledger "
                 f"{self._ledger.path}; nothing of it is opened."
             )
-        self._tally.append(event)
+        self._file.append(event)
+        left = (rho - event.rho, beta - event.beta)
         if size:
-            self._sizes_left = (rho - event.rho, delta - event.beta)
+            self._sizes_left = left
         else:
-            self._left -= event.rho
+            self._left = left
 
     def settle(self) -> None:
         """The run is over: from now on it is charged the events begun. A contributor calls it only after a normal end."""
         try:
-            begun = self._tally.events()
+            begun = self._file.events()
         except (OSError, ValueError):
             raise BudgetRefused(
                 f"The run's record beside the ledger {self._ledger.path} was altered, so its reservation stands "
@@ -372,10 +391,10 @@ class OpenRun:
 
     def close(self) -> None:
         """Let go without settling: what the death of the process does."""
-        self._tally.close()
+        self._file.close()
 
 
-def _entry(fields: Sequence[Any], events: tuple[Begun, ...]) -> Entry:
+def _entry(fields: Sequence[Any], events: tuple[RecordedEvent, ...]) -> Entry:
     """A row of `_FIELDS`."""
     (
         dataset,

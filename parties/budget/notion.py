@@ -2,7 +2,7 @@
 
 Two tables are neighbours when they differ in the rows of one unit, which are there or not (add-remove) or hold other values
 (replace). A run's rho bounds what it tells apart of ITS neighbours; an account adds up rho for neighbours of its own. If those
-are at most k steps of the run's neighbours apart, the run counts k^2 rho for them (`Notion.steps`).
+are at most k steps of the run's neighbours apart, the run counts k^2 rho for them (`Notion.steps`; a fraction: `spending`).
 
 Source: group privacy of zCDP, Bun and Steinke 2016, proposition 1.9; each step count with its proof: `docs/design/accounts.md`.
 Public; standard library only.
@@ -122,6 +122,8 @@ class Notion:
 
     def steps(self, run: Notion) -> Fraction | None:
         """How many of the run's steps apart this notion's neighbours are, at least 1: the run counts `steps`^2 of its rho.
+
+        A fraction where the rows of the units have no whole ratio: which releases count its square, `spending` says.
 
         None if the run says nothing about this notion: a unit of several rows, or of another identifier, does not bound what is
         added up for this one, and a run under replace does not hide how many rows there are.

@@ -25,7 +25,7 @@ from mpc_protocols.functionality import Event
 
 
 @dataclass(frozen=True)
-class Begun:
+class RecordedEvent:
     """An event on record. id: unique; time: seconds since 1970."""
 
     event: Event
@@ -33,7 +33,7 @@ class Begun:
     time: float
 
 
-class Tally:
+class RunFile:
     """A run's file, locked by this process. `take` it; one thread at a time."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -41,7 +41,7 @@ class Tally:
         self._torn = False
 
     @classmethod
-    def take(cls, path: Path) -> Tally | None:
+    def take(cls, path: Path) -> RunFile | None:
         """Create or reopen the file and lock it; None while another process holds it. Raises OSError."""
         path.parent.mkdir(mode=0o700, exist_ok=True)
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -92,7 +92,7 @@ class Tally:
                 "that the disk is not full."
             )
 
-    def events(self) -> list[Begun]:
+    def events(self) -> list[RecordedEvent]:
         """All events on record, oldest first; also when somebody removed the file. Raises OSError or ValueError."""
         return _parse(_content(self._descriptor))
 
@@ -103,7 +103,7 @@ class Tally:
             self._descriptor = -1
 
 
-def read(path: Path) -> list[Begun]:
+def read(path: Path) -> list[RecordedEvent]:
     """The events of a run that may be under way; none if it has no file. Raises OSError, or ValueError if it was altered."""
     try:
         return _parse(path.read_bytes())
@@ -126,17 +126,26 @@ def abandoned(path: Path) -> bool:
     return True
 
 
+def discard(path: Path) -> None:
+    """Remove a dead run's file, unless a process has taken it meanwhile. Raises OSError."""
+    if held := RunFile.take(path):
+        try:
+            path.unlink()
+        finally:
+            held.close()
+
+
 def _content(descriptor: int) -> bytes:
     return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
 
 
-def _parse(content: bytes) -> list[Begun]:
+def _parse(content: bytes) -> list[RecordedEvent]:
     found = []
     for line in content[: content.rfind(b"\n") + 1].splitlines():
         try:
             record = json.loads(line)
             event = Event(record["what"], Fraction(record["rho"]), Fraction(record["beta"]), record["detail"])
-            found.append(Begun(event, record["id"], record["t"]))
+            found.append(RecordedEvent(event, record["id"], record["t"]))
         except (KeyError, TypeError, ZeroDivisionError):
-            raise ValueError("not a line of a tally") from None
+            raise ValueError("not a line of an open run") from None
     return found

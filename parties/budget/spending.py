@@ -5,33 +5,27 @@ data at other custodians are disjoint and add nothing. The proofs are in `docs/d
 
 Notion. A sum of rho means something for one notion of neighbouring tables only (`notion.py`): the account's. The cap names it
 ([ledger] cap_unit, cap_adjacency); what it does not name is the first run's that spent anything. A run under another notion
-counts steps^2 of its rho, steps of its samplers' distance; one that says nothing about this notion is refused under a cap.
+counts steps^2 of its rho, steps of its samplers' distance; one that says nothing about this notion is refused under a cap. Where
+steps is not whole only Gaussian releases count its square; selections, and what is reserved, that of the next whole number.
 
 Cap. Before a run starts, (sum of rho, sum of beta) must come to at most (cap_epsilon, cap_delta), as a run's own budget does: rho
 is compared with what (1 + e^epsilon) beta leaves of cap_delta (`accounting.calibrate`), and beta may take at most a hundredth of
 it. Without a cap the ledger only counts.
 
-Sizes. The study's (epsilon, delta) is what recipients see. Where an alignment announces noisy sizes (events "alignment.size"),
-the other owners see them on top, so a run that aligns reserves them on top of the study's rho. Such a
-release is pure epsilon-DP but for its truncated tails, of probability delta: delta-approximate (epsilon^2/2)-zCDP (Bun-Steinke
-2016, definition 8.1), so its rho adds to rho, and its delta (the event's beta) to delta without a factor: n runs together are
-(epsilon(sum of rho, d), d + sum of size deltas)-DP for every d. By basic composition they are (epsilon(rho of the rest, d) +
-sum of size epsilons, d + sum of size deltas)-DP as well. That is less where a few sizes are most of it, for zCDP's conversion
-pays for Gaussian tails that sizes do not have: two sizes of 0.1 are 0.81 by rho at delta 1e-9, and 0.2 by their sum.
+Sizes. Where an alignment announces noisy sizes (events "alignment.size"), the other owners see them on top of the study's
+(epsilon, delta), so a run that aligns reserves them on top of the study's rho: rho of a size to rho, its delta to delta.
 
-    shown     the less of both (`Account.epsilon`): what these runs are, taken as fixed beforehand
-    capped    by rho alone (`Account.epsilon_by_rho`): a cap must also bound runs that are chosen in view of earlier results.
-              Sums of rho do (a zCDP filter: Feldman and Zrnic 2021); the less of two sums, each the one that holds after other
-              results, does so only at twice the delta
+    shown     by rho or by epsilons, whichever is less (`Account.epsilon`): what runs are, taken as fixed beforehand
+    capped    by rho alone (`Account.epsilon_by_rho`), which also bounds runs that are chosen in view of earlier results
 
-A run that aligns counts against max_alignments from its reservation on, however it ends.
+A run that aligns counts against max_alignments from its reservation on, however it ends. Proofs: `docs/design/accounts.md` 7.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal
@@ -39,11 +33,14 @@ from typing import Literal
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency
 from parties.budget.notion import Notion, ProtectedUnit, covering
-from parties.budget.open_run import Begun
+from parties.budget.open_run import RecordedEvent
 from synth.accounting import calibrate, epsilon_beside
+from synth.noisy_sizes import epsilon_of_both
 
 SIZE = "alignment.size"
 """Events of this kind are charged on top of the study's budget, their beta as delta."""
+GAUSSIAN = frozenset({"measure", "distances", "total"})
+"""Events whose rho is quadratic in the rows that move, whatever their number: these count the square of a fraction, too."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,8 @@ class Cap:
 class Proposal:
     """What a study asks of a custodian's data, as far as its refusal, or its consent, could tell a peer something.
 
-    digest: the study's. domain: a digest of its columns; max_rows: its public bound; "" and 0 are not on record (older ledgers).
+    digest: the study's. domain: a digest of its columns and, after a "+", of a vertical study's [alignment] (min_size, pad_to and
+    duplicates decide what fits, too); max_rows: its public bound; "" and 0 are not on record (older ledgers).
     """
 
     dataset: str
@@ -89,11 +87,14 @@ class Proposal:
     max_rows: int = 0
 
     def differs(self, earlier: Proposal) -> tuple[str, ...]:
-        """In which of domain, max_rows and unit it asks something else than an earlier one of the same dataset and peers."""
+        """In which of domain, alignment, max_rows and unit it asks something else than an earlier one of the same dataset and
+        peers."""
         if self.dataset != earlier.dataset or not set(self.counterparties) & set(earlier.counterparties):
             return ()
+        (columns, _, matching), (other, _, before) = self.domain.partition("+"), earlier.domain.partition("+")
         compared = {
-            "the domain": bool(self.domain and earlier.domain) and self.domain != earlier.domain,
+            "the domain": bool(columns and other) and columns != other,
+            "the alignment": bool(matching and before) and matching != before,
             "max_rows": bool(self.max_rows and earlier.max_rows) and self.max_rows != earlier.max_rows,
             "the unit": self.notion.unit != earlier.notion.unit,
         }
@@ -163,7 +164,7 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Charge:
-    """What is charged to a dataset: zCDP (sizes included), the samplers' distance, and of sizes their rho and their delta."""
+    """What is charged to a dataset: zCDP (sizes included), the samplers' statistical distance; rho and delta of the sizes."""
 
     rho: Fraction = Fraction(0)
     beta: Fraction = Fraction(0)
@@ -179,21 +180,22 @@ class Charge:
         )
 
     def at(self, steps: Fraction) -> Charge:
-        """The same for neighbours that are so many steps apart.
+        """The same for neighbours that are so many steps apart, of whatever releases it consists.
 
-        rho: steps^2. beta: steps, for that many times the cells differ. A size's delta: delta (1 + e^epsilon + ... +
-        e^((steps - 1) epsilon)) by group privacy of (epsilon, delta)-DP, epsilon at most the root of twice all sizes' rho.
+        rho: the square of the steps, rounded up to a whole number. beta: steps, for that many times the cells differ. A size's
+        delta: delta (1 + e^epsilon + ... + e^((steps - 1) epsilon)) by group privacy of (epsilon, delta)-DP, epsilon at most the
+        root of twice all sizes' rho.
         """
         if steps == 1:
             return self
+        whole = math.ceil(steps)
         epsilon = math.nextafter(math.sqrt(2 * self.size_rho), math.inf)
         grown = self.size_delta
         if grown:
-            whole = math.ceil(steps)
             most = (whole - 1) * epsilon
             powers = Fraction(math.exp(most) * (1 + 2**-40)) if most < 700 else Fraction(0)
             grown = min(Fraction(1), grown * whole * powers) if powers else Fraction(1)
-        return Charge(self.rho * steps**2, self.beta * steps, self.size_rho * steps**2, grown)
+        return Charge(self.rho * whole**2, self.beta * steps, self.size_rho * whole**2, grown)
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,7 @@ class Entry:
     reservation: Reservation
     time: float
     state: Literal["open", "settled"]
-    events: tuple[Begun, ...]
+    events: tuple[RecordedEvent, ...]
 
     @property
     def spent(self) -> Charge:
@@ -218,6 +220,21 @@ class Entry:
             rho,
             delta,
         )
+
+    def spent_at(self, steps: Fraction) -> Charge:
+        """What it is charged for neighbours that are so many steps apart: of a settled run each event by its kind."""
+        charge = self.spent.at(steps)
+        if self.state == "open" or steps.denominator == 1:
+            return charge
+        gaussian = sum(
+            (begun.event.rho for begun in self.events if begun.event.what in GAUSSIAN), Fraction(0)
+        )
+        return replace(charge, rho=charge.rho - gaussian * (math.ceil(steps) ** 2 - steps**2))
+
+    def times(self, steps: Fraction) -> Fraction:
+        """How often its rho counts for neighbours that are so many steps apart."""
+        rho = self.spent.rho
+        return self.spent_at(steps).rho / rho if rho else Fraction(math.ceil(steps) ** 2)
 
     @property
     def spent_rho(self) -> Fraction:
@@ -287,29 +304,26 @@ class Account:
 
         Only sizes that were announced have epsilons; those of an open reservation count by rho.
         """
-        by_rho, spent = self.epsilon_by_rho(delta), self.spent
+        spent = self.spent
         left = Fraction(delta) - spent.size_delta
         if self.uncounted or left <= 0:
             return math.inf
         announced = [
-            steps**2 * begun.event.rho
+            math.ceil(steps) ** 2 * begun.event.rho
             for entry, steps, _ in self._counted()
             if entry.state == "settled"
             for begun in entry.events
             if begun.event.what == SIZE
         ]
-        rest = spent.rho - sum(announced, Fraction(0))
-        # rho = epsilon^2 / 2 of a size (`psu.dummies`)
-        sizes = sum(math.nextafter(math.sqrt(2 * rho), math.inf) for rho in announced)
-        return min(by_rho, math.nextafter(epsilon_beside(rest, left, spent.beta) + sizes, math.inf))
+        return epsilon_of_both(spent.rho, announced, left, spent.beta)
 
     def _counted(self) -> Iterator[tuple[Entry, Fraction, Charge]]:
         for entry in self.entries:
             if (steps := self.steps(entry.reservation.notion)) is not None:
-                yield entry, steps, entry.spent.at(steps)
+                yield entry, steps, entry.spent_at(steps)
 
 
-def sizes_of(events: Sequence[Begun]) -> tuple[Fraction, Fraction]:
+def sizes_of(events: Sequence[RecordedEvent]) -> tuple[Fraction, Fraction]:
     """rho and delta of the announced sizes among these events."""
     sizes = [begun.event for begun in events if begun.event.what == SIZE]
     return sum((event.rho for event in sizes), Fraction(0)), sum((event.beta for event in sizes), Fraction(0))
@@ -372,7 +386,7 @@ def cap_problem(path: Path, asked: Reservation, cap: Cap, account: Account) -> s
     if spent.beta > Fraction(cap.delta) / 100:
         return (
             f"The samplers of dataset {asked.dataset}'s runs are together {float(spent.beta):.2g} from their exact "
-            f"laws, more than a hundredth of cap_delta = {cap.delta:.6g}; raise cap_delta."
+            f"distributions, more than a hundredth of cap_delta = {cap.delta:.6g}; raise cap_delta."
         )
     room = calibrate(cap.epsilon, left, spent.beta)
     after = account.epsilon_by_rho(cap.delta, more)
@@ -395,8 +409,7 @@ def _named(notion: Notion | None) -> str:
 
 
 def _times(steps: Fraction) -> str:
-    square = steps**2
-    return f"{square} times" if square.denominator == 1 else f"{float(square):.4g} times"
+    return f"{math.ceil(steps) ** 2} times"
 
 
 def _number(epsilon: float, other: float = math.inf) -> str:

@@ -1,7 +1,7 @@
 """From a table's values to the domain's integer codes, block by block, for one column.
 
-The rules are the study's (`synth/domain.py`, DESIGN 7), so that all custodians code alike whatever the format of their table:
-the same value gives the same code from CSV text, from Parquet and from a database.
+The rules are the study's (`synth/domain.py`, `docs/reference/study-file.md`), so that all custodians code alike whatever the
+format of their table: the same value gives the same code from CSV text, from Parquet and from a database.
 
     codes        integers 0..size-1; also as text, or as floats without a fraction (what pandas makes of integers with gaps)
     numeric      the bin of the number, after clamping to low..high; an integral column holds integers only
@@ -12,7 +12,7 @@ the same value gives the same code from CSV text, from Parquet and from a databa
 Everything works on whole arrays; Python itself sees each distinct text of a block once.
 
 Privacy: a misfit says where and why, never what. How many numbers were clamped and values were missing are functions of the
-private data: they are counted here for the custodian's own log only (DESIGN 5).
+private data: they are counted here for the custodian's own log only (`docs/design/privacy.md` 8).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Key columns of a table as canonical identifiers, in whole arrays: what `IdentifierPolicy.canonical` does value by value.
 
-`mpc_protocols/psu/normalise.py` is the rule (`psu.md` 5); this is the same function on Arrow blocks: 0.3 to 0.5 us a row for
-ASCII text, numbers and dates instead of 1.2 to 3. Text that is ASCII is normalised by Arrow's kernels: there, decomposition and
-composition change nothing, casefolding is lower case, and white space is the ten characters that Python's `str.split` takes
-for it. Everything else goes to the
+`mpc_protocols/psu/normalise.py` is the rule (`docs/design/psu.md` 5); this is the same function on Arrow blocks: 0.3 to 0.5 us a
+row for ASCII text, numbers and dates instead of 1.2 to 3. Text that is ASCII is normalised by Arrow's kernels: there,
+decomposition and composition change nothing, casefolding is lower case, and white space is the ten characters that Python's
+`str.split` takes for it. Everything else goes to the
 rule itself, each distinct value of a block once. Both ways give the same bytes or both refuse (property-tested).
 
 Identifiers name people: nothing of them is in an error, a log or a repr. Misfits say where and why.

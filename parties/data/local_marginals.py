@@ -153,7 +153,7 @@ class _Tables:
             (union for union in self._tables if set(clique) <= set(union)), key=self._cells, default=None
         )
         if union is None:
-            raise ValueError(f"the marginal of {', '.join(clique)} was not counted")
+            raise ValueError(f"The marginal of {', '.join(clique)} was not counted.")
         whole = self._tables[union].reshape([self._sizes[name] for name in union])
         kept = [name for name in union if name in clique]
         summed = whole.sum(

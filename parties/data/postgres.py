@@ -67,7 +67,7 @@ class UnknownType(Exception):
 
 
 class Server:
-    """An open table or view of a server, in one transaction that `close` ends. See `engine.Engine`.
+    """An open table or view of a server, in one transaction that `close` ends. See `duckdb_engine.Engine`.
 
     ordered: whether its rows have an order: those of a view do, if it says ORDER BY; those of a table do not.
     """

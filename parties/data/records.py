@@ -1,10 +1,10 @@
 """One owner's own records of a vertical study: its columns as compact codes, and who they are about.
 
-Vertically split data cannot be counted at home (`counting.py`): a marginal across owners needs every owner's row of the same
-person. So the table is read once, in blocks, and what a run needs stays: the codes of the columns that this party owns, one,
-two or four bytes each by the column's size, and the canonical identifiers under the study's policy (`identifiers.py`,
-`psu.md` 5). Columns that the party does not own are not read, whatever they are called; an identifier column need not be in
-the domain. Data that is aligned already (`method = "row-order"`) has no identifiers, and none are read.
+Vertically split data cannot be counted at home (`local_marginals.py`): a marginal across owners needs every owner's row of the
+same person. So the table is read once, in blocks, and what a run needs stays: the codes of the columns that this party owns,
+one, two or four bytes each by the column's size, and the canonical identifiers under the study's policy (`identifiers.py`,
+`docs/design/psu.md` 5). Columns that the party does not own are not read, whatever they are called; an identifier column need
+not be in the domain. Data that is aligned already (`method = "row-order"`) has no identifiers, and none are read.
 
 One identifier is one record. Further rows with an identifier that was seen are refused, or left out with their codes
 (`duplicates = "first"`); how many there were is for the custodian's private log only, like the numbers clamped and values

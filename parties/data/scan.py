@@ -1,10 +1,10 @@
 """One pass over a custodian's table: codes block by block, and every misfit in a sentence that holds no value.
 
-What all readers of a table share (`counting.py` counts the codes, `records.py` keeps them). Refused here (`DataRefused`,
+What all readers of a table share (`local_marginals.py` counts the codes, `records.py` keeps them). Refused here (`DataRefused`,
 exit 30), before anything is sent: a missing column, a value outside the domain, an identifier that is none, no rows, more
 rows than the public max_rows (every ring width is derived from it: a custodian above it would break the sensitivity,
-`mechanisms.md` 5), a unit with more rows than its bound. Sentences name the file, the column and the line; never a value nor
-a count.
+`docs/design/mechanisms.md` 5), a unit with more rows than its bound. Sentences name the file, the column and the line; never a
+value nor a count.
 """
 
 from __future__ import annotations

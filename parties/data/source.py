@@ -1,11 +1,11 @@
 """A custodian's table where it lives, opened read-only and streamed in blocks.
 
 A file and a database look alike: CSV and Parquet files and DuckDB databases are read by DuckDB inside this process
-(`engine.py`), PostgreSQL by its own protocol (`postgres.py`), so that no custodian ever exports its records. Whatever is asked
-of a source is answered about the same rows: a file that changes meanwhile is refused, a database is read in one snapshot. A
-source is streamed in bounded Arrow record batches; nothing
-holds more than a few blocks, whatever the number of rows (a GROUP BY on the unit's identifier may spill to a private
-temporary folder, which `close` removes; a process that ends while a thread still reads calls `remove_spills`).
+(`duckdb_engine.py`), PostgreSQL by its own protocol (`postgres.py`), so that no custodian ever exports its records. Whatever is
+asked of a source is answered about the same rows: a file that changes meanwhile is refused, a database is read in one snapshot.
+A source is streamed in bounded Arrow record batches; nothing holds more than a few blocks, whatever the number of rows (a GROUP
+BY on the unit's identifier may spill to a private temporary folder, which `close` removes; a process that ends while a thread
+still reads calls `remove_spills`).
 
 Types are never guessed. A CSV file is read as text, by RFC 4180 with a comma, a header line and UTF-8, whatever its first
 thousand lines look like: "007", "1.0" and "true" mean what the study's domain says (`coding.py`), not what a sniffer
@@ -13,10 +13,10 @@ thinks. An empty field is a missing value.
 
 Threat model: the custodian trusts its own machine, and nobody else may learn a record from it, not even through an error
 message. Libraries quote the offending record (DuckDB), the connection string (database drivers) or both. Their errors are
-therefore never forwarded nor chained (`reasons.py`): what leaves this file is a `DataRefused` that names the file, the line and
-the column (DESIGN 5), raised outside the handler so that no `__context__` holds the original. URLs are shown without user,
-password and query. A header is read as names only after at least one of the study's columns was recognised in it (`scan.py`): a
-file without a header line would otherwise show its first record.
+therefore never forwarded nor chained (`read_errors.py`): what leaves this file is a `DataRefused` that names the file, the line
+and the column (`docs/design/privacy.md` 8), raised outside the handler so that no `__context__` holds the original. URLs are
+shown without user, password and query. A header is read as names only after at least one of the study's columns was recognised
+in it (`scan.py`): a file without a header line would otherwise show its first record.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
-from parties.data import read_errors as reasons
+from parties.data import read_errors
 from parties.data.duckdb_engine import DuckDB, Engine
 from parties.data.postgres import Server
 from parties.data.scratch import Scratch
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 BLOCK_ROWS = 1 << 16
 """Rows of a record batch by default: a column of int64 codes is then 512 KiB and stays in a second-level cache."""
 
-_LONGEST_LINE = 1 << 20  # characters read of a header before it is refused
+_MAX_LINE = 1 << 20  # characters read of a header before it is refused
 
 T = TypeVar("T")
 
@@ -199,14 +199,14 @@ class Source:
 
     def _open(self) -> Engine:
         if self._engine is None:
-            raise ValueError(f"{self.label} is closed")
+            raise ValueError(f"{self.label} is closed.")
         return self._engine
 
     def _unopened(self, error: Exception) -> str:
-        return self._changed if self._stat() != self._stamp else reasons.unopened(self.location, error)
+        return self._changed if self._stat() != self._stamp else read_errors.unopened(self.location, error)
 
     def _unread(self, error: Exception) -> str:
-        return self._changed if self._stat() != self._stamp else reasons.unread(self.location, error)
+        return self._changed if self._stat() != self._stamp else read_errors.unread(self.location, error)
 
     def _stat(self) -> tuple[int, ...] | None:
         if self.location.path is None:
@@ -269,7 +269,7 @@ def _header(location: Location) -> tuple[str, ...]:
         f"{location.label}: line 1 must be a header line of column names in UTF-8, separated by commas."
     )
     with _text(location.path) as file:
-        lines = iter(lambda: file.readline(_LONGEST_LINE), "")
+        lines = iter(lambda: file.readline(_MAX_LINE), "")
         names: list[str] = _attempt(lambda: next(csv.reader(lines, strict=True), []), lambda _: sentence)
     if not names or any(
         "\ud800" <= letter <= "\udfff" or letter == "\0" for name in names for letter in name

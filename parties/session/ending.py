@@ -1,4 +1,5 @@
-"""Why a session ends: what one party's reason to stop becomes at the others, and signals (DESIGN 3, 8).
+"""Why a session ends: what one party's reason to stop becomes at the others, and signals (`docs/design/session.md` 6,
+`docs/reference/exit-codes.md`).
 
 What travels is an exit code and the number of the party that caused it. The party that stopped for a reason of its own
 (budget refused: 50) exits with its code, the others with 40, naming it. A reason that one party sees in another (lost,
@@ -59,7 +60,7 @@ _SEEN: dict[int, tuple[type[CosynthError], str]] = {
 """Reasons one party sees in another: a third party ends with the same code and names the same culprit."""
 
 
-def told(config: SessionConfig, source: Link, code: int, culprit: int) -> CosynthError:
+def error_of(config: SessionConfig, source: Link, code: int, culprit: int) -> CosynthError:
     """The error at this party for an ABORT frame of another. Raises `BadFrame` if its numbers mean nothing."""
     names = [peer.name for peer in config.numbered]
     if culprit >= len(names) or code not in REASONS.keys() | {WITHDREW}:

@@ -1,4 +1,4 @@
-"""The MPyC runtime of a computing party, made safe (DESIGN 3): the only file that imports MPyC.
+"""The MPyC runtime of a computing party, made safe (`docs/design/session.md` 2): the only file that imports MPyC.
 
 MPyC parses `sys.argv` when it is imported (`--out x` would end the process), configures logging and the event loop policy,
 opens unauthenticated connections in `start`, and unpickles what peers send. Here it is imported under a private argument
@@ -52,7 +52,7 @@ def load(number: int, computing: int) -> Runtime:
         root.setLevel(level)
     mpc = mpyc.runtime.mpc
     if (mpc.pid, len(mpc.parties)) != (number, computing):
-        raise RuntimeError("MPyC was imported before this session started")
+        raise RuntimeError("MPyC was imported before this session started.")
     runtime = Runtime(mpc)
     mpyc.runtime.pickle = SimpleNamespace(dumps=codec.dumps, loads=runtime.loads)
     return runtime
@@ -78,9 +78,16 @@ class Runtime:
     def use_prss_keys(self, keys: Mapping[tuple[int, ...], bytes]) -> None:
         """The keys of pseudorandom secret sharing, by the set of parties that shares each, instead of those that MPyC drew."""
         if keys.keys() != set(self._sets()):
-            raise ValueError("MPyC shares keys among other sets of parties")
+            raise ValueError("MPyC shares keys among other sets of parties.")
         self._mpc._prss_keys = dict(keys)
         self._mpc.prfs.cache_clear()
+
+    def prss_key(self, members: tuple[int, ...]) -> bytes:
+        """The key of one such set. Raises `ValueError` if this party shares none with exactly these."""
+        key: bytes | None = self._mpc._prss_keys.get(members)
+        if key is None:
+            raise ValueError(f"this party shares no key with the set {members}")
+        return key
 
     def _sets(self) -> Iterator[tuple[int, ...]]:
         count = len(self._mpc.parties)

@@ -60,7 +60,7 @@ class Party:
             inboxes = list(self._inboxes.values())
         for inbox in inboxes:
             inbox.ready.put(None)
-        self.reading.ring()
+        self.reading.wake()
         return True
 
     def raise_failure(self) -> NoReturn:
@@ -181,9 +181,16 @@ class SessionWire:
         secret = self._party.secrets.get(peer)
         if secret is None:
             raise ValueError(
-                f"party {self.me} shares no key with party {peer}: only two computing parties do"
+                f"Party {self.me} shares no key with party {peer}: only two computing parties do."
             )
         return hkdf(secret, salt=self.session_id, info=b"cosynth wire key")
+
+    def set_key(self, members: Sequence[int]) -> bytes:
+        """32 secret bytes of a set of computing parties (see `Wire.set_key`; HKDF-SHA256 of the set's PRSS key)."""
+        if self._party.mpyc is None:
+            raise ValueError("only computing parties share keys")
+        secret: bytes = self._party.mpyc.prss_key(tuple(members))
+        return hkdf(secret, salt=self.session_id, info=b"cosynth wire set key")
 
     def send(self, peer: int, payload: bytes | bytearray | memoryview) -> None:
         """Queue one message (see `Wire.send`); a payload above 64 KiB is not copied. At most 1 GiB."""
@@ -193,7 +200,7 @@ class SessionWire:
         link = self._link(peer)
         view = memoryview(payload).cast("B")
         if len(view) > MAX_MESSAGE:
-            raise ValueError(f"a message of {len(view)} bytes; at most {MAX_MESSAGE} are possible")
+            raise ValueError(f"A message of {len(view)} bytes; at most {MAX_MESSAGE} are possible.")
         if not isinstance(payload, bytes) and len(view) <= _COPIED:
             view = memoryview(bytes(view))
         sequence = self._sequence.get(peer, 0)
@@ -226,7 +233,7 @@ class SessionWire:
     def fork(self, name: str) -> SessionWire:
         """A stream of its own (see `Wire.fork`); a name can be used once per stream."""
         if name in self._forked:
-            raise ValueError(f"stream name {name!r} is in use already")
+            raise ValueError(f"Stream name {name!r} is in use already.")
         self._forked.add(name)
         digest = hashlib.sha256(
             b"cosynth stream" + self._stream.to_bytes(8, "little") + name.encode()
@@ -244,7 +251,7 @@ class SessionWire:
     def mpyc(self) -> Any:
         """The MPyC runtime over these links, for the calling thread (computing parties only; see `mpyc_runtime`)."""
         if self._party.mpyc is None:
-            raise ValueError("only computing parties have an MPyC runtime")
+            raise ValueError("Only computing parties have an MPyC runtime.")
         if self._party.mpyc_wire is None:
             self._party.mpyc_wire = SessionWire(self._party).fork("mpyc")
         return self._party.mpyc.attach(self._party, self._party.mpyc_wire)
@@ -252,7 +259,7 @@ class SessionWire:
     def _link(self, peer: int) -> Link:
         link = self._party.links.get(peer)
         if link is None:
-            raise ValueError(f"party {self.me} has no link with party {peer}")
+            raise ValueError(f"Party {self.me} has no link with party {peer}.")
         return link
 
     def listen(self, peer: int) -> memoryview | None:

@@ -1,4 +1,4 @@
-"""A party's session from the first connection to the last goodbye (DESIGN 3).
+"""A party's session from the first connection to the last goodbye (`docs/design/session.md`).
 
 The main thread runs an asyncio loop that moves bytes, keeps heartbeats and watches for silence and signals; the party's
 work runs in a daemon thread and sees only the wire. Every end goes the same way: the first cause is recorded, all pending
@@ -33,7 +33,7 @@ from parties.session.admission.agreement import Agreement
 from parties.session.admission.config import SessionConfig
 from parties.session.admission.connect import Connector
 from parties.session.admission.identity import own_identity_or_doubt, refused, refuses
-from parties.session.ending import KEPT, WITHDREW, Signals, told
+from parties.session.ending import KEPT, WITHDREW, Signals, error_of
 from parties.session.party import Party, SessionWire, Tap
 from parties.session.transport import frames, link
 from parties.session.transport.channel import Channel
@@ -54,7 +54,7 @@ _WORKER_S = 3.0
 _EXPLAIN_S = 1.0
 _LINGER_S = 3.0
 _SWITCH_S = 0.001
-_MOST_DOUBTS = 8
+_MAX_DOUBTS = 8
 """Most events about claims that were not proved; strangers can make any number of them."""
 
 
@@ -63,11 +63,11 @@ def run_session(
     body: Callable[[SessionWire], T],
     observe: Observe,
     tap: Tap | None = None,
-    beside: Callable[[], None] | None = None,
+    local_work: Callable[[], None] | None = None,
 ) -> T:
     """Connect, agree, run `body(wire)` in a worker thread, say goodbye; what `body` returned.
 
-    beside: local work that starts at once in a thread of its own, while the parties connect (reading this party's table);
+    local_work: work that starts at once in a thread of its own, while the parties connect (reading this party's table);
     `body` begins when it is done, and what it raises ends the session at that moment, as if `body` had raised it.
 
     Blocks; call it in the main thread. SIGINT and SIGTERM become `Interrupted` at any moment. Raises what `body` raised or
@@ -79,7 +79,7 @@ def run_session(
     loop = asyncio.SelectorEventLoop(None if config.way_in is None else config.way_in.selector())
     try:
         sys.setswitchinterval(_SWITCH_S)
-        return loop.run_until_complete(_Session(loop, config, body, observe, tap, beside).run())
+        return loop.run_until_complete(_Session(loop, config, body, observe, tap, local_work).run())
     finally:
         sys.setswitchinterval(interval)
         _cancel_all(loop)
@@ -113,10 +113,10 @@ class _Session(Generic[T]):
         body: Callable[[SessionWire], T],
         observe: Observe,
         tap: Tap | None,
-        beside: Callable[[], None] | None,
+        local_work: Callable[[], None] | None,
     ) -> None:
         self._loop, self._config, self._body, self._observe = loop, config, body, observe
-        self._beside = beside
+        self._local_work = local_work
         self._names = [peer.name for peer in config.numbered]
         self._reading = Reading(loop)
         self._party = Party(config.number, self._names, len(config.computing), self._reading, tap)
@@ -140,16 +140,19 @@ class _Session(Generic[T]):
     async def run(self) -> T:
         with Signals(self._loop, self._config.me, self._stop):
             beat = asyncio.ensure_future(self._beat())
-            beside = self._loop.create_future()
-            if self._beside is not None:
+            local_work_done = self._loop.create_future()
+            if self._local_work is not None:
                 threading.Thread(
-                    target=self._run_beside, args=(self._beside, beside), name="cosynth-beside", daemon=True
+                    target=self._run_local_work,
+                    args=(self._local_work, local_work_done),
+                    name="cosynth-local-work",
+                    daemon=True,
                 ).start()
             else:
-                beside.set_result(None)
+                local_work_done.set_result(None)
             try:
                 await self._unless_over(self._connect())
-                await self._unless_over(beside)
+                await self._unless_over(local_work_done)
                 outcome = await self._work()
                 await self._unless_over(self._say_goodbye())
                 self._end_links(None)
@@ -224,7 +227,7 @@ class _Session(Generic[T]):
 
     def _doubted(self, error: CosynthError, number: int | None, host: str) -> None:
         """Somebody claimed to be a party and did not prove it: an event, for it may be that party's mistake; no more."""
-        if (number, error.sentence) in self._doubts or len(self._doubts) == _MOST_DOUBTS:
+        if (number, error.sentence) in self._doubts or len(self._doubts) == _MAX_DOUBTS:
             return
         self._doubts.add((number, error.sentence))
         claimed = "a party of another study" if number is None else f"party {self._names[number]}"
@@ -255,16 +258,16 @@ class _Session(Generic[T]):
         with suppress(RuntimeError):  # the loop is closed: this thread was left behind
             self._loop.call_soon_threadsafe(self._body_done, value, error)
 
-    def _run_beside(self, beside: Callable[[], None], done: asyncio.Future[None]) -> None:
+    def _run_local_work(self, local_work: Callable[[], None], done: asyncio.Future[None]) -> None:
         error: BaseException | None = None
         try:
-            beside()
+            local_work()
         except BaseException as caught:  # re-raised by run_session
             error = caught
         with suppress(RuntimeError):  # the loop is closed: this thread was left behind
-            self._loop.call_soon_threadsafe(self._beside_done, error, done)
+            self._loop.call_soon_threadsafe(self._local_work_done, error, done)
 
-    def _beside_done(self, error: BaseException | None, done: asyncio.Future[None]) -> None:
+    def _local_work_done(self, error: BaseException | None, done: asyncio.Future[None]) -> None:
         if error is not None:
             self._stop(error)
         elif not done.done():
@@ -388,7 +391,7 @@ class _Session(Generic[T]):
     def heard(self, source: Link, kind: Kind, payload: bytes) -> None:
         if kind is Kind.ABORT:
             code, culprit = frames.parse_abort(payload)
-            self._stop(told(self._config, source, code, culprit), code, culprit)
+            self._stop(error_of(self._config, source, code, culprit), code, culprit)
         elif kind is Kind.BYE:
             if not self._agreement.ready(source.number):
                 raise BadFrame("a BYE frame out of turn")

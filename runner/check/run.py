@@ -1,4 +1,4 @@
-"""Every problem of a run in one go, before the appointed hour: what `check` looks at (DESIGN section 8).
+"""Every problem of a run in one go, before the appointed hour: what `check` looks at (`docs/reference/command-line.md`).
 
 Each look is a function that yields findings: fine, worth knowing, or a problem with the error that a run would end with.
 Nothing is sent, released or charged. Names and places of this party's own data may appear: they are shown to its owner.
@@ -87,11 +87,9 @@ def findings(path: Path, party: str | None, private: Path | None, connect: bool)
 
 
 def _planned(study: Study, plan: Plan) -> Iterator[Finding]:
-    rounds = "up to " * (plan.rounds[0] != plan.rounds[1]) + str(plan.rounds[1])
     yield fine(
         f"budget: rho {float(plan.budget.rho_cap):.4g} for epsilon {float(study.privacy.epsilon):g}, delta "
-        f"{float(study.privacy.delta):g}; {rounds} rounds among up to {len(plan.candidates)} "
-        "candidates"
+        f"{float(study.privacy.delta):g}; asked is {ALGORITHMS[study.algorithm].asks(plan)}"
     )
     for clique in plan.oversized:
         size = study.domain.cells(clique) * CELL_BYTES / 2**20

@@ -1,4 +1,5 @@
-"""What `check` looks at in a vertical study: the alignment, who owns what, an owner's identifiers, the quota (`psu.md` 3 and 5).
+"""What `check` looks at in a vertical study: the alignment, who owns what, an owner's identifiers, the quota
+(`docs/design/psu.md` 3 and 5).
 
 Counts of an owner's own records are shown to whoever runs `check` with that owner's data, and to nobody else.
 """
@@ -139,7 +140,7 @@ def quota(study: VerticalStudy, party: str, own: Private, ledger: Ledger, datase
 
 
 def _retries(study: VerticalStudy, party: str, ledger: Ledger, dataset: str) -> Iterator[Finding]:
-    from parties.budget.aborted import MOST, aborted_in_a_row, refusal
+    from parties.budget.aborted import MAX_ABORTED, aborted_in_a_row, refusal
 
     try:
         entries = ledger.entries(dataset)
@@ -149,11 +150,11 @@ def _retries(study: VerticalStudy, party: str, ledger: Ledger, dataset: str) -> 
         other.name: aborted_in_a_row(entries, other.name) for other in study.parties if other.name != party
     }
     for name, count in counts.items():
-        if count >= MOST:
+        if count >= MAX_ABORTED:
             yield problem(BudgetRefused(refusal(dataset, name, count)))
         elif count:
             yield note(
-                f"ledger: the last {count} of the alignments of {dataset} with {name} were aborted; after {MOST} in a row "
+                f"ledger: the last {count} of the alignments of {dataset} with {name} were aborted; after {MAX_ABORTED} in a row "
                 "a run needs --allow-retry"
             )
     if not any(counts.values()):

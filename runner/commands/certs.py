@@ -1,4 +1,4 @@
-"""`certs make | request | sign | show`: the certificates by which parties know one another (DESIGN sections 3 and 8)."""
+"""`certs make | request | sign | show`: the certificates by which parties know one another (`docs/design/session.md` 3)."""
 
 from __future__ import annotations
 
@@ -122,17 +122,16 @@ def make(arguments: argparse.Namespace) -> None:
 
 def request(arguments: argparse.Namespace) -> None:
     """`certs request`."""
-    from parties.certificates import request as new_request
-    from parties.certificates import write_file
+    from parties import certificates
 
     name, directory = str(arguments.name), _directory(arguments)
     if not NAME.fullmatch(name):
         raise UsageError(f"{name} is not a party's name (letters, digits, '-', '_' and '.').")
     key, asked = directory / f"{name}.key", directory / f"{name}.csr"
     _absent([key, asked])
-    csr, secret = new_request(name)
-    write_file(key, secret, 0o600)
-    write_file(asked, csr, 0o644)
+    csr, secret = certificates.request(name)
+    certificates.write_file(key, secret, 0o600)
+    certificates.write_file(asked, csr, 0o644)
     print(f"{key} stays here; send {asked} to whoever signs (`python -m runner certs sign`).")
 
 

@@ -165,7 +165,7 @@ def _facts(entry: Entry, account: Account) -> dict[str, Any]:
         "adjacency": asked.notion.adjacency,
         "unit": asked.notion.unit.words,
         "unit_short": asked.notion.unit.short,
-        "counts": None if steps is None else float(steps**2),
+        "counts": None if steps is None else float(entry.times(steps)),
         "state": entry.state,
         "rho_reserved": float(asked.rho),
         "rho": float(spent.rho),

@@ -1,4 +1,4 @@
-"""What a run of a study will do and cost, told before it starts: `plan` (DESIGN section 8)."""
+"""What a run of a study will do and cost, told before it starts: `plan` (`docs/reference/command-line.md`)."""
 
 from runner.forecast.plan_text import words
 from runner.forecast.predict import Forecast, forecast

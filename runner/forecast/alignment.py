@@ -2,7 +2,8 @@
 
 Owners that the study or the tables on this machine do not tell are presumed: columns that nobody is known to own are dealt out
 evenly to parties of which nothing is known. The overlap is nobody's to know: half of each list is taken to be common to all
-owners and the rest to be nobody else's, as in `psu.md`. What joining then costs is exact (`mpc_protocols.psu.forecast`).
+owners and the rest to be nobody else's, as in `docs/design/psu.md`. What joining then costs is exact
+(`mpc_protocols.psu.forecast`).
 """
 
 from __future__ import annotations

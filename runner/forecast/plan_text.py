@@ -40,6 +40,11 @@ def _questions(study: Study, expected: Forecast) -> list[str]:
     ]
     if asked["offered"] is not None and asked["offered"][0] < asked["candidates"]:
         lines += _offered(expected)
+    if asked["falls_back"]:
+        lines += [
+            f"too few    for about {expected.rows:,} rows joint marginals would be mostly noise, so the budget goes to",
+            "           single columns, which then are independent of each other; with more rows there is more to ask",
+        ]
     return lines + [
         f"too large  {' x '.join(clique)} exceeds max_model_mb: {algorithm.left_out}"
         for clique in expected.oversized
@@ -151,7 +156,7 @@ def _sizes(study: Study, joining: dict[str, Any]) -> list[str]:
     lines = []
     for view in joining["views"]:
         name = view["name"]
-        words = METHODS[joining["via"]].told(name in owners, len(owners), noisy, padded)
+        words = METHODS[joining["via"]].sizes_shown(name in owners, len(owners), noisy, padded)
         sums = (
             f"together with the results epsilon {view['epsilon']:.4g}, delta {view['delta']:.4g}"
             if view["sizes"]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.backend import BACKENDS
 from runner.forecast.alignment import Joining, joining
 from runner.party.run_json import alignment_facts
-from runner.party.synthesis import plan_of, row_limit, sample, setting_of, synthesize
+from runner.party.synthesis import facts_of, plan_of, row_limit, sample, synthesize
 from runner.study import Study, VerticalStudy
 from runner.study.claim import claim_of
 from synth.algorithm import ALGORITHMS
@@ -50,7 +50,8 @@ class Forecast:
     """What `plan` tells. bytes_sent: payload of all parties together. range: fewest and most, where the data decides.
 
     questions: rounds (fewest, most), candidates of the plan, of how many of them a round chooses one (offered: fewest, most, for
-    these rows; None where the algorithm has no rounds), shared cells, the standard deviation of the noise.
+    these rows; None where the algorithm has no rounds), whether for these rows single columns would get the whole budget
+    (`synth.fallback`; then with a few more rows there is more to send), shared cells, the standard deviation of the noise.
     """
 
     study: str
@@ -77,7 +78,7 @@ class Forecast:
 
 def forecast(study: Study, rows: int | None = None) -> Forecast:
     """Carry out the study in a dry run. Raises `StudyInvalid`."""
-    from runner.forecast.presumed_tables import InventedTable
+    from runner.forecast.presumed_tables import PresumedTable
     from synth.plan import RoundPlan
 
     plan = plan_of(study)
@@ -90,17 +91,20 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
         assumed, limit = joined.records, joined.population
     backend = BACKENDS[study.backend]
     oracle = backend.dry_run(
-        setting_of(study, len(custodians), os.urandom(32)),
-        InventedTable(study.domain.sizes, limit).counts,
+        facts_of(study, len(custodians), os.urandom(32)),
+        PresumedTable(study.domain.sizes, limit).counts,
         len(study.computing),
         len(study.contributing),
         joined.split if joined is not None else None,
     )
     fits: list[float] = []
     offered: list[int] = []
+    falls_back = False
     began = time.process_time()
 
     def observe(phase: str, event: str, **fields: object) -> None:
+        nonlocal falls_back
+        falls_back |= event == "fallback"
         seconds = fields.get("seconds")
         if phase == "fit" and isinstance(seconds, float):
             fits.append(seconds)
@@ -149,12 +153,13 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
             "candidates": len(plan.candidates),
             "offered": [min(offered), max(offered)] if offered and isinstance(plan, RoundPlan) else None,
             "asked": ALGORITHMS[study.algorithm].asks(plan),
+            "falls_back": falls_back,
             "shared_cells": oracle.shared_cells,
             "noise_sd": float(plan.sigma2) ** 0.5,
         },
         rounds=rounds,
         bytes_sent=total,
-        range={} if backend.ideal else _range(study, plan.rounds, oracle.marks, rounds, total),
+        range={} if backend.ideal else _range(study, plan.batches, oracle.marks, rounds, total),
         parties=tuple(
             PartyForecast(party.name, "compute" if party.compute else "contribute", sent[number])
             for number, party in enumerate(study.numbered)
@@ -196,7 +201,7 @@ def _range(
     all_rounds: int,
     all_bytes: int,
 ) -> dict[str, list[int]]:
-    """Fewest and most, if the data decides how many rounds of selection there are; else what one dry run found."""
+    """Fewest and most, if the data decides how many steps select; else what one dry run found."""
     if not ALGORITHMS[study.algorithm].adaptive(study.config) or len(marks) < 3:
         return {"rounds": [all_rounds, all_rounds], "bytes_sent": [all_bytes, all_bytes]}
     steps = [(later[0] - earlier[0], later[1] - earlier[1]) for earlier, later in itertools.pairwise(marks)]

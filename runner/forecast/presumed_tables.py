@@ -4,7 +4,7 @@ Nobody's data: a mixture of a few latent classes, in each of which the columns a
 weight r^-STEEPNESS), and whose order of values is the usual one in most classes. Marginals are computed from the mixture itself,
 so that no rows need to be drawn and millions of rows cost nothing. The constants are fitted to the bytes of runs on real tables
 (Adult in three codings, BR2000; degree 2 and 3): between 0.88 and 1.17 of what those take; for tables with few codes they do not
-matter. The random numbers are seeded: the same invention each time.
+matter. The random numbers are seeded: the same table each time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ USUAL = 0.8
 SEED = 20_000
 
 
-class InventedTable:
+class PresumedTable:
     """Marginals of `rows` invented rows over columns of these sizes."""
 
     def __init__(self, sizes: Mapping[str, int], rows: int) -> None:

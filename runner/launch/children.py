@@ -1,4 +1,5 @@
-"""The launcher's party processes: started together, watched, and ended together; none is left behind (DESIGN section 3).
+"""The launcher's party processes: started together, watched, and ended together; none is left behind
+(`docs/design/session.md` 7).
 
 Each process has its own process group, so that Ctrl-C reaches the launcher alone, which passes it on; a pipe on which the
 launcher writes one byte a second (`runner.launch.watchdog`), the first when everything is ready

@@ -1,4 +1,4 @@
-"""`run STUDY` without `--party`: all parties of a study as processes of this machine (DESIGN sections 3 and 8).
+"""`run STUDY` without `--party`: all parties of a study as processes of this machine (`docs/design/session.md` 7).
 
 The launcher starts one process per party, makes throw-away certificates while these load (TLS is on even here), shows their
 progress, and puts the leader's results into DIR when all have succeeded; each party's own files lie in DIR/parties/NAME. If

@@ -1,4 +1,4 @@
-"""A party process that the launcher started: it reports to the launcher and never outlives it (DESIGN section 3).
+"""A party process that the launcher started: it reports to the launcher and never outlives it (`docs/design/session.md` 7).
 
 The launcher writes one byte a second to the process's standard input, the first when the certificates exist. When that input
 ends, the launcher is gone; when it is silent for silence_s, the launcher is stopped or stuck: either way the process ends by
@@ -52,7 +52,7 @@ class Job:
 
 
 def hold(job: Job, party: str) -> threading.Event:
-    """Tie this process to its launcher. Returns at once; a daemon thread listens. The event: the launcher's first byte came."""
+    """Tie this process to its launcher, in a daemon thread. Returns an event that the launcher's first heartbeat sets."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

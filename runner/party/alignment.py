@@ -1,15 +1,16 @@
-"""From a vertical study and its owners to the common table: what the alignment is told and what it gives (DESIGN 6, `psu.md`).
+"""From a vertical study and its owners to the common table: what the alignment is told and what it gives
+(`docs/design/vertical.md` 6, `docs/design/psu.md`).
 
     specification(study, owned)           the public parameters of the protocol
     identifier_policy(study)              how identifiers are made; None for row order
     join(...)                             phase "align" of one party: its part in the protocol, and what it brings to the oracle
     ideal_join(...)                       the same for all owners at once, in the clear
 
-Who learns what: owners and computing parties learn the list sizes and u, the size of the union (`psu.md` 0 says which of them
-for which protocol); with adjacency "add-remove" all of them carry noise, and each release is an event that `authorise` has put
-on record before the first message of the alignment leaves. Nothing of it goes into the run's outputs: recipients see neither
-list sizes, nor u, nor how many records are in common. An empty intersection is no error either, for an error would tell it:
-the run goes on, and its counts are noise around zero.
+Who learns what: owners and computing parties learn the list sizes and u, the size of the union (`docs/design/psu.md` 0 says which
+of them for which protocol); with adjacency "add-remove" all of them carry noise, and each release is an event that `authorise`
+has put on record before the first message of the alignment leaves. Nothing of it goes into the run's outputs: recipients see
+neither list sizes, nor u, nor how many records are in common. An empty intersection is no error either, for an error would tell
+it: the run goes on, and its counts are noise around zero.
 """
 
 from __future__ import annotations

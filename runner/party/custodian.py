@@ -96,13 +96,16 @@ class Custodian:
         """What the study asks of this custodian's data. digest: the study's."""
         from parties.budget.spending import Proposal
 
+        fits: list[object] = [self._study.domain.to_spec()]
+        if isinstance(self._study, VerticalStudy):
+            fits.append(self._study.alignment.public(self._study.privacy.adjacency))
         return Proposal(
             self.dataset,
             self._study.name,
             digest.hex(),
             tuple(party.name for party in self._study.parties if party.name != self._name),
             self._study.privacy.notion,
-            hashlib.sha256(canonical(self._study.domain.to_spec())).hexdigest(),
+            "+".join(hashlib.sha256(canonical(each)).hexdigest() for each in fits),
             self._study.privacy.max_rows,
         )
 

@@ -1,8 +1,8 @@
 """What happens in a run, as it happens: `events.jsonl` at every party, and where the time, bytes and rounds went.
 
-An event is a function of public facts (DESIGN section 8): phase, event, and fields such as the clique selected or the parties
-waited for. Lines are flushed one by one, so a run that ends early leaves its story. `Meter` attributes the wire's counters
-to phases; bytes and rounds depend on public sizes only.
+An event is a function of public facts (`docs/reference/outputs.md`): phase, event, and fields such as the clique selected or the
+parties waited for. Lines are flushed one by one, so a run that ends early leaves its story. `Meter` attributes the wire's
+counters to phases; bytes and rounds depend on public sizes only.
 
 Times. How long a party reads its table is a function of the table, and these files are passed on. The clock of a run therefore
 stands at 0 until all parties have counted and reserved ("assembled"), and stands still in phases whose work follows the length of

@@ -41,7 +41,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
 
     from mpc_protocols.partition import ideal_counts
     from runner.party.alignment import ideal_join
-    from runner.party.synthesis import counted, plan_of, row_limit, sample, setting_of, synthesize
+    from runner.party.synthesis import counted, facts_of, plan_of, row_limit, sample, synthesize
     from runner.results.outputs import write_outputs
     from synth.accounting import Accountant
 
@@ -70,7 +70,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         custodian.reserve(plan, session, study_digest, computes=True)
     meter.mark("input")
     observe("input", "counted", custodians=len(custodians))
-    setting = setting_of(study, len(custodians), session)
+    facts = facts_of(study, len(custodians), session)
     if owned is None or not isinstance(study, VerticalStudy):
         counts = _added(list(custodians.values()))
     else:
@@ -83,7 +83,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
                 if (records := custodian.records) is not None
             },
         )
-        counts = ideal_counts(joined, tables, setting.sizes)
+        counts = ideal_counts(joined, tables, facts.sizes)
         meter.mark("align")
         observe("align", "aligned", owners=len(owned.owners), via=study.backend)
 
@@ -98,7 +98,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         observe(phase, event, **fields)
 
     accountant = Accountant(plan.budget, record=record)
-    synthesis = synthesize(study, plan, backend.oracle(setting, counts, accountant), watch)
+    synthesis = synthesize(study, plan, backend.oracle(facts, counts, accountant), watch)
     release = sample(synthesis, plan, watch, row_limit(study, len(custodians)), accountant.events)
     for custodian in custodians.values():
         custodian.settle()

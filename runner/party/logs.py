@@ -1,4 +1,5 @@
-"""What one process of a run writes while it runs: events.jsonl and its logs, one of them private (DESIGN section 8)."""
+"""What one process of a run writes while it runs: events.jsonl and its logs, one of them private
+(`docs/reference/outputs.md`)."""
 
 from __future__ import annotations
 

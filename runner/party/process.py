@@ -1,4 +1,4 @@
-"""One party of a run, from the study file to the finished files (DESIGN sections 3 and 5).
+"""One party of a run, from the study file to the finished files (`docs/architecture.md` 3).
 
     connect   session with the others; this party's own table is counted beside it
     agree     study, roles, session id; the budget is reserved in this custodian's ledger
@@ -35,7 +35,7 @@ from runner.study.owners import Ownership, method_of, ownership
 from runner.version import VERSION
 
 if TYPE_CHECKING:
-    from mpc_protocols.functionality import Event, LocalCounts, Setting
+    from mpc_protocols.functionality import Event, LocalCounts, StudyFacts
     from mpc_protocols.partition import VerticalData
     from parties.budget.journal import Journal
     from parties.session import SessionConfig, SessionWire
@@ -92,7 +92,7 @@ class _Party:
         from parties.session import run_session
 
         try:
-            run_session(self._config(), self._body, self._observe, beside=self._count)
+            run_session(self._config(), self._body, self._observe, local_work=self._count)
         except CosynthError as error:
             if (
                 not self._assembled and error.exit_code in REFUSALS
@@ -140,7 +140,7 @@ class _Party:
     def _body(self, wire: SessionWire) -> None:
         """Everything after the parties have agreed, in the session's worker thread."""
         from runner.party.alignment import own_events
-        from runner.party.synthesis import row_limit, setting_of
+        from runner.party.synthesis import facts_of, row_limit
 
         self._meter.traffic = wire.traffic
         custodians = [name for name, facts in wire.announcements.items() if facts.get("data") is True]
@@ -161,7 +161,7 @@ class _Party:
         plan, collective = self._plan, Collective(wire, self._study)
         assert plan is not None
         computes = wire.me < wire.computing
-        setting = setting_of(self._study, len(custodians), wire.session_id)
+        study_facts = facts_of(self._study, len(custodians), wire.session_id)
         if owned is not None and self._name in owned.owners and not self._options.allow_retry:
             self._custodian.check_retries([owner for owner in owned.owners if owner != self._name])
         self._custodian.reserve(plan, wire.session_id, self._digest, computes, sizes)
@@ -178,9 +178,9 @@ class _Party:
             data = self._align(self._study, wire, owned, journal)
         limit = row_limit(self._study, len(custodians))
         if journal is not None:
-            release = self._compute(wire, collective, setting, data, plan, limit, journal)
+            release = self._compute(wire, collective, study_facts, data, plan, limit, journal)
         else:
-            release = self._contribute(wire, collective, setting, data, limit)
+            release = self._contribute(wire, collective, study_facts, data, limit)
         self._finish(wire, collective, plan, release, owned)
 
     def _begin(self, wire: SessionWire, collective: Collective) -> None:
@@ -222,7 +222,7 @@ class _Party:
         self,
         wire: SessionWire,
         collective: Collective,
-        setting: Setting,
+        study_facts: StudyFacts,
         data: LocalCounts | VerticalData | None,
         plan: Plan,
         limit: int,
@@ -234,11 +234,11 @@ class _Party:
 
         accountant = Accountant(plan.budget, record=self._recorder(journal))
         if collective.leads:
-            with self._backend.lead(wire, setting, data, accountant, self._observe) as oracle:
+            with self._backend.lead(wire, study_facts, data, accountant, self._observe) as oracle:
                 synthesis = synthesize(self._study, plan, oracle, self._observe)
             release = sample(synthesis, plan, self._observe, limit, accountant.events)
         else:
-            opened = self._backend.follow(wire, setting, data, accountant, self._observe)
+            opened = self._backend.follow(wire, study_facts, data, accountant, self._observe)
             release = self._receive(collective, limit)
             if not release.tells(opened, accountant.events):
                 raise ProtocolAborted(
@@ -253,14 +253,14 @@ class _Party:
         self,
         wire: SessionWire,
         collective: Collective,
-        setting: Setting,
+        study_facts: StudyFacts,
         data: LocalCounts | VerticalData | None,
         limit: int,
     ) -> Release:
         """A contributor's part: its data goes out masked, the release comes in."""
         if data is None:
             raise StudyInvalid(f"{self._study.path}: party {self._name} neither computes nor has data.")
-        self._backend.contribute(wire, setting, data)
+        self._backend.contribute(wire, study_facts, data)
         self._meter.mark("input")
         release = self._receive(collective, limit)
         for event in release.events:

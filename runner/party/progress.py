@@ -13,7 +13,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from runner.party.options import Progress
@@ -52,7 +52,7 @@ class Display:
         self._json, self._output = progress == "json", output or Output()
         self._told_by, self._leader = only or study.leader.name, study.leader.name
         self._delta, self._epsilon = float(study.privacy.delta), float(study.privacy.epsilon)
-        self._told: set[str] = set()
+        self._printed: set[str] = set()
         self._start = time.monotonic()
 
     def feed(self, line: str) -> None:
@@ -68,8 +68,8 @@ class Display:
         if phase in LEADERS and (party != self._told_by or (party == self._leader and "step" in event)):
             return  # a computing party's own account of a step; the leader knows more about it
         text = self._words(phase, name, event)
-        if f"{phase} {text}" not in self._told:
-            self._told.add(f"{phase} {text}")
+        if f"{phase} {text}" not in self._printed:
+            self._printed.add(f"{phase} {text}")
             self.say(phase, text)
 
     def say(self, phase: str, text: str) -> None:
@@ -137,25 +137,26 @@ def _traffic(event: Mapping[str, Any]) -> str:
     return f"{sent / 1e6:.2f} MB sent" if isinstance(sent, int | float) else ""
 
 
-def clique_words(clique: list[str]) -> str:
-    """A clique as people read it."""
-    return " x ".join(clique)
+def clique_words(clique: Sequence[str], bins: Mapping[str, int] | None = None) -> str:
+    """A clique as people read it. bins: of columns that are asked for over bins, their number."""
+    sizes = bins or {}
+    return " x ".join(f"{name} ({sizes[name]} bins)" if name in sizes else name for name in clique)
 
 
 def _selected(event: Mapping[str, Any]) -> str:
     if "step" in event:
         return f"step {event['step']}: one of {event['candidates']} candidates chosen, {event['cells']:,} cells compared"
     of = f" of {event['rounds']}" if event.get("rounds") else ""
-    return (
-        f"round {event['round']}{of}: {clique_words(event['clique'])} (1 of {event['candidates']} candidates)"
-    )
+    clique = clique_words(event["clique"], event.get("bins"))
+    return f"round {event['round']}{of}: {clique} (1 of {event['candidates']} candidates)"
 
 
 def _measured(event: Mapping[str, Any]) -> str:
     if "cliques" in event:
         total = f", about {event['noisy_total']:,.0f} rows" if "noisy_total" in event else ""
         return f"round {event['round']}: {len(event['cliques'])} single columns, noise sd {event['sigma']:.3g}{total}"
-    text = f"round {event['round']}: {clique_words(event['clique'])}, {event['cells']:,} cells, noise sd {event['sigma']:.3g}"
+    clique = clique_words(event["clique"], event.get("bins"))
+    text = f"round {event['round']}: {clique}, {event['cells']:,} cells, noise sd {event['sigma']:.3g}"
     if "noisy_l1_to_model" in event:
         text += (
             f", {event['noisy_l1_to_model']:,.0f} from the model (noise alone: {event['l1_of_noise']:,.0f})"
@@ -170,6 +171,13 @@ def _fitted(event: Mapping[str, Any]) -> str:
 
 WORDS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], str]] = {
     ("select", "selected"): _selected,
+    ("select", "exhausted"): lambda event: (
+        f"{event['charged']} selections were paid and {event['found']} made: no candidate was left for more"
+    ),
+    ("select", "left_out"): lambda event: (
+        f"round {event['round']}: {clique_words(event['clique'], event['bins'])} does not fit beside the others: not measured"
+    ),
+    ("select", "fallback"): lambda event: str(event["reason"]),
     ("measure", "measured"): _measured,
     ("measure", "total"): lambda event: (
         f"about {event['noisy_total']:,.0f} rows, noise sd {event['sigma']:.3g}"

@@ -1,4 +1,5 @@
-"""run.json, and what the leader hands out for it: counters of all parties, and when its own events were (DESIGN section 8).
+"""run.json, and what the leader hands out for it: counters of all parties, and when its own events were
+(`docs/reference/outputs.md`).
 
 Everything here is a function of the study, the release and the traffic counters, all of them public; what a peer sends of them
 is judged before it is used. `describe` gives every party the same content.
@@ -7,10 +8,8 @@ is judged before it is used. `describe` gives every party the same content.
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping, Sequence
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import ProtocolAborted
@@ -21,9 +20,9 @@ from runner.study.claim import claim_of
 from runner.study.owners import Ownership, method_of
 from runner.version import VERSION
 from synth.fallback import sentence
+from synth.run import without_levels
 
 if TYPE_CHECKING:
-    from mpc_protocols.functionality import Event
     from runner.results.release import Release
     from synth.plan import Plan
 
@@ -38,7 +37,7 @@ def describe(
     deployment: str,
     owned: Ownership | None = None,
 ) -> dict[str, Any]:
-    """The content of run.json (DESIGN section 8): a function of the study, the release and the traffic counters.
+    """The content of run.json (`docs/reference/outputs.md`): a function of the study, the release and the traffic counters.
 
     owned: of a vertical study.
     """
@@ -58,19 +57,20 @@ def describe(
                 "rho": float(plan.budget.rho_cap),
                 "adjacency": privacy.adjacency,
                 "unit": privacy.unit.words,
-                "events": [
-                    {"what": event.what, "rho": float(event.rho), **event.detail} for event in release.events
-                ],
+                "events": _events(release),
                 "rho_spent": float(sum(event.rho for event in release.events)),
                 "beta": float(sum(event.beta for event in release.events)),
                 "max_rows": privacy.max_rows,
-                # what rho was solved at: the samplers' distance from the exact laws takes the rest of delta, and where it would
-                # take more than half of it, the epsilon counted on is less than the study's (`accounting.calibrate`)
+                # What rho was solved at: the samplers' statistical distance takes the rest of delta. Where it would take more
+                # than half of it, the epsilon counted on is less than the study's (`accounting.calibrate`).
                 "calibrated_epsilon": float(plan.budget.calibration.epsilon),
                 "delta_for_zcdp": float(plan.budget.calibration.delta),
                 "noisy_total": release.noisy_total,
             },
             "selected": [list(clique) for clique in release.selected],
+            **(
+                {"resolutions": [release.bins(clique) for clique in release.picked]} if release.levels else {}
+            ),
             **(
                 {}
                 if release.noise_share is None
@@ -118,18 +118,33 @@ def describe(
         ) from None
 
 
+def _events(release: Release) -> list[dict[str, Any]]:
+    """run.json's `events`; a selection with what it came to, and with its bins where they are coarser than the columns."""
+    selections, found = iter(release.selections), []
+    for event in release.events:
+        entry = {"what": event.what, "rho": float(event.rho), **event.detail}
+        if event.what == "select":
+            clique = next(selections)
+            entry["clique"] = list(without_levels(clique, release.levels))
+            if bins := release.bins(clique):
+                entry["bins"] = bins
+        found.append(entry)
+    return found
+
+
 def alignment_facts(study: VerticalStudy, plan: Plan, owned: Ownership) -> dict[str, Any]:
     """How the columns were split and what joining them revealed, to whom. Public, and known before the run: no size is in it.
 
     A party's own view of the others' data: the released results, under the study's (epsilon, delta), and what the sizes told it.
     """
     from runner.party.alignment import view_of
+    from synth.noisy_sizes import view
 
     ideal = BACKENDS[study.backend].ideal
     views = []
     for party in [] if ideal else study.parties:
         events = view_of(study, owned, party.name)
-        epsilon, delta = own_view(study, plan, events)
+        epsilon, delta = view(float(study.privacy.epsilon), float(study.privacy.delta), plan.budget, events)
         views.append(
             {
                 "name": party.name,
@@ -154,29 +169,6 @@ def alignment_facts(study: VerticalStudy, plan: Plan, owned: Ownership) -> dict[
         "owners": [{"name": name, "columns": list(owned.of(name))} for name in owned.owners],
         "views": views,
     }
-
-
-def own_view(study: Study, plan: Plan, sizes: Sequence[Event]) -> tuple[float, float]:
-    """(epsilon, delta) of everything that a party has seen: the study's, and these events of noisy sizes.
-
-    A size's noise is pure epsilon-DP but for truncated tails of probability delta: it adds epsilon^2 / 2 to rho, and its delta
-    beside it (`parties.budget.ledger`). The plain sum of epsilons holds too; the less of both is told. The samplers' distance is
-    taken
-    off at the larger epsilon.
-    """
-    from synth.accounting import epsilon_of
-
-    privacy = study.privacy
-    epsilon = float(privacy.epsilon) + math.fsum(
-        float(cast(float, event.detail["epsilon"])) for event in sizes
-    )
-    delta = float(privacy.delta) + math.fsum(float(event.beta) for event in sizes)
-    rest = float(privacy.delta) - (1 + math.exp(min(epsilon, 700.0))) * float(plan.budget.beta_cap)
-    if sizes and rest >= 0.5 * float(privacy.delta):
-        epsilon = min(
-            epsilon, epsilon_of(plan.budget.rho_cap + sum((event.rho for event in sizes), Fraction(0)), rest)
-        )
-    return epsilon, delta
 
 
 def parsed(payload: memoryview, sender: str) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""From a study and a party's own settings to its part in a session (DESIGN 3): the same for a run and for `check --connect`."""
+"""From a study and a party's own settings to its part in a session (`docs/design/session.md`): the same for a run and for
+`check --connect`."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def study_digest(study: Study, certs: CertificateFiles | None) -> bytes:
-    """What all parties compare: the study's, with the session's CA if there is one (DESIGN 7)."""
+    """What all parties compare: the study's, with the session's CA if there is one (`docs/reference/study-file.md`)."""
     if certs is None or certs.ca is None:
         return digest(study, "")
     from parties.certificates import fingerprint

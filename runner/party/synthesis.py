@@ -13,7 +13,7 @@ from runner.study import Study, VerticalStudy
 from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
-    from mpc_protocols.functionality import Clique, Event, MarginalOracle, Setting
+    from mpc_protocols.functionality import Clique, Event, MarginalOracle, StudyFacts
     from runner.results.release import Release
     from synth.plan import Observe, Plan
     from synth.run import Synthesis
@@ -34,12 +34,12 @@ def plan_of(study: Study) -> Plan:
     return plan
 
 
-def setting_of(study: Study, custodians: int, session: bytes) -> Setting:
+def facts_of(study: Study, custodians: int, session: bytes) -> StudyFacts:
     """The mechanisms' public facts, once it is known how many parties have data."""
-    from mpc_protocols.functionality import Setting
+    from mpc_protocols.functionality import StudyFacts
 
     privacy = study.privacy
-    return Setting(
+    return StudyFacts(
         study.domain.sizes, privacy.adjacency, privacy.unit.rows, most_rows(study, custodians), session
     )
 
@@ -89,9 +89,10 @@ def sample(
         codes,
         synthesis.model.to_bytes(),
         synthesis.measurements,
-        synthesis.selected,
+        synthesis.selections,
         synthesis.noisy_total,
         secrets.randbits(64),
         tuple(events),
         synthesis.noise_share,
+        synthesis.levels,
     )

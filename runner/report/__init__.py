@@ -1,4 +1,5 @@
-"""The report of a finished run: one self-contained HTML file (DESIGN section 8), made from the run's public files only.
+"""The report of a finished run: one self-contained HTML file (`docs/reference/outputs.md`), made from the run's public files
+only.
 
 It loads nothing, runs no script and holds nothing that is not a function of the released outputs and of public facts
 (traffic, times). The imports are inside the functions, so that the launcher can name this package without paying for numpy.

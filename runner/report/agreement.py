@@ -2,7 +2,7 @@
 
 Everything is computed from released values: noisy counts, synthetic rows and the model fitted to the former. Distances are
 between shares (counts over their own total), L1, from 0 to 2; the scale beside them is the L1 distance that the noise
-alone is expected to put into a marginal of n cells, sqrt(2/pi) sigma n / N (`notes.md` 4, AIM's penalty).
+alone is expected to put into a marginal of n cells, sqrt(2/pi) sigma n / N (`docs/design/algorithms.md` 1, AIM's penalty).
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Agreement:
-    """One measured marginal against the synthetic rows; distance and noise as L1 of shares."""
+    """One measured marginal against the synthetic rows; distance and noise as L1 of shares. bins: how many, where it has bins."""
 
     clique: Clique
+    bins: Mapping[str, int]
     cells: int
     sigma: float
     distance: float
@@ -58,6 +59,11 @@ def synthetic_counts(
     return np.bincount(index, minlength=cells)
 
 
+def sizes_of(measurement: Measured) -> dict[str, int]:
+    """How many bins a measurement has of each column that it counts over bins."""
+    return {level.column: level.size for level in measurement.levels}
+
+
 def agreements(run: Run) -> list[Agreement]:
     """Every measurement in the order it was taken."""
     total, rows = max(run.noisy_total, 1.0), max(len(run.codes), 1)
@@ -67,7 +73,7 @@ def agreements(run: Run) -> list[Agreement]:
         shares = synthetic_counts(run, measurement.columns, measurement.bins) / rows
         distance = float(np.abs(measurement.values / total - shares).sum())
         noise = math.sqrt(2 / math.pi) * sigma * cells / total
-        found.append(Agreement(measurement.columns, cells, sigma, distance, noise))
+        found.append(Agreement(measurement.columns, sizes_of(measurement), cells, sigma, distance, noise))
     return found
 
 
@@ -78,7 +84,7 @@ def one_way(run: Run) -> list[OneWay]:
     for name in run.domain.names:
         shares = synthetic_counts(run, (name,)) / rows
         alone = [m for m in run.measurements if m.clique == (name,)]
-        wider = [m for m in run.measurements if name in m.columns and not m.levels]
+        wider = [m for m in run.measurements if name in m.clique]
         if alone:
             weights = np.array([1 / float(m.sigma2) for m in alone])
             mean = np.asarray(weights @ np.stack([m.values for m in alone])) / weights.sum()
@@ -86,7 +92,7 @@ def one_way(run: Run) -> list[OneWay]:
         elif wider:
             best = min(wider, key=lambda m: _variance_of_sum(run, m, name))
             spread = math.sqrt(_variance_of_sum(run, best, name)) / total
-            found.append(OneWay(name, shares, _summed(run, best, name) / total, spread, best.clique))
+            found.append(OneWay(name, shares, _summed(run, best, name) / total, spread, best.columns))
         else:
             found.append(OneWay(name, shares, None, 0.0, None))
     return found
@@ -97,7 +103,7 @@ def _variance_of_sum(run: Run, measurement: Measured, name: str) -> float:
 
 
 def _summed(run: Run, measurement: Measured, name: str) -> NDArray[np.float64]:
-    table = measurement.values.reshape([run.domain.sizes[column] for column in measurement.clique])
+    table = measurement.values.reshape(measurement.shape(run.domain.sizes))
     kept = measurement.clique.index(name)
     return np.asarray(
         table.sum(axis=tuple(axis for axis in range(table.ndim) if axis != kept)), dtype=np.float64

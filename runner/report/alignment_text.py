@@ -129,7 +129,7 @@ def _learned(
         heard = (
             "sizes, as the method reveals them"
             if method is None
-            else typeset(method.told(name in owners, len(owners), noisy, padded))
+            else typeset(method.sizes_shown(name in owners, len(owners), noisy, padded))
         )
         found.append(
             (

@@ -60,6 +60,7 @@ class Run:
     events: tuple[Release, ...]
     moments: tuple[Moment, ...]
     selected: tuple[Clique, ...]
+    resolutions: tuple[Mapping[str, int], ...]
     codes: NDArray[np.int32]
     model: Model
 
@@ -72,11 +73,12 @@ def load(directory: Path) -> Run:
     selected = _read(
         directory, "run.json", lambda _: tuple(_clique(names, domain) for names in facts["selected"])
     )
+    resolutions = _read(directory, "run.json", lambda _: _resolutions(facts, selected))
     total, measurements = _read(directory, "measurements.json", lambda path: _measurements(path, domain))
     moments = _read(directory, "run.json", lambda _: _moments(facts.get("timeline", {})))
     codes = _read(directory, "synthetic.csv", lambda path: _rows(path, domain))
     model = _read(directory, "model.npz", lambda path: _model(path, domain))
-    return Run(facts, domain, total, measurements, events, moments, selected, codes, model)
+    return Run(facts, domain, total, measurements, events, moments, selected, resolutions, codes, model)
 
 
 def _read(directory: Path, name: str, parse: Any) -> Any:
@@ -159,6 +161,18 @@ def _clique(names: Sequence[str], domain: Domain) -> Clique:
     return tuple(names)
 
 
+def _resolutions(facts: Mapping[str, Any], selected: Sequence[Clique]) -> tuple[Mapping[str, int], ...]:
+    """Of each selection the bins of columns that it asked for over bins; a run without bins has no such entry."""
+    found = facts.get("resolutions", [{}] * len(selected))
+    if len(found) != len(selected) or not all(
+        type(size) is int and name in clique
+        for bins, clique in zip(found, selected, strict=True)
+        for name, size in bins.items()
+    ):
+        raise ValueError("resolutions")
+    return tuple(dict(bins) for bins in found)
+
+
 def _release(form: Mapping[str, Any]) -> Release:
     detail = {key: value for key, value in form.items() if key not in ("what", "rho")}
     return Release(str(form["what"]), float(form["rho"]), detail)
@@ -167,23 +181,24 @@ def _release(form: Mapping[str, Any]) -> Release:
 def _measurements(path: Path, domain: Domain) -> tuple[float, tuple[Measured, ...]]:
     form = _object(path.read_text(encoding="utf-8"))
     found = []
+    levels = {name: _level(name, level, domain) for name, level in form.get("levels", {}).items()}
     for entry in form["measurements"]:
         clique = _clique(entry["clique"], domain)
         values = np.asarray(entry["values"], dtype=np.int64)
-        levels = {name: _level(name, bins, domain) for name, bins in entry.get("bins", {}).items()}
-        names = tuple(levels[name].name if name in levels else name for name in clique)
-        cells = math.prod(levels[name].size if name in levels else domain.sizes[name] for name in clique)
-        if len(values) != cells:
+        names = tuple(entry.get("resolution", clique))
+        coarse = tuple(levels[name] for name in names if name not in clique)
+        measured = Measured(names, Fraction(entry["sigma2"]), int(entry["round"]), values, coarse)
+        if measured.columns != clique or len(values) != math.prod(measured.shape(domain.sizes)):
             raise ValueError("number of cells")
-        sigma2, step = Fraction(entry["sigma2"]), int(entry["round"])
-        found.append(Measured(names, sigma2, step, values, tuple(levels.values())))
+        found.append(measured)
     return float(form["noisy_total"]), tuple(found)
 
 
-def _level(column: str, bins: Sequence[int], domain: Domain) -> Level:
-    if len(bins) != domain.sizes[column]:
+def _level(name: str, form: Mapping[str, Any], domain: Domain) -> Level:
+    column, bins = form["column"], tuple(map(int, form["bins"]))
+    if name in domain or len(bins) != domain.sizes[column]:
         raise ValueError("bins")
-    return Level(f"{column}, {max(bins) + 1} bins", column, tuple(map(int, bins)))
+    return Level(name, column, bins)
 
 
 def _moments(timeline: Mapping[str, Sequence[float]]) -> tuple[Moment, ...]:

@@ -1,4 +1,5 @@
-"""The measured marginals as a picture: a name per column, a shaded area per clique of three or more, a band per pair.
+"""The measured marginals as a picture: a name per column, a shaded area per clique of three or more, a band per pair; lines alone
+where areas would hide one another.
 
 Columns measured together are drawn close: stress majorisation (Gansner, Koren, North 2004, SMACOF) of graph distances,
 started from classical scaling, so there is no random start and the same cliques give the same picture. Names are then
@@ -23,6 +24,8 @@ CHARACTER, PILL, HUES = 7.1, 26.0, 6
 MAX_LABEL = 18
 STEP = 170.0
 BADGES = 40
+MAX_AREAS = 40
+"""More cliques are drawn as lines only, the heavier the more of them hold both columns."""
 
 
 def picture(
@@ -50,7 +53,7 @@ def picture(
         for name in row:
             places[name] = (x + _pill(shown[name]) / 2, room + 18 + 34 * i)
             x += _pill(shown[name]) + 10
-    marks = [*_areas(cliques, places), *_threads(cliques, places)]
+    marks = [*([] if crowded(cliques) else _areas(cliques, places)), *_threads(cliques, places)]
     for name in columns:
         x, y = places[name]
         wide = _pill(shown[name])
@@ -79,6 +82,11 @@ def picture(
     return drawing(
         width, total, marks, title="Columns that were measured together", description=described, class_=class_
     )
+
+
+def crowded(cliques: Mapping[Clique, Sequence[int]]) -> bool:
+    """Whether there are too many cliques for an area each."""
+    return len(cliques) > MAX_AREAS
 
 
 def _pill(text: str) -> float:
@@ -120,6 +128,7 @@ def _threads(
     for clique in cliques:
         for one, two in combinations(sorted(clique), 2):
             shared[one, two] = shared.get((one, two), 0) + 1
+    heavier = 6.0 / max(shared.values(), default=1) if crowded(cliques) else 0.7
     return [
         tag(
             "line",
@@ -128,7 +137,7 @@ def _threads(
             x2=places[two][0],
             y2=places[two][1],
             class_="thread",
-            stroke_width=min(0.8 + 0.7 * count, 5.0),
+            stroke_width=min(0.8 + heavier * count, 7.0 if crowded(cliques) else 5.0),
         )
         for (one, two), count in shared.items()
     ]

@@ -22,7 +22,7 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
-from runner.report import charts, graph, number_format
+from runner.report import charts, graph, number_format, resolutions
 from runner.report.agreement import OneWay, agreements, associations, one_way
 from runner.report.alignment_text import joined
 from runner.report.files import Clique, Release, Run, load
@@ -102,6 +102,7 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
         ledger=_ledger(run),
         calibration=_calibration(facts["privacy"]),
         map=_map(run),
+        resolutions=_resolutions(run),
         marginals=_marginals(run),
         columns=[_column(run, one) for one in columns],
         noisy_total=run.noisy_total,
@@ -136,7 +137,7 @@ def _ledger(run: Run) -> dict[str, Any]:
     )
     for i, event in enumerate(run.events, 1):
         spent += event.rho
-        what, clique, note = _told(event, next(winners, None) if event.what == "select" else None)
+        what, clique, note = _told(run, event, next(winners, None) if event.what == "select" else None)
         rows.append(
             {
                 "number": i,
@@ -162,7 +163,7 @@ def _ledger(run: Run) -> dict[str, Any]:
 
 
 def _calibration(privacy: Mapping[str, Any]) -> dict[str, Any]:
-    """What the samplers' distances may take off delta, and the rest; a run that does not state the rest: None.
+    """What the samplers' statistical distances may take off delta, and the rest; a run that does not state the rest: None.
 
     epsilon: what the cap was solved at; less than the promised one where finite precision bounds it (`accounting.calibrate`).
     """
@@ -177,18 +178,31 @@ def _calibration(privacy: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _told(event: Release, winner: Clique | None) -> tuple[str, str, str]:
+def _told(run: Run, event: Release, winner: Clique | None) -> tuple[str, str, str]:
     """An event as (verb, cliques, figures); a selection's own record leaves out who won. Unknown events keep their name."""
     detail = event.detail
+    of = {level.name: level for m in run.measurements for level in m.levels}
     cliques = detail.get("cliques") or (
         [detail["clique"]] if detail.get("clique") else [winner] if winner else []
     )
     names = (
-        " · ".join(_joined(clique) for clique in cliques)
+        " · ".join(
+            _joined(
+                [of[n].column if n in of else n for n in clique],
+                {of[n].column: of[n].size for n in clique if n in of} | detail.get("bins", {}),
+            )
+            if not isinstance(clique, str)
+            else clique
+            for clique in cliques
+        )
         if len(cliques) <= 3
         else f"{number_format.spelled(len(cliques))} marginals"
     )
     notes = []
+    if detail.get("picks", 1) > 1:
+        notes.append(f"{detail['pick']} of {detail['picks']} on the same scores")
+        if detail.get("clique") == []:
+            notes.append("no candidate was left")
     if "candidates" in detail:
         candidates = detail["candidates"]
         count = candidates if isinstance(candidates, int) else len(candidates)
@@ -201,8 +215,10 @@ def _told(event: Release, winner: Clique | None) -> tuple[str, str, str]:
     return _EVENTS.get(event.what, event.what), names, ", ".join(notes)
 
 
-def _joined(clique: Sequence[str]) -> str:
-    return " × ".join(clique) if not isinstance(clique, str) else clique
+def _joined(clique: Sequence[str], bins: Mapping[str, int] | None = None) -> str:
+    """Names of columns; with how many bins they were asked for, where those are coarser than the column."""
+    sizes = bins or {}
+    return " × ".join(f"{name} ({sizes[name]} bins)" if name in sizes else name for name in clique)
 
 
 def _map(run: Run) -> dict[str, Any]:
@@ -211,17 +227,37 @@ def _map(run: Run) -> dict[str, Any]:
     for i, clique in enumerate(run.selected, 1):
         if tuple(clique) in order:
             order[tuple(clique)].append(i)
-    names = run.domain.names
+    names, rounds = run.domain.names, {m.round for m in run.measurements if m.round}
     tall = max(460.0, 34.0 * len(names))
     return {
         "wide": graph.picture(
             names, order, width=760, height=max(440.0, 18.0 * len(names)), class_="graph wide"
         ),
         "narrow": graph.picture(names, order, width=370, height=tall, class_="graph narrow"),
-        "selected": [_joined(clique) for clique in run.selected],
+        "selected": [
+            (_joined(clique, bins), not rounds or number in rounds)
+            for number, (clique, bins) in enumerate(zip(run.selected, run.resolutions, strict=True), 1)
+        ],
+        "batch": max(
+            (event.detail.get("picks", 1) for event in run.events if event.what == "select"), default=1
+        ),
         "several": len(order),
+        "crowded": graph.crowded(order),
+        "numbered": sum(map(len, order.values())) <= graph.BADGES,
         "single": len({m.columns for m in run.measurements if len(m.clique) == 1}),
     }
+
+
+def _resolutions(run: Run) -> dict[str, Any] | None:
+    """The pictures of columns asked for over bins, those of most values first if there are many; None if there are none."""
+    found = resolutions.resolutions(run)
+    kept = sorted(found, key=lambda name: -run.domain.sizes[name])[:MAX_ASSOCIATED]
+    drawn = [
+        {"name": name, "values": run.domain.sizes[name], "chart": resolutions.strips(run, name, asked)}
+        for name, asked in found.items()
+        if name in kept
+    ]
+    return {"columns": drawn, "left_out": len(found) - len(drawn)} if drawn else None
 
 
 def _marginals(run: Run) -> list[dict[str, Any]]:
@@ -230,7 +266,7 @@ def _marginals(run: Run) -> list[dict[str, Any]]:
     most = max([2.0, *ratios])
     return [
         {
-            "clique": _joined(a.clique),
+            "clique": _joined(a.clique, a.bins),
             "cells": a.cells,
             "sigma": a.sigma,
             "distance": a.distance,

@@ -1,7 +1,7 @@
 """The privacy statement in plain words: what a run promises, to whom, under which assumptions, and who learned what.
 
-Every sentence here must be true of the run at hand (DESIGN 5): it is chosen by the run's adjacency, unit, backend,
-deployment and encryption. Where the report does not know a backend it says less, never more.
+Every sentence here must be true of the run at hand (`docs/design/privacy.md` 1): it is chosen by the run's adjacency, unit,
+backend, deployment and encryption. Where the report does not know a backend it says less, never more.
 """
 # ruff: noqa: RUF001 - typographic apostrophes and quotes are meant
 
@@ -90,7 +90,7 @@ def _warnings(facts: Mapping[str, Any]) -> tuple[str, ...]:
             "read this machine’s network traffic could put the shares together."
         )
     if fallback := facts.get("fallback"):
-        found.append(str(fallback))
+        found.append(typeset(str(fallback)))
     if little := faint(facts):
         found.append(little)
     return tuple(found)
@@ -162,7 +162,8 @@ def _promise(privacy: Mapping[str, Any], thing: str) -> str:
 
 
 def _guess(privacy: Mapping[str, Any], thing: str) -> str:
-    """Success of guessing between two neighbours with equal odds: at most (e^eps + delta)/(1 + e^eps) (`notes.md` 10.5)."""
+    """Success of guessing between two neighbours with equal odds: at most (e^eps + delta)/(1 + e^eps)
+    (`docs/design/privacy.md` 7)."""
     odds = math.exp(-privacy["epsilon"])
     best = min(1.0, (1 + privacy["delta"] * odds) / (1 + odds))
     added = privacy["adjacency"] == "add-remove"

@@ -1,4 +1,4 @@
-"""The output directory of a run: whose it is, who may write to it, and how files get into it (DESIGN section 8).
+"""The output directory of a run: whose it is, who may write to it, and how files get into it (`docs/reference/outputs.md`).
 
 Rule: a run writes into a directory that is new, empty, or this program's own. The mark is the file `.cosynth`, which is also
 the lock: two runs never share a directory. A finished run, which has been paid for with privacy budget, and an interrupted one,
@@ -40,6 +40,8 @@ STAGING = ".partial-"
 """How the name of a directory begins in which results are being made."""
 FILES = ("synthetic.csv", "measurements.json", "model.npz", "report.html", EVENTS, LOG, RUN)
 """What a finished run leaves, in the order in which it is put in place: run.json last, the sign that all is there."""
+GRAPH, TREE = "graph.graphml", "junction-tree.graphml"
+"""What `graph` writes beside them: gone when another run takes their place."""
 UNFINISHED = {EVENTS: "unfinished.jsonl", LOG: "unfinished.log"}
 """Where a run that is under way, or has failed, tells of itself in a directory that holds an earlier run's results."""
 
@@ -179,6 +181,8 @@ def install(source: Path, target: Path, run: dict[str, Any]) -> None:
             places.append((part, target / name))
         for part, final in places:
             os.replace(part, final)
+        for name in (GRAPH, TREE):
+            (target / name).unlink(missing_ok=True)
     finally:
         for part in staged:
             part.unlink(missing_ok=True)

@@ -1,4 +1,5 @@
-"""The files a finished run leaves at every party (DESIGN section 8): written beside their final place, then moved there.
+"""The files a finished run leaves at every party (`docs/reference/outputs.md`): written beside their final place, then moved
+there.
 
 `synthetic.csv`, `measurements.json`, `model.npz`, `run.json` and `report.html` appear together, after everything has been
 written: a run that ends early leaves its events and its log, never half a table. All five are functions of the release and
@@ -42,10 +43,20 @@ def write_outputs(directory: Path, release: Release, domain: Domain, run: dict[s
                 {
                     "columns": dict(domain.sizes),
                     "noisy_total": release.noisy_total,
+                    **(
+                        {
+                            "levels": {
+                                level.name: {"column": level.column, "bins": level.bins}
+                                for level in release.levels
+                            }
+                        }
+                        if release.levels
+                        else {}
+                    ),
                     "measurements": [
                         {
                             "clique": list(m.columns),
-                            **({"bins": m.bins} if m.levels else {}),
+                            **({"resolution": list(m.clique)} if m.levels else {}),
                             "sigma2": f"{m.sigma2.numerator}/{m.sigma2.denominator}",
                             "round": m.round,
                             "values": m.values.tolist(),

@@ -2,7 +2,8 @@
 
 All of it is a function of differentially private outputs. It arrives from another party, so nothing in it is believed: the
 message is a canonical JSON header and raw integer arrays, every size is bounded by the study before memory is taken, codes
-must lie in the domain, and a computing party compares events with those of its own accountant.
+must lie in the domain, levels must be nested bins of its columns, measurements and selections must be those of the events, and
+a computing party compares events with those of its own accountant.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ import numpy as np
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Clique, Event, Level
 from synth.fallback import LARGEST
-from synth.mrf import storage
-from synth.run import Measured
+from synth.mrf import Chains, storage
+from synth.run import Measured, without_levels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,18 +40,33 @@ class Release:
     """What every party of a run ends up with.
 
     codes: (rows, columns) integer codes in domain order; model: the bytes of model.npz; decode_seed: public, so that all
-    parties decode the same values; events: the leader's record of what was spent; noise_share: set if the columns are independent
-    because joint marginals were not worth their noise (`synth.fallback`).
+    parties decode the same values; events: the leader's record of what was spent; selections, levels: as `synth.run.Synthesis`;
+    noise_share: set if the columns are independent because joint marginals were not worth their noise (`synth.fallback`).
     """
 
     codes: NDArray[np.integer[Any]]
     model: bytes
     measurements: tuple[Measured, ...]
-    selected: tuple[Clique, ...]
+    selections: tuple[Clique, ...]
     noisy_total: float
     decode_seed: int
     events: tuple[Event, ...]
     noise_share: float | None = None
+    levels: tuple[Level, ...] = ()
+
+    @property
+    def picked(self) -> tuple[Clique, ...]:
+        """What was selected, as it was asked."""
+        return tuple(clique for clique in self.selections if clique)
+
+    @property
+    def selected(self) -> tuple[Clique, ...]:
+        """The columns of what was selected."""
+        return tuple(without_levels(clique, self.levels) for clique in self.picked)
+
+    def bins(self, clique: Clique) -> dict[str, int]:
+        """How many bins a clique has of each column that it names by a level."""
+        return {level.column: level.size for level in self.levels if level.name in clique}
 
     def tells(self, opened: Sequence[NDArray[np.int64]], events: Sequence[Event]) -> bool:
         """Whether it holds just what another computing party has opened, in order, and authorised."""
@@ -70,16 +86,11 @@ class Release:
                 "rows": int(self.codes.shape[0]),
                 "codes": len(codes),
                 "model": len(self.model),
+                "levels": [[level.name, level.column, list(level.bins)] for level in self.levels],
                 "measurements": [
-                    [
-                        list(m.clique),
-                        *m.sigma2.as_integer_ratio(),
-                        m.round,
-                        [[level.name, level.column, list(level.bins)] for level in m.levels],
-                    ]
-                    for m in self.measurements
+                    [list(m.clique), *m.sigma2.as_integer_ratio(), m.round] for m in self.measurements
                 ],
-                "selected": [list(clique) for clique in self.selected],
+                "selections": [list(clique) for clique in self.selections],
                 "noisy_total": self.noisy_total,
                 "decode_seed": self.decode_seed,
                 "noise_share": self.noise_share,
@@ -126,15 +137,19 @@ def _parse(payload: memoryview, domain: Domain, row_limit: int) -> Release:
     at += packed
     model = bytes(payload[at : at + _whole(header["model"], MODEL_LIMIT)])
     at += len(model)
-    if list(storage.from_bytes(model)[0].items()) != list(domain.sizes.items()):
+    levels = _levels(header["levels"], domain)
+    sizes, _, _, used = storage.from_bytes(model)
+    if list(sizes.items()) != list(domain.sizes.items()):
         raise ValueError("model of other columns")
+    if any(levels.get(name) != level for name, level in used.items()):
+        raise ValueError("model of other levels")
+    selections = tuple(_clique(names, domain, levels) if names else () for names in header["selections"])
+    picked, named = [clique for clique in selections if clique], set[str]()
     measurements = []
-    most_rounds = max(len(header["measurements"]), len(header["events"]))  # a pick may stay unmeasured
-    for names, numerator, denominator, number, coarse in header["measurements"]:
-        levels = tuple(_level(form, domain) for form in coarse)
-        sizes = domain.sizes | {level.name: level.size for level in levels}
-        clique = _names(names, sizes)
-        cells = math.prod(sizes[name] for name in clique)
+    for names, numerator, denominator, number in header["measurements"]:
+        clique = _clique(names, domain, levels)
+        named.update(clique)
+        cells = math.prod(levels[name].size if name in levels else domain.sizes[name] for name in clique)
         values = np.frombuffer(payload[at : at + 8 * cells], "<i8").astype(np.int64)
         if len(values) != cells:
             raise ValueError("values")
@@ -142,23 +157,50 @@ def _parse(payload: memoryview, domain: Domain, row_limit: int) -> Release:
         sigma2 = _rational([numerator, denominator])
         if sigma2 == 0:
             raise ValueError("sigma2")
-        step = _whole(number, most_rounds)
-        measurements.append(Measured(clique, sigma2, step, values, levels))
+        step = _whole(number, len(picked) + 1)
+        if 1 <= step <= len(picked) and clique != picked[step - 1]:
+            raise ValueError("a measurement of what was not selected")
+        coarse = tuple(levels[name] for name in clique if name in levels)
+        measurements.append(Measured(clique, sigma2, step, values, coarse))
+    if not named.union(*picked) >= levels.keys():
+        raise ValueError("a level that nothing names")
     if at != len(payload):
         raise ValueError("length")
     noisy_total = float(header["noisy_total"])
     if not math.isfinite(noisy_total):
         raise ValueError("noisy_total")
+    events = tuple(event_from_json(form) for form in header["events"])
+    _check_events(events, measurements, selections)
     return Release(
         codes,
         model,
         tuple(measurements),
-        tuple(_clique(names, domain) for names in header["selected"]),
+        selections,
         noisy_total,
         _whole(header["decode_seed"], (1 << SEED_BITS) - 1),
-        tuple(event_from_json(e) for e in header["events"]),
+        events,
         _share(header["noise_share"]),
+        tuple(levels.values()),
     )
+
+
+def _check_events(
+    events: Sequence[Event], measurements: Sequence[Measured], selections: Sequence[Clique]
+) -> None:
+    """Raise `ValueError` unless what was charged is what is told: as many selections, the same marginals with the same noise."""
+    if len(selections) != sum(event.what == "select" for event in events):
+        raise ValueError("selections")
+    charged = []
+    for event in events:
+        if event.what == "measure":
+            cliques, noise = event.detail["cliques"], event.detail["sigma2"]
+            if not isinstance(cliques, list):
+                raise ValueError("cliques")
+            each = noise if isinstance(noise, list) else [noise] * len(cliques)
+            charged += list(zip(cliques, each, strict=True))
+    told = [[list(m.clique), f"{m.sigma2.numerator}/{m.sigma2.denominator}"] for m in measurements]
+    if [list(pair) for pair in charged] != told:  # texts: a rational's could stand for any number of digits
+        raise ValueError("measurements")
 
 
 def event_to_json(event: Event) -> dict[str, Any]:
@@ -199,13 +241,14 @@ def _rational(form: Sequence[object]) -> Fraction:
     return Fraction(_whole(numerator, longest), _whole(denominator, longest))
 
 
-def _clique(names: Sequence[str], domain: Domain) -> Clique:
-    return _names(names, domain.sizes)
-
-
-def _names(names: Sequence[str], known: Mapping[str, int]) -> Clique:
-    if not all(isinstance(name, str) and name in known for name in names) or len(set(names)) != len(names):
+def _clique(names: object, domain: Domain, levels: Mapping[str, Level]) -> Clique:
+    """Columns, each once, or levels of them."""
+    if not isinstance(names, list) or not all(
+        isinstance(name, str) and (name in levels or name in domain) for name in names
+    ):
         raise ValueError("clique")
+    if len(set(without_levels(tuple(names), levels.values()))) != len(names):
+        raise ValueError("a column twice")
     return tuple(names)
 
 
@@ -216,14 +259,17 @@ def _share(form: object) -> float | None:
     return form
 
 
-def _level(form: Sequence[Any], domain: Domain) -> Level:
-    """Bins of a column, under a name that is no column's; a level checks that no bin is left out."""
-    name, column, bins = form
-    if not isinstance(name, str) or name in domain or column not in domain or type(bins) is not list:
-        raise ValueError("level")
-    if len(bins) != domain.sizes[column]:
-        raise ValueError("bins")
-    return Level(name, column, tuple(_whole(bin, len(bins) - 1) for bin in bins))
+def _levels(forms: Sequence[Sequence[Any]], domain: Domain) -> dict[str, Level]:
+    """Levels by name: nested bins of columns, under names that are no column's."""
+    found: dict[str, Level] = {}
+    for name, column, bins in forms:
+        if not isinstance(name, str) or len(name) > storage.MAX_NAME or name in found or name in domain:
+            raise ValueError("level")
+        if not isinstance(bins, list) or len(bins) != domain.sizes[column]:
+            raise ValueError("bins")
+        found[name] = Level(name, column, tuple(_whole(bin, len(bins) - 1) for bin in bins))
+    Chains(domain.sizes, found).check()
+    return found
 
 
 def _code_dtype(domain: Domain) -> np.dtype[Any]:

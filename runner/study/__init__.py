@@ -1,4 +1,4 @@
-"""The public study file: reading it, checking it, hashing it (DESIGN section 7). Standard library only."""
+"""The public study file: reading it, checking it, hashing it (`docs/reference/study-file.md`). Standard library only."""
 
 from runner.study.hashing import digest
 from runner.study.model import (

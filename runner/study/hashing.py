@@ -1,4 +1,4 @@
-"""The study's digest: what the parties compare before anything private moves (DESIGN sections 3 and 7; exit 22 if it differs).
+"""The study's digest: what the parties compare before anything private moves (`docs/design/session.md` 4; exit 22 if it differs).
 
 It covers every public byte that changes the meaning of a run: the parsed study without `data` (comments and spacing do not
 count), the domain in its column order with the content of its file, the software's version, and whom each party will

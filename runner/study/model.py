@@ -1,4 +1,4 @@
-"""A study as every party holds it: the frozen form of the public TOML file (DESIGN section 7).
+"""A study as every party holds it: the frozen form of the public TOML file (`docs/reference/study-file.md`).
 
 Everything here is public except `Party.data`, which says where one custodian's own table lies; `data` is part of neither the
 digest nor `Study.public()`. Values are valid once a Study exists: `runner.study.read` is the only place that builds one.
@@ -59,7 +59,7 @@ class Unit:
 
     @property
     def rows(self) -> int:
-        """The most rows of one unit over all custodians: the `s` of DESIGN section 5."""
+        """The most rows of one unit over all custodians: the `s` of `docs/design/privacy.md` 2."""
         return self.max_rows * self.max_custodians
 
     @property

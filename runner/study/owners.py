@@ -1,4 +1,5 @@
-"""Who owns which column of a vertical study, and whether its alignment can be run by these owners (DESIGN 6 and 7).
+"""Who owns which column of a vertical study, and whether its alignment can be run by these owners (`docs/design/vertical.md` 2,
+`docs/reference/study-file.md`).
 
 The rules are public and every party applies them to the same announcements, so all refuse alike (exit 10): each column of the
 domain has exactly one owner; two to eight owners; a protocol that these owners can run. A partition that is vertical and

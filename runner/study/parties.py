@@ -1,4 +1,4 @@
-"""The [[party]] tables of a study: who takes part, where they listen, who computes (DESIGN sections 3 and 7)."""
+"""The [[party]] tables of a study: who takes part, where they listen, who computes (`docs/reference/study-file.md`)."""
 
 from __future__ import annotations
 

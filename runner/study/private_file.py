@@ -1,4 +1,5 @@
-"""A party's private settings, `--private FILE` (DESIGN section 7): its data, keys, ledger. Never sent, never hashed.
+"""A party's private settings, `--private FILE` (`docs/reference/study-file.md`): its data, keys, ledger. Never sent, never
+hashed.
 
 Paths are relative to the file itself. Everything is optional: what is absent comes from the study or the command line.
 Standard library only.

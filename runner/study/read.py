@@ -1,4 +1,4 @@
-"""From a study file to a `Study`: parse, validate everything, name every problem (DESIGN section 7).
+"""From a study file to a `Study`: parse, validate everything, name every problem (`docs/reference/study-file.md`).
 
 `load` is what every command uses: a valid Study, or `StudyInvalid` (exit 10) with the first problem. `problems` is for
 `check`: all of them at once. Words that the contract knows and this version cannot run yet are refused as such; other words
@@ -132,7 +132,8 @@ def _available(table: Table, key: str, available: tuple[str, ...], planned: tupl
     """One of the words; a typo is answered with the choices, a word of a later version with what there is."""
     given = table.raw.get(key)
     if given in planned and given not in available:
-        words = " and ".join(f'"{word}"' for word in available)
+        *first, last = (f'"{word}"' for word in available)
+        words = f"{', '.join(first)} and {last}" if first else last
         table.problem(f'= "{given}" cannot be run by this version yet; available: {words}', key)
         return str(given)
     return table.choice(key, available)
@@ -170,7 +171,13 @@ def _together(head: Table, algorithm: Algorithm[Any, Any], backend: Backend, par
         if lack := not_installed(version):
             head.problem(f'= "{version.name}" {lack}', key)
         if partition in PARTITIONS and partition not in version.partitions:
-            head.problem(f'= "{version.name}" runs with partition = {listed(version.partitions)} only', key)
+            others = [
+                f'backend = "{of.name}"' for of in BACKENDS if not of.ideal and partition in of.partitions
+            ]
+            instead = f"; use {' or '.join(others)}" if key == "backend" and others else ""
+            head.problem(
+                f'= "{version.name}" runs with partition = {listed(version.partitions)} only{instead}', key
+            )
 
 
 def _privacy(table: Table, present: bool) -> Privacy:

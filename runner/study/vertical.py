@@ -1,4 +1,5 @@
-"""The [alignment] table of a vertical study and what follows from it for the rest (DESIGN sections 6 and 7, `psu.md` 3-5).
+"""The [alignment] table of a vertical study and what follows from it for the rest (`docs/reference/study-file.md`,
+`docs/design/psu.md` 3-5).
 
 What can be told from the study file alone is told here. Who owns which column may be known only when the parties meet, because
 a party's data and so its columns may stand in its private file: `runner.study.owners` judges that, with the same words.
@@ -92,7 +93,7 @@ def read_alignment(raw: object, file: str, problems: list[str], privacy: Privacy
         normalise=_normalise(table, len(names)),
         security=cast(Any, security),
         min_size=min_size,
-        # 20 and 1/2: beyond them the noise on a size would hide nothing (`psu.md` 3)
+        # 20 and 1/2: beyond them the noise on a size would hide nothing (`docs/design/psu.md` 3)
         size_epsilon=_decimal(table.number("size_epsilon", SIZE_EPSILON, below=20.0)),
         size_delta=_decimal(table.number("size_delta", SIZE_DELTA, below=0.5)),
         pad_to=_pad_to(table, min_size, privacy.max_rows),

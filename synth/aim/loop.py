@@ -1,15 +1,15 @@
-"""AIM's run: select, measure, fit, until the budget is spent (`notes.md` 4; `plan` fixes noise and candidates, `synth.run`
-asks and fits).
+"""AIM's run: select, measure, fit, until the budget is spent (`docs/design/algorithms.md` 1; `plan` fixes noise and candidates,
+`synth.run` asks and fits).
 
-    0   measure all one-column marginals (one batch); their sums give the noisy total, the only row count used anywhere
+    0   measure all one-way marginals (one batch); their sums give the noisy total, the only row count used anywhere
     1   share the candidates that can win (`AimPlan.shared`), once
     t   candidates: those that can win at this round's noise and keep the model within max_model_mb * (rho used / rho),
         or that the model holds already; select; measure; refit from the last potentials
 
 Adaptive rounds: if measuring q moved the model's answer by no more than the noise would, sigma is halved and epsilon doubled;
 when less than two rounds' worth is left, the last round takes all of it. The loop is a zCDP filter's client: noise and
-stopping read released values only (`mechanisms.md` 4). If no candidate can win (a small table, little budget), what is left
-sharpens the one-column marginals; so it does if the table is too small for its budget (`synth.fallback`).
+stopping read released values only (`docs/design/mechanisms.md` 4). If no candidate can win (a small table, little budget), what
+is left sharpens the one-way marginals; so it does if the table is too small for its budget (`synth.fallback`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """AIM's plan: budget, noise, rounds and candidates (`synth.plan` has what all algorithms share).
 
-AIM (McKenna-Mullins-Sheldon-Miklau 2022; `notes.md` 4) measures all one-column marginals, then repeats: select the marginal
-that the model approximates worst, measure it, refit. With d columns, budget rho, share r = 1 - select_share for measuring:
+AIM (McKenna-Mullins-Sheldon-Miklau 2022; `docs/design/algorithms.md` 1) measures all one-way marginals, then repeats: select
+the marginal that the model approximates worst, measure it, refit. With d columns, budget rho, share r = 1 - select_share for
+measuring:
 
     fixed rounds T    sigma^2 = (T + d) / (2 r rho),  epsilon_t = sqrt(8 (1 - r) rho / T)
     adaptive          starts as if T = 8 d rounds were to come, the d first measurements among them, and anneals (`loop`)

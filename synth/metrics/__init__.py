@@ -1,4 +1,4 @@
-"""How close two tables are. OFFLINE ONLY: a metric computed on private rows is itself a release (`notes.md` 11).
+"""How close two tables are. OFFLINE ONLY: a metric computed on private rows is itself a release (`docs/design/algorithms.md` 6).
 
 For benchmarks, simulations and demonstrations with data that is public anyway; nothing here is charged to a budget.
 """

@@ -1,4 +1,5 @@
-"""Distances between the marginals of two tables of codes (definitions checked against the papers' code: `utility.md` 1).
+"""Distances between the marginals of two tables of codes (definitions checked against the papers' code:
+`docs/design/algorithms.md` 6).
 
     workload error    mean over cliques of || p - q ||_1, each marginal divided by its own table's rows; 0..2, not halved
                       (FLAIM's Err, with their 64 random three-way cliques)
@@ -38,7 +39,7 @@ def workload_error(real: Codes, synthetic: Codes, domain: Domain, cliques: Seque
     Raises `ValueError` for an empty table, no clique, or codes outside the domain.
     """
     if not cliques or not len(real) or not len(synthetic):
-        raise ValueError("an error needs at least one clique and one row in either table")
+        raise ValueError("An error needs at least one clique and one row in either table.")
     return sum(_distance(real, synthetic, domain, clique) for clique in cliques) / len(cliques)
 
 
@@ -50,7 +51,7 @@ def total_variation(real: Codes, synthetic: Codes, domain: Domain, cliques: Sequ
 def random_cliques(domain: Domain, degree: int, count: int, rng: np.random.Generator) -> list[Clique]:
     """`count` independent random sets of `degree` columns, each in domain order; repetitions are possible."""
     if not 1 <= degree <= len(domain):
-        raise ValueError(f"degree must lie between 1 and the domain's {len(domain)} columns, got {degree}")
+        raise ValueError(f"Degree must lie between 1 and the domain's {len(domain)} columns, got {degree}.")
     return [
         domain.ordered(domain.names[i] for i in rng.choice(len(domain), degree, replace=False))
         for _ in range(count)
@@ -60,13 +61,13 @@ def random_cliques(domain: Domain, degree: int, count: int, rng: np.random.Gener
 def _cells(codes: Codes, domain: Domain, clique: Clique) -> NDArray[np.int64]:
     """Of each row, the index of its cell."""
     if codes.ndim != 2 or codes.shape[1] != len(domain):
-        raise ValueError(f"expected a table of {len(domain)} columns, got an array of shape {codes.shape}")
+        raise ValueError(f"Expected a table of {len(domain)} columns, got an array of shape {codes.shape}.")
     cells = np.zeros(len(codes), dtype=np.int64)
     for name in clique:
         column = codes[:, domain.names.index(name)]
         size = domain[name].size
         if len(column) and not 0 <= column.min() <= column.max() < size:
-            raise ValueError(f"the column {name} holds codes outside 0..{size - 1}")
+            raise ValueError(f"The column {name} holds codes outside 0..{size - 1}.")
         cells = cells * size + column
     return cells
 
@@ -74,7 +75,7 @@ def _cells(codes: Codes, domain: Domain, clique: Clique) -> NDArray[np.int64]:
 def _distance(real: Codes, synthetic: Codes, domain: Domain, clique: Clique) -> float:
     size = domain.cells(clique)
     if size >= 2**62:
-        raise ValueError(f"the clique {', '.join(clique)} has {size:.3g} cells, too many to number")
+        raise ValueError(f"The clique {', '.join(clique)} has {size:.3g} cells, too many to number.")
     ours, theirs = _cells(real, domain, clique), _cells(synthetic, domain, clique)
     if size > SPARSE_FACTOR * (len(ours) + len(theirs)):
         _, joint = np.unique(np.concatenate([ours, theirs]), return_inverse=True)

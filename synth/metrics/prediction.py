@@ -27,11 +27,11 @@ def auc(train: Codes, test: Codes, domain: Domain, label: str) -> float:
     is not binary, or test rows of one label only.
     """
     if domain.sizes[label] != 2:
-        raise ValueError(f"the label {label} must have two values, it has {domain.sizes[label]}")
+        raise ValueError(f"The label {label} must have two values, it has {domain.sizes[label]}.")
     place = domain.names.index(label)
     truth = test[:, place] == 1
     if not 0 < truth.sum() < len(truth):
-        raise ValueError(f"the test rows must hold both values of {label}")
+        raise ValueError(f"The test rows must hold both values of {label}.")
     if len(np.unique(train[:, place])) < 2:
         return 0.5
     width = 1 + sum(domain.sizes.values()) - 2

@@ -1,4 +1,4 @@
-"""Bins of a column's values from its noisy one-column marginal: nested, public, the same at every party.
+"""Bins of a column's values from its noisy one-way marginal: nested, public, the same at every party.
 
 A bin is a function of a column's value and of released integers, so a marginal over bins has the sensitivity of one over
 values: a row lies in exactly one of its cells. Everything here is integer arithmetic, so that all parties derive the same
@@ -32,7 +32,7 @@ def is_ordered(column: Column) -> bool:
 def partitions(counts: Sequence[int], sigma2: Fraction, *, ordered: bool) -> list[Bins]:
     """Nested partitions of the values, the coarsest first, each as the bin of every value; the values themselves are none.
 
-    counts: the noisy one-column marginal. sigma2: of its noise in each cell.
+    counts: the noisy one-way marginal. sigma2: of its noise in each cell.
     """
     values = len(counts)
     order = list(range(values)) if ordered else sorted(range(values), key=lambda code: (-counts[code], code))

@@ -42,7 +42,7 @@ def level_name(domain: Domain, column: str, size: int) -> str:
 def levels_of(
     domain: Domain, counts: Mapping[str, Sequence[int]], sigma2: Mapping[str, Fraction]
 ) -> dict[str, tuple[Level, ...]]:
-    """The levels of each column, the coarsest first. counts, sigma2: of the one-column marginals, by column."""
+    """The levels of each column, the coarsest first. counts, sigma2: of the one-way marginals, by column."""
     return {
         name: tuple(
             Level(level_name(domain, name, max(bins) + 1), name, bins)

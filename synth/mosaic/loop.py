@@ -1,6 +1,6 @@
 """Mosaic's run: select several, measure, fit, until the budget is spent (`plan` fixes noise, `synth.run` keeps and fits).
 
-    0   measure all one-column marginals, each with its own noise (one batch); bins; share the candidates' finest grids, once
+    0   measure all one-way marginals, each with its own noise (one batch); bins; share the candidates' finest grids, once
     t   candidates: those that can win at their noise, that the budget can pay and the model can hold; select a batch of them on
         one pass of scores, none of whose columns contain another's; measure those that fit together (one batch); refit
 
@@ -10,7 +10,7 @@ or into the budget is not measured: that choice reads released values only, and 
 Adaptive rounds: if for at least half of a batch the model's answer moved by no more than the noise would move it, measurements
 and selections get half as much again of the budget. When less than two batches are left, the batch takes as many picks as can
 be paid, and its noise is scaled so that all is spent. The loop is a zCDP filter's client, as AIM's. If no candidate can win,
-what is left sharpens the one-column marginals.
+what is left sharpens the one-way marginals.
 """
 
 from __future__ import annotations
@@ -82,19 +82,20 @@ class Priced:
 
 
 class MosaicRun(Run):
-    """A run of Mosaic. picks: selections made so far."""
+    """A run of Mosaic. picks: selections charged so far."""
 
     plan: MosaicPlan
 
     def __init__(self, oracle: MarginalOracle, plan: MosaicPlan, observe: Observe) -> None:
         super().__init__(oracle, plan, observe)
         self.picks = 0
+        self._rounds: dict[Candidate, int] = {}  # of the picks of the last batch
         self._final = False
         self._smoothed: dict[int, NDArray[np.float64]] = {}  # by the identity of a measurement that is kept
         self._grown: dict[Candidate, float] = {}
 
     def measure_all_columns(self) -> None:
-        """Measure the one-column marginals; they give the noisy total."""
+        """Measure the one-way marginals; they give the noisy total."""
         columns = self.plan.one_way
         self.handles = dict(zip(columns, self.oracle.prepare(columns), strict=True))
         self._measure(columns, [self.plan.column_sigma2[clique] for clique in columns], [0] * len(columns))
@@ -175,7 +176,7 @@ class MosaicRun(Run):
         """Spend what is left on the columns if nothing else took it, and fit to the end."""
         one_way = self.plan.one_way
         if self.left > LEAST_SHARPENING * self.plan.budget.rho_cap:
-            number = self.picks + 1
+            number = self.rounds + 1
             noise = [self.plan.charges.sigma2(self.left * self._column_share(clique)) for clique in one_way]
             self._measure(one_way, noise, [number] * len(one_way))
             self.observe(
@@ -189,7 +190,16 @@ class MosaicRun(Run):
             )
         elif self._final:
             return
-        self.refit(self.picks, FINAL_ITERATIONS)
+        self.refit(self.rounds, FINAL_ITERATIONS)
+
+    @property
+    def rounds(self) -> int:
+        """Picks so far: of the selections charged, those that found a candidate."""
+        return sum(bool(clique) for clique in self.selected)
+
+    def bins(self, candidate: Candidate) -> dict[str, int]:
+        """How many bins it has of each column that it asks for over bins."""
+        return {self.levels[n].column: self.levels[n].size for n in candidate.clique if n in self.levels}
 
     def _is_spent(self) -> bool:
         """Whether nothing more can be asked: then the fit after this batch is the last."""
@@ -273,18 +283,24 @@ class MosaicRun(Run):
             conflicts,
         )
         self.spent += picks * self.plan.charges.selecting(epsilon)
-        for number, position in enumerate(positions, self.picks + 1):
+        self._rounds = {asked[position]: number for number, position in enumerate(positions, self.rounds + 1)}
+        for candidate, number in self._rounds.items():
             self.observe(
                 "select",
                 "selected",
                 round=number,
                 rounds=self.plan.rounds[1],
-                clique=list(asked[position].columns),
+                clique=list(candidate.columns),
+                bins=self.bins(candidate),
                 candidates=len(asked),
                 epsilon=float(epsilon),
                 **self.spending(),
             )
         self.picks += picks  # all are charged, also those that found no candidate left
+        self.selected += [candidate.clique for candidate in self._rounds]
+        if picks > len(positions):
+            self.selected += [()] * (picks - len(positions))
+            self.observe("select", "exhausted", charged=picks, found=len(positions), **self.spending())
         return [offered[position] for position in positions], dict(zip(asked, found, strict=True))
 
     def _payable(
@@ -299,13 +315,19 @@ class MosaicRun(Run):
         price = Fraction(0)
         limit = self._limit_mb(sum((p.rho for p in chosen), Fraction(0)), last)
         for pick in chosen:
-            if price + pick.rho > self.left:
-                continue
             size = ModelSize(self, [p.candidate for p in kept])
             grown = size.beside(pick.candidate)
-            if grown <= limit or grown == size.mb or not kept:
+            if price + pick.rho <= self.left and (grown <= limit or grown == size.mb or not kept):
                 kept.append(pick)
                 price += pick.rho
+            else:
+                self.observe(
+                    "select",
+                    "left_out",
+                    round=self._rounds[pick.candidate],
+                    clique=list(pick.candidate.columns),
+                    bins=self.bins(pick.candidate),
+                )
         if kept and self.left - price < rest:
             scale = self.left / price
             rescaled = self._priced({p.candidate: p.rho * scale for p in kept}, Fraction(1))
@@ -315,15 +337,14 @@ class MosaicRun(Run):
     def _measure_batch(self, batch: Sequence[Priced], before: dict[Candidate, NDArray[np.float64]]) -> int:
         """Measure and refit; for how many the model's answer moved by more than their noise would move it."""
         cliques = [p.candidate.clique for p in batch]
-        first = self.picks - len(batch) + 1
-        self._measure(cliques, [p.sigma2 for p in batch], range(first, first + len(batch)))
-        self.selected += [p.candidate.columns for p in batch]
+        self._measure(cliques, [p.sigma2 for p in batch], [self._rounds[p.candidate] for p in batch])
         for p, m in zip(batch, self.measurements[-len(batch) :], strict=True):
             self.observe(
                 "measure",
                 "measured",
                 round=m.round,
                 clique=list(p.candidate.columns),
+                bins=self.bins(p.candidate),
                 sigma=root(p.sigma2),
                 cells=len(m.values),
                 noisy_l1_to_model=float(np.abs(m.values - before[p.candidate]).sum()),
@@ -331,9 +352,9 @@ class MosaicRun(Run):
                 **self.spending(),
             )
         if self._is_spent():
-            self.refit(self.picks, FINAL_ITERATIONS)
+            self.refit(self.rounds, FINAL_ITERATIONS)
         else:
-            self.refit(self.picks, ROUND_ITERATIONS, ROUND_TOLERANCE)
+            self.refit(self.rounds, ROUND_ITERATIONS, ROUND_TOLERANCE)
         after = answers(self.model, [p.candidate for p in batch], self.resolutions)
         return sum(
             float(np.abs(now - before[p.candidate]).sum()) > p.noise

@@ -57,6 +57,12 @@ class MosaicPlan(Plan):
     budgets: tuple[int, ...]
     pick_rho: tuple[Fraction, Fraction]
 
+    @property
+    def batches(self) -> tuple[int, int]:
+        """What is left at the end may make a few batches smaller."""
+        size = BATCH if self.config.fixed_rounds is None else FIXED_BATCH
+        return 1, -(-self.rounds[1] // size) + (BATCH if self.config.fixed_rounds is None else 0)
+
 
 def plan(
     domain: Domain,

@@ -2,7 +2,7 @@
 
 Problem: sampling along the junction tree keeps the marginals inside cliques to within rounding, but a marginal across
 cliques gets the noise of a random matching, about that of a fresh sample. On Adult at epsilon 1 this costs 0.015 of the mean
-L1 error of 64 three-way marginals (utility.md section 2: 0.177 for the model itself, 0.191 for a table sampled from it).
+L1 error of 64 three-way marginals (`docs/design/algorithms.md` 5: 0.177 for the model itself, 0.191 for a table sampled from it).
 
 Method: two rows that agree on a separator of the tree may exchange all their columns on one side of it: every marginal
 inside a clique of the tree stays what it was, to the row. Such exchanges are proposed for random pairs and kept when they

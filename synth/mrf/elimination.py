@@ -92,7 +92,7 @@ def _product(sizes: Mapping[str, int], left: Table, right: Table, kept: frozense
     out = batch + rows + cols
     if cells(out) > MAX_CELLS:
         raise ValueError(
-            f"this marginal needs a table of {cells(out)} cells over ({', '.join(out)}); ask for fewer columns"
+            f"This marginal needs a table of {cells(out)} cells over ({', '.join(out)}); ask for fewer columns."
         )
     a = left.values.transpose([left.columns.index(n) for n in batch + rows + summed])
     b = right.values.transpose([right.columns.index(n) for n in batch + summed + cols])
@@ -281,7 +281,7 @@ class Marginals:
             return self._marginal(clique, seen)
         if (cells := prod(self._sizes[name] for name in clique)) > MAX_CELLS:
             raise ValueError(
-                f"this marginal needs a table of {cells} cells over ({', '.join(clique)}); ask for fewer columns"
+                f"This marginal needs a table of {cells} cells over ({', '.join(clique)}); ask for fewer columns."
             )
         values = self._marginal(asked, seen).reshape([self._sizes[name] for name in asked])
         for axis, (core, name) in enumerate(zip(asked, clique, strict=True)):
@@ -307,7 +307,7 @@ class Marginals:
         if not all(name in self._sizes for name in clique) or len(
             {self._chains.column[name] for name in clique}
         ) != len(clique):
-            raise ValueError(f"({', '.join(clique)}) must name columns of the domain, each once")
+            raise ValueError(f"({', '.join(clique)}) must name columns of the domain, each once.")
         live = tuple(name for name in clique if self._sizes[name] > 1)
         split: dict[int, list[str]] = {}
         for name in live:
@@ -317,7 +317,7 @@ class Marginals:
             return tables[0].project(self._chains, live).values.reshape(-1).copy()
         if (cells := prod(self._sizes[name] for name in live)) > MAX_CELLS:
             raise ValueError(
-                f"this marginal needs a table of {cells} cells over ({', '.join(live)}); ask for fewer columns"
+                f"This marginal needs a table of {cells} cells over ({', '.join(live)}); ask for fewer columns."
             )
         if not tables:
             return np.array([self._total])

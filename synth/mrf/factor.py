@@ -44,7 +44,7 @@ class Factor:
     def __post_init__(self) -> None:
         if len(set(self.columns)) != len(self.columns) or self.values.ndim != len(self.columns):
             raise ValueError(
-                f"a factor over {self.columns} needs {len(self.columns)} axes, got {self.values.ndim}"
+                f"A factor over {self.columns} needs {len(self.columns)} axes, got {self.values.ndim}."
             )
 
     @staticmethod

@@ -5,8 +5,7 @@ Problem: among distributions with `total` rows, find the one that minimises
     sum_i || mu_i - y_i ||^2 / (2 variance_i)
 
 over the measured marginals y_i, and of all of those the one of maximum entropy (Private-PGM, McKenna et al. 2019;
-papers/notes.md section 4). The weight is the inverse variance: notes.md explains why 1/sigma, as printed by AIM and FLAIM,
-is wrong.
+`docs/design/algorithms.md` 5). The weight is the inverse variance; 1/sigma, as printed by AIM and FLAIM, is wrong.
 
 A step adds `momentum * previous step - rate * gradient of the loss by the marginals` to the potentials. Momentum grows as
 k / (k + 2) and starts again at 0 whenever the loss would rise; the rate grows slowly while steps succeed and is halved when
@@ -61,14 +60,14 @@ class Measurement:
     def __post_init__(self) -> None:
         values = np.ascontiguousarray(self.values, dtype=np.float64).reshape(-1)
         if len(set(self.clique)) != len(self.clique):
-            raise ValueError(f"the clique ({', '.join(self.clique)}) names a column twice")
+            raise ValueError(f"The clique ({', '.join(self.clique)}) names a column twice.")
         if not np.isfinite(values).all():
             raise ValueError(
-                f"the measurement of ({', '.join(self.clique)}) holds a value that is not finite"
+                f"The measurement of ({', '.join(self.clique)}) holds a value that is not finite."
             )
         if not (np.isfinite(self.variance) and self.variance > 0):
             raise ValueError(
-                f"the variance of ({', '.join(self.clique)}) must be positive and finite, got {self.variance}"
+                f"The variance of ({', '.join(self.clique)}) must be positive and finite, got {self.variance}."
             )
         object.__setattr__(self, "clique", tuple(self.clique))
         object.__setattr__(self, "values", values)
@@ -101,12 +100,12 @@ def _targets(sizes: Mapping[str, int], measurements: Sequence[Measurement]) -> t
         missing = [name for name in m.clique if name not in position]
         if missing:
             raise ValueError(
-                f"the measurement of ({', '.join(m.clique)}) names {missing[0]!r}, which is not in the domain"
+                f"The measurement of ({', '.join(m.clique)}) names {missing[0]!r}, which is not in the domain."
             )
         shape = tuple(sizes[name] for name in m.clique)
         if m.values.size != int(np.prod(shape)):
             raise ValueError(
-                f"({', '.join(m.clique)}) has {int(np.prod(shape))} cells, its measurement {m.values.size}"
+                f"({', '.join(m.clique)}) has {int(np.prod(shape))} cells, its measurement {m.values.size}."
             )
         order = sorted(range(len(shape)), key=lambda axis: position[m.clique[axis]])
         clique = tuple(m.clique[axis] for axis in order if shape[axis] > 1)

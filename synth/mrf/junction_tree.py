@@ -2,7 +2,7 @@
 
 Problem: exact inference in a Markov random field costs as much as the maximal cliques of a triangulation of its graph. AIM
 asks, for each of about 160 candidates in each round, how large that triangulation becomes if the candidate is added
-(papers/notes.md section 4, step 1); utility.md section 5 found this filter to be half of a run when done with networkx.
+(`docs/design/algorithms.md` 5); `docs/design/algorithms.md` 5 found this filter to be half of a run when done with networkx.
 Columns are bits of a Python integer, so a neighbourhood is one word and a union one instruction.
 
 The heuristic: eliminate the column whose neighbourhood has the fewest cells (ties: the earlier column). The estimate and the
@@ -28,12 +28,12 @@ class ColumnSet:
 
     def __init__(self, sizes: Mapping[str, int], coarser: Mapping[str, Clique] | None = None) -> None:
         if not sizes:
-            raise ValueError("a model needs at least one column, got none")
+            raise ValueError("A model needs at least one column, got none.")
         self.names: Clique = tuple(sizes)
         self.sizes: tuple[int, ...] = tuple(int(sizes[name]) for name in self.names)
         for name, size in zip(self.names, self.sizes, strict=True):
             if size < 1:
-                raise ValueError(f"column {name!r} must have at least one value, got size {size}")
+                raise ValueError(f"Column {name!r} must have at least one value, got size {size}.")
         self._bit = {name: 1 << index for index, name in enumerate(self.names)}
         self._implied = [
             sum(self._bit[other] for other in (coarser or {}).get(name, ())) for name in self.names
@@ -52,7 +52,7 @@ class ColumnSet:
         for name in clique:
             bit = self._bit.get(name)
             if bit is None:
-                raise ValueError(f"column {name!r} is not in the domain ({', '.join(self.names)})")
+                raise ValueError(f"Column {name!r} is not in the domain ({', '.join(self.names)}).")
             mask |= bit | self._implied[bit.bit_length() - 1]
         return mask
 

@@ -48,7 +48,7 @@ class Chains:
                 or level.column not in sizes
                 or len(level.bins) != sizes[level.column]
             ):
-                raise ValueError(f"the level {name!r} does not fit the columns of the model")
+                raise ValueError(f"The level {name!r} does not fit the columns of the model.")
             of[level.column].append(name)
         self.sizes: dict[str, int] = {}
         self.column: dict[str, str] = {}
@@ -69,6 +69,12 @@ class Chains:
         """With those levels only that a clique names."""
         named = {name for clique in cliques for name in clique}
         return cls(sizes, {name: level for name, level in levels.items() if name in named})
+
+    def check(self) -> None:
+        """Raise ValueError unless the levels of each column are nested: for levels that somebody else has made."""
+        for name, coarser in self.coarser.items():
+            if coarser:
+                self.bins(name, coarser[-1])
 
     def columns(self) -> ColumnSet:
         """The names as bits, each with its coarser levels."""
@@ -182,5 +188,5 @@ def bins_within(coarser: Level, finer: Level) -> Index:
     found = np.zeros(finer.size, dtype=np.intp)
     found[list(finer.bins)] = bins
     if not np.array_equal(found[list(finer.bins)], bins):
-        raise ValueError(f"the levels {coarser.name!r} and {finer.name!r} are not nested")
+        raise ValueError(f"The levels {coarser.name!r} and {finer.name!r} are not nested.")
     return found

@@ -1,7 +1,7 @@
 """The fitted model: a distribution over all columns, with exact marginals, sampling and storage.
 
 A Markov random field in exponential form, proportional to the product of one potential per measured clique and scaled to a
-number of rows (Private-PGM, McKenna et al. 2019; papers/notes.md section 4). Its junction tree is calibrated once, in log
+number of rows (Private-PGM, McKenna et al. 2019; `docs/design/algorithms.md` 5). Its junction tree is calibrated once, in log
 space, when the model is made. A model is a function of differentially private releases only: it may go to anybody the
 releases may go to.
 """

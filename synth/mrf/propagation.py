@@ -1,7 +1,7 @@
 """Belief propagation on a junction tree: the loop of the fit, in arrays that are allocated once.
 
 Problem: the fit needs, hundreds of times, the marginals of the measured cliques after a change of their potentials.
-Private-PGM (McKenna et al. 2019; papers/notes.md section 4) recalibrates from the potentials in log space every time. Here
+Private-PGM (McKenna et al. 2019; `docs/design/algorithms.md` 5) recalibrates from the potentials in log space every time. Here
 the calibrated tree is itself the state: a step multiplies every clique's belief and sends the messages that make the tree
 agree again,
 
@@ -44,7 +44,7 @@ def home(tree: JunctionTree, chains: Chains, clique: Clique) -> int:
     wanted = set(clique)
     fitting = [index for index, members in enumerate(tree.members) if wanted <= members]
     if not fitting:
-        raise ValueError(f"no clique of the model contains ({', '.join(clique)})")
+        raise ValueError(f"No clique of the model contains ({', '.join(clique)}).")
     return min(fitting, key=lambda index: (prod(chains.sizes[name] for name in tree.nodes[index]), index))
 
 

@@ -56,7 +56,7 @@ def sample_rows(
 ) -> NDArray[np.int64]:
     """Codes, int64, shape (rows, columns and levels in order). conditionals[i]: P(new columns | separator), axes as in node i."""
     if rows < 0:
-        raise ValueError(f"the number of rows must not be negative, got {rows}")
+        raise ValueError(f"The number of rows must not be negative, got {rows}.")
     sizes = chains.sizes
     column = {name: index for index, name in enumerate(sizes)}
     out = np.zeros((rows, len(column)), dtype=np.int64)

@@ -1,6 +1,6 @@
 """MST's run (`plan` fixes noise and candidates, `synth.run` asks and fits).
 
-    0   measure all one-column marginals (one batch); their sums give the noisy total, the only row count used anywhere; fit
+    0   measure all one-way marginals (one batch); their sums give the noisy total, the only row count used anywhere; fit
     1   share all candidate pairs, once
     t   candidates: pairs that connect two components and keep the model within max_model_mb; select the one whose marginal
         is farthest from independence (the model stays that of step 0, so that its answers are computed once)

@@ -2,7 +2,7 @@
 
 MST (McKenna-Miklau-Sheldon 2021, "Winning the NIST contest"): a third of rho each for
 
-    columns    all d one-column marginals,             sigma1^2 = 3 d / (2 rho)
+    columns    all d one-way marginals,             sigma1^2 = 3 d / (2 rho)
     a tree     d - 1 selections among pairs of columns, epsilon  = sqrt(8 rho / (3 (d - 1)))
     its pairs  the d - 1 chosen two-column marginals,  sigma2^2 = 3 (d - 1) / (2 rho)
 
@@ -51,7 +51,7 @@ class MstPlan(Plan):
         return self.charges.sigma2(rho / pairs)
 
     def noise(self, clique: Clique, sigma2: Fraction) -> Fraction:
-        """The L1 norm that the noise of measuring a pair will have, in the mean."""
+        """The L1 norm that the noise of measuring a pair is expected to have."""
         return mean_noise(sigma2) * self.candidates[clique]
 
 

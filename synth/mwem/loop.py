@@ -7,7 +7,7 @@
 
 If nothing fits the share of the model that a round has reached, its candidates may take the whole: unlike AIM's closure, a
 workload need not hold small cliques for the early rounds. If no candidate can win (a small table, little budget), what is
-left goes to the one-column marginals.
+left goes to the one-way marginals.
 """
 
 from __future__ import annotations

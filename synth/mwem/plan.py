@@ -11,10 +11,11 @@ weigh the same, nothing is measured before the first round, and half of every ro
 
 in units of one row's effect. The penalty is the mean L1 norm of the noise that measuring q would bring: what a measurement
 gains is what it removes from the model's error less what it adds. The authors' code subtracts n_q, which is that for
-sigma = 1.25 only; AIM's form, taken here, fits every sigma, and makes DESIGN 4's pruning mean the same for both.
+sigma = 1.25 only; AIM's form, taken here, fits every sigma, and makes the pruning of `docs/design/algorithms.md` 4 mean the same
+for both.
 
 Columns that are in no candidate (no clique names them, or only cliques too large for a model) would stay uniform in the table:
-their one-column marginals are measured beforehand, each with the noise of a round and its share of the measuring budget.
+their one-way marginals are measured beforehand, each with the noise of a round and its share of the measuring budget.
 
 Standard library only at import.
 """

@@ -6,11 +6,11 @@
     python -m tests.acceptance.vertical nltcs --runs 5                       8 & 8 columns, epsilon 0.8, all 3-way cliques
     python -m tests.acceptance.vertical three --runs 5                       Adult, 5 & 5 & 5, cliques across all three owners
 
-Tables are `../shared/data/adult-vfl.csv` (45,222 x 15) and `nltcs.csv` (21,574 x 16), not shipped: without them this says so and
-ends with 0. A person is a row of the file; each owner of Adult holds 90 % of the people, drawn independently with seed 20260101
-(NLTCS: all of them), and a third party computes without data (`three`: the third owner does). The reference is the same study on
-`ideal`, and the error is taken against the joined intersection, which only this script knows: mean L1 distance of the workload's
-normalised marginals for Adult, mean total variation distance of 300 random 3-way marginals (seed 0) for NLTCS.
+Tables are adult-vfl.csv (45,222 x 15) and nltcs.csv (21,574 x 16) in the folder `DATA`, not shipped: without them this says so
+and ends with 0. A person is a row of the file; each owner of Adult holds 90 % of the people, drawn independently with seed
+20260101 (NLTCS: all of them), and a third party computes without data (`three`: the third owner does). The reference is the same
+study on `ideal`, and the error is taken against the joined intersection, which only this script knows: mean L1 distance of the
+workload's normalised marginals for Adult, mean total variation distance of 300 random 3-way marginals (seed 0) for NLTCS.
 """
 
 from __future__ import annotations
@@ -136,6 +136,8 @@ def run(path: Path, out: Path, options: argparse.Namespace) -> dict[str, Any]:
         env=os.environ | {"COSYNTH_LEDGER": str(path.parent / "ledger.db")},
     )
     found = {"wall": time.monotonic() - began, "run": json.loads((out / "run.json").read_text()), "sent": []}
+    for party in found["run"]["parties"] if "ideal" not in path.name else []:
+        party |= json.loads((out / "parties" / party["name"] / "usage.json").read_text())
     for party in sorted((out / "parties").iterdir()) if "ideal" not in path.name else []:
         phases = ast.literal_eval(re.findall(r"by phase: (\[.*\])", (party / "private.log").read_text())[-1])
         found["sent"].append({phase["name"]: phase["bytes_sent"] for phase in phases})

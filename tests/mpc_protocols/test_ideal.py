@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import Clique, Event, MarginalOracle, Setting
+from mpc_protocols.functionality import Clique, Event, MarginalOracle, StudyFacts
 from mpc_protocols.ideal import IdealOracle, sample
 from mpc_protocols.mechanisms import gaussian, gumbel, selection
 from mpc_protocols.mechanisms.gaussian import sampler
@@ -24,7 +24,7 @@ from tests.mpc_protocols.mechanisms.laws import law, production
 
 F = Fraction
 SIZES = {"a": 2, "b": 3, "c": 4}
-SETTING = Setting(SIZES, "add-remove", 1, 10_000, b"session")
+SETTING = StudyFacts(SIZES, "add-remove", 1, 10_000, b"session")
 ROWS = np.random.default_rng(7).integers(0, 12, (300, 3)) % np.array(list(SIZES.values()))
 
 
@@ -77,7 +77,7 @@ def oracle(guard: Recorder | None = None, **kwargs: object) -> IdealOracle:
 
 
 def select(of: MarginalOracle) -> int:
-    answers = [np.full(of.setting.cells(c), 300.0 / of.setting.cells(c)) for c in CLIQUES]
+    answers = [np.full(of.facts.cells(c), 300.0 / of.facts.cells(c)) for c in CLIQUES]
     [position] = of.select(range(6), answers, [F(len(c)) for c in CLIQUES], [F(3)] * 6, F(1, 5))
     return position
 
@@ -253,7 +253,7 @@ def test_an_aim_sized_selection_is_quick(quiet_machine: bool) -> None:
     rng = np.random.default_rng(0)
     cells = {c: rng.multinomial(45_000, np.full(125 * 125, 1 / 125**2)) for c in sizes}
     big = IdealOracle(
-        Setting(sizes, "add-remove", 1, 3 << 22, b"s"),
+        StudyFacts(sizes, "add-remove", 1, 3 << 22, b"s"),
         lambda cliques: [cells[c[0]] for c in cliques],
         Recorder(),
     )

@@ -1,4 +1,4 @@
-"""The in-memory wire keeps the promises of `wire.py`: order, sizes, clocks, ends, no link between contributors."""
+"""The in-memory wire keeps the promises of `mpc_protocols.wire`: order, sizes, clocks, ends, no link between contributors."""
 
 from __future__ import annotations
 

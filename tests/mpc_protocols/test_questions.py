@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from mpc_protocols.errors import BudgetRefused, DataRefused, StudyInvalid
-from mpc_protocols.functionality import Clique, Event, Level, Question, Setting
+from mpc_protocols.functionality import Clique, Event, Level, Question, StudyFacts
 from mpc_protocols.ideal import IdealAggregation, IdealOracle
 from mpc_protocols.mechanisms import bounds
 from mpc_protocols.mechanisms.gaussian import sampler
@@ -171,7 +171,7 @@ def test_what_cannot_win_at_first_may_win_later() -> None:
     sizes = {"a": 2, "b": 2, "c": 2}
     rows = np.array([1000, 0])
     oracle = IdealOracle(
-        Setting(sizes, "add-remove", 1, 2000, b"s"), lambda cliques: [rows] * len(cliques), Recorder()
+        StudyFacts(sizes, "add-remove", 1, 2000, b"s"), lambda cliques: [rows] * len(cliques), Recorder()
     )
     handles = oracle.prepare([("a",), ("b",), ("c",)])
     answers = [np.array([0.0, 1000.0]), np.array([1000.0, 0.0]), np.array([1000.0, 0.0])]
@@ -179,7 +179,7 @@ def test_what_cannot_win_at_first_may_win_later() -> None:
     assert oracle.state.begin_select(handles, answers, weights, penalties, F(30), 3)[0].plan.kept == (0, 1, 2)
     for picks, wanted in ((1, [0]), (2, [0, 1]), (3, [0, 1, 2])):
         again = IdealOracle(
-            Setting(sizes, "add-remove", 1, 2000, b"s"), lambda cliques: [rows] * len(cliques), Recorder()
+            StudyFacts(sizes, "add-remove", 1, 2000, b"s"), lambda cliques: [rows] * len(cliques), Recorder()
         )
         again.prepare([("a",), ("b",), ("c",)])
         assert again.select(handles, answers, weights, penalties, F(30), picks) == wanted
@@ -200,7 +200,7 @@ def test_conflicts_are_pairs_of_positions_in_order(conflicts: list[tuple[int, in
 def test_each_marginal_has_its_own_noise(adjacency: str, factor: int) -> None:
     """One event with the sum of the costs; the bound follows the inverse-variance mean of the sums."""
     guard = Recorder()
-    of = Setting(SIZES, adjacency, 1, 10_000, b"session")  # type: ignore[arg-type]
+    of = StudyFacts(SIZES, adjacency, 1, 10_000, b"session")  # type: ignore[arg-type]
     oracle = IdealOracle(of, count, guard)
     oracle.prepare(CLIQUES)
     variances = [F(10**6), TINY, F(4)]
@@ -234,7 +234,7 @@ def test_equal_variances_are_one_variance() -> None:
 )
 def test_distances_are_the_sums_plus_noise(adjacency: str, unit_rows: int, moved: int) -> None:
     guard = Recorder()
-    of = Setting(SIZES, adjacency, unit_rows, 10_000, b"session")  # type: ignore[arg-type]
+    of = StudyFacts(SIZES, adjacency, unit_rows, 10_000, b"session")  # type: ignore[arg-type]
     oracle = IdealOracle(of, count, guard)
     handles = oracle.prepare(CLIQUES)
     answers = [np.arange(of.cells(c), dtype=np.float64) for c in CLIQUES]

@@ -36,6 +36,7 @@ class Folder:
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
         self.options: tuple[str, ...] = ()
+        self.module = "runner"
         self.out, self.ledger = path / "out", path / "ledger.db"
 
     def __truediv__(self, file: str) -> Path:
@@ -63,6 +64,7 @@ class Folder:
             ledger=self.ledger,
             scratch=self.path / "scratch",
             cwd=self.path,
+            module=self.module,
         )
 
 

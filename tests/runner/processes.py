@@ -45,12 +45,19 @@ class End:
 class Program:
     """`python -m runner` with these arguments, started at once in a directory of its own, with its own ledger."""
 
-    def __init__(self, *arguments: object, ledger: Path, scratch: Path, cwd: Path | None = None) -> None:
+    def __init__(
+        self,
+        *arguments: object,
+        ledger: Path,
+        scratch: Path,
+        cwd: Path | None = None,
+        module: str = "runner",
+    ) -> None:
         scratch.mkdir(parents=True, exist_ok=True)
         self._files = [scratch / "stdout", scratch / "stderr"]
         with self._files[0].open("wb") as output, self._files[1].open("wb") as complaint:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "runner", *map(str, arguments)],
+                [sys.executable, "-m", module, *map(str, arguments)],
                 cwd=cwd or scratch,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

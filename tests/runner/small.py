@@ -87,7 +87,7 @@ class Trial:
 
 
 def code(name: str, text: str) -> int:
-    """The code of one field, by the rules of DESIGN section 7, one value at a time."""
+    """The code of one field, by the rules of `docs/reference/study-file.md`, one value at a time."""
     if name == "age":
         return min(max((int(text) - AGE[0]) * BINS // (AGE[1] - AGE[0]), 0), BINS - 1)
     if name == "income":

@@ -95,7 +95,8 @@ class Trial:
 
 
 def code(name: str, text: str) -> int:
-    """The code of one field, by the rules of DESIGN section 7, one value at a time; the last code is a missing value."""
+    """The code of one field, by the rules of `docs/reference/study-file.md`, one value at a time; the last code is a missing
+    value."""
     if text == "":
         return SIZES[name] - 1
     return GRADES.index(text) if name == "grade" else small.code(name, text)

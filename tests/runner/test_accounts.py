@@ -18,14 +18,17 @@ import pytest
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.wire import Traffic
 from parties.budget.ledger import Ledger
+from parties.budget.spending import Proposal
 from runner import run_study
 from runner.cli import main
-from runner.party import events as party_events
+from runner.party import events
 from runner.party.custodian import Custodian
 from runner.party.events import UNTIMED, WITHHELD, Meter
+from runner.study import load, private_file
 from tests.runner import small
 from tests.runner.folders import Folders
 from tests.runner.processes import run
+from tests.runner.test_vertical_study import write as write_vertical
 
 IDEAL = [("replicated", "ideal")]
 PERSON = ("max_rows = 4096", 'max_rows = 4096\nunit = { id = "person", max_rows = 3, max_custodians = 1 }')
@@ -167,7 +170,7 @@ def test_rows_and_persons_are_not_added_up_as_if_they_were_the_same(
 def test_a_second_proposal_is_pointed_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One that was refused and one that was not; by `check` and by `run`, to the custodian whom they asked."""
     trial = small.write(
-        tmp_path / "study", changes=[("connect_s = 30", 'connect_s = 1\ntls = "insecure-loopback"')]
+        tmp_path / "study", changes=[("connect_s = 300", 'connect_s = 12\ntls = "insecure-loopback"')]
     )
     folders = Folders.make(tmp_path, trial, certify=False)
     for folder in folders:
@@ -199,6 +202,21 @@ def test_a_second_proposal_is_pointed_out(tmp_path: Path, capsys: pytest.Capture
     assert end.code == 20 and "warning: A study with north and west on " in end.output
 
 
+def test_a_search_by_the_size_that_an_alignment_asks_for_is_pointed_out(tmp_path: Path) -> None:
+    """`min_size` and `pad_to` are refused or not by the number of records, as `max_rows` is."""
+    own = private_file.Private(ledger=private_file.LedgerSettings(dataset="patients"))
+
+    def asked(name: str, *changes: tuple[str, str]) -> Proposal:
+        (tmp_path / name).mkdir()
+        study = load(write_vertical(tmp_path / name, *changes))
+        return Custodian(study, "north", own, None).proposal(b"")
+
+    first = asked("first")
+    assert asked("again").differs(first) == ()
+    for number, change in enumerate(("min_size = 11", "min_size = 10\npad_to = 500")):
+        assert asked(str(number), ("min_size = 10", change)).differs(first) == ("the alignment",)
+
+
 class Clock:
     """A monotonic clock that a test moves."""
 
@@ -211,7 +229,7 @@ class Clock:
 
 def test_the_runs_clock_starts_when_all_have_assembled(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, traffic = Clock(), Traffic()
-    monkeypatch.setattr(party_events, "time", clock)
+    monkeypatch.setattr(events, "time", clock)
     meter = Meter()
     meter.traffic = lambda: traffic
 
@@ -247,7 +265,7 @@ def test_the_runs_clock_starts_when_all_have_assembled(monkeypatch: pytest.Monke
 
 def test_it_stands_still_while_records_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr(party_events, "time", clock)
+    monkeypatch.setattr(events, "time", clock)
     meter = Meter(WITHHELD, UNTIMED)
     meter.start("input")
     for phase, seconds in (
@@ -277,7 +295,7 @@ def test_no_shared_file_says_how_long_a_table_was_read(
     from tests.runner import split
 
     late = SimpleNamespace(by=0.0)
-    monkeypatch.setattr(party_events, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + late.by))
+    monkeypatch.setattr(events, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + late.by))
     ready = Custodian.ready
 
     def slowly(self: Custodian, *arguments: Any) -> None:

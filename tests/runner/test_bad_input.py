@@ -1,4 +1,4 @@
-"""What bad input gets (issue 2): a sentence naming the culprit, the exit code of the contract, nothing half written.
+"""What bad input gets: a sentence naming the culprit, the exit code of the contract, nothing half written.
 
 Studies are refused by `run` itself, before any process is started; tables by the one party that has them, in its own process,
 whoever else comes. (`test_study`: every key; `test_deployment`: what the others see.)

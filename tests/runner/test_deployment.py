@@ -1,4 +1,4 @@
-"""A deployment: every party has its own folder and nothing else, and starts its own process (DESIGN 8).
+"""A deployment: every party has its own folder and nothing else, and starts its own process (`docs/reference/command-line.md`).
 
 Who fails with which exit code, what each is told, and what nobody is told: a distinctive value in a bad record.
 """
@@ -283,7 +283,7 @@ def test_a_key_that_others_can_read_is_refused(folders: Folders) -> None:
     assert "west.key can be read by other users of this machine" in sentence and "chmod 600" in sentence
     west.options = ("--insecure-key",)
     with folders.started(["west"]) as programs:
-        assert eventually(lambda: happened(west.out / "events.jsonl", "connect", "waiting"), 30)
+        assert eventually(lambda: happened(west.out / "events.jsonl", "connect", "waiting"))
         pid = programs["west"].pid
         (limit,) = re.findall("Max core file size +([^ ]+) +([^ ]+)", Path(f"/proc/{pid}/limits").read_text())
         assert limit == ("0", "0")

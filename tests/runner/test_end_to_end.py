@@ -1,4 +1,5 @@
-"""Whole runs with real processes, TLS and files: what the contract promises (DESIGN 8), and that it is true of the data.
+"""Whole runs with real processes, TLS and files: what the contract promises (`docs/reference/outputs.md`), and that it is true of
+the data.
 
 Statistical assertions state their false-alarm rate; together they are below 1e-5 per execution of this file.
 """
@@ -108,7 +109,7 @@ def finished(request: pytest.FixtureRequest) -> Finished:
 
 
 def check_shape(run: dict[str, Any], names: tuple[str, ...]) -> None:
-    """Every key of DESIGN section 8 with its type; bool is no int."""
+    """Every key of `docs/reference/outputs.md` with its type; bool is no int."""
 
     def typed(table: dict[str, Any], **types: type) -> None:
         for key, kind in types.items():

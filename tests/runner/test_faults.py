@@ -1,4 +1,4 @@
-"""Every party and the launcher killed, stopped and interrupted, in every phase (issue 2): codes, sentences, time, ledger, files.
+"""Every party and the launcher killed, stopped and interrupted, in every phase: codes, sentences, time, ledger, files.
 
 What must be true afterwards, whatever happened when:
 

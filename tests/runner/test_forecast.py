@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import random
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 
 from runner.__main__ import main
-from runner.forecast.presumed_tables import InventedTable
+from runner.forecast.presumed_tables import PresumedTable
 from tests.runner import split
 from tests.runner.processes import run
 from tests.runner.studies import STUDY, free_ports, write_study
@@ -113,15 +112,15 @@ def test_the_text_says_why_fewer_candidates_are_offered_than_there_are(
 ) -> None:
     """A run leaves out those that cannot win once it knows its noisy total; `plan` says for which rows it expects how many."""
     monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
-    monkeypatch.setattr("synth.aim.loop.NOISE_LIMIT", math.inf)  # so few rows would get independent columns
-    # at this noise a marginal of more than 110 cells cannot win; the noisy total would have to be off by 8 sd to say 84 or 140
-    study = study_of(tmp_path, ('"replicated"', '"ideal"'), ("epsilon = 1.0", "epsilon = 0.26"))
+    # at this noise a marginal of more than 185 cells cannot win; the noisy total would have to be off by 18 sd to say 140 or 240
+    many = ("rounds = 4", "rounds = 24")
+    study = study_of(tmp_path, ('"replicated"', '"ideal"'), ("epsilon = 1.0", "epsilon = 0.8"), many)
     assert main(["run", str(study), "--out", str(tmp_path / "out")]) == 0
     capsys.readouterr()
     assert main(["plan", str(study), "--json"]) == 0
     asked = json.loads(capsys.readouterr().out)["questions"]
     low, high = asked["offered"]
-    assert (asked["candidates"], high) == (15, 13)
+    assert (asked["candidates"], high) == (15, 14)
     assert all(low <= count <= high for count in offered(tmp_path / "out"))
     assert main(["plan", str(study)]) == 0
     text = capsys.readouterr().out
@@ -139,7 +138,7 @@ def test_the_text_says_why_fewer_candidates_are_offered_than_there_are(
 
 def test_invented_marginals_are_marginals() -> None:
     sizes = {"x": 6, "y": 9, "z": 2}
-    wide, x, y = InventedTable(sizes, 10_000).counts([("x", "y", "z"), ("x",), ("y",)])
+    wide, x, y = PresumedTable(sizes, 10_000).counts([("x", "y", "z"), ("x",), ("y",)])
     cube = wide.reshape(6, 9, 2)
     assert wide.min() >= 0 and wide.sum() == x.sum() == y.sum() == 10_000
     # every cell is rounded by less than 1, a sum over k cells in a row by less than 1, over k scattered ones by less than k

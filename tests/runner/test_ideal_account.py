@@ -18,13 +18,13 @@ def test_a_run_that_fails_is_charged_what_it_had_begun(
 ) -> None:
     monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
     trial = small.write(tmp_path / "study", changes=[("replicated", "ideal")])
-    whole = synthesis._run
+    whole = synthesis.synthesize
 
     def stopped(*arguments: object) -> object:
         whole(*arguments)  # type: ignore[arg-type]
         raise RuntimeError("after the last release")
 
-    monkeypatch.setattr(synthesis, "_run", stopped)
+    monkeypatch.setattr(synthesis, "synthesize", stopped)
     with pytest.raises(RuntimeError):
         launch(trial.path, tmp_path / "out")
     entries = Ledger().entries()

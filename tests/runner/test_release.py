@@ -23,21 +23,39 @@ from synth.run import Measured
 
 DOMAIN = Domain.from_spec({"file": {"a": 3, "b": 4}})
 VALUES = np.array([5, -1, 2])
+COARSE = np.array([3, 1, 0, 0, 1, 1])
+HALVES = Level("b/2", "b", (0, 1, 1, 0))
 MODEL = fit(
     DOMAIN.sizes,
-    [Measurement(("a",), VALUES.astype(np.float64), 1.5)],
+    [
+        Measurement(("a",), VALUES.astype(np.float64), 1.5),
+        Measurement(("a", "b/2"), COARSE.astype(np.float64), 5.0),
+    ],
     total=6.0,
     warm_start=None,
+    levels={"b/2": HALVES},
     iterations=5,
 )
 RELEASE = Release(
     np.array([[0, 3], [2, 1]], np.uint8),
     MODEL.to_bytes(),
-    (Measured(("a",), Fraction(3, 2), 0, VALUES),),
-    (("a", "b"),),
+    (
+        Measured(("a",), Fraction(3, 2), 0, VALUES),
+        Measured(("a", "b/2"), Fraction(5), 1, COARSE, (HALVES,)),
+    ),
+    (("a", "b/2"), (), ("b",)),
     6.25,
     7,
-    (Event("measure", Fraction(1, 3), Fraction(1, 10**20), {"cliques": [["a"]], "sigma2": "3/2"}),),
+    (
+        Event("measure", Fraction(1, 3), Fraction(1, 10**20), {"cliques": [["a"]], "sigma2": "3/2"}),
+        *(
+            Event("select", Fraction(1, 9), Fraction(0), {"candidates": 4, "pick": pick, "picks": 3})
+            for pick in (1, 2, 3)
+        ),
+        Event("measure", Fraction(1, 10), Fraction(0), {"cliques": [["a", "b/2"]], "sigma2": ["5/1"]}),
+    ),
+    0.25,
+    (HALVES,),
 )
 WHOLE = RELEASE.to_bytes(DOMAIN)
 SIZE = int.from_bytes(WHOLE[:4], "big")
@@ -64,6 +82,10 @@ ODD: list[Any] = [
     [10**400, 1],
     [[]],
     [["a"], 3, 0, 0],
+    ["b/2", "b", [0, 1, 1, 0]],
+    [0, 0, 1, 1],
+    "b/2",
+    "1e999999999",
 ]
 
 
@@ -82,7 +104,13 @@ def test_what_was_written_is_read() -> None:
     found = read(memoryview(WHOLE))
     np.testing.assert_array_equal(found.codes, RELEASE.codes)
     np.testing.assert_array_equal(found.measurements[0].values, VALUES)
-    assert (found.model, found.events, found.selected) == (RELEASE.model, RELEASE.events, RELEASE.selected)
+    assert (found.model, found.events) == (RELEASE.model, RELEASE.events)
+    assert (found.selections, found.levels, found.noise_share) == (RELEASE.selections, (HALVES,), 0.25)
+    assert found.selected == (("a", "b"), ("b",)) and found.bins(found.picked[0]) == {"b": 2}
+    coarse = found.measurements[1]
+    assert (coarse.clique, coarse.columns) == (("a", "b/2"), ("a", "b"))
+    assert coarse.bins == {"b": HALVES.bins} and coarse.shape(DOMAIN.sizes) == (3, 2)
+    np.testing.assert_array_equal(coarse.values, COARSE)
     assert (found.noisy_total, found.decode_seed, found.measurements[0].sigma2) == (6.25, 7, Fraction(3, 2))
 
 
@@ -106,6 +134,28 @@ def test_what_was_written_is_read() -> None:
         ("an endless seed", lambda header: header.update(decode_seed=2**64)),
         ("a total that is no number", lambda header: header.update(noisy_total=float("nan"))),
         ("a model cut short", lambda header: header.update(model=header["model"] - 1)),
+        ("levels that the model needs", lambda header: header.update(levels=[])),
+        ("bins of too few values", lambda header: header["levels"][0][2].pop()),
+        ("a bin that is no number", lambda header: header["levels"][0][2].__setitem__(0, True)),
+        ("bins with a gap", lambda header: header["levels"][0].__setitem__(2, [0, 2, 2, 0])),
+        ("other bins than the model's", lambda header: header["levels"][0].__setitem__(2, [0, 0, 1, 1])),
+        ("a level named like a column", lambda header: header["levels"].append(["a", "b", [0, 0, 1, 1]])),
+        ("a level of no column", lambda header: header["levels"].append(["c/2", "c", [0, 1]])),
+        ("a level twice", lambda header: header["levels"].append(header["levels"][0])),
+        ("a level that nothing names", lambda header: header["levels"].append(["b/3", "b", [0, 1, 1, 2]])),
+        ("a column at two levels", lambda header: header["selections"].__setitem__(2, ["b", "b/2"])),
+        ("an unknown level", lambda header: header["selections"].__setitem__(2, ["b/3"])),
+        ("a selection too many", lambda header: header["selections"].append(["b"])),
+        ("a selection too few", lambda header: header["selections"].pop()),
+        ("a measurement of another pick", lambda header: header["measurements"][1].__setitem__(3, 2)),
+        ("a round after all", lambda header: header["measurements"][1].__setitem__(3, 4)),
+        (
+            "a marginal at a resolution that nobody charged",
+            lambda header: header["events"][4]["detail"].update(cliques=[["a", "b"]]),
+        ),
+        ("less noise than was charged", lambda header: header["measurements"][1].__setitem__(1, 4)),
+        ("a charge without its marginal", lambda header: header["measurements"].pop()),
+        ("a share beyond reason", lambda header: header.update(noise_share=1e9)),
     ],
 )
 def test_refused(what: str, change: Callable[[dict[str, Any]], object]) -> None:
@@ -122,9 +172,7 @@ def test_a_model_of_another_domain_is_refused() -> None:
         warm_start=None,
         iterations=5,
     )
-    foreign = Release(
-        RELEASE.codes, other.to_bytes(), RELEASE.measurements, RELEASE.selected, 6.25, 7, RELEASE.events
-    )
+    foreign = replace(RELEASE, model=other.to_bytes())
     with pytest.raises(ProtocolAborted):
         read(memoryview(foreign.to_bytes(DOMAIN)))
 
@@ -162,31 +210,20 @@ def test_bytes_altered_on_the_way(changes: list[tuple[int, int]]) -> None:
 
 
 def test_a_release_tells_just_what_was_opened_and_authorised() -> None:
-    assert RELEASE.tells([VALUES], RELEASE.events)
-    assert not RELEASE.tells([VALUES + np.array([0, 0, 1])], RELEASE.events)
-    assert not RELEASE.tells([VALUES, VALUES], RELEASE.events)
-    assert not RELEASE.tells([], RELEASE.events)
-    assert not RELEASE.tells([VALUES], ())
+    assert RELEASE.tells([VALUES, COARSE], RELEASE.events)
+    assert not RELEASE.tells([VALUES + np.array([0, 0, 1]), COARSE], RELEASE.events)
+    assert not RELEASE.tells([VALUES, COARSE, VALUES], RELEASE.events)
+    assert not RELEASE.tells([VALUES], RELEASE.events)
+    assert not RELEASE.tells([VALUES, COARSE], ())
 
 
-def _coarse(level: Level) -> Release:
-    measured = Measured(("a", level.name), Fraction(5), 1, np.arange(3 * level.size) - 2, (level,))
-    return replace(RELEASE, measurements=(*RELEASE.measurements, measured), noise_share=0.25)
-
-
-def test_a_marginal_over_bins_and_a_fallback_survive_the_way() -> None:
-    sent = _coarse(Level("b/2", "b", (0, 1, 1, 0)))
-    got = parse(memoryview(sent.to_bytes(DOMAIN)), DOMAIN, 100, "leader")
-    assert got.measurements[1].levels == sent.measurements[1].levels
-    assert got.measurements[1].columns == ("a", "b") and got.measurements[1].bins == {"b": (0, 1, 1, 0)}
-    np.testing.assert_array_equal(got.measurements[1].values, sent.measurements[1].values)
-    assert got.noise_share == 0.25
-
-
-@pytest.mark.parametrize(
-    "level",
-    [Level("b/2", "b", (0, 1, 1)), Level("a", "b", (0, 1, 1, 0)), Level("x", "nobody", (0, 1, 1, 0))],
-)
-def test_bins_that_are_not_those_of_a_column_are_refused(level: Level) -> None:
+def test_levels_that_are_not_nested_are_refused() -> None:
+    """Each is bins of its column; together they are none of one hierarchy."""
+    crossing = Level("b/3", "b", (0, 0, 1, 2))
+    found = replace(
+        RELEASE, selections=(*RELEASE.selections[:2], (crossing.name,)), levels=(HALVES, crossing)
+    )
     with pytest.raises(ProtocolAborted):
-        parse(memoryview(_coarse(level).to_bytes(DOMAIN)), DOMAIN, 100, "leader")
+        read(memoryview(found.to_bytes(DOMAIN)))
+    nested = replace(found, levels=(HALVES, Level("b/3", "b", (0, 1, 1, 2))))
+    assert read(memoryview(nested.to_bytes(DOMAIN))).bins(("b/3",)) == {"b": 3}

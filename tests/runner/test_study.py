@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from mpc_protocols.errors import PeerIdentity, StudyInvalid
-from runner.study import digest, load, problems
-from runner.study import private_file as private
+from parties.budget.notion import ProtectedUnit
+from runner.study import digest, load, private_file, problems
 from tests.runner.studies import STUDY, write_study
 
 NORTH = '[[party]]\nname = "north"\naddress = "127.0.0.1:7101"\ndata = "north.csv"\n'
@@ -80,15 +80,15 @@ BAD = {
     "unknown table": (("[session]", "[sesion]"), 'unknown key "sesion" (did you mean "session"?)'),
     "algorithm typo": (
         ('"aim"', '"aims"'),
-        '[study] algorithm must be "aim", "mwem" or "mst", got "aims" (did you mean "aim"?)',
+        '[study] algorithm must be "aim", "mwem", "mst" or "mosaic", got "aims" (did you mean "aim"?)',
     ),
     "table of another": (
         ('algorithm = "aim"', 'algorithm = "mwem"'),
         '[aim] has no meaning with algorithm = "mwem"',
     ),
     "backend not yet": (
-        ('"replicated"', '"shamir"'),
-        '"shamir" cannot be run by this version yet; available: "replicated" and "ideal"',
+        ('"replicated"', '"paillier"'),
+        '"paillier" cannot be run by this version yet; available: "replicated", "shamir", "pair" and "ideal"',
     ),
     "vertical": (
         ('"horizontal"', '"vertical"'),
@@ -106,7 +106,7 @@ BAD = {
     "epsilon missing": (("epsilon = 1.0", ""), "[privacy] epsilon is missing"),
     "backend missing": (
         ('backend = "replicated"', ""),
-        '[study] backend is missing: it must be "replicated" or "ideal"',
+        '[study] backend is missing: it must be "replicated", "shamir", "pair" or "ideal"',
     ),
     "delta one": (
         ("delta = 1e-9", "delta = 1.0"),
@@ -355,13 +355,22 @@ def test_a_private_file(tmp_path: Path) -> None:
         'allow_empty = true\n[ledger]\nfile = "l.db"\ndataset = "people"\ncap_epsilon = 3\ncap_delta = 1e-8\n'
         "max_alignments = 2\n"
     )
-    own = private.load(path)
+    own = private_file.load(path)
     assert (
         own.data is not None and own.data.path == tmp_path / "own.parquet" and own.listen == ("0.0.0.0", 9000)
     )
     assert (own.out, own.key, own.allow_empty) == (tmp_path / "o", tmp_path / "c.key", True)
-    assert own.ledger == private.LedgerSettings(tmp_path / "l.db", "people", 3.0, 1e-8, 2)
-    assert private.load(None) == private.Private()
+    assert own.ledger == private_file.LedgerSettings(tmp_path / "l.db", "people", 3.0, 1e-8, 2)
+    for text, unit in (
+        ('"row"', ProtectedUnit()),
+        ('{ id = "person", max_rows = 3, max_custodians = 2 }', ProtectedUnit(("person",), 3, 2)),
+        ('{ id = ["name", "born"], max_rows = 1, max_custodians = 1 }', ProtectedUnit(("name", "born"))),
+    ):
+        path.write_text(f'[ledger]\ncap_unit = {text}\ncap_adjacency = "replace"\n')
+        settings = private_file.load(path).ledger
+        assert (settings.cap_unit, settings.cap_adjacency) == (unit, "replace")
+        assert f"cap_unit = {unit.key}\n" in path.read_text()  # what sentences advise can be pasted
+    assert private_file.load(None) == private_file.Private()
 
 
 @pytest.mark.parametrize(
@@ -370,6 +379,9 @@ def test_a_private_file(tmp_path: Path) -> None:
         ('dta = "x.csv"', 'unknown key "dta" (did you mean "data"?)'),
         ("[ledger]\ncap = 1", 'unknown key "cap"'),
         ("[ledger]\ncap_epsilon = 1", "needs cap_epsilon and cap_delta together"),
+        ('[ledger]\ncap_unit = "rows"', '[ledger] cap_unit must be "row" or { id = "person"'),
+        ('[ledger]\ncap_unit = { id = "person" }', "[ledger] cap_unit max_rows is missing"),
+        ('[ledger]\ncap_adjacency = "add"', '[ledger] cap_adjacency must be "add-remove" or "replace"'),
         ("allow_empty = 1", "must be true or false"),
         ('listen = "7101"', 'must be "host:port"'),
         ('data = {url = "mysql://u:secret@h/d", table = "t"}', "must begin with postgres://"),
@@ -381,13 +393,13 @@ def test_bad_private_files(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "private.toml"
     path.write_text(text)
     with pytest.raises(StudyInvalid) as raised:
-        private.load(path)
+        private_file.load(path)
     assert (
         words in raised.value.sentence
         and str(path) in raised.value.sentence
         and "secret" not in raised.value.sentence
     )
-    assert private.problems(path)[0] == raised.value.sentence
+    assert private_file.problems(path)[0] == raised.value.sentence
 
 
 def test_a_party_must_compute_or_have_data(tmp_path: Path) -> None:
@@ -398,23 +410,23 @@ def test_a_party_must_compute_or_have_data(tmp_path: Path) -> None:
             ('data = "north.csv"\n', ""),
         )
     )
-    assert private.location(study, "north", private.Private()) is None
+    assert private_file.location(study, "north", private_file.Private()) is None
     with pytest.raises(StudyInvalid, match="east neither computes nor has data"):
-        private.location(study, "east", private.Private())
+        private_file.location(study, "east", private_file.Private())
 
 
 def test_certificates_of_a_deployment(tmp_path: Path) -> None:
     study = load(write_study(tmp_path, ("insecure-loopback", "mutual")))
     with pytest.raises(PeerIdentity, match="does not name `cert`"):
-        private.certificates(study, "north", private.Private())
+        private_file.certificates(study, "north", private_file.Private())
     with pytest.raises(PeerIdentity, match="does not name `ca`"):
-        private.certificates(study, "north", private.Private(cert=Path("c"), key=Path("k")))
+        private_file.certificates(study, "north", private_file.Private(cert=Path("c"), key=Path("k")))
     pins = [
         (f'name = "{name}"', f'name = "{name}"\nfingerprint = "{"0" * 64}"')
         for name in ("north", "south", "west")
     ]
     study = load(write_study(tmp_path, ("insecure-loopback", "mutual"), *pins))
-    files = private.certificates(study, "north", private.Private(cert=Path("c"), key=Path("k")))
+    files = private_file.certificates(study, "north", private_file.Private(cert=Path("c"), key=Path("k")))
     assert files is not None and files.ca is None
 
 

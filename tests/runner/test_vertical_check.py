@@ -20,6 +20,13 @@ from synth.accounting import epsilon_beside
 from tests.runner import split
 from tests.runner.processes import CONTRACT_FILES, parties, run
 
+
+@pytest.fixture(autouse=True)
+def own_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never the user's."""
+    monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
+
+
 ADDED = ('adjacency = "replace"', 'adjacency = "add-remove"')
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.functionality import Clique, Event, LocalCounts, Setting
+from mpc_protocols.functionality import Clique, Event, LocalCounts, StudyFacts
 
 if TYPE_CHECKING:
     from parties.session import SessionWire
@@ -64,14 +64,14 @@ def ask(wire: SessionWire, kind: str) -> list[tuple[str, int, str, int, bytes]]:
     from tests import trio
 
     trio.TAPPED.clear()
-    setting = Setting(SIZES, "add-remove", 1, 4 * MAX_ROWS, wire.session_id)
+    facts = StudyFacts(SIZES, "add-remove", 1, 4 * MAX_ROWS, wire.session_id)
     counts = counts_of(table(kind, wire.me))
     if wire.me == 1:
-        with ReplicatedOracle(wire, setting, counts, _Allows()) as oracle:
+        with ReplicatedOracle(wire, facts, counts, _Allows()) as oracle:
             handles = oracle.prepare(CLIQUES)
             rng = np.random.default_rng(0)  # public answers, a third of them zero
             answers = [
-                rng.integers(0, 999, setting.cells(clique)) * (rng.random(setting.cells(clique)) < 0.7)
+                rng.integers(0, 999, facts.cells(clique)) * (rng.random(facts.cells(clique)) < 0.7)
                 for clique in CLIQUES
             ]
             weights = [Fraction(weight) for weight in (1, 2, 1, 3)]
@@ -85,7 +85,7 @@ def ask(wire: SessionWire, kind: str) -> list[tuple[str, int, str, int, bytes]]:
             oracle.measure(handles[1:3], Fraction(10_000))
             oracle.total(Fraction(400))
     elif wire.me < wire.computing:
-        follow(wire, setting, counts, _Allows())
+        follow(wire, facts, counts, _Allows())
     else:
-        contribute(wire, setting, counts)
+        contribute(wire, facts, counts)
     return trio.TAPPED[:]

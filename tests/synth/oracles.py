@@ -19,7 +19,7 @@ from mpc_protocols.functionality import (
     Level,
     LocalCounts,
     MarginalOracle,
-    Setting,
+    StudyFacts,
 )
 from mpc_protocols.ideal import IdealOracle
 from synth.charges import Charges, cell_distance
@@ -42,8 +42,8 @@ def ideal(
     adjacency: Adjacency = "add-remove",
     unit_rows: int = 1,
 ) -> IdealOracle:
-    setting = Setting(domain.sizes, adjacency, unit_rows, 1 << 20, secrets.token_bytes(32))
-    return IdealOracle(setting, counts_of(codes, domain), guard)
+    facts = StudyFacts(domain.sizes, adjacency, unit_rows, 1 << 20, secrets.token_bytes(32))
+    return IdealOracle(facts, counts_of(codes, domain), guard)
 
 
 def chain(rows: int, rng: np.random.Generator) -> tuple[Domain, NDArray[np.int64]]:
@@ -71,7 +71,7 @@ class ScriptedOracle(MarginalOracle):
         charges: Charges,
         rng: np.random.Generator | None = None,
     ) -> None:
-        self.setting = Setting(domain.sizes, charges.adjacency, charges.unit_rows, 1 << 20, bytes(32))
+        self.facts = StudyFacts(domain.sizes, charges.adjacency, charges.unit_rows, 1 << 20, bytes(32))
         self.guard, self.charges, self.rng = guard, charges, rng
         self.counts = counts_of(codes, domain)
         self.handles: list[Clique] = []
@@ -140,7 +140,7 @@ class ScriptedOracle(MarginalOracle):
         assert self.total_seen is None, "marginals give the total: nobody needs to ask for it"
         beta = 2 * cell_distance(sigma2) + Fraction(1, 2**57)
         self.guard.authorise(Event("total", self.charges.counting(sigma2), beta), b"")
-        rows = int(self.counts([tuple(self.setting.sizes)[:1]])[0].sum())
+        rows = int(self.counts([tuple(self.facts.sizes)[:1]])[0].sum())
         if self.rng is not None:
             rows += int(self.rng.normal(0, 10 ** self.rng.uniform(-1, 5)))
         self.total_seen = float(rows)

@@ -136,7 +136,7 @@ def test_pruning_drops_exactly_what_cannot_score_above_zero() -> None:
     kept = pruned.shared(total)
     for clique, cells in pruned.candidates.items():
         assert (clique in kept) == (math.sqrt(2 / math.pi * float(pruned.sigma2)) * cells <= 2 * total)
-    assert sum(pruned.candidates[q] for q in kept) == 108_710  # DESIGN 4's figure for this study
+    assert sum(pruned.candidates[q] for q in kept) == 108_710  # the figure of `docs/design/algorithms.md` 4
     assert whole.shared(total) == list(whole.candidates)
     # prune decides nothing else, and nothing when everything can win
     assert replace(pruned, config=whole.config) == whole

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import Adjacency, Setting
+from mpc_protocols.functionality import Adjacency, StudyFacts
 from mpc_protocols.mechanisms.gaussian import MIN_SIGMA2, sampler
 from mpc_protocols.mechanisms.measurement import plan_marginals
 from mpc_protocols.mechanisms.selection import plan_selection
@@ -46,9 +46,9 @@ def test_noise_and_epsilon_for_a_cost_cost_at_most_that(
 @pytest.mark.parametrize("rows", [1, 3])
 def test_the_oracles_events_are_what_was_planned(adjacency: Adjacency, rows: int) -> None:
     charges = Charges(adjacency, rows)
-    setting = Setting({"a": 40, "b": 7}, adjacency, rows, 10_000, bytes(32))
+    facts = StudyFacts({"a": 40, "b": 7}, adjacency, rows, 10_000, bytes(32))
     for sigma2 in (Fraction(1, 50), Fraction(9, 2), Fraction(400), Fraction(10**5)):
-        event = plan_marginals(setting, [("a",), ("a", "b")], [sigma2] * 2, 10_000, first=False).event
+        event = plan_marginals(facts, [("a",), ("a", "b")], [sigma2] * 2, 10_000, first=False).event
         assert event.rho == 2 * charges.measuring(sigma2)
         assert event.beta <= 2 * charges.distance(sigma2)
     factor = rows * (2 if adjacency == "replace" else 1)

@@ -7,7 +7,7 @@ but a list of tags would let whoever has it try tags offline. So tags are compar
     F(E) = hash(G, G^kappa), 16 bytes, with G = Hg(E), Hg a second hash to the group
 
     a  A -> B   O: F of all tags of Q, shuffled.       B -> A   queries: G^s of all tags of P, fresh s each, shuffled
-    b  both     show their traps (`dh2_traps`), and answer for the other's:
+    b  both     show their traps (`traps`), and answer for the other's:
                 A -> B   E and G^kappa of B's traps, with proofs, and where their F stand in O
                 B -> A   E of A's traps, with a proof, which queries they were, and their s
                 what concerns traps is dropped from both lists, O and queries
@@ -20,11 +20,11 @@ its own records are: the other shuffled its list, and O and the queries were shu
 Threat model: either owner MALICIOUS, under the one-more gap Diffie-Hellman assumption, DDH and random oracles: this is 2HashDH
 (Jarecki, Kiayias, Krawczyk 2014) of the tags. In the group each query yields F for one tag, and O holds F for as many tags
 as there are positions, so each owner tests one tag per position, chosen before it learns anything; traps see to it that it is the
-tag it should test, up to the bound in `dh2_traps`. Queries are uniform elements whatever the tags (blinded), in an order
+tag it should test, up to the bound in `traps`. Queries are uniform elements whatever the tags (blinded), in an order
 unknown to A: answering some of them wrongly spoils matches at random and tells A nothing; proofs turn that into an abort.
 A false bitmap: see `dh2`. B learns the number of common records before A does, and may stop.
 
-Cost, with lists of n_a and n_b: `dh2_cost`; about 2 n_b + n_a exponentiations at A, 3 n_a at B.
+Cost, with lists of n_a and n_b: `cost`; about 2 n_b + n_a exponentiations at A, 3 n_a at B.
 """
 
 from __future__ import annotations
@@ -109,7 +109,10 @@ class Matching(ABC):
         return raised.tobytes() + self.proofs.prove(b"tags", 0, lists.key, lists.public, inputs, raised)
 
     def check_raised_traps(self, payload: memoryview) -> tuple[Elements, memoryview]:
-        """G of the own traps as the other answers for them, and the rest of the message."""
+        """Verify the peer's tags of our traps; return their points, (traps, element_bytes), and the unread rest.
+
+        Aborts on a bad proof.
+        """
         end = self.lists.traps * self.group.element_bytes
         raised = self.group.parse(payload[:end])
         if not self.proofs.hold(

@@ -1,46 +1,25 @@
 """dh2: private set union of two owners, symmetric, each building the union itself, with deviations that are noticed.
 
-The two-party default (issue 4), in place of `psu.md` 1.2, where the name of x is a power of H(x): an owner that entered H(y)^c
+The two-owner default (`docs/design/psu.md` 1.2). Were the name of x a power of H(x), an owner that entered H(y)^c
 could take c out again and find y in the union, unnoticed. Here owner A (side 0) holds X and secret exponents a1, alpha, kappa,
 owner B (side 1) holds Y and b1, beta, all fresh. H and Hg are independent hashes to the group, N is a hash. The tag of a record
 is H(x)^{a1 b1}, its point T = Hg(tag), the name of a common record N(T^{alpha beta}).
 
     0  sizes, commitments to the lists, g^{a1}, g^alpha, g^kappa; g^{b1}, g^beta
-    1  P = H(X)^{a1}, shuffled; Q = H(Y)^{b1}, shuffled; each with t traps in it (`dh2_traps`)
-    2  matching (`dh2_matching`): A knows T_j and whether it is common for every position j of Q, B the same for P. Traps and,
+    1  P = H(X)^{a1}, shuffled; Q = H(Y)^{b1}, shuffled; each with t traps in it (`traps`)
+    2  matching (`matching`): A knows T_j and whether it is common for every position j of Q, B the same for P. Traps and,
        with add-remove, full pools (`dummies`) are shown before anything is learnt
     3  A -> B, in Q's order: W_j = T_j^alpha where common, else g^{r_j}, fresh r_j; B -> A, in P's order: V_i = T_i^beta, g^{r_i}.
        Names at A: of its records N(V_i^alpha), of B's others N((g^beta)^{r_j}). At B: N(W_j^beta), and N((g^alpha)^{r_i})
     4  both must hold the same table after the same conversation: a private equality test (`equality`)
 
 Who learns what: both owners the sizes and u; B the number k of common records one message before A. Nothing else if both follow
-the protocol, under DDH with the hashes random oracles: the lists and W, V are random elements, which of the other's positions
-are common is a uniform subset of size k, and O, queries and answers are an OPRF's. Positions are one-time random labels.
-
-Owners that DEVIATE. The claim: for no identifier y, be it among its own records or not, does a deviating owner learn more about
-whether the other holds y than sizes and u say of the list it chose to enter, without being noticed, except with probability
-1 / (t + 1) < 1 / 1000 per run, or by one right guess of which of its records are common (3). An argument, not a published proof:
- 1 A name depends on its tag through a random oracle. So an input H(y)^c, or any element but H(y)^{a1}, is one more record that
-   nothing relates to y unless its own tag is tested for; elements of any form have one tag each.
- 2 A tag is tested by an entry of O or a query only, one per position (`dh2_matching`). To test for y under another exponent takes
-   tests that other positions then lack, and traps among these are missed first (`dh2_traps`: 1 / (t + 1) in all, for all y).
- 3 W and V tell nothing (DDH), so whoever lies in the bitmap, in W or in V does not know which of its own records it concerns. But
-   it must hold the other's table in flight 4: it has one guess, fixed before, and a wrong one is noticed. To pass off a common
-   record as no common one, it must say which of its records that is: 1 / k at best for any one, or all of them for all. To pass
-   off another as common (B alone, in the bitmap): 1 / (n - k) of its n. So a guess is good where few are common, or all but a
-   few; with add-remove fakes are among the k, about `dummies`' c of them.
-   Lies that need no guess (B: none is common, all are) tell nothing either; they garble the liar's own columns.
- 4 Answers under another exponent spoil matches at random (`dh2_matching`); security = "proofs" turns them into an abort.
- 5 Nothing else that an honest owner does depends on which of its records are common: all names are made before one is sent, so
-   that no block comes later for what is in it, and a table in which a name repeats fails in flight 4 like any other. (Keys of
-   names are unproven: with g^beta = (g^alpha)^c, V = W^c names a record of A like that of B to which W belongs, unless common.)
-NOT covered: choosing what to enter (the sizes then tell; noise on sizes, min_size and quotas are for that), wrong or misplaced
-data of an owner that deviates, leaving early: having learnt k, or warned by the other's traps or by its hash in flight 4 that it
-will be caught. The other then sees a lost connection. So every attempt has its own 1 / (t + 1) and its own guess: hence quotas,
-and connections lost again and again during an alignment are a reason to ask.
+the protocol, under DDH with the hashes random oracles. An owner that deviates learns no more about whether the other holds y
+than sizes and u say of the list it chose to enter, without being noticed, except with probability 1 / (t + 1) < 1 / 1000 per
+run, or by one right guess of which of its records are common. The argument, and what it does not cover: `docs/design/psu.md` 1.2.
 Exponents are dropped at the end (Python cannot wipe them).
 
-Cost, exactly: `dh2_cost`. With n records each, half common: 6 n exponentiations, n / 2 of the generator and 2 n hashes to the
+Cost, exactly: `cost`. With n records each, half common: 6 n exponentiations, n / 2 of the generator and 2 n hashes to the
 group at each owner, 208 n bytes in all; 10 rounds while blocks fit the window.
 """
 
@@ -203,7 +182,7 @@ class Owner:
         number = {entry: i for i, entry in enumerate(entries) if entry in wanted}
         if len(number) < len(pool):
             raise ValueError(
-                "the own list lacks entries of the pool that it must hold: `dummies.assemble` makes it"
+                "The own list lacks entries of the pool that it must hold: `dummies.assemble` makes it."
             )
         place = np.empty(len(self.order), np.int64)
         place[self.order] = np.arange(len(self.order))

@@ -8,7 +8,7 @@ records, under DDH. Once both have committed themselves to a treatment of every 
     positions of the own full pool (`dummies`; with add-remove) and of the own traps, the seed, a proof (`dleq`) that these
     elements are the hashes of those identifiers under the list's public key
 
-and each must show that it treated the other's traps as it should, before anything is learnt (`dh2_matching`).
+and each must show that it treated the other's traps as it should, before anything is learnt (`matching`).
 
 Why shown identifiers need no further check: the verifier makes them from their numbers, so they lie in domains without records
 and are different; the list's elements are different, so the positions are. Why pools are shown only now: who had known of
@@ -24,7 +24,7 @@ under one exponent) tells that one of them is there, not which. Who asks less th
 m = N / t positions belong to a group of its choice, gets it with probability 1 / e; of the whole list it could have had it by
 entering that group only. Traps are shown before they are answered for: who sees that it is caught may leave instead (`dh2`).
 
-Cost: 4 bytes for each trap and each entry of the full pool, and a proof per block; `dh2_cost`.
+Cost: 4 bytes for each trap and each entry of the full pool, and a proof per block; `cost`.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def _weights(
 ) -> Iterator[int]:
     """d_j of ComputeComposites; zero, which never happens, would be replaced by one."""
     if not 1 <= len(inputs) <= MAX_LIST or inputs.shape != outputs.shape:
-        raise ValueError(f"a proof covers two lists of the same length, 1 to {MAX_LIST}")
+        raise ValueError(f"A proof covers two lists of the same length, 1 to {MAX_LIST}.")
     seed = hashlib.sha512(_prefixed(public, b"Seed-" + context)).digest()
     scalar = _to_scalar(group, context)
     head = _prefixed(seed)

@@ -2,7 +2,8 @@
 
 Every hash is separated by domain and bound to `sid`, the salt of one run: version, method, study, identities of all parties
 and the session's fresh nonces. So precomputed tables of identifiers are worthless, elements of one run mean nothing in
-another, and two runs cannot be linked (`psu.md` 5). The salt is public; what keeps identifiers secret are the exponents.
+another, and two runs cannot be linked (`docs/design/psu.md` 5). The salt is public; what keeps identifiers secret are the
+exponents.
 
 `expand` is expand_message_xmd of RFC 9380, section 5.3.1, with SHA-512: the uniform bytes that a group's map turns into an
 element or a scalar. Names of records, and what else is compared by hash, are BLAKE2b in its keyed mode with the salt as key; 16
@@ -42,7 +43,7 @@ def expander(dst: bytes, size: int) -> Callable[[bytes], bytes]:
     """
     if not 1 <= len(dst) <= 255 or not 1 <= size <= 255 * 64:
         raise ValueError(
-            f"expand_message_xmd takes a tag of 1 to 255 bytes and 1 to 16320 bytes, got {len(dst)} and {size}"
+            f"expand_message_xmd takes a tag of 1 to 255 bytes and 1 to 16320 bytes, got {len(dst)} and {size}."
         )
     suffix = dst + bytes([len(dst)])
     tail = size.to_bytes(2, "big") + b"\x00" + suffix

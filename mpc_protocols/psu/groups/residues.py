@@ -1,9 +1,10 @@
-"""The paper's group: quadratic residues modulo a safe prime p = 2 q + 1 (FLORIST; `notes.md` 2.2). Conformance and benchmarks.
+"""The paper's group: quadratic residues modulo a safe prime p = 2 q + 1 (FLORIST; `docs/design/psu.md` 1.1). Conformance and
+benchmarks.
 
 The subgroup of squares has prime order q; decisional Diffie-Hellman is assumed hard in it. Encodings are big-endian integers
 of the prime's length. A received element must be a non-zero residue below p other than 1 (Jacobi symbol 1), else it is
 refused. Hash-to-group: expand_message_xmd to 128 surplus bits, reduced, squared. (The paper encodes identifiers directly;
-that keeps multiplicative relations between them and breaks its own argument, `notes.md` 2.4.1.)
+that keeps multiplicative relations between them and breaks its own argument, `docs/design/psu.md` 1.1.)
 
 Python's integers only: not constant time and one core, 20 ms per exponentiation at 2,048 bits against 0.05 ms for ristretto255.
 Use it to compare, not to protect.
@@ -52,7 +53,7 @@ class Residues(Group):
     def __init__(self, prime: int = RFC3526_2048) -> None:
         super().__init__()
         if prime < 23 or prime & 3 != 3:
-            raise ValueError("a safe prime above 7 leaves the remainder 3 modulo 4")
+            raise ValueError("A safe prime above 7 leaves the remainder 3 modulo 4.")
         self.prime = prime
         self.order = prime >> 1
         self.element_bytes = -(-prime.bit_length() // 8)
@@ -75,7 +76,7 @@ class Residues(Group):
     def power_each(self, elements: Elements, exponents: Sequence[int]) -> Elements:
         bases = self._read(elements)
         if len(exponents) != len(bases):
-            raise ValueError(f"{len(exponents)} exponents were given for {len(bases)} elements")
+            raise ValueError(f"{len(exponents)} exponents were given for {len(bases)} elements.")
         self._check_exponents(exponents)
         self.operations.powers += len(bases)
         return self._write([pow(base, e, self.prime) for base, e in zip(bases, exponents, strict=True)])
@@ -101,7 +102,7 @@ class Residues(Group):
 
     def _check_exponents(self, exponents: Sequence[int]) -> None:
         if not all(0 < e < self.order for e in exponents):
-            raise ValueError("an exponent must lie between 1 and the group's order minus 1")
+            raise ValueError("An exponent must lie between 1 and the group's order minus 1.")
 
     def _read(self, elements: Elements) -> list[int]:
         if elements.ndim != 2 or elements.shape[1] != self.element_bytes:

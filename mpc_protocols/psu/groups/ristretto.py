@@ -3,7 +3,7 @@
 A group of prime order 2^252 + 27742317777372353535851937790883648493 with canonical 32-byte encodings; hash-to-group is
 RFC 9380 appendix B: expand_message_xmd with SHA-512 to 64 bytes, then the map of RFC 9496 4.3.4. libsodium multiplies in
 constant time. It refuses non-canonical and negative encodings and results equal to the identity; `is_valid_point` accepts
-the identity, which `check` therefore tests on its own (`psu.md` 1.4).
+the identity, which `check` therefore tests on its own (`docs/design/psu.md` 1.4).
 
 The library's functions are called with addresses into flat buffers: no object per element, 0.3 us of Python per call against
 47 us of curve arithmetic, during which ctypes releases the interpreter lock, so threads use all cores (1.8x on two).
@@ -89,7 +89,7 @@ class Ristretto255(Group):
 
     def power_each(self, elements: Elements, exponents: Sequence[int]) -> Elements:
         if len(exponents) != len(elements):
-            raise ValueError(f"{len(exponents)} exponents were given for {len(elements)} elements")
+            raise ValueError(f"{len(exponents)} exponents were given for {len(elements)} elements.")
         scalars = self._scalars(exponents)
         return self._multiply(elements, _addresses(scalars))
 
@@ -145,7 +145,7 @@ class Ristretto255(Group):
 
     def _scalar(self, exponent: int) -> bytes:
         if not 0 < exponent < self.order:
-            raise ValueError("an exponent must lie between 1 and the group's order minus 1")
+            raise ValueError("An exponent must lie between 1 and the group's order minus 1.")
         return exponent.to_bytes(32, "little")
 
     def _scalars(self, exponents: Sequence[int]) -> NDArray[np.uint8]:

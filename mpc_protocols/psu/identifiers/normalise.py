@@ -1,4 +1,5 @@
-"""From a table's key columns to canonical identifiers: two owners must write the same person in the same bytes (`psu.md` 5).
+"""From a table's key columns to canonical identifiers: two owners must write the same person in the same bytes
+(`docs/design/psu.md` 5).
 
 A public policy, part of the study, says how each column is read:
 
@@ -75,10 +76,12 @@ class IdentifierPolicy:
             or len(set(self.columns)) != len(self.columns)
         ):
             raise StudyInvalid(
-                "[alignment] id must name one or more different columns, and normalise one rule for each"
+                "[alignment] id must name one or more different columns, and normalise one rule for each."
             )
         if self.duplicates not in ("refuse", "first"):
-            raise StudyInvalid(f'[alignment] duplicates must be "refuse" or "first", got {self.duplicates!r}')
+            raise StudyInvalid(
+                f'[alignment] duplicates must be "refuse" or "first", got {self.duplicates!r}.'
+            )
         for name in self.rules:
             _rule(name)
 
@@ -109,7 +112,7 @@ class IdentifierPolicy:
         column, duplicates.
         """
         if len(columns) != len(self.columns) or len({len(column) for column in columns}) != 1:
-            raise ValueError("one sequence of values per key column is needed, all of the same length")
+            raise ValueError("One sequence of values per key column is needed, all of the same length.")
         kinds = tuple(
             self._kind(column, name, owner, untyped)
             for column, name in zip(columns, self.columns, strict=True)
@@ -269,5 +272,5 @@ def _rule(name: str) -> Callable[[str], str | None]:
     if name.startswith("phone:"):
         return phone.rule(name.removeprefix("phone:"))
     if name not in _RULES:
-        raise StudyInvalid(f"[alignment] normalise = {name!r} is not one of {', '.join(RULES)} or phone:CC")
+        raise StudyInvalid(f"[alignment] normalise = {name!r} is not one of {', '.join(RULES)} or phone:CC.")
     return _RULES[name]

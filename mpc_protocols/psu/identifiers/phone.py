@@ -1,4 +1,4 @@
-"""Telephone numbers as identifiers: E.164 with the study's country for numbers written nationally (`psu.md` 5).
+"""Telephone numbers as identifiers: E.164 with the study's country for numbers written nationally (`docs/design/psu.md` 5).
 
 Owners write the same number in different ways; they must agree on one canonical form, `+` and up to 15 digits, without a
 database of numbering plans. So this knows calling codes, national prefixes and international ones only, and refuses what it
@@ -87,7 +87,7 @@ def rule(country: str) -> Callable[[str], str | None]:
     if code is None:
         raise StudyInvalid(
             f'[alignment] normalise = "phone:{country}": the calling code of this country is not known; write the '
-            'numbers internationally in the data and use "exact"'
+            'numbers internationally in the data and use "exact".'
         )
     american = code == _NORTH_AMERICA
     prefix = re.compile(

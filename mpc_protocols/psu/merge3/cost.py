@@ -67,6 +67,9 @@ def _inputs(tally: Tally, numbers: Sequence[int], outside: Sequence[int], sizes:
     for start in range(0, max(sizes), BLOCK):
         tally.step([(p, (p + 1) % 3, WORD * _block(lists[p], start)) for p in range(3) if p in lists])
     tally.arrive(travelling)
+    tally.step(
+        [(p, peer, DIGEST_BYTES) for _ in outside for p in range(3) for peer in ((p - 1) % 3, (p + 1) % 3)]
+    )
 
 
 def _returns(number: int, outside: Sequence[int], size: int) -> list[tuple[int, int, int]]:

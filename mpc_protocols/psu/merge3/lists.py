@@ -3,7 +3,8 @@
     owner p computes     component p is a stream that p and p - 1 share, component p + 1 the keys masked by it: 8 bytes a key
                          to p + 1
     owner contributes    two components are streams of fresh seeds, the third the keys masked by both; every component goes to
-                         the two parties that hold it: 8 bytes a key to two of them, both seeds to the third; the roles rotate
+                         the two parties that hold it: 8 bytes a key to two of them, both seeds to the third; the roles rotate;
+                         the two compare hashes of what they hold before it is used (`replicated.sharing.copies`)
 
 Unlike counts (`replicated.contribution`), lists are not added up, so a contributor's go straight into replicated shares: no
 round and no byte between the computing parties.
@@ -22,6 +23,7 @@ import numpy as np
 from mpc_protocols.engine.bitslice import Words
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, derive
 from mpc_protocols.replicated.sharing.boolean import BitShare
+from mpc_protocols.replicated.sharing.copies import Copy
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
 
@@ -60,6 +62,15 @@ class Input:
         """A computing owner's block, to its right neighbour."""
         if self.trio.me == self.owner:
             self.trio.send(self.trio.right, self.share.next[start : start + BLOCK])
+
+    def copies(self) -> list[Copy]:
+        """Of a contributor's list, when it is whole: this party's two components, each of which another one was sent as well."""
+        if self.index is None:
+            return []
+        return [
+            Copy(self.owner, self.trio.left, self.share.own),
+            Copy(self.owner, self.trio.right, self.share.next),
+        ]
 
     def receive(self, start: int) -> None:
         """The block that is due here, if one is."""

@@ -1,4 +1,5 @@
-"""merge3: private set union of two to eight owners inside the three-party replicated engine (`psu.md` 2.2). The default there.
+"""merge3: private set union of two to eight owners inside the three-party replicated engine (`docs/design/psu.md` 2.2). The
+default there.
 
 Owners may compute or only contribute; computing parties may own nothing. With N = sum of the announced list lengths N_i:
 
@@ -23,7 +24,7 @@ spoil the result (an unsorted list merges wrongly, unnoticed) and choose its own
 share a key, or two groups a name, with the probability in `keys`; equal names are noticed and end the run.
 
 Cost: about (N / 2) log2 N comparators of 27.6 bytes for two owners, ceil(log2 m) times as many for m, and 75 bytes an entry;
-about 8 log2 N + 30 rounds while a level fits a batch (exactly: `merge3_cost`). Memory: 160 bytes an entry of all lists at a
+about 8 log2 N + 30 rounds while a level fits a batch (exactly: `cost`). Memory: 160 bytes an entry of all lists at a
 computing party. Measured with `bench psu`, half common, no TLS, two shared cores, per computing party: 2 x 10^5 identifiers 63
 MB, 0.5 s of CPU, 171 rounds (wall 0.7 s at best, 1-4 s beside other jobs); 2 x 10^6 728 MB, 7.5 s, 814 rounds, 320 MB of memory.
 """
@@ -44,6 +45,7 @@ from mpc_protocols.psu.identifiers.normalise import KINDS
 from mpc_protocols.psu.merge3.keys import Keys, keys_of, label_bits, recognised
 from mpc_protocols.psu.merge3.lists import BLOCK, Input, blocks, send_list
 from mpc_protocols.replicated.sharing.boolean import BitShare, and_public, open_bits, xor_public
+from mpc_protocols.replicated.sharing.copies import same_copies
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.sorting.comparison import index_reversed
 from mpc_protocols.replicated.sorting.grouping import repeats, spread
@@ -73,7 +75,7 @@ def align(
     if wire.me < wire.computing:
         return ComputingParty(stream, own, kinds, spec, context).run()
     if own is None:
-        raise ValueError(f"party {wire.me} neither computes nor owns anything")
+        raise ValueError(f"Party {wire.me} neither computes nor owns anything.")
     return contribute(stream, own, kinds, spec, context)
 
 
@@ -137,6 +139,8 @@ class ComputingParty:
                 each.send(start)
             for each in inputs:
                 each.receive(start)
+        if copies := [copy for each in inputs for copy in each.copies()]:
+            same_copies(self.trio, copies)
         keep = ~np.array([self._label_mask()], np.uint64)
         return [
             xor_public(self.trio, and_public(each.share, keep), index_reversed(np.array([side], np.uint64)))

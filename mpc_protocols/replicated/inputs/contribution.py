@@ -1,4 +1,4 @@
-"""A custodian's counts on their way into the sharing (DESIGN 3: roles, contributors).
+"""A custodian's counts on their way into the sharing (`docs/design/engine.md` 2.3).
 
 A custodian that computes inputs its own counts. One that only contributes splits them between two computing parties that must
 not collude: with index j among the contributors,
@@ -10,8 +10,8 @@ Each of the two sees uniform bytes. Both add over all contributors to their own 
 so the number of contributors costs the computing parties no further traffic among themselves.
 
 Threat model: semi-honest computing parties, at most one corrupted; semi-honest contributors (a liar can spoil its own
-contribution, and with false counts the sign bound; `mechanisms.md` 5). A contributor learns which marginals are shared; nothing
-is opened. Assumption: AES-CTR (`prg`).
+contribution, and with false counts the sign bound; `docs/design/mechanisms.md` 5). A contributor learns which marginals are
+shared; nothing is opened. Assumption: AES-CTR (`prg`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, derive
 from mpc_protocols.errors import DataRefused
-from mpc_protocols.functionality import Clique, Level, LocalCounts, Setting
+from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.public.cliques import counts_at_levels
 from mpc_protocols.wire import Wire
 
@@ -33,11 +33,11 @@ BLOCK_CELLS = 1 << 22
 """Cells of one message: larger inputs go in blocks of whole cliques."""
 
 
-def blocks(setting: Setting, cliques: Sequence[Clique]) -> Iterator[slice]:
+def blocks(facts: StudyFacts, cliques: Sequence[Clique]) -> Iterator[slice]:
     """Consecutive cliques that travel together: at most BLOCK_CELLS cells, or a single clique."""
     start, cells = 0, 0
     for position, clique in enumerate(cliques):
-        size = setting.cells(clique)
+        size = facts.cells(clique)
         if position > start and cells + size > BLOCK_CELLS:
             yield slice(start, position)
             start, cells = position, 0
@@ -47,40 +47,40 @@ def blocks(setting: Setting, cliques: Sequence[Clique]) -> Iterator[slice]:
 
 
 def local_cells(
-    setting: Setting, counts: LocalCounts | None, cliques: Sequence[Clique], levels: Sequence[Level]
+    facts: StudyFacts, counts: LocalCounts | None, cliques: Sequence[Clique], levels: Sequence[Level]
 ) -> list[NDArray[np.uint32]]:
     """This custodian's marginals as ring elements, zeros for a party without data. levels: those that the cliques name.
 
     Raises `DataRefused` for negative counts, arrays of another size, or more rows than the study's cap.
     """
-    coarse = setting.with_levels(levels)
+    coarse = facts.with_levels(levels)
     if counts is None:
         return [np.zeros(coarse.cells(clique), np.uint32) for clique in cliques]
     cells: list[NDArray[np.uint32]] = []
-    at_levels = counts_at_levels(counts, setting, levels)
+    at_levels = counts_at_levels(counts, facts, levels)
     for clique, array in zip(cliques, at_levels(cliques), strict=True):
         if array.shape != (coarse.cells(clique),) or int(array.min()) < 0:
             raise DataRefused(
                 f"The counts of {', '.join(clique)} are not {coarse.cells(clique)} numbers of at least 0."
             )
-        if int(array.sum(dtype=np.int64)) > setting.row_cap:
+        if int(array.sum(dtype=np.int64)) > facts.row_cap:
             raise DataRefused(
-                f"The data has more rows than the study's bound of {setting.row_cap}; raise max_rows in the study."
+                f"The data has more rows than the study's bound of {facts.row_cap}; raise max_rows in the study."
             )
         cells.append(array.astype(np.uint32))
     return cells
 
 
 def send_contribution(
-    wire: Wire, setting: Setting, counts: LocalCounts, cliques: Sequence[Clique], levels: Sequence[Level]
+    wire: Wire, facts: StudyFacts, counts: LocalCounts, cliques: Sequence[Clique], levels: Sequence[Level]
 ) -> None:
     """At a contributor: seed to one computing party, masked counts to the next."""
     first, second = _holders(wire, wire.me)
-    cells = local_cells(setting, counts, cliques, levels)
+    cells = local_cells(facts, counts, cliques, levels)
     seed = secrets.token_bytes(SEED_BYTES)
     stream = _stream(wire, seed)
     wire.send(first, seed)
-    for number, block in enumerate(blocks(setting.with_levels(levels), cliques)):
+    for number, block in enumerate(blocks(facts.with_levels(levels), cliques)):
         vector = np.concatenate(cells[block])
         vector -= stream.draw(len(vector), np.uint32, number)
         wire.send(second, vector.view(np.uint8).data)
@@ -112,7 +112,7 @@ class Received:
 def _holders(wire: Wire, contributor: int) -> tuple[int, int]:
     """The computing parties that get a contributor's seed and its masked counts."""
     index = list(wire.contributors).index(contributor)
-    return index % 3, (index + 1) % 3
+    return index % wire.computing, (index + 1) % wire.computing
 
 
 def _stream(wire: Wire, seed: bytes) -> KeyStream:

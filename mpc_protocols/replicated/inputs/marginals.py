@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mpc_protocols.engine.prg import binding
-from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, Setting
+from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.replicated.inputs.contribution import Received, blocks, local_cells
 from mpc_protocols.replicated.sharing.ring import RingShare, segment_sums, share_own
@@ -71,27 +71,27 @@ class MarginalSource(ABC):
 class SharedMarginals(MarginalSource):
     """Of all custodians' rows together: the sums of their own counts (horizontal)."""
 
-    def __init__(self, trio: Trio, setting: Setting, counts: LocalCounts | None) -> None:
+    def __init__(self, trio: Trio, facts: StudyFacts, counts: LocalCounts | None) -> None:
         """counts: this party's own data, None if it only computes."""
         super().__init__(trio)
-        self._setting = setting
+        self._facts = facts
         self._counts = counts
 
     def _input(
         self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes
     ) -> dict[Clique, RingShare]:
         """1 round after the contributors' messages, 4 bytes a cell sent by each computing party."""
-        setting = self._setting.with_levels(levels)
-        cells = local_cells(self._setting, self._counts, cliques, levels)
+        facts = self._facts.with_levels(levels)
+        cells = local_cells(self._facts, self._counts, cliques, levels)
         received = Received(self._trio.wire)
         of: dict[Clique, RingShare] = {}
-        for block in blocks(setting, cliques):
+        for block in blocks(facts, cliques):
             vector = np.concatenate(cells[block])
             received.add_block(vector)
             shared = share_own(self._trio, vector)
             start = 0
             for clique in cliques[block]:
-                stop = start + setting.cells(clique)
+                stop = start + facts.cells(clique)
                 of[clique] = shared[start:stop]
                 start = stop
         return of

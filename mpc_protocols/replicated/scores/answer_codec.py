@@ -1,4 +1,4 @@
-"""The model's rounded answers on their way from the leader, who fits the model, to the two others (DESIGN 3, 4).
+"""The model's rounded answers on their way from the leader, who fits the model, to the two others (`docs/design/engine.md` 6).
 
 The public part of a score, c, is subtracted from the component of a cell that its dealer lacks (`dealer`): so the two others
 need c there, and the dealer only whether it is 0, for those cells take no part in the sign protocol. Answers are

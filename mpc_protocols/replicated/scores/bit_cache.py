@@ -1,11 +1,11 @@
-"""Shared bits of the cells that were compared before: they travel once per sharing and cell (`malicious.md` 4).
+"""Shared bits of the cells that were compared before: they travel once per sharing and cell (`docs/design/engine.md` 8).
 
 The public answer c of the model is subtracted from the component that the dealer of a cell lacks, so the dealer's part of the
 cell does not change from one selection to the next, and the evaluators' shares of its bits (`masked_sign.share_bits`) are used
 again. They are shares, not masks: what is opened between evaluators contains fresh masks each time. Which cells are compared is
 public (c is not 0 there), so each cell's bits are shared when it is first compared, and kept cell by cell, since the next
-selection compares other cells. A range that is not large and almost empty (`dense`) shares the bits of all its cells at once: the
-others' turn would come, and cost every selection a round.
+selection compares other cells. A range that is not large and almost empty (`dense`) shares the bits of all its cells at once:
+sharing the remaining bits later would cost each later selection a round.
 
 At most MAX_CACHED cells are kept: a group that does not fit beside the others drops all of them, and so does another width k
 of the integers. What was dropped is shared anew.
@@ -34,7 +34,7 @@ from mpc_protocols.replicated.scores.masked_sign import Packed, packed_words, sh
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.trio import Trio
 
-FEW = 1 << 13
+MAX_UNASKED = 1 << 13
 """Cells of a range whose bits are shared whether they are compared or not: some 25 kB of all parties together."""
 SPARSE = 16
 MAX_CACHED = MAX_GROUP
@@ -43,7 +43,7 @@ MAX_CACHED = MAX_GROUP
 
 def dense(compared: int, cells: int) -> bool:
     """Whether a range of so many cells, so many of them compared, shares the bits of all of them."""
-    return cells <= FEW or SPARSE * compared >= cells
+    return cells <= MAX_UNASKED or SPARSE * compared >= cells
 
 
 def _fits(layout: DealerLayout, kept: Collection[CellRange]) -> bool:

@@ -1,4 +1,5 @@
-"""One party that deals and two that evaluate, with the roles turned over the three parts of a batch (`engine.md` 2).
+"""One party that deals and two that evaluate, with the roles turned over the three parts of a batch
+(`docs/design/engine.md` 2.5).
 
 Some products need not treat the three parties alike: if one party knows one operand in the clear and the two others know the
 other, the first DEALS what depends on its operand, masked, and the two others EVALUATE. So that no party sends or computes more

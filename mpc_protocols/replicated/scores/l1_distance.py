@@ -1,11 +1,11 @@
-"""Sums of |x - c| with the sign folded into two local dot products (`engine.md` 2, `malicious.md` 4), alike for all three
+"""Sums of |x - c| with the sign folded into two local dot products (`docs/design/engine.md` 2.6), alike for all three
 parties.
 
 The cells are in three parts (`dealer`). In part t, d = x - c = a + b, where the dealer t knows a = x_t + x_{t+1} and the two
 others know b = x_{t+2} - c: the public c is subtracted from the component that the dealer lacks, so it never needs c. After the
 adder (`masked_sign`) the sign is u ^ m with u known to the dealer and m to both evaluators. Let s = 1 - 2u and t = 1 - 2m. Then
-|d| = s t (a + b) = t (v + s b) with v = s a known to the dealer (the same as `engine.md`'s m*d = u a + m_2 b + u [b (1 - 2
-m_2)] + [a (1 - 2u)] m_2, summed up as d - 2 m d). The dealer inputs s and v, in the step in which the last carry is opened:
+|d| = s t (a + b) = t (v + s b) with v = s a known to the dealer (the same as d - 2 m d with m d = u a + m_2 b + u [b (1 - 2 m_2)]
++ [a (1 - 2u)] m_2). The dealer inputs s and v, in the step in which the last carry is opened:
 
     s = s' + s'', v = v' + v'':   s', v' = F(k_t) of the dealer and the second evaluator, s'', v'' sent to the first
     first evaluator: sum t (v'' + s'' b)     second: sum t (v' + s' b)     dealer: 0       one zero-masked reshare per segment
@@ -54,7 +54,7 @@ class DealerCells:
 
     def __post_init__(self) -> None:
         if int(self.lengths.sum()) != len(self.known):
-            raise ValueError(f"segments of {int(self.lengths.sum())} cells do not cover {len(self.known)}")
+            raise ValueError(f"Segments of {int(self.lengths.sum())} cells do not cover {len(self.known)}.")
 
 
 def known_of(trio: Trio, x: RingShare, dealer: int) -> Elements:

@@ -1,4 +1,4 @@
-"""Signs of a + b where a dealer knows a and two evaluators know b, two bits a round (`engine.md` 2, `dealer`).
+"""Signs of a + b where a dealer knows a and two evaluators know b, two bits a round (`docs/design/engine.md` 2.5, `dealer`).
 
 Shares of x = x_0 + x_1 + x_2 minus a public number c are such a sum from every side: with the roles of part t, the dealer knows
 a = x_t + x_{t+1} and both evaluators know b = x_{t+2} - c. A bit of b selects or drops a shared bit of a without a message, so

@@ -56,14 +56,20 @@ class TrioBitGates:
     def factor(self, y: BitShare) -> BitShare:
         return BitShare(y.own ^ y.next, y.own)
 
-    def and_sums(self, shape: tuple[int, ...], terms: Iterable[tuple[Any, BitShare, BitShare]]) -> BitShare:
+    def and_sums(
+        self, shape: tuple[int, ...], terms: Iterable[tuple[Any, BitShare, Iterable[NDArray[Any]]]]
+    ) -> BitShare:
         part = self.trio.zero_bits(shape)
         for index, x, y in terms:
-            mixed, own = y.parts
-            mixed &= x.own
-            own &= x.next
-            mixed ^= own
-            part[index] ^= np.bitwise_xor.reduce(mixed, axis=-2)
+            products = None
+            for factor, mine in zip(y, x.parts, strict=True):
+                factor &= mine
+                if products is None:
+                    products = factor
+                else:
+                    products ^= factor
+            assert products is not None
+            part[index] ^= np.bitwise_xor.reduce(products, axis=-2)
         return BitShare(part, self.trio.pass_left(part))
 
     def release_bits(self, release: bytes) -> BitSource:

@@ -1,4 +1,4 @@
-"""A^T B modulo 2^16, 2^32 and 2^64, exactly, by float64 matrix products of limbs (`engine.md` 2, exact limbs).
+"""A^T B modulo 2^16, 2^32 and 2^64, exactly, by float64 matrix products of limbs (`docs/design/engine.md` 2.7).
 
 NumPy multiplies integer matrices element by element; BLAS is 10 to 30 times faster but knows floats. A float64 holds every
 integer up to 2^53, so the operands are cut into centred limbs whose products, summed over a block of rows, stay within that:
@@ -96,7 +96,7 @@ def transposed_product(a: Elements, b: Elements, b_bits: int | None = None) -> E
     bits = 8 * a.dtype.itemsize
     if a.dtype != b.dtype or bits not in (16, 32, 64) or a.ndim != 2 or b.ndim != 2 or len(a) != len(b):
         raise ValueError(
-            f"a^T b takes two matrices of one ring and as many rows, got {a.dtype}{a.shape} and {b.dtype}{b.shape}"
+            f"A^T b takes two matrices of one ring and as many rows, got {a.dtype}{a.shape} and {b.dtype}{b.shape}."
         )
     total = np.zeros((a.shape[1], b.shape[1]), np.uint64)
     pairs = _plan(bits, bits if b_bits is None else min(b_bits, bits))

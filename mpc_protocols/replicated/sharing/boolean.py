@@ -2,8 +2,8 @@
 
     x = x_0 ^ x_1 ^ x_2,   party i holds  own = x_i  and  next = x_{i+1}   (arrays of 64-bit words, see `bitslice`)
 
-z_i = x_i (y_i ^ y_{i+1}) ^ x_{i+1} y_i ^ zero_i goes to party i-1 (Araki et al. 2016; `engine.md` 2). Arrays may have any
-leading axes (planes, thresholds, opponents); many gates in one call are one round and one message.
+z_i = x_i (y_i ^ y_{i+1}) ^ x_{i+1} y_i ^ zero_i goes to party i-1 (Araki et al. 2016; `docs/design/engine.md` 2.4). Arrays may
+have any leading axes (planes, thresholds, opponents); many gates in one call are one round and one message.
 
 Threat model, masking and assumption: `trio`. Nothing is learned, except through `open_bits`.
 """
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bits import Bits
 from mpc_protocols.engine.bitslice import Words
 from mpc_protocols.engine.prg import KeyStream
+from mpc_protocols.replicated.sharing.copies import lacking
 from mpc_protocols.replicated.sharing.trio import Trio
 
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -93,8 +94,9 @@ def random_bits(streams: tuple[KeyStream, KeyStream], shape: tuple[int, ...], op
 
 
 def open_bits(trio: Trio, x: BitShare) -> Words:
-    """Reveal x to all three parties. 1 round, its size per party: x_i goes to party i+1, which lacks it."""
-    trio.send(trio.right, x.own)
-    trio.turn()
-    opened: Words = x.own ^ x.next ^ trio.receive(trio.left, x.shape, np.uint64)
+    """Reveal x to all three parties. 1 round, its size per party: x_i goes to party i+1, which lacks it, and its hash from i-1.
+
+    Raises `ProtocolAborted` if the two holders of a component disagree.
+    """
+    opened: Words = x.own ^ x.next ^ lacking(trio, x.own, x.next)
     return opened

@@ -1,4 +1,4 @@
-"""From bits to ring elements, and from one ring to a wider one (`engine.md` 2: generic bit injection).
+"""From bits to ring elements, and from one ring to a wider one (`docs/design/engine.md` 2.4).
 
 A shared bit x = u ^ m with u = x_0 ^ x_1 known to P0 and m = x_2 known to P1 and P2 is, as an integer, u (1 - 2m) + m. P0
 inputs u as ring elements (u = u' + u'': u' = F(k_0) known to P0 and P2, u'' sent to P1); the rest is local:
@@ -30,7 +30,7 @@ def weighted_sum(trio: Trio, bits: BitShare, weights: Sequence[int], cells: int,
     a cell from each party.
     """
     if len(bits) != len(weights):
-        raise ValueError(f"{len(weights)} weights do not fit {len(bits)} planes of bits")
+        raise ValueError(f"{len(weights)} weights do not fit {len(bits)} planes of bits.")
     modulus = 1 << 8 * np.dtype(dtype).itemsize
     factors = [dtype(weight % modulus) for weight in weights]
     operation = trio.operation()

@@ -1,4 +1,5 @@
-"""Additive replicated sharing in Z_2^16, Z_2^32 and Z_2^64: input, open, public operations, products, sums (`engine.md` 2).
+"""Additive replicated sharing in Z_2^16, Z_2^32 and Z_2^64: input, open, public operations, products, sums
+(`docs/design/engine.md` 2.1).
 
     x = x_0 + x_1 + x_2 mod 2^K,   party i holds  own = x_i  and  next = x_{i+1}
 
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitslice import Elements, UInt
+from mpc_protocols.replicated.sharing.copies import lacking
 from mpc_protocols.replicated.sharing.trio import Trio
 
 RINGS = (np.uint16, np.uint32, np.uint64)
@@ -37,8 +39,8 @@ class RingShare:
             or self.own.shape != self.next.shape
         ):
             raise ValueError(
-                f"a ring share holds two like arrays of uint16, uint32 or uint64, got {self.own.dtype}"
-                f"{self.own.shape} and {self.next.dtype}{self.next.shape}"
+                f"A ring share holds two like arrays of uint16, uint32 or uint64, got {self.own.dtype}"
+                f"{self.own.shape} and {self.next.dtype}{self.next.shape}."
             )
 
     @property
@@ -73,7 +75,7 @@ class RingShare:
 def ring_array(values: NDArray[Any], dtype: UInt) -> Elements:
     """Public integers (negative ones too) as ring elements; int64 wraps modulo 2^K, floats are refused."""
     if values.dtype.kind not in "iu":
-        raise ValueError(f"ring elements come from integers, got {values.dtype}")
+        raise ValueError(f"Ring elements come from integers, got {values.dtype}.")
     return values.astype(dtype)
 
 
@@ -124,7 +126,7 @@ def share_from(
     operation = trio.operation()
     if trio.me == owner:
         if values is None:
-            raise ValueError(f"party {owner} must bring the values it inputs")
+            raise ValueError(f"Party {owner} must bring the values it inputs.")
         own = trio.own_mask(shape, dtype, operation)
         rest = values - own
         trio.send(trio.right, rest)
@@ -138,10 +140,11 @@ def share_from(
 
 
 def open_ring(trio: Trio, x: RingShare) -> Elements:
-    """Reveal x to all three parties. 1 round, one element per cell: x_i goes to party i+1, which lacks it."""
-    trio.send(trio.right, x.own)
-    trio.turn()
-    opened: Elements = x.own + x.next + trio.receive(trio.left, x.shape, x.dtype)
+    """Reveal x to all three parties. 1 round, one element per cell: x_i goes to party i+1, which lacks it, and its hash from i-1.
+
+    Raises `ProtocolAborted` if the two holders of a component disagree.
+    """
+    opened: Elements = x.own + x.next + lacking(trio, x.own, x.next)
     return opened
 
 
@@ -176,7 +179,7 @@ def segment_sums(x: RingShare, lengths: NDArray[np.int64]) -> RingShare:
 def sum_segments(values: Elements, lengths: NDArray[np.int64]) -> Elements:
     """Sums modulo 2^K of consecutive segments of a plain vector; the lengths must add up to it."""
     if int(lengths.sum()) != len(values):
-        raise ValueError(f"segments of {int(lengths.sum())} cells do not cover {len(values)}")
+        raise ValueError(f"Segments of {int(lengths.sum())} cells do not cover {len(values)}.")
     sums = np.zeros(len(lengths), values.dtype)
     filled = np.flatnonzero(lengths)
     if len(filled):

@@ -1,4 +1,4 @@
-"""Signs and carries of shared integers with one AND per bit (`engine.md` 2).
+"""Signs and carries of shared integers with one AND per bit (`docs/design/engine.md` 2.4).
 
 A replicated sharing x = x_0 + x_1 + x_2 is a sum of TWO integers from the parties' point of view: P0 knows a = x_0 + x_1,
 P1 and P2 know b = x_2. So no carry-save layer is needed: P0 XOR-inputs the bit planes of a (k bits a cell, P0 to P1 only;

@@ -1,7 +1,7 @@
 """One computing party's end of a three-party computation: neighbours, masks, and messages of arrays.
 
-Replicated sharing (Araki et al. 2016; `engine.md` 2): x = x_0 + x_1 + x_2 (or XOR), party i holds (x_i, x_{i+1}), indices
-modulo 3. The key k_i is known to parties i-1 and i, so party i can draw the streams F(k_i) and F(k_{i+1}):
+Replicated sharing (Araki et al. 2016; `docs/design/engine.md` 2.1): x = x_0 + x_1 + x_2 (or XOR), party i holds (x_i, x_{i+1}),
+indices modulo 3. The key k_i is known to parties i-1 and i, so party i can draw the streams F(k_i) and F(k_{i+1}):
 
     r_i = F(k_i)               a random sharing of a value nobody knows, without a message
     F(k_i) - F(k_{i+1})        party i's part of a sharing of zero, which masks everything it sends

@@ -1,4 +1,4 @@
-"""Comparison and equality of shared 64-bit words, whole words at a time (`psu.md` 2.2).
+"""Comparison and equality of shared 64-bit words, whole words at a time (`docs/design/psu.md` 2.2).
 
 Words are XOR-shared (`boolean`), so shifting and selecting bits is local, and both protocols halve the width until one bit is
 left. Which bit is more significant is free as long as whoever sorted the words used the same order; here it is the order that

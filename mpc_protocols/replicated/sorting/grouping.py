@@ -1,5 +1,5 @@
-"""Groups of equal neighbours in a sorted list of shared words: who repeats whom, and one name for each group (`psu.md` 2.2,
-step 3).
+"""Groups of equal neighbours in a sorted list of shared words: who repeats whom, and one name for each group
+(`docs/design/psu.md` 2.2, step 3).
 
     repeats   r_t = [word_t = word_{t-1}], bit by bit but for public positions to ignore (a label in the word); r_0 = 0
     spread    name_t = the name of the first of t's group: name_t <- r_t ? name_{t-d} : name_t and r_t <- r_t & r_{t-d}

@@ -1,4 +1,4 @@
-"""Oblivious merging: sorted lists of shared 64-bit words become one (Batcher 1968, the bitonic merger; `psu.md` 2.2).
+"""Oblivious merging: sorted lists of shared 64-bit words become one (Batcher 1968, the bitonic merger; `docs/design/psu.md` 2.2).
 
 Two sorted lists laid out as (first, descending)(second, ascending) form a bitonic sequence; comparing the elements i and i + d
 for d = 2^k, .., 2, 1 and exchanging where the first is greater sorts it, whatever the values: no message and no step depends on

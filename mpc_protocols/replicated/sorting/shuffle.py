@@ -1,5 +1,5 @@
-"""Secret shuffle: shared rows in a uniformly random order that no party knows (Araki et al., CCS 2021, semi-honest; `psu.md`
-2.2).
+"""Secret shuffle: shared rows in a uniformly random order that no party knows (Araki et al., CCS 2021, semi-honest;
+`docs/design/psu.md` 2.2).
 
 Every pair of parties draws a uniform permutation from its common key; the order is the composition of the three, and each party
 lacks one. With roles A, B, C = first, first + 1, first + 2 modulo 3, A and B hold x as a = x_A ^ x_B (A) and b = x_C (B):

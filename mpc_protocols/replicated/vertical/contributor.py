@@ -2,10 +2,10 @@
 
 It follows the same schedule and plans as the computing parties, from the same public request, and sends
 
-    its own histograms (union)      seed and masked counts                 (`replicated.contribution`)
-    one-hot columns, each wave      masked rows to two parties             (`matrices`)
-    orders of the rows              places to each of the three, in return masked prefix sums (`segments`)
-    after each section of rows      its part of the ordered sums           (`matrices`, as a block of one column)
+    its own histograms (union)      seed and masked counts                 (`inputs.contribution`)
+    one-hot columns, each row block      masked rows to two parties             (`matrices`)
+    orders of the rows              places to each of the three, in return masked prefix sums (`group_by`)
+    after each section of rows      its part of the permuted sums           (`matrices`, as a block of one column)
 
 What it receives is masked by streams it does not know; it learns which tables are computed. Threat model: `source`.
 """
@@ -18,11 +18,16 @@ import numpy as np
 
 from mpc_protocols.engine.bitslice import Elements
 from mpc_protocols.errors import DataRefused
-from mpc_protocols.functionality import Clique, Level, Setting
+from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.replicated.inputs.contribution import send_contribution
 from mpc_protocols.replicated.vertical import orders
-from mpc_protocols.replicated.vertical.group_by import Arranged, Shuffling, begin_shuffling, strands
+from mpc_protocols.replicated.vertical.group_by import (
+    OwnerShuffle,
+    Shuffling,
+    begin_shuffling,
+    component_shuffles,
+)
 from mpc_protocols.replicated.vertical.matrices import begin_dealing, deal_block, ring_of
 from mpc_protocols.replicated.vertical.plan import Group, Plan
 from mpc_protocols.replicated.vertical.schedule import Schedule, own_histograms, own_rows
@@ -32,16 +37,16 @@ from mpc_protocols.wire import Wire
 class VerticalContributor:
     """Answers the leader's requests for marginals of vertical data."""
 
-    def __init__(self, wire: Wire, setting: Setting, data: VerticalData) -> None:
+    def __init__(self, wire: Wire, facts: StudyFacts, data: VerticalData) -> None:
         """Raises `DataRefused`, `StudyInvalid`."""
-        rows = own_rows(data, setting, wire.me)
+        rows = own_rows(data, facts, wire.me)
         if rows is None:
             raise DataRefused(
                 f"Party {wire.me} neither computes nor owns columns; leave it out of the study."
             )
         self._wire = wire
         self._rows = rows
-        self._schedule = Schedule(data.partition, setting, wire.computing)
+        self._schedule = Schedule(data.partition, facts, wire.computing)
         self._counts = own_histograms(rows, self._schedule, wire.me)
 
     def send(self, cliques: Sequence[Clique], levels: Sequence[Level]) -> None:
@@ -49,7 +54,7 @@ class VerticalContributor:
         self._rows.declare(self._schedule.declare(levels))
         work = self._schedule.next(cliques)
         if work.histograms:
-            send_contribution(self._wire, self._schedule.setting, self._counts, work.histograms, ())
+            send_contribution(self._wire, self._schedule.facts, self._counts, work.histograms, ())
         if work.plan is not None and self._wire.me in work.plan.contributing():
             self._follow(work.plan)
 
@@ -61,7 +66,7 @@ class VerticalContributor:
         for section in plan.sections():
             parts: dict[Group, Elements] = {
                 group: np.zeros(plan.shape(group), dtype)
-                for group in plan.groups(ordered=True)
+                for group in plan.groups(by_permutation=True)
                 if group.lefts[0].owner == me
             }
             for start, stop in section:
@@ -97,14 +102,14 @@ class VerticalContributor:
         for piece in batch:
             cells = self._rows.cells(start, stop, piece.left.columns)
             readers = shuffling.readers()
-            for strand in strands(self._wire.me, plan.computing, piece.helper):
-                arranged = Arranged(cells, piece.layout, readers[strand.helper], dtype)
-                self._wire.send(strand.worker, arranged.places.view(np.uint8).data)
-                under_way.append((piece, strand, arranged))
-        for piece, strand, arranged in under_way:
+            for shuffle in component_shuffles(self._wire.me, plan.computing, piece.helper):
+                arranged = OwnerShuffle(cells, piece.layout, readers[shuffle.helper], dtype)
+                self._wire.send(shuffle.worker, arranged.places.view(np.uint8).data)
+                under_way.append((piece, shuffle, arranged))
+        for piece, shuffle, arranged in under_way:
             shape = (piece.layout.blocks, piece.layout.columns)
             prefixes = np.frombuffer(
-                self._wire.receive(strand.worker, shape[0] * shape[1] * plan.element), dtype
+                self._wire.receive(shuffle.worker, shape[0] * shape[1] * plan.element), dtype
             ).reshape(shape)
             parts[piece.group][:, piece.first : piece.first + piece.layout.columns] += arranged.finish(
                 prefixes

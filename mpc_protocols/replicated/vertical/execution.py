@@ -1,40 +1,43 @@
-"""One plan under way at one computing party, wave by wave of the common table's rows (`plan`, `source`).
+"""One plan under way at one computing party, block by block of the common table's rows (`plan`, `source`).
 
-Every step is a protocol of `matrices` or `segments`; this file says in which order they run and adds up this party's part of
+Every step is a protocol of `matrices` or `group_by`; this file says in which order they run and adds up this party's part of
 every cell, which is reshared ONCE for each section of rows (`Plan.sections`; a plan in the wide ring has one). Threat model and
 who learns what: `source`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from mpc_protocols.engine.bitslice import Elements, UInt
 from mpc_protocols.functionality import Clique
 from mpc_protocols.replicated.sharing.conversion import lift
+from mpc_protocols.replicated.sharing.copies import same_copies
 from mpc_protocols.replicated.sharing.ring import RingShare, reshare
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.vertical import orders
-from mpc_protocols.replicated.vertical.group_by import Job, expect_shuffling, sums_by_cell
+from mpc_protocols.replicated.vertical.group_by import GroupBySum, expect_shuffling, sums_by_cell
 from mpc_protocols.replicated.vertical.matrices import (
     Matrix,
+    block_copies,
     dealt_block,
     expect_dealing,
     input_rows,
     multiply,
     product,
     ring_of,
+    seed_copies,
     side_by_side,
 )
-from mpc_protocols.replicated.vertical.plan import Factor, Part, Plan
+from mpc_protocols.replicated.vertical.plan import Factor, Joint, Plan
 from mpc_protocols.replicated.vertical.records import CodedRows
 
 MEMBERSHIP: Clique = ()
 
 
-class Run:
+class PlanExecution:
     """This party's part of every cell of a section so far."""
 
     def __init__(self, trio: Trio, plan: Plan, rows: CodedRows | None) -> None:
@@ -44,53 +47,91 @@ class Run:
         self._rows = rows
         self._dtype: UInt = ring_of(plan.element)
         self._dealings = {owner: expect_dealing(trio.wire, owner) for owner in plan.contributing()}
+        if self._dealings:
+            same_copies(
+                trio,
+                [
+                    copy
+                    for owner, dealing in self._dealings.items()
+                    for copy in seed_copies(trio, dealing, owner)
+                ],
+            )
         self._shufflings = {owner: expect_shuffling(trio.wire, owner) for owner in plan.ordering()}
-        self._plain, self._ordered = plan.groups(ordered=False), plan.groups(ordered=True)
+        self._plain, self._by_permutation = (
+            plan.groups(by_permutation=False),
+            plan.groups(by_permutation=True),
+        )
         self._parts = {
-            group: np.zeros(plan.shape(group), self._dtype) for group in [*self._plain, *self._ordered]
+            group: np.zeros(plan.shape(group), self._dtype) for group in [*self._plain, *self._by_permutation]
         }
         self._somebody: Elements = np.zeros(1, self._dtype)
 
-    def section(self, waves: Sequence[tuple[int, int]]) -> RingShare:
-        """The cells of all products over these waves, in the plan's order, modulo 2^32; before them R, if the union needs it.
+    def section(self, row_blocks: Sequence[tuple[int, int]]) -> RingShare:
+        """The cells of all tables over these row blocks, in the plan's order, modulo 2^32; before them R, if the union needs it.
 
-        After the waves 1 round, or 9 from the narrow ring.
+        After the row blocks 1 round, or 9 from the narrow ring.
         """
         for parts in (self._somebody, *self._parts.values()):
             parts.fill(0)
-        for start, stop in waves:
-            self._wave(start, stop)
+        for start, stop in row_blocks:
+            self._block_rows(start, stop)
         self._take_dealt_parts()
         shared = reshare(self._trio, np.concatenate(self._cells()))
         return lift(self._trio, shared, np.uint32) if self._dtype is np.uint16 else shared
 
-    def _wave(self, start: int, stop: int) -> None:
+    def _block_rows(self, start: int, stop: int) -> None:
         """Add the rows start .. stop - 1."""
         joints = self._inputs(start, stop)
-        factors = self._factors(joints, self._everyone(joints))
+        factors = self._factors(joints, self._memberships(joints))
         for group in self._plain:
             left = side_by_side([joints[part] for part in group.lefts], self._dtype)
             rights = side_by_side([factors[factor] for factor in group.rights], self._dtype)
             self._parts[group] += product(left, rights, self._dtype)
         for batch in orders.batches(self._plan, stop - start):
-            jobs = [self._job(piece, factors, start, stop) for piece in batch]
-            for piece, part in zip(batch, sums_by_cell(self._trio, jobs, self._dtype), strict=True):
+            sums = [self._job(piece, factors, start, stop) for piece in batch]
+            for piece, part in zip(batch, sums_by_cell(self._trio, sums, self._dtype), strict=True):
                 columns = slice(piece.first, piece.first + piece.layout.columns)
                 self._parts[piece.group][:, columns] += part
 
     def _take_dealt_parts(self) -> None:
         """What contributors have of the sums over their own orders."""
-        for owner, dealing in self._dealings.items():
-            if owner in self._shufflings:
-                groups = [group for group in self._ordered if group.lefts[0].owner == owner]
-                cells = sum(self._parts[group].size for group in groups)
-                dealt = dealt_block(self._trio, dealing, owner, (cells, 1), self._dtype).own
-                assert dealt is not None
-                start = 0
-                for group in groups:
-                    size = self._parts[group].size
-                    self._parts[group] += dealt[start : start + size].reshape(self._parts[group].shape)
-                    start += size
+        groups_of = {
+            owner: [group for group in self._by_permutation if group.lefts[0].owner == owner]
+            for owner in self._dealings
+            if owner in self._shufflings
+        }
+        taken = self._dealt(
+            {
+                owner: (sum(self._parts[group].size for group in groups), 1)
+                for owner, groups in groups_of.items()
+            }
+        )
+        for owner, groups in groups_of.items():
+            dealt = taken[owner].own
+            assert dealt is not None
+            start = 0
+            for group in groups:
+                size = self._parts[group].size
+                self._parts[group] += dealt[start : start + size].reshape(self._parts[group].shape)
+                start += size
+
+    def _dealt(self, shapes: Mapping[int, tuple[int, int]]) -> dict[int, Matrix]:
+        """The contributors' next blocks, compared between the two parties that got each. 1 round, if there are any."""
+        trio = self._trio
+        found = {
+            owner: dealt_block(trio, self._dealings[owner], owner, shape, self._dtype)
+            for owner, shape in shapes.items()
+        }
+        if found:
+            same_copies(
+                trio,
+                [
+                    copy
+                    for owner, block in found.items()
+                    for copy in block_copies(trio, self._dealings[owner], owner, block)
+                ],
+            )
+        return found
 
     def _cells(self) -> list[Elements]:
         """This party's parts in the order of the products."""
@@ -107,8 +148,8 @@ class Run:
         cells = [where[product.left, product.right].reshape(-1) for product in plan.products]
         return [self._somebody, *cells] if plan.counts_somebody else cells
 
-    def _inputs(self, start: int, stop: int) -> dict[Part, Matrix]:
-        """Everybody's one-hot columns of these rows. 1 round."""
+    def _inputs(self, start: int, stop: int) -> dict[Joint, Matrix]:
+        """Everybody's one-hot columns of these rows. 1 round, 2 with owners that do not compute."""
         plan, trio = self._plan, self._trio
         shapes = {owner: (stop - start, plan.input_width(owner)) for owner in plan.inputs()}
         blocks = []
@@ -122,24 +163,22 @@ class Run:
         matrices = dict(
             zip([owner for owner, _, _ in blocks], input_rows(trio, blocks, self._dtype), strict=True)
         )
-        for owner, dealing in self._dealings.items():
-            if owner in shapes:
-                matrices[owner] = dealt_block(trio, dealing, owner, shapes[owner], self._dtype)
+        matrices |= self._dealt({owner: shapes[owner] for owner in self._dealings if owner in shapes})
         joints = {}
         for owner, matrix in matrices.items():
             first = 0
             for joint in plan.joints(owner):
-                part = Part(owner, joint)
+                part = Joint(owner, joint)
                 joints[part] = matrix.columns(first, plan.width(part))
                 first += plan.width(part)
         return joints
 
-    def _everyone(self, joints: dict[Part, Matrix]) -> Matrix | None:
+    def _memberships(self, joints: dict[Joint, Matrix]) -> Matrix | None:
         """The product of all memberships; the union counts the rows that nobody holds: the product of their complements."""
         plan = self._plan
-        if not plan.everyone:
+        if not plan.needs_memberships:
             return None
-        members = [joints[Part(owner, MEMBERSHIP)] for owner in plan.partition.owners]
+        members = [joints[Joint(owner, MEMBERSHIP)] for owner in plan.partition.owners]
         if plan.counts_somebody:
             members = [_complement(self._trio, member, self._dtype) for member in members]
         while len(members) > 1:
@@ -153,11 +192,11 @@ class Run:
                 self._somebody += self._dtype(members[0].shape[0])
         return members[0]
 
-    def _factors(self, joints: dict[Part, Matrix], everyone: Matrix | None) -> dict[Factor, Matrix]:
+    def _factors(self, joints: dict[Joint, Matrix], memberships: Matrix | None) -> dict[Factor, Matrix]:
         """Every factor of the plan. 1 round a level."""
         factors = {Factor((part,), False): matrix for part, matrix in joints.items()}
-        if everyone is not None:
-            factors[Factor((), True)] = everyone
+        if memberships is not None:
+            factors[Factor((), True)] = memberships
         for level in self._plan.levels():
             pairs = [
                 (factors[Factor(step.parts[:-1], step.restricted)], joints[step.parts[-1]]) for step in level
@@ -165,7 +204,7 @@ class Run:
             factors |= dict(zip(level, multiply(self._trio, pairs, self._dtype), strict=True))
         return factors
 
-    def _job(self, piece: orders.Piece, factors: dict[Factor, Matrix], start: int, stop: int) -> Job:
+    def _job(self, piece: orders.Piece, factors: dict[Factor, Matrix], start: int, stop: int) -> GroupBySum:
         owner = piece.left.owner
         weights = side_by_side([factors[factor] for factor in piece.group.rights], self._dtype)
         cells = None
@@ -173,7 +212,7 @@ class Run:
             assert self._rows is not None
             cells = self._rows.cells(start, stop, piece.left.columns)
         reader = self._shufflings[owner].readers()[self._trio.me] if owner in self._shufflings else None
-        return Job(
+        return GroupBySum(
             owner,
             piece.helper,
             piece.layout,

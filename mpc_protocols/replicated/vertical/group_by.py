@@ -1,4 +1,5 @@
-"""Sums over the cells of one owner's joint, without a column per cell: C^T w by an oblivious permutation (DESIGN 6, wide parts).
+"""Sums over the cells of one owner's joint, without a column per cell: C^T w by an oblivious permutation
+(`docs/design/vertical.md` 4).
 
 One computing party O knows, for each row, which of `cells` cells it is in (or none); w, of shape (n, v), is shared. Wanted: the
 sums of w over the rows of each cell, shared. A one-hot matrix C would cost n * cells elements; here about n (v + 1) travel.
@@ -19,24 +20,12 @@ is the row at place p, J[c] the last block of cell c.
     O           its part: what it summed itself + sum of s[delta] over the cell's places
                           + (D[J] + s'[delta'])[c] - (D[J] + s'[delta'])[c-1]
 
-The parts of cell c add up to P[J[c]] - P[J[c-1]] + sum s[delta] = sum of rho over the cell. 2 rounds. B is chosen from public
-sizes so that M is small beside L: the first of the two shuffles carries the rows, the second next to nothing.
+2 rounds. B is chosen from public sizes so that M is small beside L: the first of the two shuffles carries the rows, the second
+next to nothing. An owner that does not compute (contributor) knows no component: each of the three is shuffled in this way, by
+the two parties that hold it; seeds stand for the keys O-H, and O deals its part, of shape (cells, v), once at the end.
 
-An owner that does not compute (contributor) knows no component: each of the three is shuffled in this way, with a permutation of
-its own, by the two parties that hold it; seeds stand for the keys O-H, and O deals its part, of shape (cells, v), once at the
-end. A party is Q for one component and H for another, and the permutations of the two are independent.
-
-What each receives is uniform, whatever the data (semi-honest, one of three corrupted; assumption `prg`):
-    Q       lacks the key O-H: sigma is a uniform permutation to it and pi fixed, so delta is uniform; J has no element twice, so
-            delta' is a uniform injection; the arrays are masked by s and s', used once, independent of sigma and sigma'
-    O       lacks the key Q-H: D is masked by r, and nothing else that it receives depends on r
-    H       receives nothing
-A contributor O together with one corrupted party learns no more: with Q it can take s off rho[sigma], with H it can take r off
-D, but rho and all else in them is what Q and H hold; with the third party D stays masked by r.
-Permutations are exactly uniform (`replicated.shuffle`).
-
-Q refuses an order that names a place twice, for its owner could count one row any number of times and so scale what others
-contribute. That J increases is not visible to Q: an owner that deviates can still subtract one cell from another.
+Who learns what: nothing; what each receives is uniform, whatever the data. Threat model: semi-honest, one of three corrupted,
+with any contributors; assumption `prg`. Q refuses an order that names a place twice. Proofs: `docs/design/vertical.md` 4.
 """
 
 from __future__ import annotations
@@ -62,7 +51,7 @@ from mpc_protocols.wire import Wire
 
 
 @dataclass(frozen=True)
-class Strand:
+class ComponentShuffle:
     """One shuffle of one component of w, which helper (H) and worker (Q) hold."""
 
     component: int
@@ -70,18 +59,18 @@ class Strand:
     worker: int
 
 
-def strands(owner: int, computing: int, helper: int) -> list[Strand]:
+def component_shuffles(owner: int, computing: int, helper: int) -> list[ComponentShuffle]:
     """The shuffles that an owner's sums take: of the one component it lacks, or of all three if it does not compute."""
     if owner < computing:
-        return [Strand((owner + 2) % 3, helper, 3 - owner - helper)]
-    return [Strand(component, component, (component + 2) % 3) for component in range(3)]
+        return [ComponentShuffle((owner + 2) % 3, helper, 3 - owner - helper)]
+    return [ComponentShuffle(component, component, (component + 2) % 3) for component in range(3)]
 
 
 @dataclass(frozen=True)
-class Job:
+class GroupBySum:
     """One sum over cells. helper: H of a computing owner. cells: at a computing O the cell of each row (ABSENT: none).
 
-    reader: at the parties' side of a contributor's job, the stream that this party as H shares with it; None for a computing O.
+    reader: at the parties' side of a contributor's asked, the stream that this party as H shares with it; None for a computing O.
     """
 
     owner: int
@@ -94,63 +83,63 @@ class Job:
     def __post_init__(self) -> None:
         if self.helper not in (0, 1, 2) or self.owner == self.helper:
             raise ValueError(
-                f"O and H are two different parties, and H computes, got {self.owner} and {self.helper}"
+                f"O and H are two different parties, and H computes, got {self.owner} and {self.helper}."
             )
         if self.weights.shape != (self.layout.rows, self.layout.columns):
-            raise ValueError(f"weights of shape {self.weights.shape} do not fit {self.layout}")
+            raise ValueError(f"Weights of shape {self.weights.shape} do not fit {self.layout}.")
 
 
-def sums_by_cell(trio: Trio, jobs: Sequence[Job], dtype: UInt) -> list[Elements]:
-    """This party's part of each job's sums, shape (cells, v) (`ring.reshare` makes a sharing of it). 2 rounds for all together.
+def sums_by_cell(trio: Trio, sums: Sequence[GroupBySum], dtype: UInt) -> list[Elements]:
+    """This party's part of each asked's sums, shape (cells, v) (`ring.reshare` makes a sharing of it). 2 rounds for all together.
 
-    A contributor's own part is not among them: `contributed_sums`. Raises `ProtocolAborted` for places that do not exist or come
-    twice.
+    A contributor's own part is not among them: `contributor` adds it. Raises `ProtocolAborted` for places that do not exist or
+    come twice.
     """
     tasks = [
-        (job, strand, trio.operation(), trio.operation())
-        for job in jobs
-        for strand in strands(job.owner, trio.wire.computing, job.helper)
+        (asked, shuffle, trio.operation(), trio.operation())
+        for asked in sums
+        for shuffle in component_shuffles(asked.owner, trio.wire.computing, asked.helper)
     ]
-    owned: dict[int, Arranged] = {}
-    for number, (job, strand, first, second) in enumerate(tasks):
-        if trio.me == job.owner:
-            arranged = Arranged(job.cells, job.layout, _between(trio, strand.helper, first), dtype)
-            arranged.add_known(job.weights.both(dtype))
-            trio.send(strand.worker, arranged.places)
+    owned: dict[int, OwnerShuffle] = {}
+    for number, (asked, shuffle, first, second) in enumerate(tasks):
+        if trio.me == asked.owner:
+            arranged = OwnerShuffle(asked.cells, asked.layout, _between(trio, shuffle.helper, first), dtype)
+            arranged.add_known(asked.weights.both(dtype))
+            trio.send(shuffle.worker, arranged.places)
             owned[number] = arranged
-        elif trio.me == strand.helper:
-            with_owner = _between(trio, job.owner, first) if job.reader is None else job.reader
+        elif trio.me == shuffle.helper:
+            with_owner = _between(trio, asked.owner, first) if asked.reader is None else asked.reader
             trio.send(
-                strand.worker,
+                shuffle.worker,
                 _helped(
-                    job.layout,
-                    _component(trio, job, strand, dtype),
+                    asked.layout,
+                    _component(trio, asked, shuffle, dtype),
                     with_owner,
-                    _between(trio, strand.worker, second),
+                    _between(trio, shuffle.worker, second),
                     dtype,
                 ),
             )
     trio.turn()
-    parts = {id(job): np.zeros((job.layout.cells, job.layout.columns), dtype) for job in jobs}
-    for job, strand, _, second in tasks:
-        if trio.me == strand.worker:
-            parts[id(job)] += _work(trio, job, strand, _between(trio, strand.helper, second), dtype)
+    parts = {id(asked): np.zeros((asked.layout.cells, asked.layout.columns), dtype) for asked in sums}
+    for asked, shuffle, _, second in tasks:
+        if trio.me == shuffle.worker:
+            parts[id(asked)] += _work(trio, asked, shuffle, _between(trio, shuffle.helper, second), dtype)
     trio.turn()
     for number, arranged in owned.items():
-        job, strand, _, _ = tasks[number]
-        parts[id(job)] += arranged.finish(
-            trio.receive(strand.worker, (job.layout.blocks, job.layout.columns), dtype)
+        asked, shuffle, _, _ = tasks[number]
+        parts[id(asked)] += arranged.finish(
+            trio.receive(shuffle.worker, (asked.layout.blocks, asked.layout.columns), dtype)
         )
-    return [parts[id(job)] for job in jobs]
+    return [parts[id(asked)] for asked in sums]
 
 
-class Arranged:
+class OwnerShuffle:
     """O's side of one shuffle between its two rounds."""
 
     def __init__(self, cells: NDArray[np.int64] | None, layout: Layout, stream: Reader, dtype: UInt) -> None:
         """stream: shared with H. Then `places` is for Q."""
         if cells is None or cells.shape != (layout.rows,):
-            raise ValueError("the owner must bring the cell of every row")
+            raise ValueError("The owner must bring the cell of every row.")
         self._layout = layout
         self._dtype = dtype
         self._arrangement, self._starts, self._last = arrange(cells, layout)
@@ -207,21 +196,23 @@ def _helped(
     return np.concatenate([rows[shuffled] - masks, random[shuffled_blocks] - block_masks])
 
 
-def _work(trio: Trio, job: Job, strand: Strand, with_helper: Reader, dtype: UInt) -> Elements:
+def _work(
+    trio: Trio, asked: GroupBySum, shuffle: ComponentShuffle, with_helper: Reader, dtype: UInt
+) -> Elements:
     """Q's round: sends D to O; its own part."""
-    layout = job.layout
-    places = trio.receive(job.owner, layout.places + layout.cells, index_type(layout)).astype(np.int64)
-    masked = trio.receive(strand.helper, (layout.places + layout.blocks, layout.columns), dtype)
+    layout = asked.layout
+    places = trio.receive(asked.owner, layout.places + layout.cells, index_type(layout)).astype(np.int64)
+    masked = trio.receive(shuffle.helper, (layout.places + layout.blocks, layout.columns), dtype)
     delta, chosen = places[: layout.places], places[layout.places :]
     if int(delta.max()) >= layout.places or int(chosen.max()) >= layout.blocks:
-        raise ProtocolAborted(f"Party {job.owner} named a place beyond those of a shuffle; stop the run.")
+        raise ProtocolAborted(f"Party {asked.owner} named a place beyond those of a shuffle; stop the run.")
     if _repeats(delta, layout.places) or _repeats(chosen, layout.blocks):
-        raise ProtocolAborted(f"Party {job.owner} named a place of a shuffle twice; stop the run.")
+        raise ProtocolAborted(f"Party {asked.owner} named a place of a shuffle twice; stop the run.")
     rows = masked[: layout.places][delta].reshape(layout.blocks, layout.block, layout.columns)
     prefixes = np.cumsum(rows.sum(axis=1, dtype=dtype), axis=0, dtype=dtype)
     random = np.empty((layout.blocks, layout.columns), dtype)
     with_helper.fill(random)
-    trio.send(job.owner, prefixes - random)
+    trio.send(asked.owner, prefixes - random)
     part: Elements = masked[layout.places :][chosen]
     part[1:] -= part[:-1].copy()
     return part
@@ -287,10 +278,10 @@ def _inverse(order: NDArray[np.int64]) -> NDArray[np.int64]:
     return inverse
 
 
-def _component(trio: Trio, job: Job, strand: Strand, dtype: UInt) -> Elements:
-    """At H or Q: the component of w that the strand shuffles."""
-    component = job.weights.own if trio.me == strand.component else job.weights.next
-    return np.zeros(job.weights.shape, dtype) if component is None else component
+def _component(trio: Trio, asked: GroupBySum, shuffle: ComponentShuffle, dtype: UInt) -> Elements:
+    """At H or Q: the component of w that the shuffle shuffles."""
+    component = asked.weights.own if trio.me == shuffle.component else asked.weights.next
+    return np.zeros(asked.weights.shape, dtype) if component is None else component
 
 
 def _between(trio: Trio, peer: int, operation: int) -> Reader:

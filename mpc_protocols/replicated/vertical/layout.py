@@ -1,4 +1,4 @@
-"""Public sizes of one owner's secret order of the rows (`segments`): what `plan` weighs and what travels.
+"""Public sizes of one owner's secret order of the rows (`group_by`): what `plan` weighs and what travels.
 
 The block length is chosen so that the second of the protocol's two shuffles, over blocks instead of places, costs next to
 nothing: with B the first carries about n + B cells places, the second n / B + cells blocks.
@@ -12,7 +12,7 @@ from math import isqrt
 
 @dataclass(frozen=True)
 class Layout:
-    """Public sizes of one job: rows, cells, columns of w, bytes of an element."""
+    """Public sizes of one asked: rows, cells, columns of w, bytes of an element."""
 
     rows: int
     cells: int

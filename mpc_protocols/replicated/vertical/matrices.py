@@ -1,6 +1,6 @@
 """Shared matrices with a row per row of the common table: input by any owner, products by element and by row.
 
-A matrix is shared as in `replicated.ring`, but a component that is zero for everybody is not stored: an owner that computes
+A matrix is shared as in `sharing.ring`, but a component that is zero for everybody is not stored: an owner that computes
 inputs its one-hot columns A as
 
     A_p = F(k_p)  (known to p - 1 too)      A_{p+1} = A - F(k_p), sent to p + 1      A_{p+2} = 0
@@ -31,6 +31,7 @@ from mpc_protocols.engine.bitslice import Elements, UInt
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, derive
 from mpc_protocols.replicated.inputs.contribution import SEED_BYTES
 from mpc_protocols.replicated.sharing.blas import transposed_product
+from mpc_protocols.replicated.sharing.copies import Copy
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
 
@@ -96,11 +97,15 @@ def side_by_side(matrices: Sequence[Matrix], dtype: UInt) -> Matrix:
 
 
 class Dealing:
-    """The streams with which one contributor deals one sharing; `holder` is k, the party that gets seeds only."""
+    """The streams with which one contributor deals one sharing; `holder` is k, the party that gets seeds only.
+
+    Every seed and every block goes to two parties, which compare what they got before use (`seed_copies`, `block_copies`).
+    """
 
     def __init__(self, wire: Wire, holder: int, seeds: tuple[bytes | None, bytes | None]) -> None:
         """seeds: of components k and k + 1, None if this party does not know it."""
         self.holder = holder
+        self.seeds = seeds
         self._number = 0
         self._streams = [
             None
@@ -160,6 +165,26 @@ def dealt_block(
         return Matrix(shape, first, second)
     rest = trio.receive(contributor, shape, dtype)
     return Matrix(shape, second, rest) if trio.me == (dealing.holder + 1) % 3 else Matrix(shape, rest, first)
+
+
+def seed_copies(trio: Trio, dealing: Dealing, contributor: int) -> list[Copy]:
+    """At a computing party: the seeds that another one was to be sent as well."""
+    k = dealing.holder
+    first, second = dealing.seeds
+    return [
+        Copy(contributor, other if trio.me == k else k, np.frombuffer(seed, np.uint8))
+        for seed, other in ((second, (k + 1) % 3), (first, (k + 2) % 3))
+        if seed is not None
+    ]
+
+
+def block_copies(trio: Trio, dealing: Dealing, contributor: int, block: Matrix) -> list[Copy]:
+    """At a computing party: what of a contributor's block another one was to be sent as well."""
+    k = dealing.holder
+    if trio.me == k:
+        return []
+    rest = block.next if trio.me == (k + 1) % 3 else block.own
+    return [Copy(contributor, (2 * k - trio.me) % 3, _known(rest))]
 
 
 def input_rows(
@@ -244,5 +269,5 @@ def _sum(x: NDArray[Any] | None, y: NDArray[Any] | None) -> Elements | None:
 
 def _known(values: Elements | None) -> Elements:
     if values is None:
-        raise ValueError("an owner must bring the rows it inputs")
+        raise ValueError("An owner must bring the rows it inputs.")
     return values

@@ -1,4 +1,4 @@
-"""Which orders of the rows a wave takes, in which batches: public, alike at every party and contributor (`plan`, `segments`).
+"""Which orders of its rows a block takes, in which batches: public, alike at every party and contributor (`plan`, `group_by`).
 
 A left joint with all its rights is one order, cut into pieces of the rights' columns so that no array of a party passes BATCH
 bytes; consecutive pieces share their rounds in batches of as much.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mpc_protocols.replicated.vertical.layout import Layout
-from mpc_protocols.replicated.vertical.plan import Group, Part, Plan, layout_of
+from mpc_protocols.replicated.vertical.plan import Group, Joint, Plan, layout_of
 
 BATCH: Final = 1 << 22
 """Bytes of one party's largest array in a batch of pieces, and of a piece of more than one column."""
@@ -19,18 +19,18 @@ BATCH: Final = 1 << 22
 
 @dataclass(frozen=True)
 class Piece:
-    """Columns first .. first + layout.columns - 1 of an ordered group's rights. helper: H, where O computes."""
+    """Columns first .. first + layout.columns - 1 of a permuted group's rights. helper: H, where O computes."""
 
     group: Group
-    left: Part
+    left: Joint
     first: int
     layout: Layout
     helper: int
 
 
 def pieces(plan: Plan, rows: int) -> Iterator[Piece]:
-    """All pieces of a wave of so many rows."""
-    for group in plan.groups(ordered=True):
+    """All pieces of a block of so many rows."""
+    for group in plan.groups(by_permutation=True):
         (left,) = group.lefts
         columns = sum(map(plan.breadth, group.rights))
         step = max(1, BATCH // (layout_of(plan, left, columns, rows).places * plan.element))
@@ -45,7 +45,7 @@ def pieces(plan: Plan, rows: int) -> Iterator[Piece]:
 
 
 def batches(plan: Plan, rows: int) -> Iterator[list[Piece]]:
-    """The pieces of a wave that share their rounds."""
+    """The pieces of a row block that share their rounds."""
     batch: list[Piece] = []
     size = 0
     for piece in pieces(plan, rows):

@@ -4,7 +4,7 @@ A table is wanted over columns of one or more owners, over the rows that they ho
 ("restricted", the intersection's). It is LEFT^T RIGHT with a row per row of the common table:
 
     LEFT     the joint of some columns of ONE owner, as one-hot columns that it inputs once (`matrices`), or as the owner's
-             secret order of the rows (`segments`)
+             secret order of the rows (`group_by`)
     RIGHT    row by row the product of joints of the other owners; where the table is restricted and an owner is not among the
              clique's, times w, the product of all owners' memberships
 """
@@ -26,7 +26,7 @@ NARROW_ROWS: Final = (1 << 16) - 1
 
 
 @dataclass(frozen=True, order=True)
-class Part:
+class Joint:
     """The joint of some columns of one owner."""
 
     owner: int
@@ -37,7 +37,7 @@ class Part:
 class Factor:
     """The row-wise product of joints of different owners, and of all memberships if `restricted`. No part: memberships alone."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[Joint, ...]
     restricted: bool
 
     def steps(self) -> Iterator[Factor]:
@@ -48,12 +48,12 @@ class Factor:
 
 
 @dataclass(frozen=True)
-class Product:
-    """One table: left^T right. ordered: left is an order of the rows instead of one-hot columns."""
+class TablePlan:
+    """One table: left^T right. by_permutation: left is an order of the rows instead of one-hot columns."""
 
-    left: Part
+    left: Joint
     right: Factor
-    ordered: bool
+    by_permutation: bool
 
     @property
     def columns(self) -> Clique:
@@ -65,7 +65,7 @@ class Product:
 class Group:
     """One matrix product, or one order of the rows: every left with every right."""
 
-    lefts: tuple[Part, ...]
+    lefts: tuple[Joint, ...]
     rights: tuple[Factor, ...]
 
 
@@ -74,19 +74,20 @@ class Plan:
     """All that the parties do for one batch of tables.
 
     partition, sizes: of the study. computing: which owners compute (wire numbers below it). products: in the order of the
-    tables. everyone: all memberships are multiplied (`restricted` factors; union: to count the rows somebody holds). element:
-    bytes of the ring in which counts are summed, in sections of at most NARROW_ROWS rows if these are 2. wave: rows at a time.
+    tables. needs_memberships: all memberships are multiplied (`restricted` factors; union: to count the rows somebody holds).
+    element: bytes of the ring in which counts are summed, in sections of at most NARROW_ROWS rows if these are 2. row_block: rows
+    at a time.
     """
 
     partition: Partition
     sizes: Mapping[str, int]
     computing: int
-    products: tuple[Product, ...]
-    everyone: bool
+    products: tuple[TablePlan, ...]
+    needs_memberships: bool
     element: int
-    wave: int
+    row_block: int
 
-    def width(self, part: Part) -> int:
+    def width(self, part: Joint) -> int:
         """Cells of a joint; 1 for a membership."""
         return prod(self.sizes[name] for name in part.columns)
 
@@ -110,9 +111,9 @@ class Plan:
         """Factors that take a secure product, in rounds; each needs only those of the rounds before."""
         return self._levels
 
-    def groups(self, ordered: bool) -> tuple[Group, ...]:
+    def groups(self, by_permutation: bool) -> tuple[Group, ...]:
         """Products by what they have in common: those with a matrix product, or those with an order of the rows."""
-        return self._ordered_groups if ordered else self._plain_groups
+        return self._permuted_groups if by_permutation else self._plain_groups
 
     @cached_property
     def _joints(self) -> dict[int, tuple[Clique, ...]]:
@@ -120,10 +121,12 @@ class Plan:
         used = {
             part
             for product in self.products
-            for part in (product.right.parts if product.ordered else (product.left, *product.right.parts))
+            for part in (
+                product.right.parts if product.by_permutation else (product.left, *product.right.parts)
+            )
         }
         joints: dict[int, list[Clique]] = {
-            owner: [()] if self.everyone else [] for owner in self.partition.owners
+            owner: [()] if self.needs_memberships else [] for owner in self.partition.owners
         }
         for part in sorted(
             used, key=lambda part: (len(part.columns), [order[name] for name in part.columns])
@@ -134,7 +137,7 @@ class Plan:
     @cached_property
     def _input_widths(self) -> dict[int, int]:
         return {
-            owner: sum(self.width(Part(owner, joint)) for joint in joints)
+            owner: sum(self.width(Joint(owner, joint)) for joint in joints)
             for owner, joints in self._joints.items()
         }
 
@@ -152,14 +155,14 @@ class Plan:
         return self._grouped(False)
 
     @cached_property
-    def _ordered_groups(self) -> tuple[Group, ...]:
+    def _permuted_groups(self) -> tuple[Group, ...]:
         return self._grouped(True)
 
-    def _grouped(self, ordered: bool) -> tuple[Group, ...]:
-        rights = by_left([product for product in self.products if product.ordered == ordered])
-        lefts: dict[tuple[int, tuple[Factor, ...]], list[Part]] = {}
+    def _grouped(self, by_permutation: bool) -> tuple[Group, ...]:
+        rights = by_left([product for product in self.products if product.by_permutation == by_permutation])
+        lefts: dict[tuple[int, tuple[Factor, ...]], list[Joint]] = {}
         for place, (left, factors) in enumerate(rights.items()):
-            lefts.setdefault((place if ordered else -1, tuple(sorted(factors))), []).append(left)
+            lefts.setdefault((place if by_permutation else -1, tuple(sorted(factors))), []).append(left)
         return tuple(Group(tuple(parts), factors) for (_, factors), parts in lefts.items())
 
     def shape(self, group: Group) -> tuple[int, int]:
@@ -168,7 +171,7 @@ class Plan:
 
     def ordering(self) -> tuple[int, ...]:
         """Owners that do not compute and order the rows."""
-        owners = {group.lefts[0].owner for group in self.groups(ordered=True)}
+        owners = {group.lefts[0].owner for group in self.groups(by_permutation=True)}
         return tuple(owner for owner in self.partition.owners if owner in owners and owner >= self.computing)
 
     def contributing(self) -> tuple[int, ...]:
@@ -182,14 +185,14 @@ class Plan:
     @property
     def counts_somebody(self) -> bool:
         """Whether R is computed besides the tables: the number of rows that anybody holds (`union`)."""
-        return self.everyone and self.partition.population == "union"
+        return self.needs_memberships and self.partition.population == "union"
 
     def sections(self) -> list[list[tuple[int, int]]]:
-        """The waves (first row and end) of each section: rows whose counts are summed in the plan's ring before it is left."""
+        """The blocks (first row and end) of each section: rows whose counts are summed in the plan's ring before it is left."""
         rows, limit = self.partition.rows, NARROW_ROWS if self.element == 2 else self.partition.rows
         ends = [(first, min(first + limit, rows)) for first in range(0, rows, max(1, limit))]
         return [
-            [(start, min(start + self.wave, end)) for start in range(first, end, self.wave)]
+            [(start, min(start + self.row_block, end)) for start in range(first, end, self.row_block)]
             for first, end in ends
         ] or [[]]
 
@@ -203,13 +206,13 @@ class Plan:
         return min(others, key=lambda party: (party in self.partition.owners, self.input_width(party), party))
 
 
-def by_left(products: Sequence[Product]) -> dict[Part, list[Factor]]:
-    rights: dict[Part, list[Factor]] = {}
+def by_left(products: Sequence[TablePlan]) -> dict[Joint, list[Factor]]:
+    rights: dict[Joint, list[Factor]] = {}
     for product in products:
         rights.setdefault(product.left, []).append(product.right)
     return rights
 
 
-def layout_of(plan: Plan, left: Part, columns: int, rows: int) -> Layout:
+def layout_of(plan: Plan, left: Joint, columns: int, rows: int) -> Layout:
     """The sizes of an order of `rows` rows by a joint."""
     return Layout(rows, plan.width(left), columns, plan.element)

@@ -8,7 +8,7 @@ Choices, by an estimate of what travels in all (bytes; local work counted at wha
     over all its cliques;
   - a left joint is one-hot or an order of the rows, whichever is less over all its rights;
   - counts over fewer than 2^16 rows are summed modulo 2^16 and lifted after each such section, if that is less.
-Rows go in waves, so that what a party holds of them does not grow with their number.
+Rows go in row blocks, so that what a party holds of them does not grow with their number.
 
 Public: everything here. A plan depends on the partition, the domain's sizes and the tables asked for, never on data.
 """
@@ -24,35 +24,41 @@ from mpc_protocols.partition import Partition
 from mpc_protocols.replicated.vertical.plan import (
     NARROW_ROWS,
     Factor,
-    Part,
+    Joint,
     Plan,
-    Product,
+    TablePlan,
     by_left,
     layout_of,
 )
 
-WAVE: Final = 1 << 24
-"""Bytes of shares of one wave of rows at a party, about."""
-LEAST_ROWS, MOST_ROWS_OF_A_WAVE = 256, 1 << 16
+BLOCK_BYTES: Final = 1 << 24
+"""Bytes of shares of one block of rows at a party, about."""
+MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 256, 1 << 16
 WIDE = 64
-"""Values of a joint from which it is worth an order of the rows of its own."""
+"""Cells from which a joint is summed by permutation instead of one-hot columns."""
 ROUND = 1 << 16
-"""What a round counts in the choice of the ring (`trio.ROUND_BYTES`)."""
+"""What a round counts in the choice of the ring (`latency.LATENCY_BYTES`)."""
 _LIFT_BYTES, _LIFT_ROUNDS = 36, 8
 
 
 def make_plan(
-    partition: Partition, sizes: Mapping[str, int], computing: int, tables: Sequence[Clique], everyone: bool
+    partition: Partition,
+    sizes: Mapping[str, int],
+    computing: int,
+    tables: Sequence[Clique],
+    needs_memberships: bool,
 ) -> Plan:
-    """The plan of these tables. everyone: memberships are needed besides (union, the first time)."""
-    plans = [_cheapest(partition, sizes, computing, tables, everyone, element) for element in (2, 4)]
+    """The plan of these tables. needs_memberships: memberships are needed besides (union, the first time)."""
+    plans = [_cheapest(partition, sizes, computing, tables, needs_memberships, element) for element in (2, 4)]
     lifts = max(1, -(-partition.rows // NARROW_ROWS))
     costs = [
         estimate(plan) + (plan.element == 2) * lifts * (_LIFT_BYTES * plan.cells() + _LIFT_ROUNDS * ROUND)
         for plan in plans
     ]
     best = plans[costs.index(min(costs))]
-    return Plan(partition, sizes, computing, best.products, best.everyone, best.element, _wave(best))
+    return Plan(
+        partition, sizes, computing, best.products, best.needs_memberships, best.element, _block_rows(best)
+    )
 
 
 def estimate(plan: Plan) -> int:
@@ -63,14 +69,16 @@ def estimate(plan: Plan) -> int:
         for owner in plan.inputs()
     )
     total += sum(3 * rows * element * plan.breadth(step) for level in plan.levels() for step in level)
-    for group in plan.groups(ordered=False):
+    for group in plan.groups(by_permutation=False):
         total += rows * prod(plan.shape(group)) // 64
     return total + sum(
-        _order_cost(plan, left, group.rights) for group in plan.groups(ordered=True) for left in group.lefts
+        _order_cost(plan, left, group.rights)
+        for group in plan.groups(by_permutation=True)
+        for left in group.lefts
     )
 
 
-def _order_cost(plan: Plan, left: Part, rights: Sequence[Factor]) -> int:
+def _order_cost(plan: Plan, left: Joint, rights: Sequence[Factor]) -> int:
     columns = sum(map(plan.breadth, rights))
     layout = layout_of(plan, left, columns, plan.partition.rows)
     once = sum(layout.transfers()) + layout.places * (4 + columns)
@@ -82,19 +90,19 @@ def _cheapest(
     sizes: Mapping[str, int],
     computing: int,
     tables: Sequence[Clique],
-    everyone: bool,
+    needs_memberships: bool,
     element: int,
 ) -> Plan:
     """Whether an owner's own cliques are split: owner by owner, in order, whichever costs less."""
     split: frozenset[int] = frozenset()
-    best = _plan(partition, sizes, computing, tables, everyone, element, split)
+    best = _plan(partition, sizes, computing, tables, needs_memberships, element, split)
     alone = [
         owner
         for owner in partition.owners
         if any(len(table) > 1 and {partition.columns[name] for name in table} == {owner} for table in tables)
     ]
     for owner in alone:
-        other = _plan(partition, sizes, computing, tables, everyone, element, split | {owner})
+        other = _plan(partition, sizes, computing, tables, needs_memberships, element, split | {owner})
         if estimate(other) < estimate(best):
             split, best = split | {owner}, other
     return best
@@ -105,65 +113,71 @@ def _plan(
     sizes: Mapping[str, int],
     computing: int,
     tables: Sequence[Clique],
-    everyone: bool,
+    needs_memberships: bool,
     element: int,
     split: frozenset[int],
 ) -> Plan:
     products = tuple(_product(partition, sizes, table, split) for table in tables)
-    everyone = everyone or any(product.right.restricted for product in products)
-    plan = Plan(partition, sizes, computing, products, everyone, element, 1)
+    needs_memberships = needs_memberships or any(product.right.restricted for product in products)
+    plan = Plan(partition, sizes, computing, products, needs_memberships, element, 1)
     columns = {part for product in products for part in product.right.parts}
-    ordered = {
-        left for left, rights in by_left(products).items() if _is_ordered(plan, left, rights, left in columns)
+    permuted = {
+        left
+        for left, rights in by_left(products).items()
+        if _by_permutation_is_cheaper(plan, left, rights, left in columns)
     }
     return Plan(
         partition,
         sizes,
         computing,
-        tuple(Product(product.left, product.right, product.left in ordered) for product in products),
-        everyone,
+        tuple(TablePlan(product.left, product.right, product.left in permuted) for product in products),
+        needs_memberships,
         element,
         1,
     )
 
 
-def _product(partition: Partition, sizes: Mapping[str, int], table: Clique, split: frozenset[int]) -> Product:
+def _product(
+    partition: Partition, sizes: Mapping[str, int], table: Clique, split: frozenset[int]
+) -> TablePlan:
     columns: dict[int, list[str]] = {}
     for name in table:
         columns.setdefault(partition.columns[name], []).append(name)
     restricted = partition.population == "intersection" and len(columns) < len(partition.owners)
 
-    def width(part: Part) -> int:
+    def width(part: Joint) -> int:
         return prod(sizes[name] for name in part.columns)
 
-    parts = [Part(owner, tuple(columns[owner])) for owner in partition.owners if owner in columns]
+    parts = [Joint(owner, tuple(columns[owner])) for owner in partition.owners if owner in columns]
     if len(parts) == 1:
         (whole,) = parts
         if whole.owner in split and len(whole.columns) > 1:
             least = min(whole.columns, key=lambda name: sizes[name])
             rest = tuple(name for name in whole.columns if name != least)
-            return Product(Part(whole.owner, rest), Factor((Part(whole.owner, (least,)),), True), False)
-        return Product(whole, Factor((), True), False)
+            return TablePlan(Joint(whole.owner, rest), Factor((Joint(whole.owner, (least,)),), True), False)
+        return TablePlan(whole, Factor((), True), False)
     widest = max(parts, key=width)
     left = widest if len(parts) > 2 or len(widest.columns) > 1 or width(widest) > WIDE else parts[0]
     rights = sorted((part for part in parts if part != left), key=lambda part: (width(part), part))
-    return Product(left, Factor(tuple(rights), restricted), False)
+    return TablePlan(left, Factor(tuple(rights), restricted), False)
 
 
-def _is_ordered(plan: Plan, left: Part, rights: Sequence[Factor], as_right: bool) -> bool:
+def _by_permutation_is_cheaper(plan: Plan, left: Joint, rights: Sequence[Factor], as_right: bool) -> bool:
     """Whether an order of the rows is less than one-hot columns, which are there already if they are some table's right."""
     rows, columns = plan.partition.rows, sum(map(plan.breadth, rights))
     element = 0 if as_right else plan.element * (1 if left.owner < plan.computing else 2)
     return _order_cost(plan, left, rights) < rows * plan.width(left) * (columns // 64 + element)
 
 
-def _wave(plan: Plan) -> int:
-    """Rows at a time: as many as WAVE bytes hold; more if an order of the rows by many cells would repeat them too often."""
+def _block_rows(plan: Plan) -> int:
+    """Rows at a time: as many as BLOCK_BYTES hold; more if an order of the rows by many cells would repeat them too often."""
     width = 2 * sum(map(plan.input_width, plan.inputs()))
     width += 3 * sum(plan.breadth(step) for level in plan.levels() for step in level)
     row = max(1, width * plan.element)
-    rows = min(max(LEAST_ROWS, WAVE // row), MOST_ROWS_OF_A_WAVE)
-    cells = max((plan.width(left) for group in plan.groups(ordered=True) for left in group.lefts), default=0)
-    rows = max(rows, min(cells, 4 * WAVE // row))
+    rows = min(max(MIN_BLOCK_ROWS, BLOCK_BYTES // row), MAX_BLOCK_ROWS)
+    cells = max(
+        (plan.width(left) for group in plan.groups(by_permutation=True) for left in group.lefts), default=0
+    )
+    rows = max(rows, min(cells, 4 * BLOCK_BYTES // row))
     section = min(plan.partition.rows, NARROW_ROWS) if plan.element == 2 else plan.partition.rows
     return max(1, -(-section // max(1, -(-section // rows))))

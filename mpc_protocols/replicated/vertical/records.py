@@ -3,7 +3,7 @@
 Local and private: nothing here knows a wire. The records are sorted by their row once, in their compact codes; a block of rows is
 then a slice of them, and all that grows with the number of rows beside those codes is one index per record. A row that the
 owner does not hold is a row of zeros in every one-hot block, or `ABSENT` among the cells: that is what makes products over
-owners count the intersection (DESIGN 6).
+owners count the intersection (`docs/design/vertical.md` 1).
 """
 
 from __future__ import annotations

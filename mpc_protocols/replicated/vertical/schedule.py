@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
-from mpc_protocols.functionality import Clique, Level, LocalCounts, Setting
+from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.partition import Partition, VerticalData
 from mpc_protocols.replicated.vertical import union
 from mpc_protocols.replicated.vertical.plan import Plan
@@ -34,9 +34,9 @@ class Work:
 class Schedule:
     """What is still to be computed for the cliques asked for; every party and contributor of a run follows it alike."""
 
-    def __init__(self, partition: Partition, setting: Setting, computing: int) -> None:
+    def __init__(self, partition: Partition, facts: StudyFacts, computing: int) -> None:
         self.partition = partition
-        self.setting = setting
+        self.facts = facts
         self._computing = computing
         self._histograms: list[Clique] = []
         self._tables: list[Clique] = []
@@ -44,15 +44,15 @@ class Schedule:
 
     def declare(self, levels: Sequence[Level]) -> list[Level]:
         """Make coarser versions of columns known that cliques may name from now on; returns those that were not."""
-        fresh = [level for level in levels if level.name not in self.setting.sizes]
+        fresh = [level for level in levels if level.name not in self.facts.sizes]
         self.partition = self.partition.with_levels(fresh)
-        self.setting = self.setting.with_levels(fresh)
+        self.facts = self.facts.with_levels(fresh)
         return fresh
 
     def next(self, cliques: Sequence[Clique]) -> Work:
         """What the cliques that the oracle shares now take; they count as shared from then on."""
         if self.partition.population == "intersection":
-            return Work((), tuple(cliques), self._plan(cliques, everyone=False))
+            return Work((), tuple(cliques), self._plan(cliques, needs_memberships=False))
         wanted = sorted(
             {table for clique in cliques for table in union.needed(self.partition, clique)},
             key=lambda table: (-len(table), table),
@@ -61,13 +61,15 @@ class Schedule:
             [t for t in wanted if len(union.owners_of(self.partition, t)) == 1], self._histograms
         )
         tables = self._fresh([t for t in wanted if len(union.owners_of(self.partition, t)) > 1], self._tables)
-        everyone, self._somebody = not self._somebody, True
+        needs_memberships, self._somebody = not self._somebody, True
         return Work(
-            tuple(histograms), tuple(tables), self._plan(tables, everyone) if tables or everyone else None
+            tuple(histograms),
+            tuple(tables),
+            self._plan(tables, needs_memberships) if tables or needs_memberships else None,
         )
 
-    def _plan(self, tables: Sequence[Clique], everyone: bool) -> Plan:
-        return make_plan(self.partition, self.setting.sizes, self._computing, tables, everyone)
+    def _plan(self, tables: Sequence[Clique], needs_memberships: bool) -> Plan:
+        return make_plan(self.partition, self.facts.sizes, self._computing, tables, needs_memberships)
 
     def _fresh(self, wanted: Sequence[Clique], known: list[Clique]) -> list[Clique]:
         """Those (largest first) that no known table of the same owners covers; they are known from now on."""
@@ -92,25 +94,25 @@ def covering(partition: Partition, table: Clique, known: Sequence[Clique]) -> Cl
     )
 
 
-def own_rows(data: VerticalData, setting: Setting, me: int) -> CodedRows | None:
+def own_rows(data: VerticalData, facts: StudyFacts, me: int) -> CodedRows | None:
     """This party's records, checked: None if it owns no column. Raises `DataRefused`, `StudyInvalid`."""
     partition = data.partition
-    if set(partition.columns) != set(setting.sizes):
-        raise StudyInvalid("The owners' columns are not those of the study's domain")
+    if set(partition.columns) != set(facts.sizes):
+        raise StudyInvalid("The owners' columns are not those of the study's domain.")
     if (data.own is None) == (me in partition.owners):
         raise DataRefused(f"Party {me} must bring its rows exactly if it owns columns of the study.")
-    if partition.population == "union" and partition.rows > setting.row_cap:
+    if partition.population == "union" and partition.rows > facts.row_cap:
         raise DataRefused(
             "The common table has more rows than the study's max_rows; raise max_rows in the study."
         )
     if data.own is None:
         return None
-    data.own.check(partition, me, setting.sizes)
-    if len(data.own.rows) > setting.row_cap:
+    data.own.check(partition, me, facts.sizes)
+    if len(data.own.rows) > facts.row_cap:
         raise DataRefused(
             "This party has more records than the study's max_rows; raise max_rows in the study."
         )
-    return CodedRows(data.own, setting.sizes)
+    return CodedRows(data.own, facts.sizes)
 
 
 def own_histograms(rows: CodedRows | None, schedule: Schedule, me: int) -> LocalCounts:
@@ -120,7 +122,7 @@ def own_histograms(rows: CodedRows | None, schedule: Schedule, me: int) -> Local
         return [
             rows.counts(clique)
             if rows is not None and union.owners_of(schedule.partition, clique) == (me,)
-            else np.zeros(schedule.setting.cells(clique), np.int64)
+            else np.zeros(schedule.facts.cells(clique), np.int64)
             for clique in cliques
         ]
 

@@ -1,23 +1,23 @@
-"""The marginals of vertically split data as the oracle's shares, in place of everybody's counts (DESIGN 6).
+"""The marginals of vertically split data as the oracle's shares, in place of everybody's counts (`docs/design/vertical.md` 3).
 
 Each batch of marginals becomes tables over the owners' joint rows (`plan`; the union takes one for every two or more owners of
-a clique, `union`), and each wave of the common table's rows runs
+a clique, `union`), and each block of the common table's rows runs
 
     input        owners' one-hot columns and memberships                        1 round         (`matrices`)
-    everyone     the product of all memberships, pairwise                       lg m rounds
+    memberships  the product of all memberships, pairwise                       lg m rounds
     factors      secure products row by row                                     a round for each further owner of a clique
-    orders       sums by cell of joints that are too wide for one-hot columns   2 rounds a batch  (`segments`)
+    orders       sums by cell of joints that are too wide for one-hot columns   2 rounds a batch  (`group_by`)
     products     A^T B on shares                                                no message      (`matrices.product`)
 
-after the last wave ONE resharing of all cells; where rows are summed modulo 2^16, one after fewer than 2^16 rows, with a lift to
-2^32. The union's one-owner tables are the owners' own histograms, input as horizontal counts are (`replicated.marginals`).
+after the last block ONE resharing of all cells; where rows are summed modulo 2^16, one after fewer than 2^16 rows, with a lift
+to 2^32. The union's one-owner tables are the owners' own histograms, input as horizontal counts are (`inputs.marginals`).
 
 Threat model: semi-honest, at most one of the three computing parties corrupted, with any number of owners that do not compute;
-assumption `prg`. Every message is uniform to its receiver (argued in `matrices`, `segments`, `trio`). Each party learns which
+assumption `prg`. Every message is uniform to its receiver (argued in `matrices`, `group_by`, `trio`). Each party learns which
 tables are computed, and u, the rows of the common table; nobody learns which rows another owner holds, how many are in common,
 or a count. Counts are at most u < 2^31, and below 2^16 over the rows that are summed modulo 2^16: no ring overflows. Memory: one
-wave (`planner.WAVE` bytes of shares and what its products take), the cells, and each owner's own codes; it does not grow with u
-beyond those.
+row block (`planner.BLOCK_BYTES` of shares and what its products take), the cells, and each owner's own codes; it does not grow
+with u beyond those.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ import json
 from collections.abc import Sequence
 
 from mpc_protocols.engine.prg import binding
-from mpc_protocols.functionality import Clique, Level, Setting
+from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.replicated.inputs.marginals import MarginalSource, SharedMarginals
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.vertical import union
-from mpc_protocols.replicated.vertical.execution import Run
+from mpc_protocols.replicated.vertical.execution import PlanExecution
 from mpc_protocols.replicated.vertical.plan import Plan
 from mpc_protocols.replicated.vertical.schedule import Schedule, covering, own_histograms, own_rows
 
@@ -40,7 +40,7 @@ from mpc_protocols.replicated.vertical.schedule import Schedule, covering, own_h
 class VerticalMarginals(MarginalSource):
     """One computing party's shares of the population's marginals."""
 
-    def __init__(self, trio: Trio, setting: Setting, data: VerticalData) -> None:
+    def __init__(self, trio: Trio, facts: StudyFacts, data: VerticalData) -> None:
         """data: this party's own rows, if it owns columns. Raises `DataRefused`, `StudyInvalid`."""
         partition = data.partition
         public = [
@@ -51,8 +51,8 @@ class VerticalMarginals(MarginalSource):
             partition.rows,
         ]
         super().__init__(trio, binding(b"vertical", json.dumps(public).encode()))
-        self._rows = own_rows(data, setting, trio.me)
-        self._schedule = Schedule(partition, setting, trio.wire.computing)
+        self._rows = own_rows(data, facts, trio.me)
+        self._schedule = Schedule(partition, facts, trio.wire.computing)
         self._histograms = own_histograms(self._rows, self._schedule, trio.me)
         self._tables: dict[Clique, RingShare] = {}
         self._somebody: RingShare | None = None
@@ -65,7 +65,7 @@ class VerticalMarginals(MarginalSource):
             self._rows.declare(fresh)
         work = self._schedule.next(cliques)
         if work.histograms:
-            own = SharedMarginals(self._trio, self._schedule.setting, self._histograms)
+            own = SharedMarginals(self._trio, self._schedule.facts, self._histograms)
             own.share(work.histograms, (), inputs)
             self._tables |= {table: own.shared(table) for table in work.histograms}
         if work.plan is not None:
@@ -76,7 +76,7 @@ class VerticalMarginals(MarginalSource):
 
     def _of_union(self, clique: Clique) -> RingShare:
         assert self._somebody is not None
-        sizes, components = self._schedule.setting.sizes, []
+        sizes, components = self._schedule.facts.sizes, []
         for which in ("own", "next"):
             joint = {}
             for table in union.needed(self._schedule.partition, clique):
@@ -90,7 +90,7 @@ class VerticalMarginals(MarginalSource):
 
     def _compute(self, plan: Plan, tables: Sequence[Clique]) -> None:
         """All tables of a plan, and R where the union needs it for the first time."""
-        run = Run(self._trio, plan, self._rows)
+        run = PlanExecution(self._trio, plan, self._rows)
         cells, *rest = (run.section(section) for section in plan.sections())
         for more in rest:
             cells = cells + more
@@ -98,7 +98,7 @@ class VerticalMarginals(MarginalSource):
             self._somebody, cells = cells[:1], cells[1:]
         start = 0
         for table, of in zip(tables, plan.products, strict=True):
-            stop = start + self._schedule.setting.cells(table)
+            stop = start + self._schedule.facts.cells(table)
             share = cells[start:stop]
             self._tables[table] = RingShare(
                 *(union.summed(part, of.columns, table, plan.sizes) for part in (share.own, share.next))

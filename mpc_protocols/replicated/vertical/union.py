@@ -1,4 +1,4 @@
-"""The union's marginals from tables of joint holders (DESIGN 6): inclusion-exclusion, local on shares.
+"""The union's marginals from tables of joint holders (`docs/design/vertical.md` 5): inclusion-exclusion, local on shares.
 
 Let A be the owners of a clique's columns. For every set C of them, J_C is the table over C's columns of the rows that ALL of C
 hold, whoever else holds them: one owner's own histogram, a product over two or more (`plan`), and J_{} = R, the number of rows

@@ -1,4 +1,5 @@
-"""Agreement over fresh links, before any data moves: same study, same software, same roles, one session id (DESIGN 3).
+"""Agreement over fresh links, before any data moves: same study, same software, same roles, one session id
+(`docs/design/session.md` 4).
 
 Each side says HELLO (study digest, version, name, role, announcement, and a nonce if it computes); each compares the
 other's with its own. When all have spoken, each computing party derives the session id from all nonces, roles and

@@ -1,4 +1,5 @@
-"""What a session needs to know before it starts: who takes part, where, as what, and by which certificate (DESIGN 3, 7).
+"""What a session needs to know before it starts: who takes part, where, as what, and by which certificate
+(`docs/design/session.md` 3, `docs/reference/study-file.md`).
 
 Everything here is public except the key file's content, which is only read by the TLS library. Checked where it is built,
 so that a study that cannot be run is refused before a socket is opened.
@@ -135,7 +136,7 @@ class SessionConfig:
             outside = [host for host in where if not is_loopback(host)]
             if outside:
                 raise StudyInvalid(
-                    f"tls = 'insecure-loopback' is only for one machine; {outside[0]} is not a loopback address."
+                    f"Tls = 'insecure-loopback' is only for one machine; {outside[0]} is not a loopback address."
                 )
             return
         if self.cert is None or self.key is None:

@@ -1,4 +1,4 @@
-"""Opening the links: who listens, who dials, and the handshake up to a verified identity (DESIGN 3).
+"""Opening the links: who listens, who dials, and the handshake up to a verified identity (`docs/design/session.md` 1, 3).
 
 Computing parties listen, on one address each; of two parties the later in wire order dials the earlier, so contributors
 only dial and never meet one another. Dialling goes on until the session's deadline: parties are started by people.
@@ -36,8 +36,8 @@ from parties.session.transport.sockets import (
     NotOurs,
     OtherPurpose,
     addresses,
+    close_gently,
     listen,
-    part,
     reason,
     resolve,
     tune,
@@ -109,9 +109,9 @@ class Connector:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _part(self, sock: socket.socket) -> None:
+    def _close_gently(self, sock: socket.socket) -> None:
         """Close a refused connection so that the peer still reads why; `parting` must be awaited before the loop ends."""
-        self.parting.add(asyncio.ensure_future(part(sock)))
+        self.parting.add(asyncio.ensure_future(close_gently(sock)))
 
     def _establish(self, number: int, channel: Channel) -> None:
         self._done.add(number)
@@ -162,13 +162,15 @@ class Connector:
         except OtherPurpose:
             with suppress(OSError):  # it is to know why nothing follows
                 await asyncio.get_running_loop().sock_sendall(sock, self._own.greeting().pack())
-            await part(sock)
+            await close_gently(sock)
         except (NotOurs, Closed, TimeoutError, OSError) as error:
             self._strangers.dropped(stranger.host, reason(error))
         except CosynthError as error:
             self._strangers.dropped(stranger.host, error.sentence)
             self._doubt(error, number, stranger.host)
-            await part(sock)
+            if self._own.doubt and number is not None:  # it has been told all that there is to tell
+                self._meet(number)
+            await close_gently(sock)
         finally:
             self._strangers.leave(stranger)
             if not linked:
@@ -242,7 +244,7 @@ class Connector:
             kept = True
             return channel
         except CosynthError:
-            self._part(sock)
+            self._close_gently(sock)
             kept = True
             raise
         finally:

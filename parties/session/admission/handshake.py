@@ -1,4 +1,5 @@
-"""The handshake of one connection: greetings in the clear, then TLS 1.3 with both identities verified (DESIGN 3).
+"""The handshake of one connection: greetings in the clear, then TLS 1.3 with both identities verified
+(`docs/design/session.md` 3).
 
 Who learns what: the greetings show names and certificates to the network; see `identity` for why and for the threat model.
 """
@@ -24,7 +25,7 @@ async def read_greeting(sock: socket.socket, expected: bytes) -> Greeting:
         await exactly(sock, GREETING.size)
     )
     if (
-        magic not in (identity.RUN, identity.REHEARSAL)
+        magic not in (identity.RUN, identity.PREFLIGHT)
         or named > 64
         or certified > identity.MAX_CERTIFICATE
         or protected > 1

@@ -1,4 +1,5 @@
-"""Who is at the other end: certificates, the TLS contexts that accept only them, and sentences for what is wrong (DESIGN 3).
+"""Who is at the other end: certificates, the TLS contexts that accept only them, and sentences for what is wrong
+(`docs/design/session.md` 3).
 
 Two ways to be known: a certificate signed by the session's own CA (no system CA is ever trusted), or one whose SHA-256
 fingerprint the study pins (with or without a CA). Either way the certificate must carry the party's name (SAN DNS name, or
@@ -36,8 +37,8 @@ from parties.session.transport.sockets import Disturbed
 if TYPE_CHECKING:
     from cryptography import x509
 
-RUN, REHEARSAL = b"cosynth\n", b"cosynth?"
-"""How greetings begin: a run's, and those of `meeting`."""
+RUN, PREFLIGHT = b"cosynth\n", b"cosynth?"
+"""How greetings begin: a run's, and those of `preflight`."""
 GREETING = struct.Struct(
     "<8sHBBBH"
 )  # magic, protocol, protected, verdict, length of name, length of certificate

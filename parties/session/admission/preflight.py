@@ -1,4 +1,5 @@
-"""A rehearsal of the meeting, without a run: every pair of parties proves who they are and compares the study (DESIGN 3, 8).
+"""The preflight, a meeting of the parties without a run: every pair of parties proves who they are and compares the study
+(`docs/design/session.md` 3).
 
 For `check --connect`. The links are those of a run: who listens, who dials, greetings, TLS 1.3 with both identities, HELLO. Then
 each side knows what a run would end with on this link, and so does the other: a certificate that one side does not accept is
@@ -10,7 +11,7 @@ that whoever corrects something and starts again is met again; only what changes
 last one was met would wait in vain for a party that is through: so it stays until it has met those again that it met some time
 ago, for LINGER_S at most.
 
-A rehearsal and a run do not meet: their greetings begin differently, each says so, drops the other's connection and tries again,
+A preflight and a run do not meet: their greetings begin differently, each says so, drops the other's connection and tries again,
 as with any stranger. So a check cannot end a run that is waiting. Threat model and who learns what: as at a run's start
 (`identity`, `agreement`); an announcement is not made. Unlike a run, a check tells what somebody claimed who did not prove it: a
 stranger who knows a party's name can make it say something wrong of that party, and nothing else.
@@ -28,11 +29,11 @@ from mpc_protocols.errors import CosynthError, PeerIdentity, PeerLost, PeerUnrea
 from parties.session.admission.agreement import Agreement
 from parties.session.admission.config import SessionConfig
 from parties.session.admission.connect import Connector
-from parties.session.admission.identity import REHEARSAL, own_identity_or_doubt, refused, refuses
+from parties.session.admission.identity import PREFLIGHT, own_identity_or_doubt, refused, refuses
 from parties.session.transport import frames
 from parties.session.transport.channel import Channel, Closed
 from parties.session.transport.frames import HEADER, BadFrame, Kind
-from parties.session.transport.sockets import part
+from parties.session.transport.sockets import close_gently
 
 AGAIN_S = 2.0
 """Until a party that was met is dialled again."""
@@ -41,8 +42,8 @@ LINGER_S = 3.0
 _FRESH_S = 0.2
 """A party that was met so shortly ago has not started again since."""
 _FIRST_S = 1.0
-"""For parties that are there already; then whom it waits for is told, every _TOLD_S."""
-_TOLD_S = 10.0
+"""For parties that are there already; then it reports whom it waits for, every _REPORT_S."""
+_REPORT_S = 10.0
 _LINK_S = 10.0
 
 
@@ -70,24 +71,24 @@ def meet(config: SessionConfig, linger_s: float = LINGER_S) -> Iterator[Met | Wa
     `PeerUnreachable` (its own address) at once.
     """
     loop = asyncio.SelectorEventLoop()
-    meeting = None
+    preflight = None
     try:
-        meeting = _Meeting(loop, config, linger_s)
-        loop.run_until_complete(meeting.open())
-        while (news := loop.run_until_complete(meeting.next())) is not None:
+        preflight = _Preflight(loop, config, linger_s)
+        loop.run_until_complete(preflight.open())
+        while (news := loop.run_until_complete(preflight.next())) is not None:
             yield news
     finally:
-        if meeting is not None:
-            loop.run_until_complete(meeting.close())
+        if preflight is not None:
+            loop.run_until_complete(preflight.close())
         loop.close()
 
 
-class _Meeting:
+class _Preflight:
     """All links of one party. Its methods run in the loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, config: SessionConfig, linger_s: float) -> None:
         self._loop, self._config, self._linger_s = loop, config, linger_s
-        own = replace(own_identity_or_doubt(config), magic=REHEARSAL)
+        own = replace(own_identity_or_doubt(config), magic=PREFLIGHT)
         self._doubt = own.doubt
         self._connector = Connector(own, self._linked, self._failed, self._doubted)
         self._began = loop.time()
@@ -96,7 +97,7 @@ class _Meeting:
         self._through: float | None = None
         self._news: asyncio.Queue[Met] = asyncio.Queue()
         self._links: set[asyncio.Task[None]] = set()
-        self._told = 0.0
+        self._reported = 0.0
 
     async def open(self) -> None:
         """Listen and dial; with a certificate that is not in order, only to say so. Raises `PeerIdentity` then."""
@@ -126,9 +127,9 @@ class _Meeting:
             now = self._loop.time() - self._began
             if now >= self._config.connect_s:
                 return self._absent(missing[0])
-            tell = self._told + (_TOLD_S if self._told else _FIRST_S)
+            tell = self._reported + (_REPORT_S if self._reported else _FIRST_S)
             if now >= tell:
-                self._told = now
+                self._reported = now
                 names, reasons = self._config.numbered, self._connector.reasons
                 return Waiting(
                     tuple((names[number].name, reasons.get(number, "")) for number in missing), now
@@ -181,7 +182,7 @@ class _Meeting:
         self._settle(number, error)
 
     def _doubted(self, error: CosynthError, number: int | None, host: str) -> None:
-        """A rehearsal tells it as it is claimed: it ends nothing, and most likely that party has made a mistake."""
+        """Report it as it is claimed: it ends nothing, and most likely that party has made a mistake."""
         self._settle(self._config.number if number is None else number, error)
 
     def _linked(self, number: int, channel: Channel) -> None:
@@ -190,11 +191,15 @@ class _Meeting:
         task.add_done_callback(self._links.discard)
 
     def _settle(self, number: int, error: CosynthError | None) -> None:
-        """Tell what is new of this link, and be ready to meet its party again."""
+        """Tell what is new of this link, and be ready to meet its party again.
+
+        That a party which was met is through, and leaves while it is being met again, is nothing new.
+        """
         outcome = None if error is None else error.sentence
         self._met_at[number] = self._loop.time()
         # (this party's own number stands for somebody who is not in the study)
-        if number not in self._outcomes or self._outcomes[number] != outcome:
+        left = isinstance(error, PeerLost) and number in self._outcomes
+        if not left and (number not in self._outcomes or self._outcomes[number] != outcome):
             self._outcomes[number] = outcome
             self._news.put_nowait(Met(self._config.numbered[number].name, error))
         self._loop.call_later(AGAIN_S, self._connector.again, number)
@@ -210,7 +215,7 @@ class _Meeting:
                 f"{_LINK_S:.0f} s; have it start again."
             )
         self._settle(number, error)
-        await part(channel.sock)
+        await close_gently(channel.sock)
 
     async def _hear(self, number: int, channel: Channel) -> CosynthError | None:
         """What is wrong with what this party says; None if nothing is."""

@@ -7,9 +7,9 @@ go no further. So a place is lent, not given: when there is no room, the connect
     2   it comes from an address that the study does not name        before  one from such an address
     3   the older                                                    before  the younger
 
-An address that the study does not name has MOST_PER_ADDRESS places at most; the same rule decides among them. A party greets at
-once and proves itself within two round trips, so it keeps its place unless MOST connections overtake it in that time; if they do,
-it dials again.
+An address that the study does not name has MAX_PER_ADDRESS places at most; the same rule decides among them. A party greets at
+once and proves itself within two round trips, so it keeps its place unless MAX_STRANGERS connections overtake it in that time;
+if they do, it dials again.
 
 Who learns what: nobody anything. Used in the event loop's thread only.
 """
@@ -23,8 +23,8 @@ from collections.abc import Container
 
 log = logging.getLogger("cosynth.session")
 
-MOST = 512
-MOST_PER_ADDRESS = 8
+MAX_STRANGERS = 512
+MAX_PER_ADDRESS = 8
 
 
 class Stranger:
@@ -40,7 +40,7 @@ class Strangers:
     """All of them. named: the addresses from which the study's parties come."""
 
     def __init__(
-        self, named: Container[str], most: int = MOST, most_per_address: int = MOST_PER_ADDRESS
+        self, named: Container[str], most: int = MAX_STRANGERS, most_per_address: int = MAX_PER_ADDRESS
     ) -> None:
         self._named, self._most, self._most_per_address = named, most, most_per_address
         self._present: dict[int, Stranger] = {}

@@ -1,4 +1,4 @@
-"""The bytes of one connection: plain on loopback, or inside TLS 1.3 (DESIGN 3). Knows nothing of frames.
+"""The bytes of one connection: plain on loopback, or inside TLS 1.3 (`docs/design/session.md` 5). Knows nothing of frames.
 
 TLS runs on memory buffers (`ssl.SSLObject`) over a non-blocking socket, so that the thread that has a message seals and
 sends it itself (no hand-over to the event loop on the way out) and so that a large message is decrypted straight into its
@@ -116,7 +116,7 @@ class PlainChannel(Channel):
 
 
 class TlsChannel(Channel):
-    """TLS 1.3 with both certificates verified before the object gets here (`identity`, `dial`)."""
+    """TLS 1.3 with both certificates verified before the object gets here (`handshake`)."""
 
     def __init__(
         self, sock: socket.socket, tls: ssl.SSLObject, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO

@@ -1,4 +1,4 @@
-"""What MPyC's messages are encoded with instead of pickle (DESIGN 3, engine.md 4).
+"""What MPyC's messages are encoded with instead of pickle (`docs/design/session.md` 2, `docs/design/engine.md` 4).
 
 MPyC pickles whatever `transfer`, `input`, `output` and resharing of arrays send, and unpickles what comes: a peer's bytes
 would be run as code. Here a message is plain data (JSON with tags), an array of a numeric dtype (dtype, shape, raw bytes), or
@@ -80,7 +80,7 @@ def _tagged(value: object) -> object:
         return {"d": [[_tagged(key), _tagged(item)] for key, item in value.items()]}
     if isinstance(value, np.ndarray):
         return {"a": base64.b64encode(dumps(value)).decode()}
-    raise TypeError(f"a {type(value).__name__} cannot be sent to another party")
+    raise TypeError(f"A {type(value).__name__} cannot be sent to another party.")
 
 
 def _untagged(value: Any) -> Any:
@@ -105,7 +105,7 @@ def _untagged(value: Any) -> Any:
 def _numeric(array: NDArray[Any]) -> bytes:
     dtype = array.dtype.newbyteorder("<").str
     if dtype not in _DTYPES:
-        raise TypeError(f"an array of {array.dtype} cannot be sent to another party")
+        raise TypeError(f"An array of {array.dtype} cannot be sent to another party.")
     return _NUMERIC + _head(dtype, array.shape, array.itemsize) + array.astype(dtype, copy=False).tobytes()
 
 
@@ -121,7 +121,7 @@ def _integers(array: NDArray[Any]) -> bytes:
 
 def _head(dtype: str, shape: tuple[int, ...], width: int) -> bytes:
     if len(shape) > _MAX_AXES:
-        raise TypeError(f"an array of {len(shape)} axes cannot be sent to another party")
+        raise TypeError(f"An array of {len(shape)} axes cannot be sent to another party.")
     return _HEAD.pack(dtype.encode(), len(shape), width) + struct.pack(f"<{len(shape)}Q", *shape)
 
 

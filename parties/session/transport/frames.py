@@ -1,4 +1,4 @@
-"""Frames of the link between two parties: header, kinds, and the sizes nobody may exceed (DESIGN 3).
+"""Frames of the link between two parties: header, kinds, and the sizes nobody may exceed (`docs/design/session.md` 5).
 
 Everything after the TLS handshake is a sequence of frames: a fixed 36-byte header and a payload. A message of a protocol
 is one DATA frame per MiB; the header of each carries the message's whole size, its number within stream and direction,
@@ -19,7 +19,8 @@ PROTOCOL = 2
 """Version of this format; parties with different versions do not talk."""
 
 CHUNK = 1 << 20
-"""Most payload bytes of one frame. 1 MiB: smaller frames cost calls, larger ones memory and latency (engine.md 3)."""
+"""Most payload bytes of one frame. 1 MiB: smaller frames cost calls, larger ones memory and latency
+(`docs/design/engine.md` 3)."""
 
 MAX_MESSAGE = 1 << 30
 """Most bytes of one message."""
@@ -62,7 +63,7 @@ class Kind(IntEnum):
     BYE = 8
 
 
-MOST = {
+MAX_PAYLOAD = {
     Kind.HELLO: 1 << 16,
     Kind.CONFIRM: 1 << 20,
     Kind.KEYS: 1 << 16,
@@ -102,8 +103,8 @@ def parse(raw: bytes | bytearray | memoryview) -> Header:
     kind = _KINDS.get(number)
     if kind is None:
         raise BadFrame("an unknown kind of frame")
-    if length > MOST[kind]:
-        raise BadFrame(f"a {kind.name} frame of {length} bytes; at most {MOST[kind]} are allowed")
+    if length > MAX_PAYLOAD[kind]:
+        raise BadFrame(f"a {kind.name} frame of {length} bytes; at most {MAX_PAYLOAD[kind]} are allowed")
     if kind is Kind.DATA:
         if total > MAX_MESSAGE:
             raise BadFrame(f"a message of {total} bytes; at most {MAX_MESSAGE} are allowed")
@@ -118,7 +119,7 @@ def parse(raw: bytes | bytearray | memoryview) -> Header:
 
 def control(kind: Kind, payload: bytes = b"") -> bytes:
     """A whole control frame."""
-    if len(payload) > MOST[kind]:
+    if len(payload) > MAX_PAYLOAD[kind]:
         raise ValueError(f"{kind.name} frame of {len(payload)} bytes")
     return Header(len(payload), kind).pack() + payload
 

@@ -1,4 +1,5 @@
-"""One authenticated connection: frames both ways, a window, and nothing that grows without bound (DESIGN 3, engine.md 3).
+"""One authenticated connection: frames both ways, a window, and nothing that grows without bound (`docs/design/session.md` 5,
+`docs/design/engine.md` 3).
 
 Threads: one at a time reads (`reading`); any thread sends. A sender seals its frames itself and hands only what a full socket
 left over to the event loop, so a small message costs no thread switch, neither on the way out nor on the way in.
@@ -249,7 +250,7 @@ class Link:
         except (CosynthError, ssl.SSLError) as bad:
             error = bad
         self._unlist()
-        self._reading.tell(self._hub.lost, self, error)
+        self._reading.call_in_loop(self._hub.lost, self, error)
         return False
 
     def _unlist(self) -> None:
@@ -294,7 +295,7 @@ class Link:
             if header.kind is Kind.BYE and not self._farewell:
                 self._farewell = True  # known at once, whichever thread tells the session
                 self._hub.depart(self.number)
-            self._reading.tell(self._heard, header.kind, bytes(self._body))
+            self._reading.call_in_loop(self._heard, header.kind, bytes(self._body))
 
     def _heard(self, kind: Kind, payload: bytes) -> None:
         """In the event loop's thread: a control frame for the session."""

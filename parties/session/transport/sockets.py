@@ -1,4 +1,5 @@
-"""Sockets: addresses, listening on exactly one of them, and blocking calls that nobody waits for at the end (DESIGN 3)."""
+"""Sockets: addresses, listening on exactly one of them, and blocking calls that nobody waits for at the end
+(`docs/design/session.md` 5)."""
 
 from __future__ import annotations
 
@@ -120,7 +121,7 @@ async def exactly(sock: socket.socket, size: int) -> bytes:
     return bytes(parts)
 
 
-async def part(sock: socket.socket) -> None:
+async def close_gently(sock: socket.socket) -> None:
     """Close so that the peer can still read the last bytes: say that nothing more comes, wait until it has closed too."""
     try:
         with suppress(OSError, TimeoutError):

@@ -1,4 +1,5 @@
-"""Marginals over two owners' columns: every column of one with every column of the other (`vertical.source`, DESIGN 6).
+"""Marginals over two owners' columns: every column of one with every column of the other (`vertical.source`,
+`docs/design/vertical.md`).
 
 Measured as in a vertical run once the alignment is there: the owners put their records in order and input them, the computing
 parties multiply, and hold shares of all counts in the end. The ring in which counts are summed is the planner's choice, too.
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.functionality import Clique, Setting
+from mpc_protocols.functionality import Clique, StudyFacts
 from mpc_protocols.partition import OwnRows, Partition, VerticalData, ideal_counts
 from mpc_protocols.replicated.sharing.ring import concatenate, open_ring
 from mpc_protocols.replicated.vertical.contributor import VerticalContributor
@@ -54,15 +55,15 @@ class Contingency(Kernel):
         columns = {f"{owner}.{place}": owner for owner in owners for place in range(len(_sizes(params)))}
         partition = Partition(owners, columns, "intersection", {}, int(params["rows"]))
         sizes = dict(zip(columns, 2 * _sizes(params), strict=True))
-        setting = Setting(sizes, "replace", 1, int(params["rows"]), wire.session_id)
+        facts = StudyFacts(sizes, "replace", 1, int(params["rows"]), wire.session_id)
         cliques: list[Clique] = [(a, b) for a in partition.of(owners[0]) for b in partition.of(owners[1])]
         data = VerticalData(partition, _own(params, wire.me) if wire.me in owners else None)
         if wire.me >= wire.computing:
-            return Task(lambda: VerticalContributor(wire, setting, data).send(cliques, ()))
+            return Task(lambda: VerticalContributor(wire, facts, data).send(cliques, ()))
         trio = trio_of(wire)
 
         def run() -> VerticalMarginals:
-            marginals = VerticalMarginals(trio, setting, data)
+            marginals = VerticalMarginals(trio, facts, data)
             marginals.share(cliques, (), bytes(32))
             return marginals
 

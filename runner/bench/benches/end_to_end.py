@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from mpc_protocols.backend import BACKENDS
@@ -27,6 +28,8 @@ from runner.bench.within import program
 from runner.launch.children import PROGRAM, environment
 from runner.launch.first_failure import Report, as_error
 from runner.launch.watchdog import PR_SET_PDEATHSIG
+from runner.results.outdir import PARTIES as FOLDERS
+from runner.results.outdir import USAGE
 
 COLUMNS = Parameter("columns", "columns of the table, the first ones of fourteen like Adult's", (14,), 3, 14)
 AIM_ROUNDS = Parameter("aim-rounds", "rounds of AIM", (10,), 1, 100)
@@ -127,7 +130,7 @@ def _program(place: Place, backend: str) -> tuple[str, ...]:
 
 
 def _run(place: Place, backend: str) -> dict[str, Any]:
-    """One run; figures from outside (wall, the ideal's CPU and memory) and from its run.json."""
+    """One run; figures from outside (wall, the ideal's CPU and memory), from its run.json and from its parties' own files."""
     out = place.directory / f"out-{backend}"
     command = [
         *_program(place, backend),
@@ -169,19 +172,24 @@ def _run(place: Place, backend: str) -> dict[str, Any]:
     parties = facts["parties"]
     alone = BACKENDS[backend].ideal
     peak = usage.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+    used = [] if alone else [_used(out, party["name"]) for party in parties]
     return {
         "wall_s": wall,
         "inner_wall_s": facts["wall_s"],
-        "cpu_s": [usage.ru_utime + usage.ru_stime]
-        if alone
-        else [party.get("cpu_s", 0.0) for party in parties],
+        "cpu_s": [usage.ru_utime + usage.ru_stime] if alone else [party["cpu_s"] for party in used],
         "bytes_sent": [party["bytes_sent"] for party in parties],
         "bytes_received": [party["bytes_received"] for party in parties],
         "rounds": max((party["rounds"] for party in parties), default=0),
-        "peak_mb": [peak] if alone else [party.get("peak_rss_mb", 0.0) * 2**20 / 1e6 for party in parties],
+        "peak_mb": [peak] if alone else [party["peak_rss_mb"] * 2**20 / 1e6 for party in used],
         "phases": phases,
         "secure_over_fit": secure / fitting if fitting else None,
     }
+
+
+def _used(out: Path, party: str) -> dict[str, float]:
+    """CPU seconds and largest resident memory (MiB) of a party's process."""
+    found: dict[str, float] = json.loads((out / FOLDERS / party / USAGE).read_text(encoding="utf-8"))
+    return found
 
 
 def _end_with_parent() -> None:

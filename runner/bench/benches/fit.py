@@ -15,7 +15,7 @@ from mpc_protocols.functionality import Clique
 from mpc_protocols.wire import Wire
 from runner.bench.parameters import ROWS, Parameter, Params
 from runner.bench.registry import Kernel, Task
-from runner.forecast.presumed_tables import InventedTable
+from runner.forecast.presumed_tables import PresumedTable
 from synth.mrf import Measurement, Model, fit, model_size_mb
 
 SIZES = {
@@ -55,7 +55,7 @@ class Fit(Kernel):
 def _rounds(params: Params) -> list[list[Measurement]]:
     """The measurements of each round: all single columns, then one more clique each time, within the model's limit."""
     rng = np.random.default_rng(3)
-    table = InventedTable(SIZES, int(params["rows"]))
+    table = PresumedTable(SIZES, int(params["rows"]))
     wanted = [
         clique
         for degree in (2, 3)
@@ -63,9 +63,9 @@ def _rounds(params: Params) -> list[list[Measurement]]:
         if math.prod(SIZES[name] for name in clique) <= 20_000
     ]
     chosen: list[Clique] = [(name,) for name in SIZES]
-    singles = len(chosen)
+    one_way = len(chosen)
     for place in rng.permutation(len(wanted)):
-        if len(chosen) == singles + int(params["marginals"]):
+        if len(chosen) == one_way + int(params["marginals"]):
             break
         if model_size_mb(SIZES, [*chosen, wanted[place]]) <= _MODEL_MB:
             chosen.append(wanted[place])
@@ -73,7 +73,7 @@ def _rounds(params: Params) -> list[list[Measurement]]:
         Measurement(clique, values + rng.normal(0, _SIGMA, len(values)), _SIGMA**2)
         for clique, values in zip(chosen, table.counts(chosen), strict=True)
     ]
-    return [measured[:count] for count in range(singles, len(measured) + 1)]
+    return [measured[:count] for count in range(one_way, len(measured) + 1)]
 
 
 BENCH = Fit()

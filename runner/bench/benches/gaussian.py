@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise that nobody knows: 64-bit half table and a sign (`mechanisms.md` 3, `engine.sampling`)."""
+"""Discrete Gaussian noise that nobody knows: 64-bit half table and a sign (`docs/design/mechanisms.md` 3, `engine.sampling`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ SAMPLES = Parameter("samples", "samples of one batch", (10**5,), 1, 2**26)
 class Gaussian(Kernel):
     """A batch of samples in Z_2^32."""
 
-    name, purpose, counts = "gaussian", "discrete Gaussian noise on shares, of exactly known law", "samples"
+    name, purpose, counts = (
+        "gaussian",
+        "discrete Gaussian noise on shares, of exactly known distribution",
+        "samples",
+    )
     parameters = (SAMPLES, SIGMA)
 
     def amount(self, params: Params) -> float:

@@ -1,4 +1,4 @@
-"""Elementwise products of two secret vectors: one round, one ring element a product and party (`engine.md` 2)."""
+"""Elementwise products of two secret vectors: one round, one ring element a product and party (`docs/design/engine.md` 2.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole selection step of the oracle: answers, agreement, noise, scores, argmax, opening (`mechanisms.md` 1-2).
+"""A whole selection step of the oracle: answers, agreement, noise, scores, argmax, opening (`docs/design/mechanisms.md` 1-2).
 
 Everything an AIM round asks for is in the time: the model's answers on their way, the noise made within the step, the step's
 public bytes. The candidates are as far from their answers as real ones and none of their cells is free: every cell needs a sign.
@@ -13,7 +13,7 @@ import numpy as np
 
 from mpc_protocols.backend import AllowAll
 from mpc_protocols.errors import CosynthError
-from mpc_protocols.functionality import Clique, Setting
+from mpc_protocols.functionality import Clique, StudyFacts
 from mpc_protocols.public.state import BegunPrepare, BegunSelect
 from mpc_protocols.public.steps import MAX_BYTES, parse
 from mpc_protocols.replicated.oracle import ReplicatedOracle, computing_party
@@ -43,27 +43,27 @@ class Select(Kernel):
     def prepare(self, wire: Wire, params: Params) -> Task:
         candidates = int(params["candidates"])
         sizes = _sizes(params)
-        setting = Setting(sizes, "add-remove", 1, _rows(params), wire.session_id)
+        facts = StudyFacts(sizes, "add-remove", 1, _rows(params), wire.session_id)
         cliques: list[Clique] = [(name,) for name in sizes]
 
         def local(asked: Any) -> Any:
             return [_part(params, int(clique[0]), wire.me) for clique in asked]
 
         weights, penalties = [Fraction(1)] * candidates, [Fraction(0)] * candidates
-        if wire.me == setting.leader:
-            oracle = ReplicatedOracle(wire, setting, local, AllowAll(), ahead=False)
+        if wire.me == facts.leader:
+            oracle = ReplicatedOracle(wire, facts, local, AllowAll(), ahead=False)
             handles = oracle.prepare(cliques)
             answers = [_answer(params, int(name)) for name in sizes]
             return Task(
                 lambda: oracle.select(handles, answers, weights, penalties, _EPSILON), _in_range(candidates)
             )
-        party = computing_party(wire, setting, local, AllowAll(), None, ahead=False)
-        begun = party.state.begin(parse(wire.receive_up_to(setting.leader, MAX_BYTES)))
+        party = computing_party(wire, facts, local, AllowAll(), None, ahead=False)
+        begun = party.state.begin(parse(wire.receive_up_to(facts.leader, MAX_BYTES)))
         assert isinstance(begun, BegunPrepare)
         party.prepare(begun)
 
         def follow() -> list[int]:
-            begun = party.state.begin(parse(wire.receive_up_to(setting.leader, MAX_BYTES)))
+            begun = party.state.begin(parse(wire.receive_up_to(facts.leader, MAX_BYTES)))
             assert isinstance(begun, BegunSelect)
             return party.select(begun, None)
 

@@ -1,4 +1,4 @@
-"""The input: all custodians' counts become shares (DESIGN 3: contributors; `replicated.contribution`)."""
+"""The input: all custodians' counts become shares (`docs/design/engine.md` 2.3)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mpc_protocols.functionality import Clique, Setting
+from mpc_protocols.functionality import Clique, StudyFacts
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.replicated.inputs.contribution import send_contribution
 from mpc_protocols.replicated.inputs.marginals import SharedMarginals
@@ -30,15 +30,15 @@ class Share(Kernel):
     def prepare(self, wire: Wire, params: Params) -> Task:
         parties = int(params["parties"])
         sizes = _sizes(int(params["cells"]))
-        setting = Setting(sizes, "add-remove", 1, parties * _ROWS, wire.session_id)
+        facts = StudyFacts(sizes, "add-remove", 1, parties * _ROWS, wire.session_id)
         cliques: list[Clique] = [(name,) for name in sizes]
         own = [counts(size, _ROWS, wire.me) for size in sizes.values()]
         if wire.me >= wire.computing:
-            return Task(lambda: send_contribution(wire, setting, lambda _: own, cliques, ()))
+            return Task(lambda: send_contribution(wire, facts, lambda _: own, cliques, ()))
         trio = trio_of(wire)
 
         def check(marginals: Any) -> None:
-            state = PublicState(setting, DEALERS)
+            state = PublicState(facts, DEALERS)
             handles = state.begin_prepare(cliques).handles
             opened = open_ring(trio, concatenate([marginals.marginal(state, handle) for handle in handles]))
             wanted = np.concatenate(
@@ -47,7 +47,7 @@ class Share(Kernel):
             expect(self.name, opened, wanted.astype(np.uint32))
 
         def run() -> SharedMarginals:
-            marginals = SharedMarginals(trio, setting, lambda _: own)
+            marginals = SharedMarginals(trio, facts, lambda _: own)
             marginals.share(cliques, (), bytes(32))
             return marginals
 

@@ -3,8 +3,8 @@
     python -m runner bench utility --data DIR --tables adult,nltcs --epsilon 0.3,1,3 --seeds 5
     python -m runner bench utility --data DIR --algorithms aim:rounds=adaptive,mosaic:rounds=40,mosaic,independent --json FILE
 
-Tables, scores and what is compared: `runner.bench.utility`. A table that DIR lacks is named and left out. The law of every answer
-is that of the secure backends, so utility is theirs; nothing here is protected, and the data must be public.
+Tables, scores and what is compared: `runner.bench.utility`. A table that DIR lacks is named and left out. The distribution of
+every answer is that of the secure backends, so utility is theirs; nothing here is protected, and the data must be public.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The networks of a benchmark: loopback, a LAN, a WAN, or any delay and rate (DESIGN 8).
+"""The networks of a benchmark: loopback, a LAN, a WAN, or any delay and rate (`docs/reference/command-line.md`).
 
     loopback    this machine as it is
     lan         0.25 ms one way, 1 Gbit/s into each party

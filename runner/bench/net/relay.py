@@ -4,11 +4,11 @@
 
     start = max(arrival, end of the packet before it towards j)     end = start + bits on the wire / rate     there at end + delay
 
-The same law as netem's `delay` and `rate` on the way in to each party. Everything else is the kernel's: TCP with its handshake,
-slow start, acknowledgements (which take their share of the rate) and windows. Bits on the wire are those of every segment with
-its headers and 14 bytes of Ethernet: TUN hands over several segments of a connection as one (TSO), of at most `_BURST_S` at the
-rate, so that a packet's arrival is as long ago as that at most. A queue takes `_QUEUE` bytes and drops nothing within them.
-Not emulated: loss, jitter, reordering.
+The same formula as netem's `delay` and `rate` on the way in to each party. Everything else is the kernel's: TCP with its
+handshake, slow start, acknowledgements (which take their share of the rate) and windows. Bits on the wire are those of every
+segment with its headers and 14 bytes of Ethernet: TUN hands over several segments of a connection as one (TSO), of at most
+`_BURST_S` at the rate, so that a packet's arrival is as long ago as that at most. A queue takes `_QUEUE` bytes and drops
+nothing within them. Not emulated: loss, jitter, reordering.
 
 Why this is an independent check of `runner.bench.net.shim`: it shares no code with it, sits in no party, and knows neither
 connections nor messages.
@@ -16,9 +16,9 @@ connections nor messages.
 Precision, measured on 2 shared cores at load 0.3 (`tests/runner/bench/test_relay.py` asks for less), medians:
 
     network              round trip of a small packet        20 MB (first: 2 MB) over a warm TCP connection
-    20 ms, 100 Mbit/s    40.8 ms (10-90 %: 40.7-41.4)        0.2090 s; the law 0.2073 s
-    1 ms, 1 Gbit/s       2.39 ms (2.35-2.81)                 0.172 s; the law 0.169 s
-    0.25 ms, 1 Gbit/s    0.84 ms (0.81-0.90)                 0.170 s; the law 0.168 s
+    20 ms, 100 Mbit/s    40.8 ms (10-90 %: 40.7-41.4)        0.2090 s; the formula 0.2073 s
+    1 ms, 1 Gbit/s       2.39 ms (2.35-2.81)                 0.172 s; the formula 0.169 s
+    0.25 ms, 1 Gbit/s    0.84 ms (0.81-0.90)                 0.170 s; the formula 0.168 s
 
 Never too early, and 0.1 to 0.2 ms late each way: two wake-ups of a sleeping processor. It takes 15 % of a processor at 1 Gbit/s.
 It waits in `select` with microseconds (real-time priority and timer slack 1 ns where it may), never in a loop.
@@ -52,7 +52,7 @@ NETWORK = bytes((10, 213, 0))
 """Of every party's address; the last byte is its number plus 1."""
 _QUEUE = 64 << 20
 _BURST_S = 0.0005
-_LARGEST = 1 << 16
+_MAX_PACKET = 1 << 16
 _SEGMENT = 1500
 _ETHERNET = 14
 _AT_ONCE = 64
@@ -67,7 +67,7 @@ _VNET = struct.Struct("=BBHHHH")
 def burst(net: Net) -> int:
     """The most bytes of a connection that the kernel may hand over as one packet."""
     rate = net.bytes_per_s
-    return _LARGEST if rate is None else int(min(_LARGEST, max(2 * _SEGMENT, rate * _BURST_S)))
+    return _MAX_PACKET if rate is None else int(min(_MAX_PACKET, max(2 * _SEGMENT, rate * _BURST_S)))
 
 
 class Relay:
@@ -173,7 +173,7 @@ def carry(ways: Sequence[WayIn], stop: int) -> None:
                 continue
             with suppress(BlockingIOError):
                 for _ in range(_AT_ONCE):
-                    packet = os.read(device, _VNET.size + _LARGEST)
+                    packet = os.read(device, _VNET.size + _MAX_PACKET)
                     target = packet[_VNET.size + 16 : _VNET.size + 20]
                     if packet[_VNET.size] >> 4 == 4 and target[:3] == NETWORK and 0 < target[3] <= len(ways):
                         ways[target[3] - 1].take(packet, time.monotonic())

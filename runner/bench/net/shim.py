@@ -39,9 +39,9 @@ class Network:
 
     def __post_init__(self) -> None:
         if not 0 <= self.delay_s <= 10:
-            raise ValueError(f"a one-way delay is from 0 to 10 seconds, got {self.delay_s}")
+            raise ValueError(f"A one-way delay is from 0 to 10 seconds, got {self.delay_s}.")
         if not self.bytes_per_s >= 1000:
-            raise ValueError(f"a rate is at least 1,000 bytes per second, got {self.bytes_per_s}")
+            raise ValueError(f"A rate is at least 1,000 bytes per second, got {self.bytes_per_s}.")
 
 
 class EmulatedWayIn:

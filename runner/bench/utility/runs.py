@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpc_protocols.errors import StudyInvalid, UsageError
-from mpc_protocols.functionality import MarginalOracle, Setting
+from mpc_protocols.functionality import MarginalOracle, StudyFacts
 from mpc_protocols.ideal import IdealOracle
 from runner.bench.utility.tables import Table
 from synth.accounting import Accountant, Budget
@@ -81,9 +81,9 @@ def run(row: Row, table: Table, epsilon: float, delta: float, seed: int) -> Resu
     began = time.process_time()
     plan, go = _planned(row, table, epsilon, delta)
     guard = Accountant(plan.budget)
-    setting = Setting(table.domain.sizes, "add-remove", 1, 1 << 22, rng.bytes(32))
+    facts = StudyFacts(table.domain.sizes, "add-remove", 1, 1 << 22, rng.bytes(32))
     oracle = IdealOracle(
-        setting, lambda cliques: [marginal(table.codes, table.domain, c) for c in cliques], guard, rng.bytes
+        facts, lambda cliques: [marginal(table.codes, table.domain, c) for c in cliques], guard, rng.bytes
     )
     synthesis = go(oracle, plan)
     asked = time.process_time()
@@ -135,13 +135,13 @@ def _planned(row: Row, table: Table, epsilon: float, delta: float) -> tuple[Any,
 
 def _independent(oracle: MarginalOracle, plan: _Independent) -> _Columns:
     """All columns, each with the same share of the whole budget."""
-    sizes = oracle.setting.sizes
+    sizes = oracle.facts.sizes
     columns = [(name,) for name in sizes]
     sigma2 = plan.charges.sigma2(plan.budget.rho_cap / len(columns))
     values = oracle.measure(oracle.prepare(columns), sigma2)
     total = oracle.noisy_total
     if total is None:
-        raise StudyInvalid("the oracle knows no total once columns have been measured")
+        raise StudyInvalid("The oracle knows no total once columns have been measured.")
     measured = [
         Measurement(column, of.astype(np.float64), float(sigma2))
         for column, of in zip(columns, values, strict=True)

@@ -68,7 +68,7 @@ def test_noise_beside_scores(adder: adders.Adder) -> None:
 
     def scores(script: costs.Tally) -> None:
         costs.share_bits(script, [100] * 3, 12)
-        costs.add_absolute(script, [100] * 3, 12, adder)
+        costs.l1_distances(script, [100] * 3, 12, adder)
         costs.products(script, 2)
 
     costs.interleave(tally, scores, lambda t: costs.gumbel_noise(t, 20, 3))

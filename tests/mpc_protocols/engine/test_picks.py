@@ -14,7 +14,7 @@ from mpc_protocols.engine import sampling
 from mpc_protocols.engine.alias import alias_table
 from mpc_protocols.engine.argmax import peel
 from mpc_protocols.errors import BudgetRefused
-from mpc_protocols.functionality import Event, Setting
+from mpc_protocols.functionality import Event, StudyFacts
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.mechanisms import gaussian, gumbel, selection
 from mpc_protocols.memory_wire import Frame
@@ -32,7 +32,7 @@ from tests.mpc_protocols.engine.test_sampling import (
     planes_of,
 )
 from tests.mpc_protocols.replicated.test_costs import check, compare
-from tests.mpc_protocols.replicated.test_oracle import CONTRIBUTORS, PARTS, Recorder, counter, serve, setting
+from tests.mpc_protocols.replicated.test_oracle import CONTRIBUTORS, PARTS, Recorder, counter, facts, serve
 from tests.mpc_protocols.replicated.trio_run import deal_bits, deal_ring, parity, run_trio, to_values, total
 
 F = Fraction
@@ -180,7 +180,7 @@ def test_every_pick_is_on_record_at_every_party() -> None:
     picked, _ = serve(body, PARTS, guards=guards)
     assert sorted(picked) in ([0, 1], [1, 2])
     ideal = Recorder()
-    body(IdealOracle(setting(), counter(np.concatenate(PARTS)), ideal))
+    body(IdealOracle(facts(), counter(np.concatenate(PARTS)), ideal))
     assert [event.detail["pick"] for event, _ in ideal.events] == [1, 2, 3]
     assert [guard.events for guard in guards] == [ideal.events] * 3
     frames: list[Frame] = []
@@ -189,7 +189,7 @@ def test_every_pick_is_on_record_at_every_party() -> None:
     assert not any(len(frame.payload) in (32, 48) and frame.sender == 2 for frame in frames[-1:])
 
 
-def whatever(oracle: Any, of: Setting) -> list[Any]:
+def whatever(oracle: Any, of: StudyFacts) -> list[Any]:
     """Levels, several variances and distances; at tiny variances the answers do not depend on the noise."""
     from mpc_protocols.functionality import Level
 
@@ -212,7 +212,7 @@ def whatever(oracle: Any, of: Setting) -> list[Any]:
 @pytest.mark.parametrize("contributors", [0, 2])
 def test_shares_answer_the_new_questions_like_the_ideal_oracle(contributors: int) -> None:
     parts = [*PARTS, *CONTRIBUTORS[:contributors]]
-    of = setting()
+    of = facts()
     expected = whatever(IdealOracle(of, counter(np.concatenate(parts)), Recorder()), of)
     guards = [Recorder() for _ in range(3)]
     got, _ = serve(lambda oracle: whatever(oracle, of), parts, guards=guards)

@@ -371,7 +371,8 @@ def selections(runs: int, scores: NDArray[np.int64], a: int, release: bytes) -> 
 
 @pytest.mark.parametrize("a", [0, 1, 6])
 def test_secure_selection_has_its_exact_law(a: int) -> None:
-    """20,000 secure selections: chi-square against the law of `mechanisms.md` 1.2; false alarm 1e-6 for each of three grids.
+    """20,000 secure selections: chi-square against the law of `docs/design/mechanisms.md` 1.2; false alarm 1e-6 for each of three
+    grids.
 
     The law given the dither, (1/gamma) ln(C_q / C_{q-1}) in tie order, averaged over all dithers of four candidates (a <= 1), or
     the exponential mechanism, from which it differs by less than 0.1 % (a = 6).

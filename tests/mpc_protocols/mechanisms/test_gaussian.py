@@ -100,7 +100,7 @@ def test_table_is_the_rounded_cdf(sigma2: Fraction) -> None:
     ],
 )
 def test_figures_of_the_specification(sigma: Fraction, entries: int, lg_tv: float) -> None:
-    """The table of mechanisms.md 3.1."""
+    """The table of `docs/design/mechanisms.md` 3.1."""
     table = half_table(sigma**2)
     assert table.bound + 1 == entries
     assert float(mpmath.log(mp(table.tv), 2)) == pytest.approx(lg_tv, abs=0.06)
@@ -136,7 +136,8 @@ def test_charged_distance_of_a_wide_sampler_bounds_the_exact_one(sigma2: Fractio
 
 @pytest.mark.parametrize("sigma2", [Fraction(10001), Fraction(128**2), Fraction(10**6)])
 def test_convolution_of_ideal_laws_deviates_by_at_most_kap(sigma2: Fraction) -> None:
-    """mechanisms.md 3.3: the ratio of the ideal convolution to the discrete Gaussian, before any table is rounded."""
+    """`docs/design/mechanisms.md` 3.3: the ratio of the ideal convolution to the discrete Gaussian, before any table is
+    rounded."""
     of = sampler(sigma2)
     (_, narrow), (multiplier, wide) = of.parts
     assert narrow.sigma2 + multiplier**2 * wide.sigma2 == sigma2
@@ -235,7 +236,7 @@ def test_array_reference_equals_the_reference(data: st.DataObject) -> None:
 
 
 def test_array_reference_refuses_other_shapes() -> None:
-    with pytest.raises(ValueError, match="expected 2 rows"):
+    with pytest.raises(ValueError, match="Expected 2 rows"):
         reference_array(sampler(Fraction(20000)), np.zeros((1, 3), np.uint64), np.zeros((1, 3), np.uint8))
 
 

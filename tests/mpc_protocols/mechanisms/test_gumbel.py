@@ -50,7 +50,7 @@ def test_distance_from_the_discrete_gumbel_law_is_within_beta() -> None:
             doubled += abs((edges[i + 1] - edges[i]) - (cdf(k) - cdf(k - 1)))
         distance = doubled / 2
         assert distance <= mpmath.mpf(gumbel.BETA.numerator) / gumbel.BETA.denominator
-        assert -70.09 < mpmath.log(distance, 2) < -70.07  # the figure of mechanisms.md 1.2
+        assert -70.09 < mpmath.log(distance, 2) < -70.07  # the figure of `docs/design/mechanisms.md` 1.2
 
 
 def test_inversion_at_every_boundary() -> None:

@@ -42,7 +42,7 @@ def plan(
     [(F(73, 10000), 11, 477), (F(16, 100), 6, 326), (F(1), 4, 505), (F(4), 2, 508), (F(10), 0, 318)],
 )
 def test_published_choices_at_a_cap_of_512(epsilon: Fraction, a: int, sensitivity: int) -> None:
-    """mechanisms.md 1.3."""
+    """`docs/design/mechanisms.md` 1.3."""
     got = plan([1], epsilon, rows=((1 << 28) - 1) // 512)
     assert (got.a, got.sensitivity) == (a, sensitivity)
 
@@ -98,7 +98,7 @@ def test_integers_keep_the_rules(c: Candidates, epsilon: Fraction, factor: int) 
         for q in got.kept
     }
     assert got.kept and max(most.values()) - min(least.values()) < 1 << got.ring_bits - 1
-    # the rule of mechanisms.md 5 in its own form
+    # the rule of `docs/design/mechanisms.md` 5 in its own form
     widest = max(got.weights) * (max(rows, *sums) * 2) + (3446 << got.a)
     assert 2 * widest < 1 << got.ring_bits - 1
     if got.ring_bits == 64:  # not without need
@@ -279,8 +279,8 @@ def test_sign_planes_hold_every_difference_and_no_fewer_do(bound: int) -> None:
 
 @pytest.mark.parametrize("planes", range(2, 32))
 def test_beyond_the_bound_one_record_makes_the_score_jump(planes: int) -> None:
-    """The regression of mechanisms.md 5: with fewer planes than the ring a false count at 2^(k-1) - 1 jumps by 2^k - 1 when an
-    honest record arrives. That is why the bound on rows is public, asserted, and charged where it is an estimate."""
+    """The regression of `docs/design/mechanisms.md` 5: with fewer planes than the ring a false count at 2^(k-1) - 1 jumps by 2^k
+    - 1 when an honest record arrives. That is why the bound on rows is public, asserted, and charged where it is an estimate."""
     edge = (1 << planes - 1) - 1
     jump = folded(edge + 1, planes) - folded(edge, planes)
     centred = (jump + (1 << 31)) % (1 << 32) - (1 << 31)

@@ -1,4 +1,5 @@
-"""The law of selection that is implemented, computed exactly, against the law that is charged (`mechanisms.md` 1.2, 6.1-6.3).
+"""The law of selection that is implemented, computed exactly, against the law that is charged (`docs/design/mechanisms.md` 1.2,
+6).
 
 Charged: every log ratio of neighbours' probabilities spans at most eps' (bounded range), hence D_alpha <= alpha eps'^2 / 8, up
 to n 2^-70 of total variation.
@@ -236,7 +237,7 @@ def test_inflations_are_upper_bounds_and_tight() -> None:
         8: 0.0017,
         10: 0.0012,
         12: 0.0010,
-    }  # mechanisms.md 1.2
+    }  # `docs/design/mechanisms.md` 1.2
     for a, figure in published.items():
         assert float(dither_inflation(a)) == pytest.approx(figure, rel=0.06)
 

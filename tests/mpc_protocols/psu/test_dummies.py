@@ -63,7 +63,7 @@ def law(epsilon: float, c: int) -> list[float]:
     ],
 )
 def test_pool_sizes(epsilon: str, delta: int, fakes: int) -> None:
-    """The table of `psu.md` 3."""
+    """The table of `docs/design/psu.md` 3."""
     assert 2 * centre(Fraction(epsilon), Fraction(1, 10**delta)) == fakes
 
 

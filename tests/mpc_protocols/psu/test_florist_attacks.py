@@ -1,4 +1,5 @@
-"""What a deviating party learns in FLORIST as printed, without being noticed (`psu.md` 4): why it is semi-honest only.
+"""What a deviating party learns in FLORIST as printed, without being noticed (`docs/design/psu.md` 4): why it is semi-honest
+only.
 
 The honest party here follows the protocol and makes every check of `florist`; it finishes normally in all attacks but the last.
 """

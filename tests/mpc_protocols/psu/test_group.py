@@ -141,7 +141,7 @@ def test_expand_message() -> None:
 
 
 def test_oprf_vector() -> None:
-    """RFC 9497 A.1.1: hash-to-group with the RFC's tag, blinded and evaluated, from `psu.md` 6."""
+    """RFC 9497 A.1.1: hash-to-group with the RFC's tag, blinded and evaluated, from `docs/design/psu.md` 6."""
     group = Ristretto255()
     expand = expander(b"HashToGroup-OPRFV1-\x00-ristretto255-SHA512", 64)
     out = group.rows(1)

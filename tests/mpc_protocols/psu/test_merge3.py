@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.memory_wire import MemoryWire
 from mpc_protocols.psu.functionality import ideal_align
 from mpc_protocols.psu.merge3 import cost as merge3_cost
 from mpc_protocols.psu.merge3 import lists
@@ -82,3 +86,23 @@ def test_cost_is_exact(owners: tuple[int, ...], block: int, monkeypatch: pytest.
     assert [t.bytes_sent for t in done.traffic] == cost.sent
     assert [t.messages_sent for t in done.traffic] == cost.messages
     assert [t.rounds for t in done.traffic] == cost.clocks
+
+
+@pytest.mark.parametrize("message", range(6))
+def test_a_contributor_that_sends_two_parties_different_copies_is_named(
+    monkeypatch: pytest.MonkeyPatch, message: int
+) -> None:
+    """Of the seed of a component (four messages) or of its masked keys (two): before they are merged."""
+    original, count, announcements = MemoryWire.send, 0, 3
+
+    def send(self: MemoryWire, peer: int, payload: Any) -> None:
+        nonlocal count
+        changed = bytearray(payload)
+        if self.me == 3:
+            changed[0] ^= count == announcements + message
+            count += 1
+        original(self, peer, bytes(changed))
+
+    monkeypatch.setattr(MemoryWire, "send", send)
+    with pytest.raises(ProtocolAborted, match=r"Party 3 sent parties . and . different copies"):
+        merge_lists([ids(range(20)), ids(range(10, 30))], (0, 3))

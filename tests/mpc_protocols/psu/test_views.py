@@ -1,5 +1,5 @@
 """What an owner sees can be simulated from its own set, the other's size and u: the simulators of the paper, and that of
-`psu.md` 1.2, compared with recorded views of real runs.
+`docs/design/psu.md` 1.2, compared with recorded views of real runs.
 
 A simulator knows the simulated party's own set and coins (its seed) and nothing of the other's set. Real and simulated view must
 agree exactly in what can be counted (lengths, repetitions, matches between lists under the own keys), and neither may show an

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import MAX_CELLS, Clique, Setting
+from mpc_protocols.functionality import MAX_CELLS, Clique, StudyFacts
 from mpc_protocols.public.cliques import CliqueRegister
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 1, "e": 5}
@@ -25,7 +25,7 @@ clique_lists = st.lists(
 
 
 def register(**sizes: int) -> CliqueRegister:
-    return CliqueRegister(Setting(sizes or SIZES, "add-remove", 1, 1000, b""))
+    return CliqueRegister(StudyFacts(sizes or SIZES, "add-remove", 1, 1000, b""))
 
 
 def counted(clique: Clique) -> np.ndarray:

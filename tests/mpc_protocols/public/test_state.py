@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import Level, Setting
+from mpc_protocols.functionality import Level, StudyFacts
 from mpc_protocols.mechanisms import gumbel
 from mpc_protocols.mechanisms.gaussian import sampler
 from mpc_protocols.mechanisms.measurement import plan_total
@@ -32,19 +32,19 @@ from mpc_protocols.public.steps import (
 from tests.mpc_protocols.replicated.trio_run import answers_of, small_groups
 
 F = Fraction
-SETTING = Setting({"a": 2, "b": 3, "c": 4}, "add-remove", 1, 10_000, b"session id")
+SETTING = StudyFacts({"a": 2, "b": 3, "c": 4}, "add-remove", 1, 10_000, b"session id")
 DEALERS = 3
 PREPARE = PrepareStep((("a",), ("b",), ("a", "b"), ("c",)))
 
 
-def prepared(setting: Setting = SETTING) -> PublicState:
-    state = PublicState(setting, DEALERS)
+def prepared(facts: StudyFacts = SETTING) -> PublicState:
+    state = PublicState(facts, DEALERS)
     assert state.begin(PREPARE).handles == (0, 1, 2, 3)
     return state
 
 
-def measured(setting: Setting = SETTING) -> PublicState:
-    state = prepared(setting)
+def measured(facts: StudyFacts = SETTING) -> PublicState:
+    state = prepared(facts)
     begun = state.begin(MeasureStep(0, (0, 1), F(4)))
     state.learn_counts(begun, [np.array([60, 41]), np.array([30, 40, 28])])
     return state
@@ -128,7 +128,7 @@ def test_leader_and_follower_agree_at_every_step() -> None:
         replace(SETTING, leader=0),
     ],
 )
-def test_transcript_starts_from_every_field_of_the_setting(changed: Setting) -> None:
+def test_transcript_starts_from_every_field_of_the_study_facts(changed: StudyFacts) -> None:
     start = PublicState(SETTING, DEALERS).transcript
     assert PublicState(changed, DEALERS).transcript != start
     reordered = replace(SETTING, sizes=dict(reversed(SETTING.sizes.items())))

@@ -23,8 +23,7 @@ from mpc_protocols.replicated import costs
 from mpc_protocols.replicated.gates import TrioGates, argmax, in_groups
 from mpc_protocols.replicated.inputs import contribution
 from mpc_protocols.replicated.oracle import ReplicatedOracle
-from mpc_protocols.replicated.scores import answer_codec
-from mpc_protocols.replicated.scores import l1_distance as absolute
+from mpc_protocols.replicated.scores import answer_codec, l1_distance
 from mpc_protocols.replicated.scores.bit_cache import CacheModel
 from mpc_protocols.replicated.sharing import boolean, conversion, ring, sign
 from mpc_protocols.replicated.sharing.trio import Trio
@@ -107,7 +106,7 @@ def test_score_costs(adder: sign.Adder, planes: int) -> None:
 
         def both(t: costs.Tally, dealt: list[int] = dealt) -> None:
             costs.share_bits(t, dealt, planes)
-            costs.add_absolute(t, dealt, planes, adder)
+            costs.l1_distances(t, dealt, planes, adder)
             costs.products(t, 2)
 
         tally = check(
@@ -125,7 +124,7 @@ def test_no_party_sends_more_scores_than_another() -> None:
     """5.0 bytes a cell and 13 rounds at k = 24, and 1.4 bytes once; where one party had the dealer's role: 13.9 / 2.9 / 2.9."""
     for adder, sent, rounds in (("ripple", 5.0, 13), ("tree", 6.8, 6)):
         tally = costs.Tally.of()
-        costs.add_absolute(tally, [333_334, 333_333, 333_333], 24, adder)  # type: ignore[arg-type]
+        costs.l1_distances(tally, [333_334, 333_333, 333_333], 24, adder)  # type: ignore[arg-type]
         costs.products(tally, 64)
         assert [round(total / 10**6, 1) for total in tally.sent] == [sent] * 3 and tally.rounds == rounds
     tally = costs.Tally.of()
@@ -138,7 +137,7 @@ def test_no_party_sends_more_scores_than_another() -> None:
     [(10**6, 1 << 16, "ripple"), (1000, 1 << 16, "tree"), (10**6, 1 << 24, "tree"), (10**6, 0, "ripple")],
 )
 def test_the_adder_follows_size_and_delay(cells: int, latency_bytes: int, adder: str) -> None:
-    assert absolute.score_adder([cells // 3] * 3, 24, latency_bytes) == adder
+    assert l1_distance.score_adder([cells // 3] * 3, 24, latency_bytes) == adder
 
 
 @pytest.mark.parametrize("cells", [1, 65, 300])
@@ -169,7 +168,8 @@ def test_argmax_costs(count: int) -> None:
             lambda t, size=size: costs.argmax(t, count, size),
             1,
         )  # type: ignore[misc]
-        # `mechanisms.md` 0: 15 rounds and the opening for 64; here independent of the number of candidates, in either form
+        # `docs/design/mechanisms.md` 0: 15 rounds and the opening for 64; here independent of the number of candidates, in either
+        # form
         assert tally.rounds <= 1 + (9 if count < 450 else 28)
         if count == 1000:
             assert max(tally.sent) < 600 * size // 4 * count
@@ -186,7 +186,7 @@ def test_gumbel_costs(count: int, a: int) -> None:
         ),
         lambda t: costs.gumbel_noise(t, count, a),
     )
-    # `mechanisms.md` 1.5 takes 26 rounds and 9,571 ANDs a candidate; the alias method 15 and 408
+    # `docs/design/mechanisms.md` 1.5 takes 26 rounds and 9,571 ANDs a candidate; the alias method 15 and 408
     assert tally.rounds <= 15
     assert max(tally.sent) <= 8 * 408 * words_for(count) + 4 * (12 + a + 1) * count
 
@@ -223,10 +223,10 @@ def test_a_whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap
 
 
 def whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int) -> None:
-    from tests.mpc_protocols.replicated.test_oracle import setting
+    from tests.mpc_protocols.replicated.test_oracle import facts
 
     monkeypatch.setattr(contribution, "BLOCK_CELLS", 24)
-    of = setting(row_cap=row_cap)
+    of = facts(row_cap=row_cap)
     compressed: list[int] = []
     original = answer_codec.encode
 
@@ -262,7 +262,7 @@ def whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int) 
     tally = costs.Tally.of(3 + contributors)
     fresh = PublicState(of, 3).begin_prepare(cliques).fresh
     assert fresh == tuple(cliques[:3])
-    costs.pace(tally)
+    costs.agree_on_delay(tally)
     costs.prepare(
         tally,
         len(PrepareStep(tuple(cliques)).to_bytes()),

@@ -16,7 +16,7 @@ import pytest
 from scipy import stats
 
 from mpc_protocols.engine import sampling
-from mpc_protocols.functionality import Setting
+from mpc_protocols.functionality import StudyFacts
 from mpc_protocols.mechanisms import gaussian
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.public.steps import EndStep, PrepareStep
@@ -114,7 +114,7 @@ def test_the_uniformity_test_notices_a_plain_count() -> None:
 
 def test_a_run_shows_no_count_on_any_link() -> None:
     """The oracle with contributors, all counts zero but one cell of 999: shared, then measured; each link is uniform."""
-    setting = Setting({"a": 50, "b": 60}, "add-remove", 1, 10_000, b"s" * 32)
+    facts = StudyFacts({"a": 50, "b": 60}, "add-remove", 1, 10_000, b"s" * 32)
     frames: list[Frame] = []
 
     def counts(cliques: Any) -> list[Any]:
@@ -125,14 +125,14 @@ def test_a_run_shows_no_count_on_any_link() -> None:
 
     def party(wire: Any) -> None:
         if wire.me == 1:
-            with ReplicatedOracle(wire, setting, counts, Recorder()) as oracle:
+            with ReplicatedOracle(wire, facts, counts, Recorder()) as oracle:
                 oracle.measure(oracle.prepare([("a", "b")]), Fraction(1, 4))
         elif wire.me < 3:
-            follow(wire, setting, counts, Recorder())
+            follow(wire, facts, counts, Recorder())
         else:
-            contribute(wire, setting, counts)
+            contribute(wire, facts, counts)
 
-    MemoryNetwork(6, session_id=setting.session, tap=frames.append).run([party] * 6)
+    MemoryNetwork(6, session_id=facts.session, tap=frames.append).run([party] * 6)
     public = {PrepareStep((("a", "b"),)).to_bytes(), EndStep().to_bytes()}
     secret = [
         f

@@ -13,9 +13,9 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.engine import step as step_module
-from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES, LONGEST_US, agree_on_delay, latency_bytes_of
+from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES, MAX_DELAY_US, agree_on_delay, latency_bytes_of
 from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import Clique, Event, LocalCounts, MarginalOracle, Setting
+from mpc_protocols.functionality import Clique, Event, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.public.answers import Answers, dealer_slices
@@ -23,7 +23,7 @@ from mpc_protocols.public.state import PublicState
 from mpc_protocols.public.steps import EndStep, MeasureStep, PrepareStep, SelectStep, TotalStep
 from mpc_protocols.replicated.gates import TrioGates
 from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
-from mpc_protocols.replicated.scores import answer_codec as encoding
+from mpc_protocols.replicated.scores import answer_codec
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.replicated.trio_run import answers_of, small_groups
 
@@ -67,21 +67,21 @@ def counter(records: NDArray[np.int64]) -> LocalCounts:
     return counts
 
 
-def setting(row_cap: int = 100_000, session: bytes = b"s" * 32) -> Setting:
-    return Setting(SIZES, "add-remove", 1, row_cap, session)
+def facts(row_cap: int = 100_000, session: bytes = b"s" * 32) -> StudyFacts:
+    return StudyFacts(SIZES, "add-remove", 1, row_cap, session)
 
 
 def serve(
     body: Callable[[ReplicatedOracle], Any],
     parts: Sequence[NDArray[np.int64] | None],
-    of: Setting | None = None,
+    of: StudyFacts | None = None,
     guards: Sequence[Recorder] | None = None,
     tap: Callable[[Frame], None] | None = None,
     network: MemoryNetwork | None = None,
     observe: Callable[..., None] | None = None,
 ) -> tuple[Any, MemoryNetwork]:
     """Run `body` at P1 with everybody else following; parts[i] is party i's table (None: no data)."""
-    of = of or setting()
+    of = of or facts()
     guards = guards or [Recorder() for _ in range(3)]
     network = network or MemoryNetwork(len(parts), 3, tap=tap, session_id=of.session, patience_s=20)
     counts = [None if part is None else counter(part) for part in parts]
@@ -134,7 +134,7 @@ def work(oracle: MarginalOracle) -> list[Any]:
 def test_noise_free_answers_and_transcript_equal_the_ideal_ones(contributors: int) -> None:
     parts = [*PARTS, *CONTRIBUTORS[:contributors]]
     ideal_guard = Recorder()
-    ideal = IdealOracle(setting(), counter(np.concatenate(parts)), ideal_guard)
+    ideal = IdealOracle(facts(), counter(np.concatenate(parts)), ideal_guard)
     expected = work(ideal)
     guards = [Recorder() for _ in range(3)]
 
@@ -152,7 +152,7 @@ def test_noise_free_answers_and_transcript_equal_the_ideal_ones(contributors: in
 def test_candidates_in_several_groups(keep: int) -> None:
     """A candidate in three groups, several in one; what is kept between groups and selections is dropped, or not."""
     with small_groups(8, 20, keep):
-        ideal = IdealOracle(setting(), counter(np.concatenate(PARTS)), Recorder())
+        ideal = IdealOracle(facts(), counter(np.concatenate(PARTS)), Recorder())
         expected = work(ideal)
         (answers, transcript), _ = serve(lambda oracle: (work(oracle), oracle.state.transcript), PARTS)
     assert (answers, transcript) == (expected, ideal.state.transcript)
@@ -160,7 +160,7 @@ def test_candidates_in_several_groups(keep: int) -> None:
 
 def test_parties_without_data_and_custodians_that_only_contribute() -> None:
     parts = [None, None, None, *CONTRIBUTORS]
-    expected = work(IdealOracle(setting(), counter(np.concatenate(CONTRIBUTORS)), Recorder()))
+    expected = work(IdealOracle(facts(), counter(np.concatenate(CONTRIBUTORS)), Recorder()))
     answers, _ = serve(work, parts)
     assert answers == expected
 
@@ -177,14 +177,14 @@ def test_total_before_anything_is_shared() -> None:
         ]
 
     answers, _ = serve(body, [*PARTS, *CONTRIBUTORS])
-    assert answers == body(IdealOracle(setting(), counter(everything), Recorder()))
+    assert answers == body(IdealOracle(facts(), counter(everything), Recorder()))
     assert answers[0] == len(everything)
 
 
 @pytest.mark.parametrize("rows", [40_000_000, 1_000_000_000])
 def test_large_row_bounds_take_keys_of_64_bits(rows: int) -> None:
     """Above 2^22 rows the sums are lifted to Z_2^64; the answers stay the ideal ones."""
-    of = setting(row_cap=rows)
+    of = facts(row_cap=rows)
 
     def body(oracle: MarginalOracle) -> list[int]:
         handles = oracle.prepare([("a", "b"), ("b", "c"), ("c", "d")])
@@ -229,7 +229,7 @@ def test_noise_is_fresh_and_of_the_right_size() -> None:
 
 
 def releases(
-    monkeypatch: pytest.MonkeyPatch, body: Callable[[ReplicatedOracle], Any], of: Setting | None = None
+    monkeypatch: pytest.MonkeyPatch, body: Callable[[ReplicatedOracle], Any], of: StudyFacts | None = None
 ) -> list[bytes]:
     """The names that the noise of a run's releases is bound to, at P1; all parties must agree on them."""
     seen: dict[int, list[bytes]] = {0: [], 1: [], 2: []}
@@ -297,8 +297,8 @@ def test_noise_is_bound_to_every_public_input(monkeypatch: pytest.MonkeyPatch) -
         changed = releases(monkeypatch, body(**change))  # type: ignore[arg-type]
         assert not set(changed[1 if "sigma2" in change else 0 :]) & names
         names |= set(changed)
-    other_session = releases(monkeypatch, body(), setting(session=b"t" * 32))
-    other_cap = releases(monkeypatch, body(), setting(row_cap=99_999))
+    other_session = releases(monkeypatch, body(), facts(session=b"t" * 32))
+    other_cap = releases(monkeypatch, body(), facts(row_cap=99_999))
     assert not (set(other_session) | set(other_cap)) & names
 
 
@@ -311,7 +311,7 @@ def test_the_same_release_opens_to_the_same_values() -> None:
         counts, _ = serve(
             lambda oracle: oracle.measure(oracle.prepare([("a", "b", "c")]), sigma2),
             PARTS,
-            setting(session=session),
+            facts(session=session),
             network=network,
         )
         noise: NDArray[np.int64] = counts[0] - counter(np.concatenate(PARTS))([("a", "b", "c")])[0]
@@ -367,7 +367,7 @@ def test_a_refusing_guard_stops_everybody_before_anything_opens(refuser: int, st
 
 def _leader(script: Callable[[Wire, PublicState], None], parts: Sequence[NDArray[np.int64]] = PARTS) -> None:
     """A leader that sends what it likes to honest followers."""
-    of = setting()
+    of = facts()
 
     def party(wire: Wire) -> None:
         if wire.me == 1:
@@ -432,10 +432,10 @@ def test_a_step_too_long_is_refused() -> None:
 def _tamper(
     monkeypatch: pytest.MonkeyPatch, change: Callable[[bytes, int], bytes], words: str | None = None
 ) -> None:
-    """Let the leader send something else than `encoding.encode` gave, to each receiver."""
-    original = encoding.encode
+    """Let the leader send something else than `answer_codec.encode` gave, to each receiver."""
+    original = answer_codec.encode
     monkeypatch.setattr(
-        encoding,
+        answer_codec,
         "encode",
         lambda answers, receivers: [
             change(payload, to) for payload, to in zip(original(answers, receivers), receivers, strict=True)
@@ -469,7 +469,7 @@ def test_untampered_selection_passes() -> None:
 def test_answers_that_are_not_the_announced_ones(
     monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any]
 ) -> None:
-    original = encoding.encode
+    original = answer_codec.encode
 
     def changed(answers: Answers, receivers: Sequence[int]) -> list[bytes]:
         cells = [part.astype(np.int64) for part in answers.layout.by_range(answers.cells)]
@@ -477,7 +477,7 @@ def test_answers_that_are_not_the_announced_ones(
             Answers.of(answers.layout, np.split(change(np.concatenate(cells)), [len(cells[0])])), receivers
         )
 
-    monkeypatch.setattr(encoding, "encode", changed)
+    monkeypatch.setattr(answer_codec, "encode", changed)
     with pytest.raises(ProtocolAborted):
         serve(_select_once, PARTS)
 
@@ -540,9 +540,9 @@ def test_answers_as_each_party_gets_them(receiver: int) -> None:
     for high in (2, 254, 255, 256, 2**32 - 1):
         answers = [rng.integers(0, high, size, endpoint=True) * (rng.random(size) < 0.6) for size in sizes]
         known = answers_of(handles, answers)
-        [payload] = encoding.encode(known, [receiver])
-        assert len(payload) <= encoding.encoded_limit(known.layout)
-        got = encoding.decode(payload, known.layout, receiver)
+        [payload] = answer_codec.encode(known, [receiver])
+        assert len(payload) <= answer_codec.encoded_limit(known.layout)
+        got = answer_codec.decode(payload, known.layout, receiver)
         assert got.bitmap == known.bitmap and got.withheld is not None
         np.testing.assert_array_equal(got.nonzero, known.layout.dealt(answers) != 0)
         for handle, answer, value in zip(handles, answers, got.layout.by_range(got.cells), strict=True):
@@ -555,7 +555,7 @@ def test_answers_as_each_party_gets_them(receiver: int) -> None:
 
 
 def test_a_contributor_shares_only_what_is_to_be_shared() -> None:
-    of = setting()
+    of = facts()
     for message in (
         SelectStep(0, (0,), (Fraction(1),), (Fraction(0),), Fraction(1), (5,), (bytes(32),)),
         PrepareStep((("a",), ("a", "b"))),
@@ -577,13 +577,13 @@ def test_data_that_does_not_fit_is_refused_without_naming_a_value(culprit: int) 
     parts = [PARTS[0], PARTS[1], PARTS[2], CONTRIBUTORS[0]]
     parts[culprit] = table(1234, 9)
     with pytest.raises(DataRefused) as caught:
-        serve(lambda oracle: oracle.prepare([("a", "b")]), parts, setting(row_cap=1000))
+        serve(lambda oracle: oracle.prepare([("a", "b")]), parts, facts(row_cap=1000))
     assert "1234" not in caught.value.sentence
 
 
 def test_only_the_second_computing_party_leads_and_a_closed_oracle_answers_nothing() -> None:
     def lead(wire: Wire) -> None:
-        ReplicatedOracle(wire, setting(), None, Recorder())
+        ReplicatedOracle(wire, facts(), None, Recorder())
 
     with pytest.raises(StudyInvalid, match="cannot lead"):
         MemoryNetwork(3).run([lead] * 3)
@@ -617,7 +617,7 @@ def test_observers_get_public_sizes_only() -> None:
 @pytest.mark.parametrize("leader", [0, 2])
 def test_any_computing_party_can_lead(leader: int) -> None:
     """The study says who; the transcript says it too."""
-    of = replace(setting(), leader=leader)
+    of = replace(facts(), leader=leader)
 
     def party(wire: Wire) -> Any:
         mine = counter(PARTS[wire.me]) if wire.me < 3 else counter(CONTRIBUTORS[0])
@@ -629,7 +629,7 @@ def test_any_computing_party_can_lead(leader: int) -> None:
     results = MemoryNetwork(4, 3, session_id=of.session, patience_s=20).run([party] * 4)
     ideal = IdealOracle(of, counter(np.concatenate([*PARTS, CONTRIBUTORS[0]])), Recorder())
     assert results[leader] == (work(ideal), ideal.state.transcript)
-    assert ideal.state.transcript != PublicState(setting(), 3).transcript
+    assert ideal.state.transcript != PublicState(facts(), 3).transcript
 
 
 # -- pace ----------------------------------------------------------------------------------------------------------------
@@ -670,7 +670,7 @@ def test_a_delay_beyond_belief_is_refused() -> None:
             stream.send(0, b"x")
             stream.receive(2, 1)
         for peer in (0, 2):
-            stream.send(peer, (LONGEST_US + 1).to_bytes(4, "little"))
+            stream.send(peer, (MAX_DELAY_US + 1).to_bytes(4, "little"))
 
     with pytest.raises(ProtocolAborted, match="delay"):
         MemoryNetwork(3, patience_s=5).run([party] * 3)
@@ -689,7 +689,7 @@ def test_the_form_follows_the_delay_and_is_told(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(step_module, "agree_on_delay", lambda wire, leader: delay_us)
     monkeypatch.setattr(step_module, "latency_bytes_of", lambda delay: 1 + 64 * delay)
     told: list[tuple[str, str, dict[str, Any]]] = []
-    expected = work(IdealOracle(setting(), counter(np.concatenate(PARTS)), Recorder()))
+    expected = work(IdealOracle(facts(), counter(np.concatenate(PARTS)), Recorder()))
     assert (
         serve(work, PARTS, observe=lambda phase, event, **fields: told.append((phase, event, fields)))[0]
         == expected

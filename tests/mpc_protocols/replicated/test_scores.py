@@ -23,9 +23,8 @@ from mpc_protocols.public.answers import (
     dealer_slices,
     layouts,
 )
-from mpc_protocols.replicated.scores import bit_cache, masked_sign
-from mpc_protocols.replicated.scores import l1_distance as absolute
-from mpc_protocols.replicated.scores.bit_cache import FEW, SPARSE, BitShareCache, CacheModel
+from mpc_protocols.replicated.scores import bit_cache, l1_distance, masked_sign
+from mpc_protocols.replicated.scores.bit_cache import MAX_UNASKED, SPARSE, BitShareCache, CacheModel
 from mpc_protocols.replicated.scores.dealer import DEALERS
 from mpc_protocols.replicated.scores.l1_distance import DealerCells, add_l1_sums, known_of
 from mpc_protocols.replicated.sharing import ring
@@ -60,7 +59,7 @@ def test_absolute_sums(dtype: type, planes: int) -> None:
         expected = np.array(
             [np.abs(part).sum(dtype=dtype) for part in np.split(values, np.cumsum(lengths)[:-1])]
         ).astype(dtype)
-        for adder in absolute.ADDERS:
+        for adder in l1_distance.ADDERS:
             results, _ = run_trio(
                 lambda trio, shares=shares, lengths=lengths, adder=adder: (  # type: ignore[misc]
                     distances(trio, shares[trio.me], lengths, planes, adder)
@@ -118,7 +117,7 @@ def test_all_pairs_of_operands(adder: str, planes: int) -> None:
 
 
 def test_a_sign_beyond_its_planes_is_wrong() -> None:
-    """Why the bound is asserted from public numbers: one step outside, |x| jumps by 2^k (`mechanisms.md` 5)."""
+    """Why the bound is asserted from public numbers: one step outside, |x| jumps by 2^k (`docs/design/mechanisms.md` 5)."""
     values = np.array([2**8 - 1, 2**8], np.int64)
     shares = deal_ring(values.astype(np.uint32), np.random.default_rng(1))
     results, _ = run_trio(lambda trio: distances(trio, shares[trio.me], np.ones(2, np.int64), 9))
@@ -127,7 +126,7 @@ def test_a_sign_beyond_its_planes_is_wrong() -> None:
 
 
 def test_segments_must_cover_their_cells() -> None:
-    with pytest.raises(ValueError, match="segments of 4 cells do not cover 5"):
+    with pytest.raises(ValueError, match="Segments of 4 cells do not cover 5"):
         DealerCells(np.zeros(5, np.uint32), np.zeros((1, 0), np.uint32), np.array([1, 3]))
 
 
@@ -239,7 +238,7 @@ def test_groups_hold_every_cell_once(lengths: list[int]) -> None:
 def test_selections_that_compare_other_cells_each_time(monkeypatch: pytest.MonkeyPatch, keep: int) -> None:
     """Some marginals, some cells of each, other widths in between, at times more than may be kept: the sums are right; a cell's
     bits travel once per width unless they were dropped."""
-    monkeypatch.setattr(bit_cache, "FEW", 700)
+    monkeypatch.setattr(bit_cache, "MAX_UNASKED", 700)
     monkeypatch.setattr(bit_cache, "SPARSE", 2)
     monkeypatch.setattr(bit_cache, "MAX_CACHED", keep)
     rng = np.random.default_rng(3)
@@ -308,7 +307,7 @@ def compare(ledger: CacheModel, handle: int, flags: np.ndarray, planes: int = 9)
 
 
 def test_bits_are_shared_once() -> None:
-    ledger, size = CacheModel(), SPARSE * FEW
+    ledger, size = CacheModel(), SPARSE * MAX_UNASKED
     few, more = np.zeros((2, size), bool)
     few[5], more[4:6] = True, True
     assert [compare(ledger, 0, few), compare(ledger, 0, more), compare(ledger, 1, few)] == [1, 1, 1]
@@ -324,13 +323,19 @@ def test_what_does_not_fit_beside_the_others_drops_them(monkeypatch: pytest.Monk
 
 
 def test_a_dense_or_small_marginal_shares_all_its_bits_at_once() -> None:
-    ledger, size = CacheModel(), SPARSE * FEW
-    assert compare(ledger, 0, np.arange(size) < FEW) == size and compare(ledger, 0, np.ones(size, bool)) == 0
+    ledger, size = CacheModel(), SPARSE * MAX_UNASKED
     assert (
-        compare(ledger, 1, np.arange(size) < FEW - 1) == FEW - 1
-        and compare(ledger, 1, np.arange(size) < FEW + 1) == 2
+        compare(ledger, 0, np.arange(size) < MAX_UNASKED) == size
+        and compare(ledger, 0, np.ones(size, bool)) == 0
     )
-    assert compare(ledger, 2, np.zeros(FEW, bool)) == FEW and compare(ledger, 3, np.zeros(FEW + 1, bool)) == 0
+    assert (
+        compare(ledger, 1, np.arange(size) < MAX_UNASKED - 1) == MAX_UNASKED - 1
+        and compare(ledger, 1, np.arange(size) < MAX_UNASKED + 1) == 2
+    )
+    assert (
+        compare(ledger, 2, np.zeros(MAX_UNASKED, bool)) == MAX_UNASKED
+        and compare(ledger, 3, np.zeros(MAX_UNASKED + 1, bool)) == 0
+    )
 
 
 # -- what each role sees ---------------------------------------------------------------------------------------------------

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.replicated.costs import Tally
 from mpc_protocols.replicated.sharing.boolean import BitShare
-from mpc_protocols.replicated.sorting import comparison, grouping, merging, shuffle
-from mpc_protocols.replicated.sorting import costs as list_costs
+from mpc_protocols.replicated.sorting import comparison, costs, grouping, merging, shuffle
 from mpc_protocols.replicated.sorting.comparison import index_reversed
 from mpc_protocols.wire import Traffic
 from tests.mpc_protocols.replicated.trio_run import deal_bits, parity, run_trio
@@ -75,13 +74,13 @@ def test_greater_and_equal() -> None:
     x, y = deal_bits(index_reversed(a), RNG), deal_bits(index_reversed(b), RNG)
     shares, traffic = run_trio(lambda trio: comparison.greater(trio, x[trio.me], y[trio.me]))
     np.testing.assert_array_equal(parity(shares), np.where(a > b, ONES, np.uint64(0)))
-    assert_cost(traffic, lambda tally: list_costs.comparisons(tally, len(a)))
+    assert_cost(traffic, lambda tally: costs.comparisons(tally, len(a)))
     assert traffic[0].rounds == 7 and traffic[0].bytes_sent / len(a) == pytest.approx(19.6, abs=0.05)
     for ignored in (0, 1, 1 << 63 | 7, 2**64 - 1):
         shares, traffic = run_trio(lambda trio, i=ignored: comparison.equal(trio, x[trio.me], y[trio.me], i))  # type: ignore[misc]
         same = (index_reversed(a) ^ index_reversed(b)) & np.uint64(~ignored & 2**64 - 1) == 0
         np.testing.assert_array_equal(parity(shares), np.where(same, ONES, np.uint64(0)))
-        assert_cost(traffic, lambda tally: list_costs.comparisons(tally, len(a), list_costs.EQUAL))
+        assert_cost(traffic, lambda tally: costs.comparisons(tally, len(a), costs.EQUAL))
 
 
 LENGTHS = [
@@ -113,7 +112,7 @@ def test_merge(lengths: tuple[int, ...], limit: int) -> None:
     shares = [deal_bits(index_reversed(x), RNG) for x in lists]
     merged, traffic = run_trio(lambda trio: merging.merge(trio, [x[trio.me] for x in shares], limit))
     np.testing.assert_array_equal(index_reversed(parity(merged)), np.sort(np.concatenate(lists)))
-    assert_cost(traffic, lambda tally: list_costs.merge(tally, lengths, limit))
+    assert_cost(traffic, lambda tally: costs.merge(tally, lengths, limit))
 
 
 @settings(max_examples=40, deadline=None)
@@ -132,12 +131,12 @@ def test_pieces_are_all_comparators(blocks: int, power: int, limit: int) -> None
 
 
 def test_comparators_at_a_hundred_thousand() -> None:
-    """(N / 2) log2 N comparators at most, and what they cost: `psu.md` 2.2 has 99 MB."""
+    """(N / 2) log2 N comparators at most, and what they cost: `docs/design/psu.md` 2.2 has 99 MB."""
     n = 200_000
     count = sum(sum(piece.count for _, piece in batch) for _, batch in merging.schedule([n], merging.BATCH))
     assert 0.94 < count / (n / 2 * np.log2(n)) <= 1.0
     tally = Tally.of()
-    list_costs.merge(tally, (n // 2, n // 2))
+    costs.merge(tally, (n // 2, n // 2))
     assert max(tally.sent) < 48e6 and tally.rounds == 8 * 18
 
 
@@ -156,10 +155,10 @@ def test_groups(count: int, longest: int, limit: int) -> None:
     x, y = deal_bits(values, RNG), deal_bits(named, RNG)
     flags, traffic = run_trio(lambda trio: grouping.repeats(trio, x[trio.me], 7, limit))
     np.testing.assert_array_equal(parity(flags), np.where(first == np.arange(count), np.uint64(0), ONES))
-    assert_cost(traffic, lambda tally: list_costs.repeats(tally, count, limit))
+    assert_cost(traffic, lambda tally: costs.repeats(tally, count, limit))
     out, traffic = run_trio(lambda trio: grouping.spread(trio, y[trio.me], flags[trio.me], longest, limit))
     np.testing.assert_array_equal(parity(out), named[first])
-    assert_cost(traffic, lambda tally: list_costs.spread(tally, count, longest, limit))
+    assert_cost(traffic, lambda tally: costs.spread(tally, count, longest, limit))
 
 
 @pytest.mark.parametrize("first", [0, 1, 2])
@@ -174,7 +173,7 @@ def test_shuffle_keeps_rows_together(count: int, first: int, monkeypatch: pytest
         zip(*(x.tolist() for x in columns), strict=True)
     )
     assert count < 65 or not np.array_equal(out[0], columns[0])
-    assert_cost(traffic, lambda tally: list_costs.mix(tally, count, 3, first))
+    assert_cost(traffic, lambda tally: costs.mix(tally, count, 3, first))
 
 
 def test_shuffle_is_uniform() -> None:

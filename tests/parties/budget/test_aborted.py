@@ -9,7 +9,7 @@ import pytest
 
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event
-from parties.budget.aborted import ABORTED, MOST, STARTED, aborted_in_a_row, check_retries
+from parties.budget.aborted import ABORTED, MAX_ABORTED, STARTED, aborted_in_a_row, check_retries
 from parties.budget.ledger import Ledger
 from parties.budget.notion import Notion, ProtectedUnit
 from parties.budget.spending import SIZE, Reservation
@@ -70,7 +70,7 @@ def test_attempts_in_a_row(tmp_path: Path, runs: tuple[str, ...], south: int, we
 
 
 def test_the_row_must_not_become_longer(tmp_path: Path) -> None:
-    entries = after(tmp_path, *["sa"] * MOST).entries("patients")
+    entries = after(tmp_path, *["sa"] * MAX_ABORTED).entries("patients")
     check_retries("patients", entries[:-1], ["south", "west"])
     check_retries("patients", entries, ["west"])
     with pytest.raises(

@@ -21,6 +21,7 @@ from mpc_protocols.psu.dummies import centre, delta_of, size_events
 from mpc_protocols.psu.functionality import AlignmentSpec
 from parties.budget.ledger import Ledger, default_path
 from parties.budget.notion import Notion, ProtectedUnit
+from parties.budget.open_run import RunFile, discard, read
 from parties.budget.spending import Account, Cap, Entry, Reservation
 from synth.accounting import Budget, epsilon_beside, epsilon_of
 
@@ -145,6 +146,18 @@ def test_events_never_exceed_the_reservation(ledger: Ledger) -> None:
     run.begin(replace(EVENT, rho=Fraction(0)))
     run.settle()
     assert spent(ledger) == RHO
+
+
+def test_the_samplers_distance_never_exceeds_the_reservation(ledger: Ledger) -> None:
+    """Nor does what a resumed run adds to its first attempt's."""
+    run = ledger.reserve(RUN)
+    run.begin(replace(EVENT, beta=BETA))
+    run.close()
+    run = ledger.reserve(RUN)
+    with pytest.raises(BudgetRefused, match="exceed what this run reserved"):
+        run.begin(EVENT)
+    run.settle()
+    assert ledger.entries()[0].spent.beta == BETA
 
 
 def test_epsilon_of_all_runs(ledger: Ledger) -> None:
@@ -340,9 +353,10 @@ def test_a_ledger_of_the_first_version_is_taken_over(ledger: Ledger) -> None:
             INSERT INTO events VALUES ('a', 1, 'measure', '1/11', '0', '{}', 5.5);
             PRAGMA user_version = 1;""")
     old.close()
+    none = Fraction(0)
     assert [
         (entry.spent_rho, entry.spent.size_rho, entry.spent.size_delta) for entry in ledger.entries()
-    ] == [(Fraction(1, 11), 0, 0), (Fraction(1, 9), 0, 0)]
+    ] == [(Fraction(1, 11), none, none), (Fraction(1, 9), none, none)]
     ledger.reserve(replace(ALIGNS, run="run-3")).settle()
     assert len(Ledger(ledger.path).entries()) == 3 and ledger.alignments("patients", "south") == 2
     with sqlite3.connect(ledger.path) as new:
@@ -393,6 +407,33 @@ def child(ledger: Ledger, request: pytest.FixtureRequest) -> Iterator[subprocess
     process.stdout.close()
 
 
+def test_a_refusal_does_not_forget_what_a_dead_run_has_begun(ledger: Ledger) -> None:
+    """It rolls back its own transaction, not the settling of the dead; a resumed run adds to the sizes of its first attempt."""
+    run = ledger.reserve(ALIGNS)
+    run.begin(SIZES[0])
+    run.begin(EVENT)
+    run.close()
+    with pytest.raises(BudgetRefused):
+        ledger.reserve(another(2), Cap(1e-3, 1e-6))
+    (entry,) = ledger.entries()
+    assert entry.state == "settled" and [begun.event for begun in entry.events] == [SIZES[0], EVENT]
+    assert not list(ledger.path.parent.glob("*.open/*"))
+    ledger.reserve(ALIGNS)
+    (entry,) = ledger.entries()
+    assert entry.spent.size_rho == SIZES[0].rho + ALIGNS.size_rho
+
+
+def test_a_runs_file_is_not_removed_under_the_run_that_has_taken_it(tmp_path: Path) -> None:
+    held = RunFile.take(tmp_path / "tallies" / "1")
+    assert held is not None
+    discard(tmp_path / "tallies" / "1")
+    held.append(EVENT)
+    assert [begun.event for begun in read(tmp_path / "tallies" / "1")] == [EVENT]
+    held.close()
+    discard(tmp_path / "tallies" / "1")
+    assert not (tmp_path / "tallies" / "1").exists()
+
+
 @pytest.mark.parametrize("child", ["computes"], indirect=True)
 def test_a_computing_partys_run_that_dies_keeps_its_events(
     ledger: Ledger, child: subprocess.Popen[str]
@@ -423,10 +464,10 @@ def test_a_contributors_run_that_dies_keeps_its_reservation(
         ledger.reserve(another(2), Cap(1.0, 1e-9))
 
 
-def test_without_its_tally_a_run_is_not_known_to_be_dead(ledger: Ledger) -> None:
+def test_without_its_file_a_run_is_not_known_to_be_dead(ledger: Ledger) -> None:
     ledger.reserve(RUN).close()
-    (tally,) = ledger.path.parent.glob("*.open/*")
-    tally.unlink()
+    (open_run,) = ledger.path.parent.glob("*.open/*")
+    open_run.unlink()
     assert spent(ledger) == RHO
 
 
@@ -438,10 +479,10 @@ def test_a_torn_line_is_dropped_whatever_its_length(tmp_path: Path) -> None:
             run.begin(EVENT)
             run.begin(EVENT)
             run.close()
-            (tally,) = tmp_path.glob(f"{share}.db.open/{run_id}")
-            whole = tally.read_bytes()
+            (open_run,) = tmp_path.glob(f"{share}.db.open/{run_id}")
+            whole = open_run.read_bytes()
             first = whole.index(b"\n") + 1
-            tally.write_bytes(whole[: first + int(share * (len(whole) - first))])
+            open_run.write_bytes(whole[: first + int(share * (len(whole) - first))])
             if run_id == 1:
                 assert spent(ledger) == EVENT.rho
         run = ledger.reserve(another(2))  # resumed: appends after the first event, not after half a line
@@ -450,17 +491,22 @@ def test_a_torn_line_is_dropped_whatever_its_length(tmp_path: Path) -> None:
         assert [begun.event.what for begun in ledger.entries()[1].events] == ["measure", "third"]
 
 
-def test_an_altered_tally_leaves_the_reservation(ledger: Ledger) -> None:
+def test_an_altered_file_leaves_the_reservation(ledger: Ledger) -> None:
     run = ledger.reserve(RUN)
     run.begin(EVENT)
     run.close()
-    (tally,) = ledger.path.parent.glob("*.open/*")
-    for altered in (b"x\n", b"[]\n", b'{"id": "a"}\n', tally.read_bytes().replace(b'"rho": "', b'"rho": "x')):
-        tally.write_bytes(altered)
+    (open_run,) = ledger.path.parent.glob("*.open/*")
+    for altered in (
+        b"x\n",
+        b"[]\n",
+        b'{"id": "a"}\n',
+        open_run.read_bytes().replace(b'"rho": "', b'"rho": "x'),
+    ):
+        open_run.write_bytes(altered)
         assert spent(ledger) == RHO
     run = ledger.reserve(another(2))
-    (tally,) = ledger.path.parent.glob("*.open/2")
-    tally.write_text("x\n")
+    (open_run,) = ledger.path.parent.glob("*.open/2")
+    open_run.write_text("x\n")
     with pytest.raises(BudgetRefused, match="reservation stands"):
         run.settle()
     assert spent(ledger) == 2 * RHO
@@ -482,13 +528,13 @@ def test_a_disk_that_is_full_stops_the_run_before_a_release(
     assert spent(ledger) == EVENT.rho
 
 
-def test_a_tally_that_outlives_its_settling_is_not_charged_twice(ledger: Ledger) -> None:
+def test_a_file_that_outlives_its_settling_is_not_charged_twice(ledger: Ledger) -> None:
     run = ledger.reserve(RUN)
     run.begin(EVENT)
-    (tally,) = ledger.path.parent.glob("*.open/*")
-    copy = tally.read_bytes()
+    (open_run,) = ledger.path.parent.glob("*.open/*")
+    copy = open_run.read_bytes()
     run.settle()
-    tally.write_bytes(copy)  # as if the process had died between the commit and the removal
+    open_run.write_bytes(copy)  # as if the process had died between the commit and the removal
     run = ledger.reserve(RUN)
     run.begin(EVENT)
     run.settle()

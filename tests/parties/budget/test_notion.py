@@ -14,10 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import BudgetRefused
-from mpc_protocols.functionality import Adjacency
+from mpc_protocols.functionality import Adjacency, Event
+from mpc_protocols.mechanisms.selection import dither_inflation, plan_selection, tie_inflation
 from parties.budget.ledger import Ledger
 from parties.budget.notion import Notion, ProtectedUnit, covering
-from parties.budget.spending import Account, Cap, Charge, Proposal, Reservation
+from parties.budget.open_run import RecordedEvent
+from parties.budget.spending import Account, Cap, Charge, Entry, Proposal, Reservation
 from synth.accounting import Budget, epsilon_beside
 from synth.charges import Charges
 
@@ -102,6 +104,51 @@ def test_steps_are_what_the_same_releases_cost_for_the_larger_unit(sigma2: Fract
         assert wide.distance(sigma2) <= steps * narrow.distance(sigma2)
 
 
+def settled(*events: Event) -> Entry:
+    begun = tuple(RecordedEvent(event, str(number), 0.0) for number, event in enumerate(events))
+    return Entry(run(1, person(2)), 0.0, "settled", begun)
+
+
+def test_a_fraction_counts_its_square_for_gaussian_releases_only() -> None:
+    """A reservation, and events of any other kind, count the square of the next whole number."""
+    ratio = Fraction(3, 2)
+    for what in ("measure", "total", "distances"):
+        assert settled(Event(what, RHO, BETA, {})).spent_at(ratio) == Charge(RHO * 9 / 4, BETA * 3 / 2)
+    for what in ("select", "sum"):
+        assert settled(Event(what, RHO, BETA, {})).spent_at(ratio) == Charge(RHO * 4, BETA * 3 / 2)
+    both = settled(Event("measure", RHO, BETA, {}), Event("select", RHO / 5, BETA, {}))
+    assert both.spent_at(ratio).rho == RHO * 9 / 4 + RHO * 4 / 5
+    assert (
+        both.spent_at(Fraction(3)) == both.spent.at(Fraction(3)) and both.spent_at(Fraction(1)) == both.spent
+    )
+    assert replace(both, state="open").spent_at(ratio) == replace(both, state="open").reservation.charge.at(
+        ratio
+    )
+    assert RUN.charge.at(ratio).rho == 4 * RHO
+    assert both.times(ratio) == Fraction(9, 4) * Fraction(5, 6) + 4 * Fraction(1, 6)
+    assert settled().times(ratio) == 4
+
+
+def test_a_selection_of_a_smaller_unit_never_costs_more_than_it_counts() -> None:
+    """Both theorems at the account's sensitivity, which theorem 1 rounds up to whole grid steps: the square would not do."""
+    short = 0
+    for rows, epsilon, (mine, others) in product(
+        (10**3, 10**5, 4 * 10**6),
+        (Fraction(1, 16), Fraction(1, 4), Fraction(31, 32), Fraction(2)),
+        ((3, 2), (5, 4), (5, 2), (7, 3)),
+    ):
+        plan = plan_selection([Fraction(1)] * 2, [Fraction(0)] * 2, epsilon, [rows] * 2, rows, others)
+        ratio, grid = Fraction(mine, others), 1 << plan.a
+        moved = plan.sensitivity // others * mine
+        spans = min(
+            -(-moved // grid) * (1 + tie_inflation()) / 32,
+            Fraction(moved, 32 * grid) * (1 + dither_inflation(plan.a)),
+        )
+        assert spans**2 / 8 <= settled(plan.event).spent_at(ratio).rho
+        short += spans**2 / 8 > plan.event.rho * ratio**2
+    assert short
+
+
 def test_the_adversarial_pair_of_runs_is_what_it_is_for_a_person(ledger: Ledger) -> None:
     """Unit "row" and a unit of 3 rows, epsilon 1 each: 10 rho for the person, 3.37 and not 1.437."""
     for reservation in (run(1), run(2, PERSON)):
@@ -123,9 +170,9 @@ def test_a_person_cap_counts_rows_squared(ledger: Ledger) -> None:
         ledger.reserve(run(1), replace(cap, epsilon=cap.epsilon and cap.epsilon * (1 - 1e-9)))
     ledger.reserve(run(1), cap).settle()
     two = run(2, person(2))
-    with pytest.raises(BudgetRefused, match=r"counted 2\.25 times"):
+    with pytest.raises(BudgetRefused, match="counted 4 times"):  # 9/4, where a fraction's square is proved
         ledger.reserve(two, replace(cap, epsilon=1.0))
-    ledger.reserve(two, replace(cap, epsilon=epsilon_beside(RHO * 9 / 4, 1e-9, BETA * 3 / 2))).settle()
+    ledger.reserve(two, replace(cap, epsilon=epsilon_beside(RHO * 4, 1e-9, BETA * 3 / 2))).settle()
     ledger.reserve(run(3, person(5)), replace(cap, epsilon=1.0)).settle()  # in full, not less
 
 
@@ -287,6 +334,9 @@ def test_in_what_a_second_proposal_differs() -> None:
     first = replace(run(1), domain="aa", max_rows=100).proposal
     assert first.differs(first) == ()
     assert replace(first, domain="bb").differs(first) == ("the domain",)
+    assert replace(first, domain="aa+cc").differs(replace(first, domain="aa+dd")) == ("the alignment",)
+    assert replace(first, domain="aa+cc").differs(replace(first, domain="aa+cc")) == ()
+    assert replace(first, domain="aa+cc").differs(first) == ()  # an older ledger does not say
     assert replace(first, max_rows=99, notion=Notion(PERSON, "add-remove")).differs(first) == (
         "max_rows",
         "the unit",

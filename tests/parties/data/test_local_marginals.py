@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import DataRefused
-from parties.data import local_marginals as counting
+from parties.data import local_marginals
 from parties.data.local_marginals import count, validate
 from parties.data.scan import inspect
 from parties.data.source import Location, Source, open_source
@@ -61,7 +61,7 @@ def brute_force(table: Table, clique: tuple[str, ...]) -> list[int]:
 def test_all_formats_give_the_counts_of_brute_force(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, block_rows: int, union_cells: int
 ) -> None:
-    monkeypatch.setattr(counting, "_UNION_CELLS", union_cells)
+    monkeypatch.setattr(local_marginals, "_UNION_CELLS", union_cells)
     table = random_table(rows, seed=rows)
     expected = [brute_force(table, clique) for clique in CLIQUES]
     ages = [age for age in table["age"] if isinstance(age, int)]
@@ -118,7 +118,7 @@ def test_tables_are_few_and_hold_every_clique() -> None:
         tuple(map(Codes, (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2))),
     )
     cliques = list(itertools.combinations(domain.names, 3))
-    tables = counting._Tables(domain, cliques)._tables
+    tables = local_marginals._Tables(domain, cliques)._tables
     assert len(tables) < len(cliques) / 2
     assert all(any(set(clique) <= set(table) for table in tables) for clique in cliques)
     assert all(domain.cells(table) <= 1 << 17 or len(table) == 3 for table in tables)

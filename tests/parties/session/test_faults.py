@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, ProtocolAborted, StudyInvalid
-from parties.session import Peer, SessionConfig, SessionWire, shim
+from parties.session import Peer, SessionConfig, SessionWire
 from parties.session.ending import WITHDREW
 from parties.session.session import _Session
 from parties.session.transport import frames
@@ -189,7 +189,7 @@ def test_the_code_of_a_refusal_travels_only_after_all_have_assembled(
     """What is on the wire, whatever a peer makes of it."""
     parties = tuple(Peer(name, "127.0.0.1", 7101 + i) for i, name in enumerate(("north", "south", "east")))
     config = SessionConfig("south", parties, bytes(32), "1", insecure_loopback=True)
-    loop = asyncio.SelectorEventLoop(shim.selector())
+    loop = asyncio.SelectorEventLoop()
     try:
         session = _Session[None](loop, config, lambda wire: None, lambda *_, **__: None, None, None)
         if assembled:

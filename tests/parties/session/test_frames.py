@@ -21,7 +21,7 @@ from parties.session.transport.frames import (
     HEADER,
     MAX_DEPTH,
     MAX_MESSAGE,
-    MOST,
+    MAX_PAYLOAD,
     BadFrame,
     Header,
     Kind,
@@ -43,7 +43,7 @@ def test_a_header_says_what_was_packed_or_is_refused(
     kind: Kind, sequence: int, stream: int, depth: int, length: int, total: int
 ) -> None:
     header = Header(length, kind, sequence, stream, depth, total)
-    fits = length <= MOST[kind]
+    fits = length <= MAX_PAYLOAD[kind]
     if kind is Kind.DATA:
         fits = (
             fits

@@ -1,4 +1,4 @@
-"""A rehearsal of the meeting (`check --connect`): pairs prove who they are and compare studies; no failure ends another link."""
+"""The preflight (`check --connect`): pairs prove who they are and compare studies; no failure ends another link."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from mpc_protocols.errors import PeerIdentity, PeerUnreachable
+from mpc_protocols.errors import CosynthError, PeerIdentity, PeerLost, PeerUnreachable
 from parties import certificates
 from parties.session import SessionConfig
+from parties.session.admission import preflight
 from parties.session.admission.preflight import LINGER_S, Met, Waiting, meet
+from parties.session.transport.channel import Channel
 from tests.parties.session import bodies
 from tests.parties.session.conftest import Start
 from tests.trio import configs, session_config
 
 
-class Rehearsal(threading.Thread):
+class Preflight(threading.Thread):
     """One party's, in a thread; what it was told, in order."""
 
     def __init__(self, config: SessionConfig, linger_s: float = LINGER_S) -> None:
@@ -60,7 +62,7 @@ def until(condition: Callable[[], bool]) -> None:
 def all_of(settings: Sequence[SessionConfig]) -> list[dict[str, tuple[int, str]]]:
     """All parties at once, in a random order; what each met, in the order of `settings`."""
     started = {
-        number: Rehearsal(settings[number]) for number in random.sample(range(len(settings)), len(settings))
+        number: Preflight(settings[number]) for number in random.sample(range(len(settings)), len(settings))
     }
     return [started[number].end() for number in range(len(settings))]
 
@@ -130,7 +132,7 @@ def test_other_studies_software_and_protection_are_said_at_both_sides(credential
 
 def test_who_does_not_come_is_named_in_time_and_whom_it_waits_for_before(credentials: Path) -> None:
     settings = parsed(credentials, connect_s=2.5)
-    first, last = Rehearsal(settings[0]), Rehearsal(settings[2])
+    first, last = Preflight(settings[0]), Preflight(settings[2])
     found = first.end(), last.end()
     assert found[0]["east"] == found[1]["north"] == (0, "")
     (code, here), (_, there) = found[0]["south"], found[1]["south"]
@@ -148,12 +150,12 @@ def test_who_does_not_come_is_named_in_time_and_whom_it_waits_for_before(credent
 def test_who_corrects_something_and_starts_again_is_met_again(credentials: Path, tmp_path: Path) -> None:
     """South comes with a certificate of another CA, gives up, and comes again with the right one, while north waits for east."""
     settings = parsed(credentials)
-    north = Rehearsal(settings[0])
-    wrong = Rehearsal(replace(foreign(settings[1], tmp_path), connect_s=1.0)).end()
+    north = Preflight(settings[0])
+    wrong = Preflight(replace(foreign(settings[1], tmp_path), connect_s=1.0)).end()
     assert (wrong["north"][0], wrong["east"][0]) == (21, 20) and north.met()["south"][0] == 21
-    right = Rehearsal(settings[1])
+    right = Preflight(settings[1])
     until(lambda: right.met().get("north") == (0, ""))
-    east = Rehearsal(settings[2])
+    east = Preflight(settings[2])
     assert right.end() == {"north": (0, ""), "east": (0, "")} and east.end() == {
         "north": (0, ""),
         "south": (0, ""),
@@ -172,15 +174,39 @@ def test_who_starts_again_just_before_the_last_one_comes_is_met_too(
 ) -> None:
     """North is through when it has met east, and stays for south, which is about to come again."""
     settings = parsed(credentials)
-    north = Rehearsal(settings[0], linger_s=500)
-    Rehearsal(replace(foreign(settings[1], tmp_path), connect_s=1.0)).end()
+    north = Preflight(settings[0], linger_s=500)
+    Preflight(replace(foreign(settings[1], tmp_path), connect_s=1.0)).end()
     time.sleep(0.5)  # some time passes, at least
-    east = Rehearsal(settings[2])
+    east = Preflight(settings[2])
     until(lambda: "east" in north.met())
-    south = Rehearsal(settings[1])
+    south = Preflight(settings[1])
     assert south.end()["north"] == (0, "")
     assert north.end() == {"south": (0, ""), "east": (0, "")}
     assert east.end()["north"] == (0, "")
+
+
+def test_who_leaves_while_it_is_met_again_has_been_met(
+    credentials: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """North is through; south, which waits for east, meets it once more and finds the connection closed."""
+    settings = parsed(credentials, connect_s=1000.0)
+    heard = preflight._Preflight._hear
+    calls: list[int] = []
+
+    async def once(self: preflight._Preflight, number: int, channel: Channel) -> CosynthError | None:
+        calls.append(number)
+        if calls.count(0) > 1:
+            return PeerLost("Party north closed the connection before it had said which study it has.")
+        return await heard(self, number, channel)
+
+    south = Preflight(settings[1])
+    monkeypatch.setattr(preflight._Preflight, "_hear", once)
+    north = Preflight(settings[0])
+    until(lambda: calls.count(0) > 1)
+    east = Preflight(settings[2])
+    assert south.end()["north"] == (0, "")
+    east.end()
+    north.end()
 
 
 def test_a_party_whose_own_certificate_is_bad_is_heard_by_the_others(
@@ -190,7 +216,10 @@ def test_a_party_whose_own_certificate_is_bad_is_heard_by_the_others(
     for who in range(3):
         settings = parsed(credentials, connect_s=500)
         bad = settings[who] = replace(settings[who], key=settings[who - 1].key)
-        started = {number: Rehearsal(config, linger_s=500) for number, config in enumerate(settings)}
+        started = {
+            number: Preflight(config, linger_s=500 if number == who else LINGER_S)
+            for number, config in enumerate(settings)
+        }
         for number in {0, 1, 2} - {who}:
             found = started[number].end()
             code, sentence = found.pop(bad.me)
@@ -210,7 +239,7 @@ def test_a_run_that_waits_is_not_disturbed(started: Start, credentials: Path) ->
     north, east = started([settings[0], settings[2]], bodies.meet)
     for child in (north, east):
         child.until("waiting")
-    check = Rehearsal(replace(session_config(settings[1]), connect_s=2.0))
+    check = Preflight(replace(session_config(settings[1]), connect_s=2.0))
     found = check.end()
     assert (
         found["north"][0] == found["east"][0] == 20 and "(a run answers there, no check)" in found["north"][1]

@@ -106,12 +106,12 @@ def test_two_threads_may_wait_whatever_comes_first(by_loop: bool) -> None:
 
 
 @pytest.mark.parametrize("waiting", [True, False])
-def test_the_bell_wakes_who_waits_and_keeps_nobody_busy(waiting: bool) -> None:
+def test_waking_reaches_who_waits_and_keeps_nobody_busy(waiting: bool) -> None:
     with running() as (reading, line, _):
 
         def end() -> None:
             line.boxes[0].ready.put(None)
-            reading.ring()
+            reading.wake()
 
         if waiting:
             later(0.05, end)
@@ -123,24 +123,26 @@ def test_the_bell_wakes_who_waits_and_keeps_nobody_busy(waiting: bool) -> None:
         assert time.process_time() - began < 0.1  # of this process alone: the machine's load does not count
 
 
-def test_a_gate_that_is_closed_as_it_opens_is_watched_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread takes the role right after the loop has opened the gate and given it back: one watch goes on, not two."""
+def test_sockets_that_a_thread_takes_as_the_loop_watches_again_are_watched_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thread becomes the reader right after the loop has put the sockets back: one watch goes on, not two."""
     with running() as (reading, line, loop):
         errors: list[object] = []
         reading._loop.call_soon_threadsafe(
             reading._loop.set_exception_handler, lambda _, context: errors.append(context)
         )
-        role, chances = reading._role, [0]
+        role, chances = reading._reader, [0]
         watches: list[float] = []
 
         class Role:
-            """The lock; after the loop has opened the gate, a thread closes it before the loop goes on."""
+            """The lock; after the loop has put the sockets back, a thread takes them before the loop goes on."""
 
             def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
                 return role.acquire(blocking, timeout)
 
             def release(self) -> None:
-                opened = reading._open
+                opened = reading._loop_watches
                 role.release()
                 if opened and threading.get_ident() == loop and chances[0] < 3 and watches:
                     chances[0] += 1
@@ -155,12 +157,12 @@ def test_a_gate_that_is_closed_as_it_opens_is_watched_once(monkeypatch: pytest.M
             watches.append(time.monotonic())
             watch()
 
-        monkeypatch.setattr(reading, "_role", Role())
+        monkeypatch.setattr(reading, "_reader", Role())
         monkeypatch.setattr(reading, "_watch", counted)
         later(0.01, lambda: line.theirs.send(b"\0"))
         assert reading.wait(line.boxes[0]) is not None
         time.sleep(0.2)
-        assert chances[0] == 3 and reading._open and not errors
+        assert chances[0] == 3 and reading._loop_watches and not errors
         quiet = len(watches)
         time.sleep(0.1)
         assert len(watches) == quiet
@@ -178,13 +180,13 @@ def test_what_is_told_keeps_its_order() -> None:
                 done.set()
 
         def in_loop() -> None:
-            other = threading.Thread(target=lambda: [reading.tell(note, number) for number in (0, 1)])
+            other = threading.Thread(target=lambda: [reading.call_in_loop(note, number) for number in (0, 1)])
             other.start()
             other.join()  # told while the loop is here
-            reading.tell(note, 2)
-            reading.tell(note, 3)
+            reading.call_in_loop(note, 2)
+            reading.call_in_loop(note, 3)
 
-        reading.tell(in_loop)
+        reading.call_in_loop(in_loop)
         assert done.wait(PATIENCE_S)
         assert told == [(number, loop) for number in range(4)]
 
@@ -194,4 +196,4 @@ def test_a_thread_that_still_waits_does_not_keep_the_session_from_ending() -> No
     with running() as (reading, line, _):
         threading.Thread(target=reading.wait, args=(line.boxes[1],), daemon=True).start()
         time.sleep(0.05)
-        assert reading._role.locked()
+        assert reading._reader.locked()

@@ -102,10 +102,7 @@ def test_the_command_prints_means_and_writes_a_line_a_run(
 ) -> None:
     out = folder / "lines.jsonl"
     BENCH.command(
-        [
-            *("--data", str(folder), "--tables", "tiny,adult", "--algorithms", "independent,mst,mosaic"),
-            *("--epsilon", "1,4", "--seeds", "2", "--json", str(out)),
-        ]
+        f"--data {folder} --tables tiny,adult --algorithms independent,mst,mosaic --epsilon 1,4 --seeds 2 --json {out}".split()
     )
     said = capsys.readouterr().out
     assert "left out: adult" in said and "epsilon 4" in said and "+-" in said

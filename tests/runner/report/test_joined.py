@@ -123,7 +123,7 @@ def test_a_table_of_noise_is_called_one() -> None:
 def test_only_florist_is_said_to_be_broken_unnoticed() -> None:
     said = {via: joined(facts_of(via)).trust for via in ("merge3", "helper", "dh2", "florist")}  # type: ignore[union-attr]
     assert [via for via, words in said.items() if "without being noticed" in words] == ["florist"]
-    assert "is noticed" in said["dh2"] and "one in a thousand" in said["dh2"]  # `psu.dh2_traps`
+    assert "is noticed" in said["dh2"] and "one in a thousand" in said["dh2"]  # `psu.dh2.traps`
     assert "pool" in said["merge3"] and "together with an owner" in said["helper"]
 
 

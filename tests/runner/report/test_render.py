@@ -168,7 +168,7 @@ def test_unencrypted_links_are_not_called_encrypted(finished: Path, tmp_path: Pa
 
 
 def test_what_a_lying_custodian_can_do_is_stated(finished: Path) -> None:
-    """`mechanisms.md` 5: impossible counts break the sign bound, so it is more than a spoilt table."""
+    """`docs/design/mechanisms.md` 5: impossible counts break the sign bound, so it is more than a spoilt table."""
     text = " ".join(html.unescape((finished / "report.html").read_text(encoding="utf-8")).split())
     assert (
         "with impossible counts it can also make a choice of marginal depend on somebody else’s record"

@@ -28,7 +28,7 @@ class LayeredOracle(ScriptedOracle):
         levels = self.__dict__.get("levels", {})
         columns = tuple(levels[name].column if name in levels else name for name in clique)
         [cells] = self.counts([columns])
-        table = cells.reshape([self.setting.sizes[name] for name in columns])
+        table = cells.reshape([self.facts.sizes[name] for name in columns])
         for axis, name in enumerate(clique):
             if name in levels:
                 bins = np.array(levels[name].bins)

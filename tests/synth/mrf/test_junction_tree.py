@@ -93,9 +93,9 @@ def test_a_column_with_one_value_needs_no_edge() -> None:
 
 
 def test_unknown_columns_and_impossible_sizes_are_named() -> None:
-    with pytest.raises(ValueError, match=r"column 'z' is not in the domain \(a, b\)"):
+    with pytest.raises(ValueError, match=r"Column 'z' is not in the domain \(a, b\)"):
         model_size_mb({"a": 2, "b": 2}, [("a", "z")])
-    with pytest.raises(ValueError, match="column 'b' must have at least one value, got size 0"):
+    with pytest.raises(ValueError, match="Column 'b' must have at least one value, got size 0"):
         model_size_mb({"a": 2, "b": 0}, [])
     with pytest.raises(ValueError, match="at least one column"):
         model_size_mb({}, [])

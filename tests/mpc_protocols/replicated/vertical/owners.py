@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.functionality import Clique, Setting
+from mpc_protocols.functionality import Clique, StudyFacts
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.partition import OwnRows, Partition, VerticalData
 from mpc_protocols.replicated.sharing.ring import RingShare
@@ -21,8 +21,8 @@ from tests.mpc_protocols.replicated.trio_run import total
 Population = Literal["intersection", "union"]
 
 
-def setting(sizes: Mapping[str, int], row_cap: int = 1 << 22) -> Setting:
-    return Setting(sizes, "replace", 1, row_cap, b"v" * 32)
+def facts(sizes: Mapping[str, int], row_cap: int = 1 << 22) -> StudyFacts:
+    return StudyFacts(sizes, "replace", 1, row_cap, b"v" * 32)
 
 
 def partition(
@@ -77,11 +77,11 @@ def shared_marginals(
     def party(wire: Wire) -> list[RingShare]:
         data = VerticalData(of, tables.get(wire.me))
         if wire.me >= 3:
-            contributor = VerticalContributor(wire, setting(sizes), data)
+            contributor = VerticalContributor(wire, facts(sizes), data)
             for batch in batches:
                 contributor.send(batch, ())
             return []
-        source = VerticalMarginals(Trio(wire), setting(sizes), data)
+        source = VerticalMarginals(Trio(wire), facts(sizes), data)
         shares = []
         for number, batch in enumerate(batches):
             source.share(batch, (), bytes([number]))

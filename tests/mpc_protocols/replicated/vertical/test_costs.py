@@ -19,9 +19,9 @@ from tests.mpc_protocols.replicated.test_costs import compare
 from tests.mpc_protocols.replicated.test_oracle import Recorder
 from tests.mpc_protocols.replicated.vertical.owners import (
     Population,
+    facts,
     partition,
     random_owners,
-    setting,
     shared_marginals,
 )
 from tests.mpc_protocols.replicated.vertical.test_source import PAIRS, POPULATIONS, SIZES, SPLITS, TRIPLES
@@ -29,22 +29,22 @@ from tests.mpc_protocols.replicated.vertical.test_source import PAIRS, POPULATIO
 
 @pytest.mark.parametrize("population", POPULATIONS)
 @pytest.mark.parametrize("split", SPLITS)
-@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("by_permutation", [False, True])
 def test_counters_equal_the_costs(
-    monkeypatch: pytest.MonkeyPatch, population: Population, split: str, ordered: bool
+    monkeypatch: pytest.MonkeyPatch, population: Population, split: str, by_permutation: bool
 ) -> None:
-    """Two requests over several waves and batches; `ordered`: every joint as an order of the rows, contributors' too."""
-    monkeypatch.setattr(planner, "MOST_ROWS_OF_A_WAVE", 300)
+    """Two requests over several blocks and batches; `by_permutation`: every joint as an order of the rows, contributors' too."""
+    monkeypatch.setattr(planner, "MAX_BLOCK_ROWS", 300)
     monkeypatch.setattr(orders, "BATCH", 30_000)
-    if ordered:
-        monkeypatch.setattr(planner, "_is_ordered", lambda *_: True)
+    if by_permutation:
+        monkeypatch.setattr(planner, "_by_permutation_is_cheaper", lambda *_: True)
     of = partition(SIZES, dict(zip(SIZES, SPLITS[split], strict=True)), population, 700)
     tables = random_owners(SIZES, of, [0.9] * len(of.owners), np.random.default_rng(0))
     batches = [PAIRS, TRIPLES[::6]]
     _, _, network = shared_marginals(SIZES, of, tables, batches)
-    tally, schedule = Tally.of(network.parties), Schedule(of, setting(SIZES), 3)
+    tally, schedule = Tally.of(network.parties), Schedule(of, facts(SIZES), 3)
     for batch in batches:
-        costs.share(tally, setting(SIZES), schedule.next(batch))
+        costs.share(tally, facts(SIZES), schedule.next(batch))
     compare(tally, [network.traffic(party) for party in range(network.parties)])
 
 
@@ -85,25 +85,25 @@ def test_a_whole_run_that_prepares(population: Population, split: str) -> None:
     def party(wire: Wire) -> None:
         data = VerticalData(of, tables.get(wire.me))
         if wire.me == 1:
-            with ReplicatedOracle(wire, setting(SIZES), data, Recorder()) as oracle:
+            with ReplicatedOracle(wire, facts(SIZES), data, Recorder()) as oracle:
                 for batch in (PAIRS, TRIPLES[:3]):
                     oracle.prepare(batch)
         elif wire.me < 3:
-            follow(wire, setting(SIZES), data, Recorder())
+            follow(wire, facts(SIZES), data, Recorder())
         else:
-            contribute(wire, setting(SIZES), data)
+            contribute(wire, facts(SIZES), data)
 
     network.run([party] * parties)
     tally, schedule, state = (
         Tally.of(parties),
-        Schedule(of, setting(SIZES), 3),
-        PublicState(setting(SIZES), 3),
+        Schedule(of, facts(SIZES), 3),
+        PublicState(facts(SIZES), 3),
     )
-    engine_costs.pace(tally)
+    engine_costs.agree_on_delay(tally)
     for batch in (PAIRS, TRIPLES[:3]):
         step = PrepareStep(tuple(batch))
         fresh = state.begin(step).fresh
         request = len(PrepareStep(tuple(fresh)).to_bytes())
-        costs.prepare(tally, len(step.to_bytes()), request, setting(SIZES), schedule.next(fresh))
+        costs.prepare_vertical(tally, len(step.to_bytes()), request, facts(SIZES), schedule.next(fresh))
     engine_costs.end(tally, len(EndStep().to_bytes()))
     compare(tally, [network.traffic(party) for party in range(parties)])

@@ -138,9 +138,9 @@ def test_all_that_travels_is_uniform(
 ) -> None:
     """The most regular data, every record in common and alike: bytes of all messages, chi-square at 1e-9 for each link.
 
-    Without orders of the rows, whose places are permutations (`test_segments`).
+    Without orders of the rows, whose places are permutations (`test_group_by`).
     """
-    monkeypatch.setattr(planner, "_is_ordered", lambda *_: False)
+    monkeypatch.setattr(planner, "_by_permutation_is_cheaper", lambda *_: False)
     sizes = {"a": 4, "b": 4, "c": 20}
     rows = 3000
     of = partition(sizes, {"a": owners[0], "b": owners[1], "c": owners[0]}, population, rows)

@@ -1,4 +1,4 @@
-"""What a party holds of the rows is one wave, however many rows there are."""
+"""What a party holds of the rows is one row block, however many rows there are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.vertical import orders, planner
 from mpc_protocols.replicated.vertical.source import VerticalMarginals
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.replicated.vertical.owners import Population, partition, random_owners, setting
+from tests.mpc_protocols.replicated.vertical.owners import Population, facts, partition, random_owners
 from tests.mpc_protocols.replicated.vertical.test_source import PAIRS, POPULATIONS, SIZES, SPLITS, TRIPLES
 
 
@@ -26,9 +26,7 @@ def peak(population: Population, split: str, rows: int) -> int:
     sources: list[VerticalMarginals | None] = [None] * 3
 
     def bring(wire: Wire) -> None:
-        sources[wire.me] = VerticalMarginals(
-            Trio(wire), setting(SIZES), VerticalData(of, tables.get(wire.me))
-        )
+        sources[wire.me] = VerticalMarginals(Trio(wire), facts(SIZES), VerticalData(of, tables.get(wire.me)))
 
     def share(wire: Wire) -> None:
         source = sources[wire.me]
@@ -52,10 +50,10 @@ def test_memory_does_not_grow_with_the_rows(
     monkeypatch: pytest.MonkeyPatch, population: Population, split: str
 ) -> None:
     """Five times the rows, the same peak within a quarter of it (threads do not meet at the same points in every run)."""
-    monkeypatch.setattr(planner, "WAVE", 1 << 19)
+    monkeypatch.setattr(planner, "BLOCK_BYTES", 1 << 19)
     monkeypatch.setattr(orders, "BATCH", 1 << 17)
     few, many = peak(population, split, 12_000), peak(population, split, 60_000)
     assert many < 1.25 * few + (1 << 18)
     assert (
-        few < 3 * 4 * planner.WAVE
-    )  # three parties, each some times its wave: masks, messages under way, products
+        few < 3 * 4 * planner.BLOCK_BYTES
+    )  # three parties, each some times its row block: masks, messages under way, products

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import DataRefused, PeerLost, ProtocolAborted
-from mpc_protocols.functionality import Level, MarginalOracle, Setting
+from mpc_protocols.functionality import Level, MarginalOracle, StudyFacts
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.partition import OwnRows, Partition, VerticalData, ideal_counts
@@ -17,7 +17,7 @@ from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.replicated.vertical import planner
 from mpc_protocols.replicated.vertical.contributor import VerticalContributor
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.replicated.test_oracle import ONE_WAY, SIZES, SMALL, Recorder, setting
+from tests.mpc_protocols.replicated.test_oracle import ONE_WAY, SIZES, SMALL, Recorder, facts
 from tests.mpc_protocols.replicated.vertical.owners import Population, partition, random_owners
 from tests.trio import Trio
 
@@ -44,7 +44,7 @@ def work(oracle: MarginalOracle) -> list[Any]:
     return [*seen, oracle.total(SMALL)]
 
 
-def party(wire: Wire, of: Setting, data: VerticalData) -> Any:
+def party(wire: Wire, of: StudyFacts, data: VerticalData) -> Any:
     """One party of a run that asks all kinds of questions."""
     if wire.me == 1:
         with ReplicatedOracle(wire, of, data, Recorder()) as oracle:
@@ -58,9 +58,9 @@ def party(wire: Wire, of: Setting, data: VerticalData) -> Any:
 
 def serve(of: Partition, tables: dict[int, OwnRows], changed: dict[int, VerticalData] | None = None) -> Any:
     parties = max(3, max(of.owners) + 1)
-    network = MemoryNetwork(parties, 3, session_id=setting().session, patience_s=20)
+    network = MemoryNetwork(parties, 3, session_id=facts().session, patience_s=20)
     data = {i: VerticalData(of, tables.get(i)) for i in range(parties)} | (changed or {})
-    return network.run([lambda wire: party(wire, setting(), data[wire.me])] * parties)[1]
+    return network.run([lambda wire: party(wire, facts(), data[wire.me])] * parties)[1]
 
 
 def owners(split: tuple[int, ...], population: Population) -> tuple[Partition, dict[int, OwnRows]]:
@@ -74,7 +74,7 @@ def test_noise_free_answers_and_transcript_equal_the_ideal_ones(
     split: tuple[int, ...], population: Population
 ) -> None:
     of, tables = owners(split, population)
-    ideal = IdealOracle(setting(), ideal_counts(of, tables, SIZES), Recorder())
+    ideal = IdealOracle(facts(), ideal_counts(of, tables, SIZES), Recorder())
     expected = work(ideal)
     answers, transcript = serve(of, tables)
     assert answers == expected
@@ -84,15 +84,15 @@ def test_noise_free_answers_and_transcript_equal_the_ideal_ones(
 @pytest.mark.parametrize("population", ["intersection", "union"])
 def test_the_total_alone_shares_the_smallest_column(population: Population) -> None:
     of, tables = owners((1, 3, 0, 3), population)
-    ideal = IdealOracle(setting(), ideal_counts(of, tables, SIZES), Recorder())
-    network = MemoryNetwork(4, 3, session_id=setting().session, patience_s=20)
+    ideal = IdealOracle(facts(), ideal_counts(of, tables, SIZES), Recorder())
+    network = MemoryNetwork(4, 3, session_id=facts().session, patience_s=20)
 
     def body(wire: Wire) -> Any:
         data = VerticalData(of, tables.get(wire.me))
         if wire.me == 1:
-            with ReplicatedOracle(wire, setting(), data, Recorder()) as oracle:
+            with ReplicatedOracle(wire, facts(), data, Recorder()) as oracle:
                 return oracle.total(SMALL), oracle.measure(oracle.prepare([("d", "a")]), SMALL)[0].tolist()
-        return follow(wire, setting(), data, Recorder()) if wire.me < 3 else contribute(wire, setting(), data)
+        return follow(wire, facts(), data, Recorder()) if wire.me < 3 else contribute(wire, facts(), data)
 
     total, counts = network.run([body] * 4)[1]
     assert total == ideal.total(SMALL)
@@ -114,9 +114,9 @@ def test_an_owner_without_its_rows_stops_the_run_before_anything_is_sent() -> No
 
 
 def run_party(wire: Wire, split: tuple[int, ...], population: Population) -> Any:
-    """A job of real processes: this party's part of the whole run, on data made alike everywhere."""
+    """A asked of real processes: this party's part of the whole run, on data made alike everywhere."""
     of, tables = owners(split, population)
-    result = party(wire, setting(), VerticalData(of, tables.get(wire.me)))
+    result = party(wire, facts(), VerticalData(of, tables.get(wire.me)))
     return None if result is None else repr(result[0])
 
 
@@ -124,7 +124,7 @@ def run_party(wire: Wire, split: tuple[int, ...], population: Population) -> Any
 @pytest.mark.parametrize("split", [(4, 0, 3, 1), (3, 4, 0, 4)])
 def test_real_processes(trio_and_two: Trio, split: tuple[int, ...], population: Population) -> None:
     of, tables = owners(split, population)
-    expected = work(IdealOracle(setting(), ideal_counts(of, tables, SIZES), Recorder()))
+    expected = work(IdealOracle(facts(), ideal_counts(of, tables, SIZES), Recorder()))
     assert trio_and_two.run(run_party, split, population)[1] == repr(expected)
 
 
@@ -132,7 +132,7 @@ def test_a_contributor_that_stops_in_the_middle_ends_the_run_everywhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It has sent its columns, not its orders of the rows: nobody waits for ever, nothing is opened."""
-    monkeypatch.setattr(planner, "_is_ordered", lambda *_: True)
+    monkeypatch.setattr(planner, "_by_permutation_is_cheaper", lambda *_: True)
 
     def stop(*_: object) -> None:
         raise ProtocolAborted("The contributor was stopped.")
@@ -163,15 +163,15 @@ def test_levels_of_split_columns(split: tuple[int, ...], population: Population)
     def lead(wire: Wire) -> Any:
         data = VerticalData(of, tables.get(wire.me))
         if wire.me == 1:
-            with ReplicatedOracle(wire, setting(), data, Recorder()) as oracle:
+            with ReplicatedOracle(wire, facts(), data, Recorder()) as oracle:
                 return ask(oracle), list(oracle.state.shared), oracle.state.transcript
         if wire.me < 3:
-            return follow(wire, setting(), data, Recorder())
-        return contribute(wire, setting(), data)
+            return follow(wire, facts(), data, Recorder())
+        return contribute(wire, facts(), data)
 
     parties = max(3, max(of.owners) + 1)
-    network = MemoryNetwork(parties, 3, session_id=setting().session, patience_s=20)
-    ideal = IdealOracle(setting(), ideal_counts(of, tables, SIZES), Recorder())
+    network = MemoryNetwork(parties, 3, session_id=facts().session, patience_s=20)
+    ideal = IdealOracle(facts(), ideal_counts(of, tables, SIZES), Recorder())
     assert network.run([lead] * parties)[1] == (
         ask(ideal),
         list(ideal.state.shared),

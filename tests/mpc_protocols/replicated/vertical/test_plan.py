@@ -10,7 +10,7 @@ from mpc_protocols.functionality import Clique
 from mpc_protocols.partition import Partition
 from mpc_protocols.replicated.costs import Tally
 from mpc_protocols.replicated.vertical import costs
-from mpc_protocols.replicated.vertical.plan import Factor, Part, Plan
+from mpc_protocols.replicated.vertical.plan import Factor, Joint, Plan
 from mpc_protocols.replicated.vertical.planner import make_plan
 from tests.mpc_protocols.replicated.vertical.owners import Population, partition
 
@@ -39,9 +39,9 @@ def test_joints_of_one_owner_never_travel_as_columns(owner: int) -> None:
     """9,000 cells of one owner with 80 of another: a few elements a row and column of the narrower, not 9,000."""
     columns = {"a": owner, "b": owner, "c": 1, "d": 1, "e": owner, "f": 1}
     plan = plan_of([("a", "c", "b"), ("c", "d")], columns)
-    assert {product.left for product in plan.products if product.ordered} == {
-        Part(owner, ("a", "b")),
-        Part(1, ("c", "d")),
+    assert {product.left for product in plan.products if product.by_permutation} == {
+        Joint(owner, ("a", "b")),
+        Joint(1, ("c", "d")),
     }
     shuffles = 1 if owner == 0 else 3
     cells = plan.cells() * 3 * 14  # resharing and lifting
@@ -51,8 +51,8 @@ def test_joints_of_one_owner_never_travel_as_columns(owner: int) -> None:
 def test_three_owners_multiply_the_narrow_columns() -> None:
     plan = plan_of([("a", "c", "d")], {"a": 0, "b": 0, "c": 1, "d": 2, "e": 2, "f": 1})
     (product,) = plan.products
-    assert product.left == Part(0, ("a",)) and product.right == Factor(
-        (Part(2, ("d",)), Part(1, ("c",))), False
+    assert product.left == Joint(0, ("a",)) and product.right == Factor(
+        (Joint(2, ("d",)), Joint(1, ("c",))), False
     )
     assert product.columns == ("a", "d", "c")
 
@@ -62,8 +62,10 @@ def test_all_pairs_of_narrow_columns_are_one_product() -> None:
     columns = {name: place // 3 for place, name in enumerate(sizes)}
     pairs = [pair for pair in combinations(sizes, 2) if columns[pair[0]] != columns[pair[1]]]
     plan = plan_of(pairs, columns, sizes=sizes)
-    (group,) = plan.groups(ordered=False)
-    assert plan.shape(group) == (15, 15) and not plan.everyone and not plan.groups(ordered=True)
+    (group,) = plan.groups(by_permutation=False)
+    assert (
+        plan.shape(group) == (15, 15) and not plan.needs_memberships and not plan.groups(by_permutation=True)
+    )
     assert sent(plan) < ROWS * 30 * 2 + plan.cells() * 60  # each owner's columns once, two bytes an element
 
 
@@ -71,10 +73,10 @@ def test_the_intersection_restricts_and_the_union_does_not() -> None:
     columns = {"a": 0, "b": 0, "c": 1, "d": 1, "e": 2, "f": 2}
     tables: list[Clique] = [("d", "e"), ("f",)]
     restricted = plan_of(tables, columns)
-    assert restricted.everyone and all(product.right.restricted for product in restricted.products)
+    assert restricted.needs_memberships and all(product.right.restricted for product in restricted.products)
     union = plan_of(tables[:1], columns, "union")
     assert (
-        union.everyone
+        union.needs_memberships
         and union.counts_somebody
         and not any(product.right.restricted for product in union.products)
     )
@@ -96,13 +98,13 @@ def test_waves_cover_the_rows_and_stay_small() -> None:
     for rows in (0, 1, 255, ROWS, 3_000_000):
         plan = plan_of([("a", "d"), ("c", "e"), ("a", "b")], of, rows=rows)
         sections = plan.sections()
-        waves = [wave for section in sections for wave in section]
+        row_blocks = [row_block for section in sections for row_block in section]
         if plan.element == 2:
             assert all(section[-1][1] - section[0][0] < 1 << 16 for section in sections if section)
-        assert [start for start, _ in waves[1:]] == [stop for _, stop in waves[:-1]]
-        assert sum(stop - start for start, stop in waves) == rows
+        assert [start for start, _ in row_blocks[1:]] == [stop for _, stop in row_blocks[:-1]]
+        assert sum(stop - start for start, stop in row_blocks) == rows
         width = 2 * plan.element * sum(map(plan.input_width, plan.inputs()))
-        assert plan.wave * width <= 4 << 24
+        assert plan.row_block * width <= 4 << 24
 
 
 def test_the_plan_is_the_same_wherever_it_is_made() -> None:

@@ -21,9 +21,9 @@ from mpc_protocols.replicated.vertical.planner import make_plan
 from mpc_protocols.replicated.vertical.schedule import own_rows
 from tests.mpc_protocols.replicated.vertical.owners import (
     Population,
+    facts,
     partition,
     random_owners,
-    setting,
     shared_marginals,
 )
 
@@ -59,11 +59,11 @@ def check(of: Partition, tables: dict[int, OwnRows], batches: Sequence[Sequence[
 def test_all_pairs_then_some_triples(
     monkeypatch: pytest.MonkeyPatch, population: Population, split: str, form: str
 ) -> None:
-    """Several waves and batches; the second request meets what the first has left. Every joint in either form."""
-    monkeypatch.setattr(planner, "MOST_ROWS_OF_A_WAVE", 256)
+    """Several row blocks and batches; the second request meets what the first has left. Every joint in either form."""
+    monkeypatch.setattr(planner, "MAX_BLOCK_ROWS", 256)
     monkeypatch.setattr(orders, "BATCH", 20_000)
     if form != "as planned":
-        monkeypatch.setattr(planner, "_is_ordered", lambda *_: form == "ordered")
+        monkeypatch.setattr(planner, "_by_permutation_is_cheaper", lambda *_: form == "ordered")
     of = partition(SIZES, dict(zip(SIZES, SPLITS[split], strict=True)), population, 700)
     tables = random_owners(SIZES, of, [0.8] * len(of.owners), np.random.default_rng(1))
     check(of, tables, [PAIRS, [*TRIPLES[::5], ("h", "f", "a")]])
@@ -141,29 +141,29 @@ def test_what_an_owner_or_the_study_refuses(population: Population) -> None:
     of = partition(SIZES, {name: place % 2 for place, name in enumerate(SIZES)}, population, 40)
     tables = random_owners(SIZES, of, [1.0, 1.0], np.random.default_rng(0))
     with pytest.raises(DataRefused, match="max_rows"):
-        own_rows(VerticalData(of, tables[0]), setting(SIZES, row_cap=39), 0)
-    assert own_rows(VerticalData(of, None), setting(SIZES), 2) is None
+        own_rows(VerticalData(of, tables[0]), facts(SIZES, row_cap=39), 0)
+    assert own_rows(VerticalData(of, None), facts(SIZES), 2) is None
     for data, me in (
         (VerticalData(of, None), 0),
         (VerticalData(of, tables[0]), 2),
         (VerticalData(of, tables[0]), 1),
     ):
         with pytest.raises(DataRefused):
-            own_rows(data, setting(SIZES), me)
+            own_rows(data, facts(SIZES), me)
     with pytest.raises(StudyInvalid):
-        own_rows(VerticalData(of, tables[0]), setting({**SIZES, "more": 2}), 0)
+        own_rows(VerticalData(of, tables[0]), facts({**SIZES, "more": 2}), 0)
     with pytest.raises(DataRefused, match="leave it out"):
-        VerticalContributor(MemoryNetwork(4).wire(3), setting(SIZES), VerticalData(of, None))
+        VerticalContributor(MemoryNetwork(4).wire(3), facts(SIZES), VerticalData(of, None))
 
 
 @pytest.mark.parametrize("split", ["two", "three", "two that only contribute", "one of each"])
-@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("by_permutation", [False, True])
 def test_the_same_request_twice_shares_no_mask(
-    monkeypatch: pytest.MonkeyPatch, split: str, ordered: bool
+    monkeypatch: pytest.MonkeyPatch, split: str, by_permutation: bool
 ) -> None:
     """A request, and again for the same data: of all that a party receives no 16 bytes (4 or more elements, 8 places of an order)
     come twice. False alarms: below 1e-9."""
-    monkeypatch.setattr(planner, "_is_ordered", lambda *_: ordered)
+    monkeypatch.setattr(planner, "_by_permutation_is_cheaper", lambda *_: by_permutation)
     of = partition(SIZES, dict(zip(SIZES, SPLITS[split], strict=True)), "intersection", 900)
     tables = random_owners(SIZES, of, [0.5] * len(of.owners), np.random.default_rng(1))
     frames: list[Frame] = []

@@ -1,0 +1,104 @@
+"""Descriptor of `pair`: two parties and nobody else, on additive shares and oblivious transfers, semi-honest."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from mpc_protocols.backend import (
+    DISHONEST_CUSTODIAN,
+    DISHONEST_OWNER,
+    SEMI_HONEST,
+    DistributedBackend,
+    DryRun,
+    Observe,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, StudyFacts
+    from mpc_protocols.partition import Partition, VerticalData
+    from mpc_protocols.wire import Wire
+
+_ONE_OF_TWO = "At most one of the two computing parties is corrupted, together with any number of recipients and contributors."
+_ASSUMPTIONS = (
+    "The protection is computational: it rests on AES, and on Diffie-Hellman in the group ristretto255 for the keys that "
+    "the two parties agree on at the start."
+)
+_NOISE = "The noise is drawn inside the protocol from random bits of both computing parties: neither knows any part of it."
+
+
+class Pair(DistributedBackend):
+    """Two parties, no dealer: Goldreich-Micali-Wigderson over SoftSpokenOT extension."""
+
+    name = "pair"
+    rank = 20
+    summary = "two parties on secret shares, without a third"
+    computing = (2, 2)
+    by_default = 2
+    together = "the two of them do not work together"
+    shows = "random-looking shares"
+    how = "Two parties computed these statistics on secret shares: nobody gathered the data, and only noisy results were opened."
+
+    @property
+    def claim(self) -> str:
+        return (
+            "nothing else is revealed to a party, as long as all follow the protocol, the two computing parties do not work "
+            "together, and AES and Diffie-Hellman on ristretto255 are not broken"
+        )
+
+    def threat(self, vertical: bool) -> tuple[str, ...]:
+        pooled = "every owner's columns, record by record" if vertical else "everybody's counts"
+        return (
+            SEMI_HONEST,
+            f"{_ONE_OF_TWO} Two computing parties that pool what they hold can reconstruct {pooled}.",
+            _ASSUMPTIONS,
+            _NOISE,
+            DISHONEST_OWNER if vertical else DISHONEST_CUSTODIAN,
+        )
+
+    def lead(
+        self,
+        wire: Wire,
+        facts: StudyFacts,
+        data: LocalCounts | VerticalData | None,
+        guard: Guard,
+        observe: Observe,
+    ) -> AbstractContextManager[MarginalOracle]:
+        from mpc_protocols.pair.oracle import PairOracle
+
+        return PairOracle(wire, facts, data, guard, observe)
+
+    def follow(
+        self,
+        wire: Wire,
+        facts: StudyFacts,
+        data: LocalCounts | VerticalData | None,
+        guard: Guard,
+        observe: Observe,
+    ) -> list[NDArray[np.int64]]:
+        from mpc_protocols.pair.oracle import follow
+
+        return follow(wire, facts, data, guard, observe)
+
+    def contribute(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> None:
+        from mpc_protocols.pair.oracle import contribute
+
+        contribute(wire, facts, data)
+
+    def dry_run(
+        self,
+        facts: StudyFacts,
+        counts: LocalCounts,
+        computing: int,
+        contributing: int,
+        split: Partition | None,
+    ) -> DryRun:
+        from mpc_protocols.pair.dry_run import PairDryRun
+
+        return PairDryRun(facts, counts, contributing, split)
+
+
+BACKEND = Pair()

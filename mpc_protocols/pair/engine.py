@@ -1,0 +1,194 @@
+"""One computing party of the two-party engine (`engine.interface.Engine`).
+
+    shares        additive modulo 2^32: everybody's counts or two owners' tables (`marginals`)
+    distances     c subtracted from the leader's share, cells with c = 0 by local sums, the others by `l1_distance`
+    noise         the shared draws over `gates`; on a fork of the link with transfers of its own when made beside the scores
+    arg max       all pairs at once, opened by `zero_test`; of many candidates in groups (`argmax`)
+
+Who learns what: both parties the releases, the model's answers, and sizes. Threat model: semi-honest, the two parties do not
+collude; recipients and contributors may collude with either. Assumptions: `ot_extension`, `base_ot`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.engine.bitslice import Elements, UInt, words_for
+from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
+from mpc_protocols.pair import answer_codec
+from mpc_protocols.pair.argmax import argmax
+from mpc_protocols.pair.conversion import lift
+from mpc_protocols.pair.gates import SECRET_BYTES, PairGates
+from mpc_protocols.pair.l1_distance import absolute_sums
+from mpc_protocols.pair.link import Link
+from mpc_protocols.pair.marginals import CountedMarginals, JoinedMarginals, PairMarginals
+from mpc_protocols.pair.random_ot import Transfers
+from mpc_protocols.pair.shares import Shares
+from mpc_protocols.pair.sign import score_adder
+from mpc_protocols.partition import VerticalData
+from mpc_protocols.public.answers import Answers, DealerLayout
+from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
+from mpc_protocols.public.state import PublicState
+from mpc_protocols.wire import Wire
+
+DEALERS = 1
+
+
+class PairEngine:
+    """Shares, arithmetic and openings of party 0 or 1."""
+
+    dealers = DEALERS
+
+    def __init__(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData | None) -> None:
+        """data: this party's own; None if it only computes. Begins with the base transfers, 3 rounds.
+
+        Raises `StudyInvalid` (number of parties, other owners than the two), `DataRefused`, `ProtocolAborted`.
+        """
+        self.wire, self._leader = wire, facts.leader
+        link = Link(wire)
+        transfers = Transfers.start(link)
+        secret = secrets.token_bytes(SECRET_BYTES)
+        self.gates = PairGates(transfers, secret)
+        self.beside = PairGates(transfers.fork(link.fork("noise")), secret)
+        self._marginals: PairMarginals = (
+            JoinedMarginals(transfers, facts, data)
+            if isinstance(data, VerticalData)
+            else CountedMarginals(wire, facts, data)
+        )
+
+    @property
+    def public(self) -> bytes:
+        return self._marginals.public
+
+    @property
+    def sharing(self) -> bytes:
+        return self._marginals.sharing
+
+    def set_latency(self, latency_bytes: int) -> None:
+        self.gates.link.latency_bytes = self.beside.link.latency_bytes = latency_bytes
+
+    def differing(self, value: bytes) -> int | None:
+        link = self.gates.link
+        return link.peer if link.differing(value) else None
+
+    def share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> int:
+        return self._marginals.share(cliques, levels, inputs)
+
+    def rows(self) -> Shares | None:
+        rows = self._marginals.rows()
+        return None if rows is None else Shares(rows)
+
+    def marginals(self, state: PublicState, handles: Sequence[Handle]) -> Shares:
+        return Shares(np.concatenate([self._marginals.marginal(state, handle) for handle in handles]))
+
+    def l1_sums(
+        self,
+        state: PublicState,
+        groups: Sequence[DealerLayout],
+        announced: AnnouncedAnswers,
+        planes: int,
+        ring: UInt,
+        rounded: RoundedAnswers | None,
+    ) -> PairL1Sums:
+        exchange = _Exchange(self.gates.link, self._leader, groups, announced, rounded)
+        return PairL1Sums(self.gates, self._marginals, state, exchange, planes, ring)
+
+    def keys(self, sums: Shares, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> Shares:
+        modulus = 1 << 8 * np.dtype(ring).itemsize
+        factors, offsets = (
+            np.array([value % modulus for value in values], ring)
+            for values in (weights, [-bias for bias in biases])
+        )
+        return self.gates.add_public(Shares(sums.values * factors), offsets)
+
+    def largest(self, keys: Shares) -> int:
+        return argmax(self.gates, keys)
+
+    def reveal(self, numbers: Shares) -> NDArray[np.int64]:
+        opened = numbers.values + self.gates.link.exchange(numbers.values)
+        signed: NDArray[np.int64] = opened.view(f"i{opened.dtype.itemsize}").astype(np.int64)
+        return signed
+
+
+class _Exchange:
+    """The answers of a step's groups, one after the other: from the leader, and checked."""
+
+    def __init__(
+        self,
+        link: Link,
+        leader: int,
+        groups: Sequence[DealerLayout],
+        announced: AnnouncedAnswers,
+        rounded: RoundedAnswers | None,
+    ) -> None:
+        if link.me == leader and rounded is None:
+            raise ValueError("The leading party must bring the model's answers.")
+        self.groups, self.leads = groups, link.me == leader
+        self._link, self._rounded, self._checker = link, rounded, announced.checker()
+        self.candidates = len(announced.sums)
+
+    def group(self, number: int) -> Answers:
+        """The answers of a group, at both parties. Raises `ProtocolAborted` if they are not those announced."""
+        if self._rounded is not None:
+            answers = self._rounded[number]
+            self._link.wire.send(self._link.peer, answer_codec.encode(answers))
+            self._link.turn()
+            return answers
+        self._link.turn()
+        layout = self.groups[number]
+        payload = self._link.wire.receive_up_to(self._link.peer, answer_codec.encoded_limit(layout))
+        answers = answer_codec.decode(payload, layout)
+        self._checker.check(number, answers)
+        return answers
+
+
+@dataclass
+class PairL1Sums:
+    """See `engine.interface.L1Sums`. Groups take turns, so that memory does not grow with the candidates' cells."""
+
+    _gates: PairGates
+    _marginals: PairMarginals
+    _state: PublicState
+    _answers: _Exchange
+    _planes: int
+    _ring: UInt
+    signs: int = 0
+    form: str = "sums"
+    _first: list[Answers] = field(default_factory=list)
+
+    def exchange(self) -> None:
+        self._first.append(self._answers.group(0))
+
+    def compute(self) -> Shares:
+        sums = np.zeros(self._answers.candidates, np.uint32)
+        forms = dict[str, None]()
+        for number, layout in enumerate(self._answers.groups):
+            answers = self._answers.group(number) if number or not self._first else self._first.pop()
+            sums[layout.candidates] += self._distances(layout, answers, forms)
+        self.form = "+".join(forms) or "sums"
+        return Shares(sums if self._ring is np.uint32 else lift(self._gates.transfers, sums, self._ring))
+
+    def _distances(self, layout: DealerLayout, answers: Answers, forms: dict[str, None]) -> Elements:
+        """Shares of the sums of a group's candidates."""
+        cells = layout.dealt(
+            self._marginals.marginal(self._state, cells.handle)[cells.start : cells.stop]
+            for cells in layout.ranges
+        )
+        compared = answers.nonzero
+        total: Elements = layout.sums(0, np.where(compared, np.uint32(0), cells), np.uint32)
+        lengths = layout.sums(0, compared.astype(np.int64), np.int64)
+        count = int(lengths.sum())
+        if not count:
+            return total
+        known = cells[compared]
+        if self._answers.leads:
+            known -= answers.cells[compared]
+        adder = score_adder(self._planes, words_for(count), self._gates.link.latency_bytes)
+        self.signs += count
+        forms[adder] = None
+        return total + absolute_sums(self._gates.transfers, known, lengths, self._planes, adder)

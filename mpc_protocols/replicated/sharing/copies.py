@@ -1,0 +1,74 @@
+"""What two parties hold alike is compared before it is used: a hash of 32 bytes from its second holder.
+
+Where an honest party goes on with one value and another honest party with another one, a cheat may learn from the difference what
+no single value would tell. Nearly every message of the engine has one sender and one receiver, so that its content is by
+definition the value (`trio`). There are two exceptions:
+
+    openings              every component is held by two parties; who lacks it gets it from one and its hash from the other
+    contributors' data    a contributor sends a component, or the seed of one, to the two parties that hold it; they compare
+
+A hash tells nothing to whoever holds what is hashed, or is to have it in the same step. Semi-honest parties never differ; a party
+that does is stopped here, with both named that may have lied: the third cannot tell which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.replicated.sharing.trio import Trio
+
+DIGEST_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Copy:
+    """What `sender` sent to this party and, alike, to `peer`."""
+
+    sender: int
+    peer: int
+    array: NDArray[Any]
+
+
+def lacking(trio: Trio, own: NDArray[Any], following: NDArray[Any]) -> NDArray[Any]:
+    """The component that this party lacks of a value that is opened. 1 round. Raises `ProtocolAborted`.
+
+    own, following: the components it holds. The left neighbour holds `own` as its second one and sends its first; the right one
+    holds `following` as its first, and its second is what is lacking here.
+    """
+    trio.send(trio.right, own)
+    if own.size:
+        trio.wire.send(trio.left, digest(following))
+    trio.turn()
+    missing = trio.receive(trio.left, own.shape, own.dtype.type)
+    if own.size and bytes(trio.wire.receive(trio.right, DIGEST_BYTES)) != digest(missing):
+        raise ProtocolAborted(
+            f"Parties {trio.left} and {trio.right} sent different parts of a value that was to be opened: one of them did "
+            "not follow the protocol; stop the run."
+        )
+    return missing
+
+
+def same_copies(trio: Trio, copies: Sequence[Copy]) -> None:
+    """Compare copies with their other holders, a hash each way. 1 round for all together. Raises `ProtocolAborted`."""
+    for copy in copies:
+        trio.wire.send(copy.peer, digest(copy.array))
+    trio.turn()
+    for copy in copies:
+        if bytes(trio.wire.receive(copy.peer, DIGEST_BYTES)) != digest(copy.array):
+            raise ProtocolAborted(
+                f"Party {copy.sender} sent parties {trio.me} and {copy.peer} different copies of its data, or one of the "
+                "two says so; stop the run."
+            )
+
+
+def digest(array: NDArray[Any]) -> bytes:
+    """The hash of an array's bytes."""
+    content = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+    return blake2b(content, digest_size=DIGEST_BYTES, person=b"cosynth copy").digest()

@@ -1,0 +1,235 @@
+"""PairOracle against IdealOracle: horizontal and vertical data, contributors, groups, wide keys; and what must stop a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mpc_protocols.engine import step as step_module
+from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid
+from mpc_protocols.functionality import Level, LocalCounts, MarginalOracle, StudyFacts
+from mpc_protocols.ideal import IdealOracle
+from mpc_protocols.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.pair.engine import DEALERS
+from mpc_protocols.pair.oracle import PairOracle, contribute, follow
+from mpc_protocols.partition import OwnRows, Partition, VerticalData, ideal_counts
+from mpc_protocols.wire import Wire
+from tests.mpc_protocols.replicated.test_oracle import (
+    CONTRIBUTORS,
+    PARTS,
+    SIZES,
+    SMALL,
+    Recorder,
+    counter,
+    facts,
+    work,
+)
+from tests.mpc_protocols.replicated.trio_run import small_groups
+from tests.mpc_protocols.replicated.vertical.owners import Population, partition, random_owners
+from tests.trio import Trio
+
+Data = LocalCounts | VerticalData | None
+
+
+def serve(
+    body: Callable[[PairOracle], Any],
+    data: Sequence[Data],
+    of: StudyFacts | None = None,
+    guards: Sequence[Recorder] | None = None,
+    tap: Callable[[Frame], None] | None = None,
+) -> Any:
+    """Run `body` at party 1 with party 0 following; data[i] is party i's."""
+    of = of or facts()
+    guards = guards or [Recorder(), Recorder()]
+    network = MemoryNetwork(len(data), 2, tap=tap, session_id=of.session, patience_s=20)
+
+    def party(wire: Wire) -> Any:
+        mine = data[wire.me]
+        if wire.me == of.leader:
+            with PairOracle(wire, of, mine, guards[wire.me]) as oracle:
+                return body(oracle)
+        if wire.me < 2:
+            return follow(wire, of, mine, guards[wire.me])
+        assert mine is not None
+        return contribute(wire, of, mine)
+
+    return network.run([party] * len(data))[of.leader]
+
+
+@pytest.mark.parametrize("contributors", [0, 1, 4])
+def test_noise_free_answers_and_transcript_equal_the_ideal_ones(contributors: int) -> None:
+    parts = [*PARTS[:2], *CONTRIBUTORS[:contributors]]
+    ideal_guard, guards = Recorder(), [Recorder(), Recorder()]
+    ideal = IdealOracle(facts(), counter(np.concatenate(parts)), ideal_guard, dealers=DEALERS)
+    expected = work(ideal)
+    answers, transcript = serve(
+        lambda oracle: (work(oracle), oracle.state.transcript),
+        [counter(part) for part in parts],
+        guards=guards,
+    )
+    assert (answers, transcript) == (expected, ideal.state.transcript)
+    for guard in guards:
+        assert guard.events == ideal_guard.events
+
+
+def test_parties_without_data() -> None:
+    data = [None, None, *map(counter, CONTRIBUTORS)]
+    expected = work(IdealOracle(facts(), counter(np.concatenate(CONTRIBUTORS)), Recorder()))
+    assert serve(work, data) == expected
+
+
+def test_candidates_in_several_groups() -> None:
+    with small_groups(8, 20, 40):
+        expected = work(IdealOracle(facts(), counter(np.concatenate(PARTS[:2])), Recorder()))
+        assert serve(work, [counter(part) for part in PARTS[:2]]) == expected
+
+
+def test_levels_and_distances() -> None:
+    levels = [Level("b2", "b", (0, 0, 1, 1)), Level("c2", "c", (0, 1, 1, 1, 0))]
+
+    def body(oracle: MarginalOracle) -> list[Any]:
+        handles = oracle.prepare([("a", "b2"), ("c2", "d")], levels)
+        measured = [list(x) for x in oracle.measure(handles, [SMALL, SMALL * 2])]
+        answers = [np.full(6, 100.0), np.arange(4) * 100.0]
+        return [measured, list(oracle.distances(handles, answers, SMALL))]
+
+    expected = body(IdealOracle(facts(), counter(np.concatenate(PARTS[:2])), Recorder()))
+    assert serve(body, [counter(part) for part in PARTS[:2]]) == expected
+
+
+def test_several_picks() -> None:
+    def body(oracle: MarginalOracle) -> list[int]:
+        handles = oracle.prepare([("a", "b"), ("b", "c"), ("c", "d"), ("a", "d")])
+        answers = [np.full(n, 650.0 / n) for n in (12, 20, 10, 6)]
+        weights = [Fraction(w) for w in (1, 2, 3, 4)]
+        return oracle.select(handles, answers, weights, [Fraction(0)] * 4, Fraction(20), 3, [(0, 3)])
+
+    expected = body(IdealOracle(facts(), counter(np.concatenate(PARTS[:2])), Recorder()))
+    assert serve(body, [counter(part) for part in PARTS[:2]]) == expected
+
+
+def test_large_row_bounds_take_keys_of_64_bits() -> None:
+    of = facts(row_cap=40_000_000)
+
+    def body(oracle: MarginalOracle) -> list[int]:
+        handles = oracle.prepare([("a", "b"), ("b", "c"), ("c", "d")])
+        answers = [np.full(n, 650.0 / n) for n in (12, 20, 10)]
+        found = []
+        for favourite in range(3):
+            weights = [Fraction(50 if q == favourite else 1) for q in range(3)]
+            found.extend(oracle.select(handles, answers, weights, [Fraction(0)] * 3, Fraction(2)))
+        return found
+
+    expected = body(IdealOracle(of, counter(np.concatenate(PARTS[:2])), Recorder()))
+    assert serve(body, [counter(part) for part in PARTS[:2]], of) == expected
+
+
+def vertical(
+    population: Population, rows: int = 500
+) -> tuple[Partition, dict[int, OwnRows], list[VerticalData]]:
+    of = partition(SIZES, {"a": 0, "b": 1, "c": 1, "d": 0}, population, rows)
+    tables = random_owners(SIZES, of, (0.8, 0.7), np.random.default_rng())
+    return of, tables, [VerticalData(of, tables[owner]) for owner in (0, 1)]
+
+
+@pytest.mark.parametrize("population", ["intersection", "union"])
+def test_two_owners_and_nobody_else(population: Population) -> None:
+    of, tables, data = vertical(population)
+    expected = work(IdealOracle(facts(), ideal_counts(of, tables, SIZES), Recorder()))
+    assert serve(work, data) == expected
+
+
+def test_levels_of_two_owners() -> None:
+    of, tables, data = vertical("union")
+    levels = [Level("b2", "b", (0, 0, 1, 1)), Level("a2", "a", (0, 1, 0))]
+
+    def body(oracle: MarginalOracle) -> list[Any]:
+        handles = oracle.prepare([("a2", "b2"), ("c", "a2"), ("a", "b")], levels)
+        return [list(x) for x in oracle.measure(handles, SMALL)]
+
+    expected = body(IdealOracle(facts(), ideal_counts(of, tables, SIZES), Recorder()))
+    assert serve(body, data) == expected
+
+
+def test_noise_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The opened counts are the counts plus what the draws gave, which is not zero at sigma 100 in any of 36 runs of cells."""
+    drawn: dict[int, list[NDArray[np.uint32]]] = {0: [], 1: []}
+    whole = step_module.gaussian_noise
+
+    def noted(gates: Any, *arguments: Any) -> Any:
+        noise = whole(gates, *arguments)
+        drawn[gates.link.me].append(noise.values)
+        return noise
+
+    monkeypatch.setattr(step_module, "gaussian_noise", noted)
+
+    def body(oracle: MarginalOracle) -> NDArray[np.int64]:
+        return oracle.measure(oracle.prepare([("a", "b")]), Fraction(10_000))[0]
+
+    found = serve(body, [counter(part) for part in PARTS[:2]])
+    noise = (drawn[0][0] + drawn[1][0]).view(np.int32)
+    np.testing.assert_array_equal(found, counter(np.concatenate(PARTS[:2]))([("a", "b")])[0] + noise)
+    assert np.abs(noise).max() > 10
+
+
+@pytest.mark.parametrize("refuser", [0, 1])
+def test_a_refused_budget_opens_nothing(refuser: int) -> None:
+    guards = [Recorder(0 if me == refuser else None) for me in range(2)]
+    with pytest.raises(CosynthError) as failure:
+        serve(work, [counter(part) for part in PARTS[:2]], guards=guards)
+    assert isinstance(failure.value, BudgetRefused)
+
+
+def test_a_follower_that_sees_another_study_stops() -> None:
+    of, other = facts(), facts(row_cap=99_999)
+
+    def leader(wire: Wire) -> Any:
+        with PairOracle(wire, of, counter(PARTS[1]), Recorder()) as oracle:
+            return work(oracle)
+
+    def follower(wire: Wire) -> Any:
+        return follow(wire, other, counter(PARTS[0]), Recorder())
+
+    with pytest.raises(ProtocolAborted):
+        MemoryNetwork(2, 2, session_id=of.session, patience_s=20).run([follower, leader])
+
+
+def test_partitions_that_differ_stop_the_run() -> None:
+    of, tables, data = vertical("union")
+    changed = Partition(of.owners, of.columns, "intersection", {}, of.rows)
+    with pytest.raises(ProtocolAborted):
+        serve(work, [data[0], VerticalData(changed, tables[1])])
+
+
+def test_three_computing_parties_are_refused() -> None:
+    def party(wire: Wire) -> Any:
+        return follow(wire, facts(), None, Recorder())
+
+    with pytest.raises(StudyInvalid, match="exactly two"):
+        MemoryNetwork(3, 3).run([party] * 3)
+
+
+def test_an_owner_that_only_contributes_is_refused() -> None:
+    _, _, data = vertical("union")
+    with pytest.raises(StudyInvalid, match="replicated"):
+        MemoryNetwork(1, 1).run([lambda wire: contribute(wire, facts(), data[0])])
+
+
+def job(wire: Wire, session: bytes) -> list[Any]:
+    of = facts(session=session)
+    if wire.me == of.leader:
+        with PairOracle(wire, of, counter(PARTS[1]), Recorder()) as oracle:
+            return [repr(work(oracle))]
+    follow(wire, of, counter(PARTS[0]), Recorder())
+    return []
+
+
+def test_two_processes_answer_like_the_ideal_oracle(two: Trio) -> None:
+    session = bytes(range(32))
+    expected = work(IdealOracle(facts(session=session), counter(np.concatenate(PARTS[:2])), Recorder()))
+    assert two.run(job, session)[1] == [repr(expected)]
