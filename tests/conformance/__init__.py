@@ -12,7 +12,8 @@ else, and look only at what its kind promises (`mpc_protocols/backend.py`, `mpc_
 `synth/algorithm.py`); what a version claims beyond that (views, attacks, utility) has tests of its own.
 """
 
+from tests.conformance.alignment import check_alignment
 from tests.conformance.checks import Check, NonconformingError
 from tests.conformance.oracle.suite import check_oracle
 
-__all__ = ["Check", "NonconformingError", "check_oracle"]
+__all__ = ["Check", "NonconformingError", "check_alignment", "check_oracle"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,7 +14,11 @@ from numpy.typing import NDArray
 from mpc_protocols.backend import DryRun
 from mpc_protocols.functionality import LocalCounts, StudyFacts
 from mpc_protocols.partition import Partition
-from tests.conformance import Check, NonconformingError, check_oracle
+from mpc_protocols.psu.cost import Cost
+from mpc_protocols.psu.functionality import Alignment, AlignmentSpec
+from mpc_protocols.wire import Wire
+from tests.conformance import Check, NonconformingError, check_alignment, check_oracle
+from tests.toys.open_method import Open
 from tests.toys.plain_backend import Plain, PlainDryRun, PlainOracle
 
 
@@ -107,3 +112,46 @@ def test_a_defective_backend(oracle: type[PlainOracle], about: str, words: str) 
 
 def test_a_cost_model_that_forgets_something() -> None:
     assert "count the bytes" in failing(check_oracle(Cheap()), "byte and round (2 computing, 0")
+
+
+class Muddled(Open):
+    """The second owner's rows are the other way round."""
+
+    def between(self, wire: Wire, *asked: Any) -> Alignment:
+        done = super().between(wire, *asked)
+        return done if wire.me == 0 else replace(done, rows=done.n_rows - 1 - done.rows)
+
+
+class Understated(Open):
+    """A cost model without the comparison at the end."""
+
+    def cost(self, spec: AlignmentSpec, first: int, second: int, union: int) -> Cost:
+        total = Cost()
+        total.stream((first, second), 96)
+        return total
+
+
+@pytest.mark.parametrize(
+    ("method", "about", "words"),
+    [
+        (Muddled, "every overlap", "must get different rows"),
+        (Understated, "rows and costs", "the forecast must be the bytes"),
+    ],
+)
+def test_a_defective_alignment(method: type[Open], about: str, words: str) -> None:
+    checks = [
+        check
+        for check in check_alignment(method())
+        if "rows and costs" not in check.name or "of 2" in check.name
+    ]
+    assert words in failing(checks, about)
+
+
+def test_an_alignment_that_takes_any_list() -> None:
+    class Careless(Open):
+        def between(
+            self, wire: Wire, entries: Sequence[bytes], spec: AlignmentSpec, *asked: Any
+        ) -> Alignment:
+            return super().between(wire, entries, replace(spec, max_size=100), *asked)
+
+    assert "nothing was raised" in failing(check_alignment(Careless()), "longer than the study")
