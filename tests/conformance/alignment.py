@@ -226,7 +226,7 @@ def _words(method: AlignmentMethod) -> None:
     )
     phrases = [method.claim, method.way]
     phrases += [
-        method.told(owner, 2, noisy, padded)
+        method.sizes_shown(owner, 2, noisy, padded)
         for owner in (False, True)
         for noisy in (False, True)
         for padded in (False, True)
