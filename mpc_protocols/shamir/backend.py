@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, Setting
+    from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, StudyFacts
     from mpc_protocols.partition import Partition, VerticalData
     from mpc_protocols.wire import Wire
 
@@ -62,35 +62,35 @@ class Shamir(DistributedBackend):
     def lead(
         self,
         wire: Wire,
-        setting: Setting,
+        facts: StudyFacts,
         data: LocalCounts | VerticalData | None,
         guard: Guard,
         observe: Observe,
     ) -> AbstractContextManager[MarginalOracle]:
         from mpc_protocols.shamir.oracle import ShamirOracle
 
-        return ShamirOracle(wire, setting, data, guard, observe)
+        return ShamirOracle(wire, facts, data, guard, observe)
 
     def follow(
         self,
         wire: Wire,
-        setting: Setting,
+        facts: StudyFacts,
         data: LocalCounts | VerticalData | None,
         guard: Guard,
         observe: Observe,
     ) -> list[NDArray[np.int64]]:
         from mpc_protocols.shamir.oracle import follow
 
-        return follow(wire, setting, data, guard, observe)
+        return follow(wire, facts, data, guard, observe)
 
-    def contribute(self, wire: Wire, setting: Setting, data: LocalCounts | VerticalData) -> None:
+    def contribute(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> None:
         from mpc_protocols.shamir.oracle import contribute
 
-        contribute(wire, setting, data)
+        contribute(wire, facts, data)
 
     def dry_run(
         self,
-        setting: Setting,
+        facts: StudyFacts,
         counts: LocalCounts,
         computing: int,
         contributing: int,
@@ -98,7 +98,7 @@ class Shamir(DistributedBackend):
     ) -> DryRun:
         from mpc_protocols.shamir.dry_run import ShamirDryRun
 
-        return ShamirDryRun(setting, counts, computing, contributing)
+        return ShamirDryRun(facts, counts, computing, contributing)
 
 
 BACKEND = Shamir()

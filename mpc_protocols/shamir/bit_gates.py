@@ -92,14 +92,19 @@ class ShamirBitGates:
         products = self._finish(part, share)
         return [products[place] for place in places]
 
-    def and_sums(self, shape: tuple[int, ...], terms: Iterable[tuple[Any, Bits, Bits]]) -> Bits:
+    def and_sums(
+        self, shape: tuple[int, ...], terms: Iterable[tuple[Any, Bits, Iterable[NDArray[Any]]]]
+    ) -> Bits:
         part, share = self.mesh.random(shape)
         for index, x, factor in terms:
-            mixed, *others = factor.parts
-            mixed &= x.parts[0]
-            for mine, plane in zip(others, x.parts[1:], strict=True):
+            mixed: NDArray[Any] | None = None
+            for mine, plane in zip(factor, x.parts, strict=True):
                 mine &= plane
-                mixed ^= mine
+                if mixed is None:
+                    mixed = mine
+                else:
+                    mixed ^= mine
+            assert mixed is not None
             part[index] ^= np.bitwise_xor.reduce(mixed, axis=-2)
         return self._finish(part, share)
 

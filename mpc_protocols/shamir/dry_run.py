@@ -15,10 +15,10 @@ import numpy as np
 
 from mpc_protocols.backend import AllowAll, DryRun
 from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
-from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, Setting
+from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.mechanisms.measurement import by_sampler
-from mpc_protocols.pair.answers import encode
+from mpc_protocols.pair.answer_codec import encode
 from mpc_protocols.public.state import (
     Begun,
     BegunDistances,
@@ -47,16 +47,16 @@ number of streams that a party draws, of which it has five there (`mesh`)."""
 class ShamirDryRun(DryRun):
     """The ideal oracle, counting what `computing` parties and `contributors` others would send."""
 
-    def __init__(self, setting: Setting, counts: LocalCounts, computing: int, contributors: int) -> None:
+    def __init__(self, facts: StudyFacts, counts: LocalCounts, computing: int, contributors: int) -> None:
         """counts: marginals of the presumed table. Raises `StudyInvalid` (number of parties)."""
-        self.setting = setting
-        self._costs = StepCosts(computing, contributors, leader=setting.leader)
+        self.facts = facts
+        self._costs = StepCosts(computing, contributors, leader=facts.leader)
         self._weight = (len(Scheme(0, computing).sets) + computing) / 5
         self._seconds = 0.0
         self._shared_cells = 0
         self._marks: list[tuple[int, int]] = []
         self._selecting: tuple[BegunSelect, RoundedAnswers] | None = None
-        self._ideal = IdealOracle(setting, counts, AllowAll(), dealers=DEALERS, watch=self._count)
+        self._ideal = IdealOracle(facts, counts, AllowAll(), dealers=DEALERS, watch=self._count)
         self._gumbel, self._gaussian = PoolModel(GUMBEL_ROWS), PoolModel(GAUSSIAN_ROWS)
 
     @property
@@ -144,8 +144,8 @@ class ShamirDryRun(DryRun):
 
     def _inputs(self, fresh: Sequence[Clique], levels: Sequence[Level]) -> tuple[int, list[int]]:
         """Bytes of the request to contributors, and cells of each message of counts."""
-        setting = self.setting.with_levels(levels)
-        cells = [sum(map(setting.cells, fresh[block])) for block in blocks(setting, fresh)]
+        facts = self.facts.with_levels(levels)
+        cells = [sum(map(facts.cells, fresh[block])) for block in blocks(facts, fresh)]
         self._shared_cells += sum(cells)
         return len(PrepareStep(tuple(fresh), tuple(levels)).to_bytes()) if fresh else 0, cells
 
@@ -195,5 +195,5 @@ class ShamirDryRun(DryRun):
             self._costs.measure(announced, [(sampler, 1)], generated)
             return
         # nothing is shared yet: the smallest column travels for it, with an agreement of its own (`engine.step`)
-        smallest = (min(self.setting.sizes, key=lambda column: self.setting.sizes[column]),)
+        smallest = (min(self.facts.sizes, key=lambda column: self.facts.sizes[column]),)
         self._costs.total_first(announced, *self._inputs([smallest], ()), sampler)

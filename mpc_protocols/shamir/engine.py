@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.argmax import argmax_rows
 from mpc_protocols.engine.bitslice import Elements, UInt, from_planes
-from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, Setting
-from mpc_protocols.pair import answers as codec
+from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
+from mpc_protocols.pair import answer_codec
 from mpc_protocols.public.answers import Answers, DealerLayout
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState
@@ -42,13 +42,13 @@ class ShamirEngine:
     dealers = DEALERS
     public = b""
 
-    def __init__(self, wire: Wire, setting: Setting, counts: LocalCounts | None) -> None:
+    def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts | None) -> None:
         """counts: this party's own data; None if it only computes. Raises `StudyInvalid` (number of parties)."""
-        self.wire, self._leader = wire, setting.leader
+        self.wire, self._leader = wire, facts.leader
         mesh = Mesh(wire)
         self.gates = ShamirGates(mesh)
         self.beside = ShamirGates(mesh.fork("noise"))
-        self._marginals = HeldMarginals(wire, setting, counts)
+        self._marginals = HeldMarginals(wire, facts, counts)
 
     @property
     def sharing(self) -> bytes:
@@ -122,15 +122,15 @@ class _Exchange:
         """The answers of a group, at all parties. Raises `ProtocolAborted` if they are not those announced."""
         if self._rounded is not None:
             answers = self._rounded[number]
-            encoded = codec.encode(answers)
+            encoded = answer_codec.encode(answers)
             for peer in self._mesh.peers:
                 self._mesh.wire.send(peer, encoded)
             self._mesh.turn()
             return answers
         self._mesh.turn()
         layout = self.groups[number]
-        payload = self._mesh.wire.receive_up_to(self._leader, codec.encoded_limit(layout))
-        answers = codec.decode(payload, layout)
+        payload = self._mesh.wire.receive_up_to(self._leader, answer_codec.encoded_limit(layout))
+        answers = answer_codec.decode(payload, layout)
         self._checker.check(number, answers)
         return answers
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from mpc_protocols.engine.bitslice import Elements
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, binding, derive
-from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, Setting
+from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.replicated.inputs.contribution import SEED_BYTES, blocks, local_cells
 from mpc_protocols.shamir.field import threshold_of
@@ -36,13 +36,13 @@ def receiver_of(custodian: int, threshold: int) -> int:
 
 def send_counts(
     wire: Wire,
-    setting: Setting,
+    facts: StudyFacts,
     counts: LocalCounts | None,
     cliques: Sequence[Clique],
     levels: Sequence[Level],
 ) -> None:
     """At a custodian that is no holder: seeds and masked counts. Raises `DataRefused` before anything is sent."""
-    cells = local_cells(setting, counts, cliques, levels)
+    cells = local_cells(facts, counts, cliques, levels)
     threshold = threshold_of(wire.computing)
     receiver = receiver_of(wire.me, threshold)
     streams = []
@@ -51,7 +51,7 @@ def send_counts(
             seed = secrets.token_bytes(SEED_BYTES)
             wire.send(holder, seed)
             streams.append(_stream(wire, seed))
-    for number, block in enumerate(blocks(setting.with_levels(levels), cliques)):
+    for number, block in enumerate(blocks(facts.with_levels(levels), cliques)):
         vector = np.concatenate(cells[block])
         for stream in streams:
             vector -= stream.draw(len(vector), np.uint32, number)
@@ -61,9 +61,9 @@ def send_counts(
 class HeldMarginals:
     """One computing party's parts of marginals; zeros at a party that is no holder."""
 
-    def __init__(self, wire: Wire, setting: Setting, counts: LocalCounts | None) -> None:
+    def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts | None) -> None:
         """counts: this party's own data, None if it only computes."""
-        self._wire, self._setting, self._counts = wire, setting, counts
+        self._wire, self._setting, self._counts = wire, facts, counts
         self._holds = wire.me in holders(threshold_of(wire.computing))
         self._held: dict[Clique, Elements] = {}
         self._derived: dict[Handle, Elements] = {}
@@ -74,14 +74,14 @@ class HeldMarginals:
 
         levels: those that the cliques name. Raises `DataRefused` before anything is sent if the own data does not fit. 1 round.
         """
-        setting = self._setting.with_levels(levels)
+        facts = self._setting.with_levels(levels)
         if self._holds:
             self._receive(cliques, levels)
         else:
             send_counts(self._wire, self._setting, self._counts, cliques, levels)
-            self._held |= {clique: np.zeros(setting.cells(clique), np.uint32) for clique in cliques}
+            self._held |= {clique: np.zeros(facts.cells(clique), np.uint32) for clique in cliques}
         self.sharing = binding(b"input sharing", self.sharing, inputs)
-        return sum(map(setting.cells, cliques))
+        return sum(map(facts.cells, cliques))
 
     def marginal(self, state: PublicState, handle: Handle) -> Elements:
         """The own part of a handle's marginal, (cells,). Local."""
@@ -96,7 +96,7 @@ class HeldMarginals:
         return None if part is None else part.sum(dtype=part.dtype, keepdims=True)
 
     def _receive(self, cliques: Sequence[Clique], levels: Sequence[Level]) -> None:
-        wire, setting = self._wire, self._setting.with_levels(levels)
+        wire, facts = self._wire, self._setting.with_levels(levels)
         cells = local_cells(self._setting, self._counts, cliques, levels)
         threshold = threshold_of(wire.computing)
         senders = [*range(threshold + 1, wire.computing), *wire.contributors]
@@ -104,13 +104,13 @@ class HeldMarginals:
         streams = [
             _stream(wire, bytes(wire.receive(peer, SEED_BYTES))) for peer in senders if peer not in masked
         ]
-        for number, block in enumerate(blocks(setting, cliques)):
+        for number, block in enumerate(blocks(facts, cliques)):
             vector = np.concatenate(cells[block])
             for stream in streams:
                 vector += stream.draw(len(vector), np.uint32, number)
             for peer in masked:
                 vector += np.frombuffer(wire.receive(peer, vector.nbytes), np.uint32)
-            ends = np.cumsum([setting.cells(clique) for clique in cliques[block]])
+            ends = np.cumsum([facts.cells(clique) for clique in cliques[block]])
             self._held |= dict(zip(cliques[block], np.split(vector, ends[:-1]), strict=True))
 
 

@@ -18,7 +18,7 @@ from mpc_protocols.engine.bits import Bits
 from mpc_protocols.engine.oracle import LeadingOracle, check_leads
 from mpc_protocols.engine.step import ComputingParty, Observe
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import Guard, LocalCounts, Setting
+from mpc_protocols.functionality import Guard, LocalCounts, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.shamir.engine import ShamirEngine
 from mpc_protocols.shamir.marginals import send_counts
@@ -29,10 +29,15 @@ Data = LocalCounts | VerticalData | None
 
 
 def computing_party(
-    wire: Wire, setting: Setting, data: Data, guard: Guard, observe: Observe | None = None, ahead: bool = True
+    wire: Wire,
+    facts: StudyFacts,
+    data: Data,
+    guard: Guard,
+    observe: Observe | None = None,
+    ahead: bool = True,
 ) -> ComputingParty[Bits, Addends]:
     """One of the computing parties. Arguments and errors as for `ShamirOracle`."""
-    return ComputingParty(ShamirEngine(wire, setting, _counts(data)), setting, guard, observe, ahead)
+    return ComputingParty(ShamirEngine(wire, facts, _counts(data)), facts, guard, observe, ahead)
 
 
 class ShamirOracle(LeadingOracle):
@@ -41,7 +46,7 @@ class ShamirOracle(LeadingOracle):
     def __init__(
         self,
         wire: Wire,
-        setting: Setting,
+        facts: StudyFacts,
         data: Data,
         guard: Guard,
         observe: Observe | None = None,
@@ -49,22 +54,22 @@ class ShamirOracle(LeadingOracle):
     ) -> None:
         """data: the leader's own counts, None if it only computes. ahead: whether noise is made ahead, as at the others.
 
-        Waits for the others. Raises `StudyInvalid` (setting, parties, split columns).
+        Waits for the others. Raises `StudyInvalid` (facts, parties, split columns).
         """
-        check_leads(wire, setting)
-        super().__init__(computing_party(wire, setting, data, guard, observe, ahead))
+        check_leads(wire, facts)
+        super().__init__(computing_party(wire, facts, data, guard, observe, ahead))
 
 
 def follow(
-    wire: Wire, setting: Setting, data: Data, guard: Guard, observe: Observe | None = None
+    wire: Wire, facts: StudyFacts, data: Data, guard: Guard, observe: Observe | None = None
 ) -> list[NDArray[np.int64]]:
     """Every other computing party: `engine.oracle.follow`. data: its own, as for `ShamirOracle`. Blocks."""
-    return oracle.follow(computing_party(wire, setting, data, guard, observe))
+    return oracle.follow(computing_party(wire, facts, data, guard, observe))
 
 
-def contribute(wire: Wire, setting: Setting, data: LocalCounts | VerticalData) -> None:
+def contribute(wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> None:
     """A custodian that does not compute: send its masked counts when asked (`engine.oracle.contribute`). Blocks."""
-    oracle.contribute(wire, setting, partial(send_counts, wire, setting, _counts(data)))
+    oracle.contribute(wire, facts, partial(send_counts, wire, facts, _counts(data)))
 
 
 def _counts(data: Data) -> LocalCounts | None:

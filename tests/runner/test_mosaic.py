@@ -143,7 +143,10 @@ def test_the_budget(world: World) -> None:
     assert [e["clique"] for e in selections if e["clique"]] == world.finished.run["selected"]
     assert [e.get("bins", {}) for e in selections if e["clique"]] == world.finished.run["resolutions"]
     batches = max(event.get("picks", 1) for event in selections)
-    assert batches == (4 if world.finished.run["privacy"]["adjacency"] == "replace" else 6)
+    if privacy["adjacency"] == "replace":  # the fixed one
+        assert batches == 4
+    else:  # the last batch may take more, up to twice as many
+        assert 6 <= batches <= 12
 
 
 def test_what_was_measured_is_true_of_the_data(world: World) -> None:

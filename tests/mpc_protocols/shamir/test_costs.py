@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
-from mpc_protocols.functionality import Clique, Event, LocalCounts, MarginalOracle, Setting
+from mpc_protocols.functionality import Clique, Event, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.mechanisms.measurement import by_sampler
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.pair.answers import encode
+from mpc_protocols.pair.answer_codec import encode
 from mpc_protocols.public.rounded_answers import RoundedAnswers
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.shamir.backend import BACKEND
@@ -23,7 +23,7 @@ from mpc_protocols.shamir.engine import DEALERS
 from mpc_protocols.shamir.oracle import ShamirOracle, contribute, follow
 from mpc_protocols.shamir.steps import Group, StepCosts
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.replicated.test_oracle import CONTRIBUTORS, PARTS, SMALL, counter, setting, work
+from tests.mpc_protocols.replicated.test_oracle import CONTRIBUTORS, PARTS, SMALL, counter, facts, work
 from tests.mpc_protocols.replicated.trio_run import small_groups
 
 SIZES = {"a": 9, "b": 11, "c": 30}
@@ -33,7 +33,7 @@ CLIQUES = [("a", "b"), ("b", "c"), ("a", "c")]
 
 def whole_run(wire: Wire, row_cap: int) -> None:
     """Every kind of step, at the leader, another computing party or a contributor."""
-    of = Setting(SIZES, "add-remove", 1, row_cap, b"s" * 32)
+    of = StudyFacts(SIZES, "add-remove", 1, row_cap, b"s" * 32)
 
     def counts(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
         return [np.arange(of.cells(clique)) * (row_cap // 100_000) for clique in cliques]
@@ -81,7 +81,7 @@ def test_costs_of_a_whole_run_are_the_counters(
     computing: int, latency_bytes: int, row_cap: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mpc_protocols.engine.step.latency_bytes_of", lambda delay_us: latency_bytes)
-    of = Setting(SIZES, "add-remove", 1, row_cap, b"s" * 32)
+    of = StudyFacts(SIZES, "add-remove", 1, row_cap, b"s" * 32)
     network = MemoryNetwork(computing + 2, computing, session_id=b"s" * 32)
     seen: list[Frame] = []
     network.tap = seen.append
@@ -142,7 +142,7 @@ def test_a_dry_run_counts_what_the_run_sends(
     """At tiny noise both give the same answers, so the same messages. small: candidates in several groups."""
     monkeypatch.setattr("mpc_protocols.engine.step.latency_bytes_of", lambda delay_us: LATENCY_BYTES)
     parties = computing + contributors
-    of, parts = setting(), [*PARTS, *CONTRIBUTORS][:parties]
+    of, parts = facts(), [*PARTS, *CONTRIBUTORS][:parties]
     data = [counter(part) for part in parts]
     presumed: LocalCounts = counter(np.concatenate(parts))
     network = MemoryNetwork(parties, computing, session_id=of.session)

@@ -101,7 +101,7 @@ def test_public_bits_pairs_and_sums(parties: int) -> None:
             (
                 (slice(0, 2), slice(0, 4)),
                 ys[me],
-                gates.factor(Bits(*(np.stack([p, p]) for p in ys[me].parts))),
+                gates.factor(Bits(*(np.stack([p, p]) for p in ys[me].parts))).parts,
             )
         ]
         shared = [

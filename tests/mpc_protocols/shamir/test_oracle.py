@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import Level, LocalCounts, MarginalOracle, Setting
+from mpc_protocols.functionality import Level, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.partition import VerticalData
@@ -25,7 +25,7 @@ from tests.mpc_protocols.replicated.test_oracle import (
     SMALL,
     Recorder,
     counter,
-    setting,
+    facts,
     work,
 )
 from tests.mpc_protocols.replicated.trio_run import small_groups
@@ -40,12 +40,12 @@ def serve(
     body: Callable[[ShamirOracle], Any],
     data: Sequence[Data],
     computing: int,
-    of: Setting | None = None,
+    of: StudyFacts | None = None,
     guards: Sequence[Recorder] | None = None,
     tap: Callable[[Frame], None] | None = None,
 ) -> Any:
     """Run `body` at party 1 with the others following; data[i] is party i's. All opened counts are the same everywhere."""
-    of = of or setting()
+    of = of or facts()
     guards = guards or [Recorder() for _ in range(computing)]
     network = MemoryNetwork(len(data), computing, tap=tap, session_id=of.session, patience_s=60)
 
@@ -71,7 +71,7 @@ def serve(
 def test_noise_free_answers_and_transcript_equal_the_ideal_ones(computing: int, contributors: int) -> None:
     parts = TABLES[: computing + contributors]
     ideal_guard, guards = Recorder(), [Recorder() for _ in range(computing)]
-    ideal = IdealOracle(setting(), counter(np.concatenate(parts)), ideal_guard, dealers=DEALERS)
+    ideal = IdealOracle(facts(), counter(np.concatenate(parts)), ideal_guard, dealers=DEALERS)
     expected = work(ideal)
     answers, transcript = serve(
         lambda oracle: (work(oracle), oracle.state.transcript),
@@ -86,13 +86,13 @@ def test_noise_free_answers_and_transcript_equal_the_ideal_ones(computing: int, 
 
 def test_parties_without_data() -> None:
     data = [*[None] * 5, *map(counter, CONTRIBUTORS)]
-    expected = work(IdealOracle(setting(), counter(np.concatenate(CONTRIBUTORS)), Recorder()))
+    expected = work(IdealOracle(facts(), counter(np.concatenate(CONTRIBUTORS)), Recorder()))
     assert serve(work, data, 5) == expected
 
 
 def test_candidates_in_several_groups() -> None:
     with small_groups(8, 20, 40):
-        expected = work(IdealOracle(setting(), counter(np.concatenate(TABLES[:5])), Recorder()))
+        expected = work(IdealOracle(facts(), counter(np.concatenate(TABLES[:5])), Recorder()))
         assert serve(work, [counter(part) for part in TABLES[:5]], 5) == expected
 
 
@@ -105,7 +105,7 @@ def test_levels_and_distances() -> None:
         answers = [np.full(6, 100.0), np.arange(4) * 100.0]
         return [measured, list(oracle.distances(handles, answers, SMALL))]
 
-    expected = body(IdealOracle(setting(), counter(np.concatenate(TABLES[:5])), Recorder()))
+    expected = body(IdealOracle(facts(), counter(np.concatenate(TABLES[:5])), Recorder()))
     assert serve(body, [counter(part) for part in TABLES[:5]], 5) == expected
 
 
@@ -116,12 +116,12 @@ def test_several_picks() -> None:
         weights = [Fraction(w) for w in (1, 2, 3, 4)]
         return oracle.select(handles, answers, weights, [Fraction(0)] * 4, Fraction(20), 3, [(0, 3)])
 
-    expected = body(IdealOracle(setting(), counter(np.concatenate(TABLES[:5])), Recorder()))
+    expected = body(IdealOracle(facts(), counter(np.concatenate(TABLES[:5])), Recorder()))
     assert serve(body, [counter(part) for part in TABLES[:5]], 5) == expected
 
 
 def test_large_row_bounds_take_keys_of_64_bits() -> None:
-    of = setting(row_cap=40_000_000)
+    of = facts(row_cap=40_000_000)
 
     def body(oracle: MarginalOracle) -> list[int]:
         handles = oracle.prepare([("a", "b"), ("b", "c"), ("c", "d")])
@@ -143,8 +143,7 @@ def test_noise_is_added() -> None:
         return oracle.measure(oracle.prepare([("a", "b")]), Fraction(10_000))[0]
 
     found = [
-        serve(body, [counter(part) for part in TABLES[:5]], 5, setting(session=bytes([n]) * 32))
-        for n in (1, 2)
+        serve(body, [counter(part) for part in TABLES[:5]], 5, facts(session=bytes([n]) * 32)) for n in (1, 2)
     ]
     counts = counter(np.concatenate(TABLES[:5]))([("a", "b")])[0]
     for noisy in found:
@@ -161,7 +160,7 @@ def test_a_refused_budget_opens_nothing(refuser: int) -> None:
 
 
 def test_a_follower_that_sees_another_study_stops() -> None:
-    of, other = setting(), setting(row_cap=99_999)
+    of, other = facts(), facts(row_cap=99_999)
 
     def party(wire: Wire) -> Any:
         if wire.me == 1:
@@ -177,18 +176,18 @@ def test_a_follower_that_sees_another_study_stops() -> None:
 def test_other_numbers_of_parties_are_refused(computing: int) -> None:
     with pytest.raises(StudyInvalid, match="3 to 9"):
         MemoryNetwork(computing, computing).run(
-            [lambda wire: follow(wire, setting(), None, Recorder())] * computing
+            [lambda wire: follow(wire, facts(), None, Recorder())] * computing
         )
 
 
 def test_split_columns_are_refused() -> None:
     of = partition(SIZES, {"a": 0, "b": 1, "c": 1, "d": 0}, "union", 10)
     with pytest.raises(StudyInvalid, match="horizontal"):
-        MemoryNetwork(1, 1).run([lambda wire: contribute(wire, setting(), VerticalData(of, None))])
+        MemoryNetwork(1, 1).run([lambda wire: contribute(wire, facts(), VerticalData(of, None))])
 
 
 def job(wire: Wire, session: bytes) -> list[Any]:
-    of, mine = setting(session=session), counter(TABLES[wire.me])
+    of, mine = facts(session=session), counter(TABLES[wire.me])
     if wire.me == of.leader:
         with ShamirOracle(wire, of, mine, Recorder()) as oracle:
             return [repr(work(oracle))]
@@ -198,5 +197,5 @@ def job(wire: Wire, session: bytes) -> list[Any]:
 
 def test_five_processes_answer_like_the_ideal_oracle(five: Trio) -> None:
     session = bytes(range(32))
-    expected = work(IdealOracle(setting(session=session), counter(np.concatenate(TABLES[:5])), Recorder()))
+    expected = work(IdealOracle(facts(session=session), counter(np.concatenate(TABLES[:5])), Recorder()))
     assert five.run(job, session)[1] == [repr(expected)]

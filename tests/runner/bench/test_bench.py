@@ -503,7 +503,7 @@ def test_whole_runs(run: Run, tmp_path: Path) -> None:
         tmp_path,
         "end-to-end",
         "--rows",
-        3000,
+        24_000,
         "--columns",
         4,
         "--aim-rounds",
