@@ -185,8 +185,16 @@ class Agreement:
             raise ProtocolAborted(
                 "The computing parties confirm a session of other parties than the study's."
             )
+        announced: dict[str, Mapping[str, object]] = {}
+        for name, hello in sorted(hellos.items()):
+            facts = hello.get("facts") if isinstance(hello, dict) else None
+            if not isinstance(facts, dict):
+                raise ProtocolAborted(
+                    f"The computing parties confirm no announcement of party {name}; stop the run."
+                )
+            announced[name] = facts
         self.session_id = hashlib.sha256(b"cosynth session" + confirmation).digest()
-        self.announcements = {name: hello.get("facts", {}) for name, hello in sorted(hellos.items())}
+        self.announcements = announced
 
 
 def _pack(value: object) -> bytes:

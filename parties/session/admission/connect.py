@@ -35,6 +35,7 @@ from parties.session.transport.channel import Channel, Closed
 from parties.session.transport.sockets import (
     NotOurs,
     OtherPurpose,
+    SelfConnected,
     addresses,
     close_gently,
     listen,
@@ -146,6 +147,7 @@ class Connector:
             stranger.task = asyncio.ensure_future(self._serve(stranger))
             self._tasks.add(stranger.task)
             stranger.task.add_done_callback(self._tasks.discard)
+            await asyncio.sleep(0)  # `sock_accept` does not give way while connections are waiting
 
     async def _serve(self, stranger: Stranger) -> None:
         """From an accepted connection to a link; nothing that a stranger does ends more than its own connection."""
@@ -232,6 +234,8 @@ class Connector:
             async with asyncio.timeout(HANDSHAKE_S):
                 loop = asyncio.get_running_loop()
                 await loop.sock_connect(sock, target)
+                if sock.getsockname() == sock.getpeername():
+                    raise SelfConnected
                 await loop.sock_sendall(sock, self._own.greeting().pack())
                 theirs = await read_greeting(sock, self._own.magic)
                 compare(self._config, theirs)

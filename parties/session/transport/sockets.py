@@ -36,6 +36,11 @@ class Disturbed(NotOurs):
     """The TLS handshake failed for another reason than a certificate: bytes were changed on the way; the text says which."""
 
 
+class SelfConnected(NotOurs):
+    """Nobody listens yet at a port of this machine, and the kernel gave the dialling socket that very port: what answers is this
+    party's own greeting."""
+
+
 async def listen(config: SessionConfig) -> socket.socket:
     """The listening socket of a computing party, on its one configured address."""
     host, port = config.listening
@@ -128,7 +133,7 @@ async def close_gently(sock: socket.socket) -> None:
             async with asyncio.timeout(_PARTING_S):
                 sock.shutdown(socket.SHUT_WR)
                 while await asyncio.get_running_loop().sock_recv(sock, 1 << 16):
-                    pass
+                    await asyncio.sleep(0)  # else who sends on and on stops the loop and its clock
     finally:
         sock.close()
 
@@ -137,6 +142,8 @@ def reason(error: BaseException) -> str:
     """Why a connection did not come about, in words."""
     if isinstance(error, OtherPurpose | Disturbed):
         return str(error)
+    if isinstance(error, SelfConnected):
+        return "nobody listens there"
     if isinstance(error, NotOurs):
         return "what answers there is not a party of a study"
     if isinstance(error, Closed):
