@@ -2,7 +2,7 @@
 
 With d columns of n_j values and weight w_j in the workload, and budget rho:
 
-    columns    a share r1 of rho: 1/4 if some column has more than 32 values, else 1/10. Column j gets r1 rho x_j / sum x with
+    columns    a share r1 of rho: 1/3 if some column has more than 32 values, else 1/10. Column j gets r1 rho x_j / sum x with
                x_j = (w_j n_j)^(2/3), which minimises the sum of w_j n_j sigma_j.
     adaptive   starts as if 8 d picks were to come: a selection costs select_share rho / (8 d), the measurement of the median
                candidate (1 - select_share) rho / (8 d), of another one in proportion to (w n)^(2/3) (`candidates.prices`)
