@@ -45,6 +45,7 @@ setup(
             "psycopg[binary]>=3.2",
             "pytest>=8",
             "pytest-timeout>=2.3",
+            "pytest-xdist>=3.6",
             "ruff>=0.6",
             "scipy>=1.13",
             "statsmodels>=0.14",

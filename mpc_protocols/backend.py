@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Observe = Callable[..., None]
 """observe(phase, event, **public_json_fields)"""
-PLANNED: Final = ("shamir", "additive", "paillier")
+PLANNED: Final = ("additive", "paillier")
 """Words of the study file for which there is no backend in this version."""
 MANY: Final = 1 << 10
 """More parties than any study has."""

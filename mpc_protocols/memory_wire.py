@@ -16,6 +16,7 @@ import secrets
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TypeVar
 
 from mpc_protocols.errors import PeerLost, ProtocolAborted
@@ -79,6 +80,10 @@ class MemoryNetwork:
         self.tap = tap
         self.patience_s = patience_s
         self._keys = {frozenset((i, j)): secrets.token_bytes(32) for i in range(computing) for j in range(i)}
+        size = computing - (computing - 1) // 2
+        self._set_keys = {
+            members: secrets.token_bytes(32) for members in combinations(range(computing), size)
+        }
         self._members = [_Party(number) for number in range(parties)]
         self._channels: dict[tuple[str, int, int], queue.SimpleQueue[tuple[int, bytes] | _End]] = {}
         self._ended: dict[int, _End] = {}
@@ -86,7 +91,7 @@ class MemoryNetwork:
 
     def share_keys(self, other: MemoryNetwork) -> None:
         """Take over the pairwise keys of another network: a second attempt of the same parties."""
-        self._keys = dict(other._keys)
+        self._keys, self._set_keys = dict(other._keys), dict(other._set_keys)
 
     def wire(self, number: int) -> MemoryWire:
         """The end of party `number`."""
@@ -97,6 +102,12 @@ class MemoryNetwork:
         if i == j or max(i, j) >= self.computing:
             raise ValueError(f"Parties {i} and {j} share no key: only two different computing parties do.")
         return self._keys[frozenset((i, j))]
+
+    def set_key(self, members: tuple[int, ...]) -> bytes:
+        """The key of a set of computing parties, all but the largest minority."""
+        if members not in self._set_keys:
+            raise ValueError(f"parties {members} are no set that shares a key")
+        return self._set_keys[members]
 
     def channel(self, stream: str, sender: int, receiver: int) -> queue.SimpleQueue[tuple[int, bytes] | _End]:
         """The queue of one direction of one stream."""
@@ -189,6 +200,11 @@ class MemoryWire:
 
     def key(self, peer: int) -> bytes:
         return self._network.key(self.me, peer)
+
+    def set_key(self, members: Sequence[int]) -> bytes:
+        if self.me not in members:
+            raise ValueError(f"party {self.me} is none of {tuple(members)}, who share a key")
+        return self._network.set_key(tuple(members))
 
     def send(self, peer: int, payload: bytes | bytearray | memoryview) -> None:
         channel = self._network.channel(self._stream, self.me, peer)

@@ -51,6 +51,12 @@ class Wire(Protocol):
     def key(self, peer: int) -> bytes:
         """32 secret bytes known to this party and `peer` only (computing parties only); from MPyC's PRSS keys."""
 
+    def set_key(self, members: Sequence[int]) -> bytes:
+        """32 secret bytes known to the computing parties `members` only, of whom this is one; from MPyC's PRSS keys.
+
+        members: of m computing parties m - t, t the largest minority, ascending. `ValueError` for other sets.
+        """
+
     def send(self, peer: int, payload: bytes | bytearray | memoryview) -> None:
         """Queue one message. The payload is copied or must not be modified afterwards; blocks while the peer's window is full."""
 

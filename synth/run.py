@@ -254,7 +254,7 @@ class Run:
         self._model = fit(
             sizes,
             measurements,
-            total=max(1.0, self.noisy_total),
+            total=max(1.0, self.noisy_total) if self.noise_share is None else None,
             warm_start=self._model,
             levels=self.levels,
             iterations=iterations,
@@ -277,9 +277,11 @@ class Run:
 
     def synthesis(self) -> Synthesis:
         """What the run has come to."""
-        rows = self.plan.config.synthetic_rows
+        rows, total = self.plan.config.synthetic_rows, self.noisy_total
+        if self.noise_share is not None:  # most of the budget was spent after the first count
+            total = self.model.total
         if rows is None:  # wide noise must not ask for more than could be there
-            rows = min(max(0, round(self.noisy_total)), self.oracle.row_bound)
+            rows = min(max(0, round(total)), self.oracle.row_bound)
         named = {
             name for clique in (*self.selected, *(m.clique for m in self.measurements)) for name in clique
         }

@@ -13,7 +13,8 @@ through another computing party: one of them alone sees a uniform number. Threat
 corrupted. An owner that has another number of rows learns that by the abort, and computing parties by how much: misaligned
 tables are a mistake in the study, not a secret that the method keeps.
 
-Cost: 8 bytes from every owner to every computing party, 32 to compare; with K 8 to 32 bytes per other owner; 2 to 4 rounds.
+Cost (`cost`): 8 bytes from every owner to every computing party, and from those to owners that do not compute; with K 8 to 32
+bytes per other owner; 1 round, 2 if some owner does not compute, and those of K.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from itertools import pairwise
 import numpy as np
 
 from mpc_protocols.errors import DataRefused, ProtocolAborted
+from mpc_protocols.psu.cost import Cost
 from mpc_protocols.psu.dummies import draw, list_noise
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
 from mpc_protocols.psu.groups.hashing import digest
@@ -69,6 +71,27 @@ def align(
     return Alignment(
         total, np.arange(rows or 0), digest(b"psu rows", sid, total.to_bytes(COUNT_BYTES, "big"))
     )
+
+
+def cost(spec: AlignmentSpec, context: Context) -> Cost:
+    """Bytes and rounds, by wire number."""
+    parties = max(member.number for member in context.members) + 1
+    total = Cost(sent=[0] * parties, messages=[0] * parties, clocks=[0] * parties)
+    computing, owners = ([member.number for member in of] for of in (context.computing, context.owners))
+    if spec.adjacency == "add-remove" and onlookers(context):
+        for owner in owners[1:]:
+            for path in _paths(owners[0], owner, context):
+                for sender, receiver in pairwise(path):
+                    total.send(sender, receiver, COUNT_BYTES)
+                    total.receive(receiver, sender)
+    outside = [owner for owner in owners if owner not in computing]
+    for receivers, senders in ((computing, owners), (outside, computing)):
+        ways = [(sender, receiver) for sender in senders for receiver in receivers if sender != receiver]
+        for sender, receiver in ways:
+            total.send(sender, receiver, COUNT_BYTES)
+        for sender, receiver in ways:
+            total.receive(receiver, sender)
+    return total
 
 
 def _announce(wire: Wire, mine: int | None, context: Context) -> list[int]:

@@ -67,11 +67,11 @@ class RowOrder(AlignmentMethod):
         self, spec: AlignmentSpec, context: Context, lengths: Sequence[int], union: int, columns: int
     ) -> Forecast:
         from mpc_protocols.psu.forecast import Forecast
-        from mpc_protocols.psu.row_order import COUNT_BYTES
+        from mpc_protocols.psu.row_order import cost
 
-        numbers = [owner.number for owner in context.owners]
-        sent = {number: COUNT_BYTES * (3 - (number < 3)) for number in numbers}
-        return Forecast(sent, dict.fromkeys(numbers, 0.0), 2)
+        total = cost(spec, context)
+        numbers = range(len(total.sent))
+        return Forecast(dict(enumerate(total.sent)), dict.fromkeys(numbers, 0.0), total.rounds)
 
 
 METHOD = RowOrder()

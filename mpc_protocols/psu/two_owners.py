@@ -43,7 +43,7 @@ class TwoOwners(AlignmentMethod):
 
     @abstractmethod
     def cost(self, spec: AlignmentSpec, first: int, second: int, union: int) -> Cost:
-        """For lists of these lengths."""
+        """Of `between` (and `help`) for lists of these lengths; `forecast` adds what all protocols of two owners send beside."""
 
     def help(
         self, wire: Wire, spec: AlignmentSpec, context: Context, entropy: Entropy
@@ -109,13 +109,15 @@ class TwoOwners(AlignmentMethod):
         numbers = [owner.number for owner in context.owners]
         if self.helper:
             numbers.append(context.helper.number if context.helper else -1)
+        idle = len(_idle(context))
+        beside = columns + idle * (COUNT_BYTES + DIGEST_BYTES)
         return Forecast(
-            {number: cost.sent[i] for i, number in enumerate(numbers)},
+            {number: cost.sent[i] + (beside if i < 2 else 0) for i, number in enumerate(numbers)},
             {
                 number: cost.seconds(i) + HASH_S * (lengths[i] if i < 2 else sum(lengths))
                 for i, number in enumerate(numbers)
             },
-            cost.rounds,
+            1 + max(cost.rounds, max(cost.clocks[:2]) + (idle > 0)),
             {number: cost.powers[i] for i, number in enumerate(numbers)},
         )
 

@@ -82,6 +82,13 @@ class Runtime:
         self._mpc._prss_keys = dict(keys)
         self._mpc.prfs.cache_clear()
 
+    def prss_key(self, members: tuple[int, ...]) -> bytes:
+        """The key of one such set. Raises `ValueError` if this party shares none with exactly these."""
+        key: bytes | None = self._mpc._prss_keys.get(members)
+        if key is None:
+            raise ValueError(f"this party shares no key with the set {members}")
+        return key
+
     def _sets(self) -> Iterator[tuple[int, ...]]:
         count = len(self._mpc.parties)
         return (

@@ -185,6 +185,13 @@ class SessionWire:
             )
         return hkdf(secret, salt=self.session_id, info=b"cosynth wire key")
 
+    def set_key(self, members: Sequence[int]) -> bytes:
+        """32 secret bytes of a set of computing parties (see `Wire.set_key`; HKDF-SHA256 of the set's PRSS key)."""
+        if self._party.mpyc is None:
+            raise ValueError("only computing parties share keys")
+        secret: bytes = self._party.mpyc.prss_key(tuple(members))
+        return hkdf(secret, salt=self.session_id, info=b"cosynth wire set key")
+
     def send(self, peer: int, payload: bytes | bytearray | memoryview) -> None:
         """Queue one message (see `Wire.send`); a payload above 64 KiB is not copied. At most 1 GiB."""
         party = self._party

@@ -54,6 +54,10 @@ class JobWire:
         """See `Wire.key`."""
         return self._wire.key(peer)
 
+    def set_key(self, members: Sequence[int]) -> bytes:
+        """See `Wire.set_key`."""
+        return self._wire.set_key(members)
+
     def send(self, peer: int, payload: bytes | bytearray | memoryview) -> None:
         """See `Wire.send`."""
         self._wire.send(peer, payload)

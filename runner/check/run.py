@@ -87,11 +87,9 @@ def findings(path: Path, party: str | None, private: Path | None, connect: bool)
 
 
 def _planned(study: Study, plan: Plan) -> Iterator[Finding]:
-    rounds = "up to " * (plan.rounds[0] != plan.rounds[1]) + str(plan.rounds[1])
     yield fine(
         f"budget: rho {float(plan.budget.rho_cap):.4g} for epsilon {float(study.privacy.epsilon):g}, delta "
-        f"{float(study.privacy.delta):g}; {rounds} rounds among up to {len(plan.candidates)} "
-        "candidates"
+        f"{float(study.privacy.delta):g}; asked is {ALGORITHMS[study.algorithm].asks(plan)}"
     )
     for clique in plan.oversized:
         size = study.domain.cells(clique) * CELL_BYTES / 2**20

@@ -171,7 +171,13 @@ def _together(head: Table, algorithm: Algorithm[Any, Any], backend: Backend, par
         if lack := not_installed(version):
             head.problem(f'= "{version.name}" {lack}', key)
         if partition in PARTITIONS and partition not in version.partitions:
-            head.problem(f'= "{version.name}" runs with partition = {listed(version.partitions)} only', key)
+            others = [
+                f'backend = "{of.name}"' for of in BACKENDS if not of.ideal and partition in of.partitions
+            ]
+            instead = f"; use {' or '.join(others)}" if key == "backend" and others else ""
+            head.problem(
+                f'= "{version.name}" runs with partition = {listed(version.partitions)} only{instead}', key
+            )
 
 
 def _privacy(table: Table, present: bool) -> Privacy:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synth.charges import mean_noise
-from synth.fallback import median
+from synth.fallback import joining_cells, median
 from synth.mosaic.answers import Resolutions, answers
 from synth.mosaic.bins import is_ordered
 from synth.mosaic.candidates import Candidate, Grid, candidates, levels_of, prices
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 PRICE_FACTOR = Fraction(3, 2)
 """Of the noise in the score: once for the noise that a measurement brings, half for what it costs."""
 NOISE_LIMIT = 0.3
-"""Of the noise of the median candidate, as a share of the rows."""
+"""Of the noise of a typical question, as a share of the rows."""
 ROUND_TOLERANCE = 0.2
 """Of a fit between batches: the next one goes on from it. 0.05 takes a fifth more time and selects no better."""
 GROWTH = Fraction(3, 2)
@@ -60,7 +60,7 @@ def run(oracle: MarginalOracle, plan: MosaicPlan, observe: Observe = unobserved)
     run.measure_all_columns()
     run.choose_resolutions()
     run.refit(0, ROUND_ITERATIONS)
-    if run.falls_back(median(c.cells for c in run.candidates), NOISE_LIMIT):
+    if run.falls_back(run.typical_cells(), NOISE_LIMIT):
         pass  # the columns take what is left
     elif (rounds := plan.config.fixed_rounds) is None:
         run.adaptive()
@@ -127,6 +127,11 @@ class MosaicRun(Run):
         used = {name for clique in cliques for name in clique}
         handles = self.oracle.prepare(cliques, [level for name, level in self.levels.items() if name in used])
         self.handles |= dict(zip(cliques, handles, strict=True))
+
+    def typical_cells(self) -> int:
+        """Of a typical question: a median candidate, or twice what it takes to join a column to another, whichever is more."""
+        joint = {c.clique: c.cells for c in self.candidates if len(c.columns) > 1}
+        return max(median(c.cells for c in self.candidates), 2 * joining_cells(joint))
 
     def adaptive(self) -> None:
         """Batches until the budget is spent, with less noise whenever a batch saw nothing but noise."""

@@ -283,7 +283,7 @@ def test_a_key_that_others_can_read_is_refused(folders: Folders) -> None:
     assert "west.key can be read by other users of this machine" in sentence and "chmod 600" in sentence
     west.options = ("--insecure-key",)
     with folders.started(["west"]) as programs:
-        assert eventually(lambda: happened(west.out / "events.jsonl", "connect", "waiting"), 30)
+        assert eventually(lambda: happened(west.out / "events.jsonl", "connect", "waiting"))
         pid = programs["west"].pid
         (limit,) = re.findall("Max core file size +([^ ]+) +([^ ]+)", Path(f"/proc/{pid}/limits").read_text())
         assert limit == ("0", "0")

@@ -112,14 +112,15 @@ def test_the_text_says_why_fewer_candidates_are_offered_than_there_are(
 ) -> None:
     """A run leaves out those that cannot win once it knows its noisy total; `plan` says for which rows it expects how many."""
     monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
-    # at this noise a marginal of more than 110 cells cannot win; the noisy total would have to be off by 8 sd to say 84 or 140
-    study = study_of(tmp_path, ('"replicated"', '"ideal"'), ("epsilon = 1.0", "epsilon = 0.26"))
+    # at this noise a marginal of more than 185 cells cannot win; the noisy total would have to be off by 18 sd to say 140 or 240
+    many = ("rounds = 4", "rounds = 24")
+    study = study_of(tmp_path, ('"replicated"', '"ideal"'), ("epsilon = 1.0", "epsilon = 0.8"), many)
     assert main(["run", str(study), "--out", str(tmp_path / "out")]) == 0
     capsys.readouterr()
     assert main(["plan", str(study), "--json"]) == 0
     asked = json.loads(capsys.readouterr().out)["questions"]
     low, high = asked["offered"]
-    assert (asked["candidates"], high) == (15, 13)
+    assert (asked["candidates"], high) == (15, 14)
     assert all(low <= count <= high for count in offered(tmp_path / "out"))
     assert main(["plan", str(study)]) == 0
     text = capsys.readouterr().out

@@ -106,9 +106,7 @@ def under_way(folders: Folders) -> Iterator[tuple[dict[str, Program], dict[str, 
     """A run that has met its parties, and what can be seen of its processes."""
     mark(folders)
     with folders.started() as programs:
-        assert eventually(
-            lambda: any(happened(folder.out / "events.jsonl", "connect") for folder in folders), 30
-        )
+        assert eventually(lambda: any(happened(folder.out / "events.jsonl", "connect") for folder in folders))
         yield programs, told(programs)
 
 
@@ -149,7 +147,7 @@ def test_a_run_in_which_a_party_dies(tmp_path: Path) -> None:
     trial = small.write(tmp_path / "study", changes=[("rounds = 3", "rounds = 8")])
     folders = Folders.make(tmp_path, trial)
     with under_way(folders) as (programs, seen):
-        assert eventually(lambda: happened(folders["south"].out / "events.jsonl", "select"), 60)
+        assert eventually(lambda: happened(folders["south"].out / "events.jsonl", "select"))
         programs["north"].send(SIGKILL)
         ends = {name: program.end() for name, program in programs.items()}
     assert (ends["south"].code, ends["west"].code) == (41, 41)
@@ -172,7 +170,7 @@ def test_a_run_that_the_program_itself_ends(tmp_path: Path) -> None:
     mark(folders)
     folders["west"].module = "tests.runner.marked_failing"
     with folders.started() as programs:
-        assert eventually(lambda: happened(folders["west"].out / "events.jsonl", "connect"), 30)
+        assert eventually(lambda: happened(folders["west"].out / "events.jsonl", "connect"))
         seen = told(programs)
         ends = {name: program.end() for name, program in programs.items()}
     assert ends["west"].code == 1 and ends["north"].code == ends["south"].code == 40, ends

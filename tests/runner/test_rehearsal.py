@@ -31,6 +31,11 @@ from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.replicated.scores import bit_cache
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.wire import Wire
+from synth.algorithm import ALGORITHMS
+from synth.domain import Domain
+from synth.mosaic.algorithm import MosaicConfig
+from synth.plan import unobserved
+from synth.workload import Workload
 from tests.mpc_protocols.replicated.trio_run import small_groups
 
 SIZES = {"a": 9, "b": 1, "c": 14, "d": 4}
@@ -209,8 +214,105 @@ def test_a_dry_run_of_the_same_table_counts_what_a_run_counts(
     assert [each.messages_sent for each in traffic] == tally.messages
 
 
-def _decide(patch: pytest.MonkeyPatch, shared: list[list[RingShare]], wanted: list[list[int]]) -> None:
-    """Note the scores of every selection, at the parties and in the clear; whichever wins, the first is selected."""
+class _Quiet(MarginalOracle):
+    """An oracle with variances so small that there is no noise, still several of them."""
+
+    def __init__(self, oracle: MarginalOracle) -> None:
+        self.oracle, self.facts = oracle, oracle.facts
+        self.selections, self.variances = list[tuple[int, int]](), set[int]()
+
+    @property
+    def row_bound(self) -> int:
+        return self.oracle.row_bound
+
+    @property
+    def noisy_total(self) -> float | None:
+        return self.oracle.noisy_total
+
+    def prepare(self, cliques: Sequence[Clique], levels: Sequence[Level] = ()) -> list[int]:
+        return self.oracle.prepare(cliques, levels)
+
+    def select(self, *arguments: Any) -> list[int]:
+        found = self.oracle.select(*arguments)
+        self.selections.append((arguments[5], len(found)))
+        return found
+
+    def measure(
+        self, handles: Sequence[int], sigma2: Fraction | Sequence[Fraction]
+    ) -> list[NDArray[np.int64]]:
+        asked = [sigma2] * len(handles) if isinstance(sigma2, Fraction) else list(sigma2)
+        order = sorted(set(asked))
+        self.variances.add(len(order))
+        return self.oracle.measure(handles, [VARIANCES[order.index(of) % len(VARIANCES)] for of in asked])
+
+    def distances(self, *arguments: Any) -> NDArray[np.int64]:
+        raise AssertionError("nobody asks for distances here")
+
+    def total(self, sigma2: Fraction) -> int:
+        return self.oracle.total(SMALL)
+
+
+@pytest.mark.parametrize("rounds", ["adaptive", 10])
+def test_a_dry_run_of_mosaic_counts_what_its_run_counts(rounds: str | int) -> None:
+    """The algorithm itself asks: bins, several picks on the same scores, a variance for each marginal."""
+    rng = np.random.default_rng(3)
+    sizes = {"a": 40, "b": 9, "c": 3, "d": 2}
+    hidden = rng.random((3, 700, 1))
+    records = [
+        np.floor(np.where(rng.random((700, 4)) < 0.6, of, rng.random((700, 4))) ** 2 * list(sizes.values()))
+        for of in hidden
+    ]
+    domain = Domain.from_spec({"file": sizes})
+    config = MosaicConfig(rounds=rounds)
+    plan = ALGORITHMS["mosaic"].plan(
+        domain,
+        Workload.from_spec({"degree": 2}, domain),
+        config,
+        epsilon=2.0,
+        delta=1e-6,
+        adjacency="add-remove",
+    )
+    of = StudyFacts(sizes, "add-remove", 1, 5000, b"s" * 32)
+
+    def counter(table: NDArray[np.float64]) -> Any:
+        return lambda cliques: [
+            np.histogramdd(
+                table[:, [list(sizes).index(name) for name in clique]],
+                [np.arange(sizes[name] + 1) for name in clique],
+            )[0]
+            .ravel()
+            .astype(np.int64)
+            for clique in cliques
+        ]
+
+    def lead(wire: Wire) -> tuple[Any, bytes]:
+        with ReplicatedOracle(wire, of, counter(records[1]), AllowAll()) as oracle:
+            return ALGORITHMS["mosaic"].run(_Quiet(oracle), plan, unobserved), oracle.state.transcript
+
+    def take_part(wire: Wire) -> Any:
+        return lead(wire) if wire.me == 1 else follow(wire, of, counter(records[wire.me]), AllowAll())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(step, "latency_bytes_of", lambda delay_us: LATENCY_BYTES)
+        _decide(patch, [[], [], []], [], last=True)
+        dry_run = ReplicatedDryRun(of, counter(np.concatenate(records)), 0)
+        quiet = _Quiet(dry_run)
+        expected = ALGORITHMS["mosaic"].run(quiet, plan, unobserved)
+        dry_run.close()
+        network = MemoryNetwork(3, 3, session_id=of.session, patience_s=20)
+        found, transcript = network.run([take_part] * 3)[1]
+    assert transcript == dry_run._ideal.state.transcript and found.selections == expected.selections
+    assert expected.levels and max(picks for picks, _ in quiet.selections) > 1 and max(quiet.variances) > 1
+    traffic = [network.traffic(number) for number in range(3)]
+    assert [each.rounds for each in traffic] == dry_run.tally.clocks
+    assert [each.bytes_sent for each in traffic] == dry_run.tally.sent
+    assert [each.messages_sent for each in traffic] == dry_run.tally.messages
+
+
+def _decide(
+    patch: pytest.MonkeyPatch, shared: list[list[RingShare]], wanted: list[list[int]], last: bool = False
+) -> None:
+    """Note the scores of every selection, at the parties and in the clear; whichever wins, the first (or last) is selected."""
     weighted, largest = ReplicatedEngine.keys, ReplicatedEngine.largest
 
     def scored(engine: ReplicatedEngine, *rest: Any) -> RingShare:
@@ -226,10 +328,16 @@ def _decide(patch: pytest.MonkeyPatch, shared: list[list[RingShare]], wanted: li
         return scores
 
     patch.setattr(ReplicatedEngine, "keys", scored)
-    patch.setattr(ReplicatedEngine, "largest", lambda engine, keys: 0 * largest(engine, keys))
-    patch.setattr(argmax, "_open_winners", lambda *rest: 0 * winners(*rest))
+
+    def place(of: Any, count: int) -> Any:
+        return 0 * of + (count - 1 if last else 0)
+
+    patch.setattr(
+        ReplicatedEngine, "largest", lambda engine, keys: place(largest(engine, keys), keys.shape[-1])
+    )
+    patch.setattr(argmax, "_open_winners", lambda *rest: place(winners(*rest), len(rest[2])))
     patch.setattr(ideal.IdealOracle, "_scores", in_the_clear)
-    patch.setattr(ideal.selection, "reference", lambda *rest: 0)
+    patch.setattr(ideal.selection, "reference", lambda scores, *rest: place(0, len(scores)))
 
 
 def _watch_streams(patch: pytest.MonkeyPatch, drawn: list[tuple[KeyStream, int]]) -> None:

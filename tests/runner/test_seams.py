@@ -47,7 +47,7 @@ HOOK = "from mpc_protocols.backend import BACKENDS; from tests.toys.plain_backen
 
 def test_versions_are_found_where_they_lie() -> None:
     assert ALGORITHMS.names == ("aim", "mwem", "mst", "mosaic")
-    assert BACKENDS.names == ("replicated", "pair", "ideal")
+    assert BACKENDS.names == ("replicated", "shamir", "pair", "ideal")
     assert METHODS.names == ("merge3", "helper", "dh2", "florist", "row-order")
     found: Registry[Algorithm] = Registry("tests.toys", "algorithm", Algorithm)  # type: ignore[type-arg]
     assert found.names == ("uniform",) and found["uniform"] is uniform_algorithm.ALGORITHM
@@ -177,11 +177,14 @@ def test_who_may_compute_and_what_else_would_do(tmp_path: Path) -> None:
         assert (replicated.misfit(["a", "b"]) or "").endswith(
             'compute, or use backend = "pair" or backend = "plain"'
         )
-        assert "use backend" not in (replicated.misfit(["a", "b", "c", "d"]) or "")
+        assert (replicated.misfit(["a", "b", "c", "d"]) or "").endswith('or use backend = "shamir"')
+        assert "use backend" not in (replicated.misfit([str(number) for number in range(10)]) or "")
         assert "takes two to three" in (plain_backend.BACKEND.misfit(list("abcd")) or "")
         path = write_vertical(tmp_path, ('backend = "replicated"', 'backend = "plain"'))
         assert any(
-            'backend = "plain" runs with partition = "horizontal" only.' in each for each in problems(path)
+            'backend = "plain" runs with partition = "horizontal" only; use backend = "replicated" or backend = "pair".'
+            in each
+            for each in problems(path)
         )
 
 
@@ -276,7 +279,9 @@ def test_a_toy_alignment_method_joins(tmp_path: Path) -> None:
         network = MemoryNetwork(2, 2, patience_s=30)
         assert_ideal(lists, network.run([body] * 2), ideal_align(lists, spec))
         expected = forecast(spec, CONTEXT, [12, 13])
-        assert expected.rounds == 1 and expected.sent == {0: 480, 1: 520}
+        assert {number: expected.sent[number] for number in (0, 1)} == {
+            i: network.traffic(i).bytes_sent for i in (0, 1)
+        }
 
 
 def test_every_backend_speaks_for_itself() -> None:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpc_protocols.errors import DataRefused
 from mpc_protocols.psu.cost import Cost
+from mpc_protocols.psu.exchange import COUNT_BYTES, Exchange
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
 from mpc_protocols.psu.groups.hashing import digest
 from mpc_protocols.psu.two_owners import TwoOwners
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
     from mpc_protocols.psu.randomness import Entropy
     from mpc_protocols.wire import Wire
 
-LIMIT = 1 << 24
+WIDTH = 96
+"""Of an entry that travels: a byte that says how long the identifier is, the identifier, zeros. All lists look alike."""
 
 
 class Open(TwoOwners):
@@ -45,27 +48,25 @@ class Open(TwoOwners):
         group: Group | None,
         entropy: Entropy,
     ) -> Alignment:
-        peer = next(owner.number for owner in context.owners if owner.number != wire.me)
-        wire.send(peer, b"".join(len(entry).to_bytes(2, "big") + entry for entry in entries))
-        theirs, union = bytes(wire.receive_up_to(peer, LIMIT)), set(entries)
-        while theirs:
-            size = 2 + int.from_bytes(theirs[:2], "big")
-            union.add(theirs[2:size])
-            theirs = theirs[size:]
-        row = {entry: number for number, entry in enumerate(sorted(union))}
-        sid = context.salt(spec, wire.session_id)
-        return Alignment(
-            len(union),
-            np.array([row[entry] for entry in entries], np.int64),
-            digest(b"open", sid, *sorted(union)),
-        )
+        if any(len(entry) >= WIDTH for entry in entries):
+            raise DataRefused(f"An identifier of this party has {WIDTH} bytes or more; shorten it.")
+        exchange = Exchange(wire, context, spec)
+        count, _ = exchange.announce(len(entries))
+        shown = [bytes([len(entry)]) + entry.ljust(WIDTH - 1, b"\0") for entry in entries]
+        own = np.frombuffer(b"".join(shown), np.uint8).reshape(-1, WIDTH)
+        theirs = exchange.lists(own, count, WIDTH)
+        exchange.distinct(theirs, "a list")
+        table = sorted({*shown, *(entry.tobytes() for entry in theirs)})
+        result = digest(b"open", exchange.sid, *table)
+        exchange.agree(result, "common table")
+        row = {entry: number for number, entry in enumerate(table)}
+        return Alignment(len(table), np.array([row[entry] for entry in shown], np.int64), result)
 
     def cost(self, spec: AlignmentSpec, first: int, second: int, union: int) -> Cost:
         total = Cost()
-        total.send(0, 1, 40 * first)
-        total.send(1, 0, 40 * second)
-        total.receive(0, 1)
-        total.receive(1, 0)
+        total.swap(COUNT_BYTES)
+        total.stream((first, second), WIDTH)
+        total.agree()
         return total
 
 

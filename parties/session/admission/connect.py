@@ -170,6 +170,8 @@ class Connector:
         except CosynthError as error:
             self._strangers.dropped(stranger.host, error.sentence)
             self._doubt(error, number, stranger.host)
+            if self._own.doubt and number is not None:  # it has been told all that there is to tell
+                self._meet(number)
             await close_gently(sock)
         finally:
             self._strangers.leave(stranger)

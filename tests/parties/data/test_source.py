@@ -284,7 +284,7 @@ def test_a_process_that_ends_at_once_leaves_no_records_behind(tmp_path: Path) ->
     write_csv(table, {"a": [1]})
     program = (
         "import sys; from runner import __main__ as program; from parties.data.source import locate, open_source\n"
-        "def main():\n"
+        "def main(*ignored):\n"
         "    source = open_source(locate(sys.argv[1])); open(source._spill + '/spilled', 'w').close()\n"
         "    print(source._spill); main.kept = source; return 130\n"
         "program.main = main; program.program()\n"

@@ -190,17 +190,17 @@ def test_who_leaves_while_it_is_met_again_has_been_met(
 ) -> None:
     """North is through; south, which waits for east, meets it once more and finds the connection closed."""
     settings = parsed(credentials, connect_s=1000.0)
-    heard = preflight._Meeting._hear
+    heard = preflight._Preflight._hear
     calls: list[int] = []
 
-    async def once(self: preflight._Meeting, number: int, channel: Channel) -> CosynthError | None:
+    async def once(self: preflight._Preflight, number: int, channel: Channel) -> CosynthError | None:
         calls.append(number)
         if calls.count(0) > 1:
             return PeerLost("Party north closed the connection before it had said which study it has.")
         return await heard(self, number, channel)
 
     south = Preflight(settings[1])
-    monkeypatch.setattr(preflight._Meeting, "_hear", once)
+    monkeypatch.setattr(preflight._Preflight, "_hear", once)
     north = Preflight(settings[0])
     until(lambda: calls.count(0) > 1)
     east = Preflight(settings[2])

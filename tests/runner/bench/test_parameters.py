@@ -126,4 +126,5 @@ def test_every_benchmark_is_complete() -> None:
                 and parameter.parse(",".join(map(spelled, parameter.default))) == parameter.default
             )
         params = {parameter.name: parameter.default[0] for parameter in bench.parameters}
-        assert bench.amount(params) > 0 and bench.problem(params) is None
+        if bench.parameters:  # a survey counts its runs itself
+            assert bench.amount(params) > 0 and bench.problem(params) is None

@@ -1,0 +1,104 @@
+"""Descriptor of `shamir`: three to nine parties on Shamir shares, semi-honest, of whom a minority may work together."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from mpc_protocols.backend import (
+    DISHONEST_CUSTODIAN,
+    SEMI_HONEST,
+    DistributedBackend,
+    DryRun,
+    Observe,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, StudyFacts
+    from mpc_protocols.partition import Partition, VerticalData
+    from mpc_protocols.wire import Wire
+
+_MINORITY = (
+    "Of m computing parties at most t may be corrupted, together with any number of recipients and contributors: the largest "
+    "minority, one of three or four, two of five or six, three of seven or eight, four of nine. One more that pool what they "
+    "hold can reconstruct everybody's counts."
+)
+_ASSUMPTION = "The protection rests on AES for what parties draw from shared keys, and on nothing else."
+_NOISE = (
+    "The noise is drawn inside the protocol: no minority of the computing parties knows any part of it, so nobody can "
+    "subtract it."
+)
+
+
+class Shamir(DistributedBackend):
+    """Three to nine parties on shares of bits over GF(8) or GF(16)."""
+
+    name = "shamir"
+    rank = 10
+    summary = "three to nine parties on Shamir shares, of whom any minority may be bad"
+    computing = (3, 9)
+    by_default = None
+    partitions = ("horizontal",)
+    together = "fewer than half of them work together"
+    shows = "random-looking shares"
+    how = (
+        "The computing parties added up these statistics on Shamir shares: nobody gathered the data, and only noisy results "
+        "were opened."
+    )
+
+    @property
+    def claim(self) -> str:
+        return (
+            "nothing else is revealed to a party, as long as all follow the protocol and fewer than half of the computing "
+            "parties work together"
+        )
+
+    def threat(self, vertical: bool) -> tuple[str, ...]:
+        return (SEMI_HONEST, _MINORITY, _ASSUMPTION, _NOISE, DISHONEST_CUSTODIAN)
+
+    def lead(
+        self,
+        wire: Wire,
+        facts: StudyFacts,
+        data: LocalCounts | VerticalData | None,
+        guard: Guard,
+        observe: Observe,
+    ) -> AbstractContextManager[MarginalOracle]:
+        from mpc_protocols.shamir.oracle import ShamirOracle
+
+        return ShamirOracle(wire, facts, data, guard, observe)
+
+    def follow(
+        self,
+        wire: Wire,
+        facts: StudyFacts,
+        data: LocalCounts | VerticalData | None,
+        guard: Guard,
+        observe: Observe,
+    ) -> list[NDArray[np.int64]]:
+        from mpc_protocols.shamir.oracle import follow
+
+        return follow(wire, facts, data, guard, observe)
+
+    def contribute(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> None:
+        from mpc_protocols.shamir.oracle import contribute
+
+        contribute(wire, facts, data)
+
+    def dry_run(
+        self,
+        facts: StudyFacts,
+        counts: LocalCounts,
+        computing: int,
+        contributing: int,
+        split: Partition | None,
+    ) -> DryRun:
+        from mpc_protocols.shamir.dry_run import ShamirDryRun
+
+        return ShamirDryRun(facts, counts, computing, contributing)
+
+
+BACKEND = Shamir()

@@ -1,0 +1,195 @@
+"""One computing party of the engine on Shamir shares (`engine.interface.Engine`): m = 3 to 9 parties, t = ceil(m/2) - 1.
+
+    counts        additive modulo 2^32 among the holders, parties 0..t (`marginals`); the leader is one of them
+    distances     c subtracted from the leader's part, cells with c = 0 by local sums, the others by `l1_distance`
+    noise         the shared draws over `gates`, on a fork of the mesh when made beside the scores
+    keys          weights times sums by shifted addends, added up to one number each; all pairs compared, opened by `zero_rows`
+    release       the holders' counts and the noise are added on shared bits; the sum is opened, never a count
+
+Who learns what: all computing parties the releases, the model's answers, and sizes. Threat model: semi-honest, no more than t of
+the m computing parties work together, with any recipients and contributors (`docs/design/shamir.md` 1). Assumption: AES
+(`engine.prg`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.engine.argmax import argmax_rows
+from mpc_protocols.engine.bitslice import Elements, UInt, from_planes
+from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
+from mpc_protocols.pair import answer_codec
+from mpc_protocols.public.answers import Answers, DealerLayout
+from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
+from mpc_protocols.public.state import PublicState
+from mpc_protocols.shamir.gates import ShamirGates
+from mpc_protocols.shamir.l1_distance import CandidateWords, absolute_sums, score_adder
+from mpc_protocols.shamir.marginals import HeldMarginals
+from mpc_protocols.shamir.mesh import Mesh
+from mpc_protocols.shamir.numbers import Addends, concatenate
+from mpc_protocols.wire import Wire
+
+DEALERS = 1
+
+
+class ShamirEngine:
+    """Shares, arithmetic and openings of one computing party."""
+
+    dealers = DEALERS
+    public = b""
+
+    def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts | None) -> None:
+        """counts: this party's own data; None if it only computes. Raises `StudyInvalid` (number of parties)."""
+        self.wire, self._leader = wire, facts.leader
+        mesh = Mesh(wire)
+        self.gates = ShamirGates(mesh)
+        self.beside = ShamirGates(mesh.fork("noise"))
+        self._marginals = HeldMarginals(wire, facts, counts)
+
+    @property
+    def sharing(self) -> bytes:
+        return self._marginals.sharing
+
+    def set_latency(self, latency_bytes: int) -> None:
+        self.gates.mesh.latency_bytes = self.beside.mesh.latency_bytes = latency_bytes
+
+    def differing(self, value: bytes) -> int | None:
+        return self.gates.mesh.differing(value)
+
+    def share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> int:
+        return self._marginals.share(cliques, levels, inputs)
+
+    def rows(self) -> Addends | None:
+        rows = self._marginals.rows()
+        return None if rows is None else Addends(np.uint32, (1,), held=rows)
+
+    def marginals(self, state: PublicState, handles: Sequence[Handle]) -> Addends:
+        held = np.concatenate([self._marginals.marginal(state, handle) for handle in handles])
+        return Addends(np.uint32, held.shape, held=held)
+
+    def l1_sums(
+        self,
+        state: PublicState,
+        groups: Sequence[DealerLayout],
+        announced: AnnouncedAnswers,
+        planes: int,
+        ring: UInt,
+        rounded: RoundedAnswers | None,
+    ) -> ShamirL1Sums:
+        exchange = _Exchange(self.gates.mesh, self._leader, groups, announced, rounded)
+        return ShamirL1Sums(self.gates, self._marginals, state, exchange, planes, ring)
+
+    def keys(self, sums: Addends, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> Addends:
+        """weight * sum - bias of each candidate, added up: 1 round for what the holders keep, and those of the adders."""
+        modulus = 1 << 8 * np.dtype(ring).itemsize
+        offsets = np.array([-bias % modulus for bias in biases], ring)
+        return self.gates.added_up(sums.scaled(weights).plus(offsets))
+
+    def largest(self, keys: Addends) -> int:
+        if len(keys) == 1:
+            return 0
+        return int(argmax_rows(self.gates, self.gates.added_up(keys).reshape(1, -1))[0])
+
+    def reveal(self, numbers: Addends) -> NDArray[np.int64]:
+        """The numbers, to all computing parties. 1 round after those of the adders."""
+        opened = self.gates.reveal_bits(self.gates.planes_of(numbers))
+        return from_planes(opened, len(numbers)).view(np.int32).astype(np.int64)
+
+
+class _Exchange:
+    """The answers of a step's groups, one after the other: from the leader to all others, who check them."""
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        leader: int,
+        groups: Sequence[DealerLayout],
+        announced: AnnouncedAnswers,
+        rounded: RoundedAnswers | None,
+    ) -> None:
+        if mesh.me == leader and rounded is None:
+            raise ValueError("The leading party must bring the model's answers.")
+        self.groups, self.leads = groups, mesh.me == leader
+        self._mesh, self._leader, self._rounded = mesh, leader, rounded
+        self._checker = announced.checker()
+        self.candidates = len(announced.sums)
+
+    def group(self, number: int) -> Answers:
+        """The answers of a group, at all parties. Raises `ProtocolAborted` if they are not those announced."""
+        if self._rounded is not None:
+            answers = self._rounded[number]
+            encoded = answer_codec.encode(answers)
+            for peer in self._mesh.peers:
+                self._mesh.wire.send(peer, encoded)
+            self._mesh.turn()
+            return answers
+        self._mesh.turn()
+        layout = self.groups[number]
+        payload = self._mesh.wire.receive_up_to(self._leader, answer_codec.encoded_limit(layout))
+        answers = answer_codec.decode(payload, layout)
+        self._checker.check(number, answers)
+        return answers
+
+
+@dataclass
+class ShamirL1Sums:
+    """See `engine.interface.L1Sums`. Groups take turns, so that memory does not grow with the candidates' cells."""
+
+    _gates: ShamirGates
+    _marginals: HeldMarginals
+    _state: PublicState
+    _answers: _Exchange
+    _planes: int
+    _ring: UInt
+    signs: int = 0
+    form: str = "sums"
+    _first: list[Answers] = field(default_factory=list)
+
+    def exchange(self) -> None:
+        self._first.append(self._answers.group(0))
+
+    def compute(self) -> Addends:
+        count = self._answers.candidates
+        held: Elements = np.zeros(count, np.uint32)
+        sums = Addends(np.uint32, (count,))
+        forms = dict[str, None]()
+        for number, layout in enumerate(self._answers.groups):
+            answers = self._answers.group(number) if number or not self._first else self._first.pop()
+            place = layout.candidates
+            before, after = (Addends(np.uint32, (of,)) for of in (place.start, count - place.stop))
+            for addend in self._distances(layout, answers, held[place], forms):
+                sums = sums + concatenate([before, addend, after])
+        self.form = "+".join(forms) or "sums"
+        sums = sums + Addends(np.uint32, (count,), held=held)
+        return sums if self._ring is np.uint32 else self._wide(sums)
+
+    def _wide(self, sums: Addends) -> Addends:
+        """The sums, which are below 2^32, modulo 2^64."""
+        narrow = self._gates.added_up(sums)
+        terms = tuple(tuple(part.astype(np.uint64) for part in parts) for parts in narrow.terms)
+        return Addends(np.uint64, narrow.shape, terms, narrow.masks)
+
+    def _distances(
+        self, layout: DealerLayout, answers: Answers, held: Elements, forms: dict[str, None]
+    ) -> tuple[Addends, ...]:
+        """Addends of the sums of a group's candidates; `held` takes in the sums over cells whose answer is 0."""
+        cells = layout.dealt(
+            self._marginals.marginal(self._state, cells.handle)[cells.start : cells.stop]
+            for cells in layout.ranges
+        )
+        compared = answers.nonzero
+        held += layout.sums(0, np.where(compared, np.uint32(0), cells), np.uint32)
+        lengths = layout.sums(0, compared.astype(np.int64), np.int64)
+        if not lengths.any():
+            return ()
+        known = cells[compared]
+        if self._answers.leads:
+            known -= answers.cells[compared]
+        self.signs += len(known)
+        words = CandidateWords(lengths).size
+        forms[score_adder(self._planes, words, self._gates.latency_bytes)] = None
+        return absolute_sums(self._gates, known, lengths, self._planes)

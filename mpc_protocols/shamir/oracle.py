@@ -1,0 +1,80 @@
+"""The marginal oracle on Shamir shares: `engine.oracle` over `shamir.engine`.
+
+    leader -> the others, contributors         steps (`engine.oracle`)
+    custodians that are no holders -> holders  seeds; masked counts (`marginals`)
+
+Who learns what, threat model and assumption: `engine.step`, `shamir.engine`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.engine import oracle
+from mpc_protocols.engine.bits import Bits
+from mpc_protocols.engine.oracle import LeadingOracle, check_leads
+from mpc_protocols.engine.step import ComputingParty, Observe
+from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.functionality import Guard, LocalCounts, StudyFacts
+from mpc_protocols.partition import VerticalData
+from mpc_protocols.shamir.engine import ShamirEngine
+from mpc_protocols.shamir.marginals import send_counts
+from mpc_protocols.shamir.numbers import Addends
+from mpc_protocols.wire import Wire
+
+Data = LocalCounts | VerticalData | None
+
+
+def computing_party(
+    wire: Wire,
+    facts: StudyFacts,
+    data: Data,
+    guard: Guard,
+    observe: Observe | None = None,
+    ahead: bool = True,
+) -> ComputingParty[Bits, Addends]:
+    """One of the computing parties. Arguments and errors as for `ShamirOracle`."""
+    return ComputingParty(ShamirEngine(wire, facts, _counts(data)), facts, guard, observe, ahead)
+
+
+class ShamirOracle(LeadingOracle):
+    """The oracle at the leader. Use it as a context manager, or call `close` when the synthesizer is done."""
+
+    def __init__(
+        self,
+        wire: Wire,
+        facts: StudyFacts,
+        data: Data,
+        guard: Guard,
+        observe: Observe | None = None,
+        ahead: bool = True,
+    ) -> None:
+        """data: the leader's own counts, None if it only computes. ahead: whether noise is made ahead, as at the others.
+
+        Waits for the others. Raises `StudyInvalid` (facts, parties, split columns).
+        """
+        check_leads(wire, facts)
+        super().__init__(computing_party(wire, facts, data, guard, observe, ahead))
+
+
+def follow(
+    wire: Wire, facts: StudyFacts, data: Data, guard: Guard, observe: Observe | None = None
+) -> list[NDArray[np.int64]]:
+    """Every other computing party: `engine.oracle.follow`. data: its own, as for `ShamirOracle`. Blocks."""
+    return oracle.follow(computing_party(wire, facts, data, guard, observe))
+
+
+def contribute(wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> None:
+    """A custodian that does not compute: send its masked counts when asked (`engine.oracle.contribute`). Blocks."""
+    oracle.contribute(wire, facts, partial(send_counts, wire, facts, _counts(data)))
+
+
+def _counts(data: Data) -> LocalCounts | None:
+    if isinstance(data, VerticalData):
+        raise StudyInvalid(
+            'Shamir shares serve partition = "horizontal" only; choose backend = "replicated" for split columns.'
+        )
+    return data

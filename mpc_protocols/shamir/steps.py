@@ -1,0 +1,210 @@
+"""Rounds, messages and bytes of whole steps of the oracle on Shamir shares, as functions of public sizes (`costs`).
+
+run = StepCosts(computing=5, contributors=2)      the measured delay is counted from the beginning
+run.prepare(step=120, request=120, blocks=[50_000])
+run.select(...); run.measure(...); run.end(...)
+run.tally.rounds, run.tally.sent
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.engine.bitslice import UInt
+from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES, ring_of
+from mpc_protocols.mechanisms import gumbel
+from mpc_protocols.mechanisms.gaussian import Sampler
+from mpc_protocols.mechanisms.selection import SelectionPlan
+from mpc_protocols.replicated.costs import AGREEMENT, Tally, interleave
+from mpc_protocols.replicated.inputs.contribution import SEED_BYTES
+from mpc_protocols.shamir.costs import Masks, ShamirCosts, gaussian_masks, gaussian_masks_of, gumbel_masks
+from mpc_protocols.shamir.gates import public_mask
+from mpc_protocols.shamir.marginals import receiver_of
+from mpc_protocols.shamir.numbers import scaled_masks, shifts_of
+
+ELEMENT = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """A group of a selection. answers: bytes of its answers encoded (`pair.answers`). lengths: of each of its candidates, the
+    number of cells whose answer is not 0."""
+
+    answers: int
+    lengths: NDArray[np.int64]
+
+
+class StepCosts:
+    """What a run sends so far."""
+
+    def __init__(
+        self, computing: int, contributors: int = 0, latency_bytes: int = LATENCY_BYTES, leader: int = 1
+    ) -> None:
+        """latency_bytes: what a round is worth in the run."""
+        self.tally = Tally.of(computing + contributors)
+        self._leader, self._computing = leader, computing
+        self._others = [peer for peer in range(computing) if peer != leader]
+        self._main = ShamirCosts(self.tally, computing, latency_bytes)
+        self._beside = ShamirCosts(self.tally, computing, latency_bytes)
+        ring = ring_of(computing, leader)
+        for _ in range(LAPS):
+            for place, party in enumerate(ring):
+                self.tally.step([(party, ring[(place + 1) % computing], 1)])
+        self.tally.step([(leader, peer, 4) for peer in self._others])
+
+    def prepare(self, step: int, request: int, blocks: Sequence[int]) -> None:
+        """`ShamirOracle.prepare`, encoded in `step` bytes.
+
+        blocks: cells of each message of counts (empty: nothing new); contributors are told in `request` bytes.
+        """
+        self._announce(step, request if blocks else 0)
+        self._agree()
+        self._input(blocks)
+
+    def select(
+        self,
+        step: int,
+        groups: Sequence[Group],
+        plan: SelectionPlan,
+        generated: int,
+        lists: Sequence[int] = (),
+    ) -> None:
+        """`ShamirOracle.select`. generated: rows of noise made for it. lists: of several picks, how many candidates each had."""
+        self._announce(step)
+        if len(plan.kept) == 1:
+            self._agree()
+            return
+        self._answers(groups[0])
+        self._agree()
+        masks: list[Masks] = []
+
+        def scores() -> None:
+            masks.append(self._l1_sums(groups, plan.sign_bits, len(plan.kept)))
+            if plan.ring_bits == 64:
+                self._main.planes_of(len(plan.kept), masks.pop(), 32, held=True)
+                masks.append(((1 << 32) - 1,))
+
+        if generated:
+            self._interleave(scores, lambda: self._beside.gumbel_noise(generated))
+        else:
+            scores()
+        self._pick(plan, masks[0], lists)
+
+    def measure(
+        self, step: int, samplers: Sequence[tuple[Sampler, int]], generated: int | None = None
+    ) -> None:
+        """`ShamirOracle.measure` of the cells of each sampler, or `total` (one cell) once something is shared."""
+        self._announce(step)
+        self._agree()
+        self._reveal(samplers, generated)
+
+    def total_first(self, step: int, request: int, blocks: Sequence[int], sampler: Sampler) -> None:
+        """`ShamirOracle.total` where nothing is shared yet; what is shared for it as for `prepare`."""
+        self._announce(step, request)
+        self._agree()
+        self._input(blocks)
+        self._agree()
+        self._reveal([(sampler, 1)], None)
+
+    def distances(
+        self,
+        step: int,
+        groups: Sequence[Group],
+        sampler: Sampler,
+        candidates: int,
+        planes: int,
+        generated: int | None = None,
+    ) -> None:
+        """`ShamirOracle.distances`; arguments as for `select` and `measure`. planes: bits of a difference."""
+        self._announce(step)
+        self._answers(groups[0])
+        self._agree()
+        masks = self._l1_sums(groups, planes, candidates)
+        self._reveal([(sampler, candidates)], generated, masks)
+
+    def end(self, step: int) -> None:
+        """`ShamirOracle.close`."""
+        self._announce(step, step)
+        self._agree()
+
+    def _announce(self, step: int, request: int = 0) -> None:
+        contributors = range(self._computing, len(self.tally.clocks))
+        self.tally.step(
+            [
+                *((self._leader, peer, step) for peer in self._others),
+                *((self._leader, q, request) for q in contributors),
+            ]
+        )
+
+    def _agree(self) -> None:
+        self._main.all(AGREEMENT)
+
+    def _input(self, blocks: Sequence[int]) -> None:
+        if not blocks:
+            return
+        holders = self._main.holders
+        messages = []
+        for custodian in range(holders, len(self.tally.clocks)):
+            receiver = receiver_of(custodian, holders - 1)
+            messages += [(custodian, peer, SEED_BYTES) for peer in range(holders) if peer != receiver]
+            messages += [(custodian, receiver, ELEMENT * cells) for cells in blocks]
+        self.tally.step(messages)
+
+    def _answers(self, group: Group) -> None:
+        self._main.tally.step([(self._leader, peer, group.answers) for peer in self._others])
+
+    def _l1_sums(self, groups: Sequence[Group], planes: int, candidates: int) -> Masks:
+        masks: Masks = ()
+        for number, group in enumerate(groups):
+            if number:
+                self._answers(group)
+            if group.lengths.any():
+                masks += self._main.absolute_sums(group.lengths, planes)
+        return masks
+
+    def _pick(self, plan: SelectionPlan, masks: Masks, lists: Sequence[int]) -> None:
+        bits, count = plan.ring_bits, len(plan.kept)
+        ring: UInt = np.uint32 if bits == 32 else np.uint64
+        shifts = shifts_of(np.array([plan.weights[q] % (1 << bits) for q in plan.kept], ring))
+        offsets = np.array([-plan.biases[q] % (1 << bits) for q in plan.kept], ring)
+        self._main.planes_of(
+            count, scaled_masks(masks, shifts, bits), bits, held=bits == 32, public=public_mask(offsets)
+        )
+        whole = (1 << bits) - 1
+        noisy = (whole, *gumbel_masks(plan.a, bits))
+        if lists:
+            self._main.peel(len(lists), count, lists, noisy, bits)
+            return
+        low = public_mask(np.array([(gumbel.LOW << plan.a) % (1 << bits)], ring))
+        self._main.planes_of(count, noisy, bits, public=low)
+        self._main.argmax_rows(count, (whole,), bits)
+
+    def _reveal(
+        self, samplers: Sequence[tuple[Sampler, int]], generated: int | None, sums: Masks = ()
+    ) -> None:
+        cells = sum(count for _, count in samplers)
+        if len(samplers) > 1:
+            self._main.gaussian_noises(samplers)
+            masks = gaussian_masks_of(samplers)
+        else:
+            if generated != 0:
+                self._main.gaussian_noise(samplers[0][0], cells if generated is None else generated)
+            masks = gaussian_masks(samplers[0][0])
+        self._main.reveal(cells, sums + masks)
+
+    def _interleave(self, first: Callable[[], None], second: Callable[[], None]) -> None:
+        """Both protocols in the same rounds."""
+
+        def on(costs: ShamirCosts, run: Callable[[], None]) -> Callable[[Tally], None]:
+            def replay(script: Tally) -> None:
+                costs.tally = script
+                run()
+                costs.tally = self.tally
+
+            return replay
+
+        interleave(self.tally, on(self._main, first), on(self._beside, second))

@@ -1,0 +1,110 @@
+"""Tables on which the suite of algorithms runs one, on the ideal functionality."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.functionality import Adjacency, Guard, StudyFacts
+from mpc_protocols.ideal import IdealOracle
+from synth.accounting import Accountant
+from synth.algorithm import Algorithm
+from synth.config import AlgorithmConfig
+from synth.domain import Codes, Domain
+from synth.plan import Plan
+from synth.run import Synthesis
+from synth.workload import Workload
+from tests.conformance.algorithm.watched import Watched
+from tests.worlds.tables import counter
+
+EPSILON, DELTA, ROW_CAP = 2.0, 1e-6, 1 << 20
+
+
+@dataclass(frozen=True)
+class World:
+    """A table. codes: int64, a column for each of the domain."""
+
+    name: str
+    domain: Domain
+    workload: Workload
+    codes: NDArray[np.int64] = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def world(name: str, sizes: Mapping[str, int], degree: int, rows: int) -> World:
+    """Each column is the one before it, redrawn in a fifth of the rows; the same rows in every run."""
+    rng = np.random.default_rng(7)
+    columns: list[NDArray[np.int64]] = []
+    for size in sizes.values():
+        drawn = rng.integers(0, size, rows)
+        columns.append(np.where(rng.random(rows) < 0.2, drawn, columns[-1] % size) if columns else drawn)
+    domain = Domain(tuple(sizes), tuple(Codes(size) for size in sizes.values()))
+    workload = Workload.from_spec({"degree": degree}, domain)
+    return World(name, domain, workload, np.stack(columns, axis=1).astype(np.int64))
+
+
+USUAL = {"a": 4, "b": 3, "c": 5, "only": 1}
+WORLDS = (
+    world("20,000 rows, a column with one value", USUAL, 2, 20_000),
+    world("no row", USUAL, 2, 0),
+    world("one row", USUAL, 2, 1),
+    world("one column", {"a": 5}, 1, 1000),
+    world("columns of one value each", {"a": 1, "b": 1}, 2, 50),
+    world("a column of 300 values", {"a": 300, "b": 2}, 2, 5000),
+)
+
+
+@dataclass
+class Ran:
+    """What a run left. told: phase, event and fields of every observation."""
+
+    synthesis: Synthesis
+    oracle: Watched
+    accountant: Accountant
+    told: list[tuple[Any, Any, dict[str, Any]]]
+
+
+def plan_of(
+    algorithm: Algorithm[Any, Any],
+    config: AlgorithmConfig,
+    on: World,
+    adjacency: Adjacency = "add-remove",
+    unit_rows: int = 1,
+    epsilon: float = EPSILON,
+) -> Plan:
+    """The plan of a study of this table."""
+    plan: Plan = algorithm.plan(
+        on.domain,
+        on.workload,
+        config,
+        epsilon=epsilon,
+        delta=DELTA,
+        adjacency=adjacency,
+        unit_rows=unit_rows,
+    )
+    return plan
+
+
+def oracle_of(plan: Plan, on: World, guard: Guard) -> IdealOracle:
+    """The ideal functionality on this table."""
+    facts = StudyFacts(on.domain.sizes, plan.charges.adjacency, plan.charges.unit_rows, ROW_CAP, bytes(32))
+    return IdealOracle(facts, counter(on.codes, on.domain.sizes), guard)
+
+
+def run_algorithm(
+    algorithm: Algorithm[Any, Any], plan: Plan, on: World, wild: np.random.Generator | None = None
+) -> Ran:
+    """One run, whose guard keeps the plan's budget. Raises what the algorithm raises."""
+    accountant = Accountant(plan.budget)
+    oracle = Watched(oracle_of(plan, on, accountant), wild)
+    told: list[tuple[Any, Any, dict[str, Any]]] = []
+    synthesis = algorithm.run(
+        oracle, plan, lambda phase, event, **fields: told.append((phase, event, fields))
+    )
+    return Ran(synthesis, oracle, accountant, told)

@@ -1,0 +1,1 @@
+"""What every backend must do."""

@@ -1,0 +1,146 @@
+"""Checks of what is answered: as by ideal for every table, facts and partition, with exact costs, and with noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.backend import Backend
+from mpc_protocols.errors import DataRefused, StudyInvalid
+from mpc_protocols.functionality import Level, MarginalOracle, StudyFacts
+from mpc_protocols.partition import OwnRows, Partition, Population, VerticalData, ideal_counts
+from tests.conformance.checks import expect, refusal
+from tests.conformance.oracle.questions import compare, compare_costs, everything
+from tests.conformance.oracle.runs import (
+    ROWS,
+    SIZES,
+    Data,
+    Parties,
+    data_of,
+    facts_of,
+    parties_of,
+    rows_of,
+    run_backend,
+    together,
+)
+
+
+def usual(plain: StudyFacts, rows: int) -> StudyFacts:
+    return plain
+
+
+def strict(plain: StudyFacts, rows: int) -> StudyFacts:
+    return replace(plain, adjacency="replace", unit_rows=3)
+
+
+def roomy(plain: StudyFacts, rows: int) -> StudyFacts:
+    return replace(plain, row_cap=1_000_000_000)
+
+
+def tight(plain: StudyFacts, rows: int) -> StudyFacts:
+    return replace(plain, row_cap=rows)
+
+
+def equal(
+    backend: Backend,
+    parties: Parties,
+    of: Callable[[StudyFacts, int], StudyFacts] = usual,
+    rows: Sequence[int] = ROWS,
+) -> None:
+    data = data_of(rows, parties)
+    facts = of(facts_of(backend, parties), sum(rows_of(rows, parties)))
+    compare(run_backend(backend, everything, data, parties, facts), together(data), facts)
+
+
+def without_data(backend: Backend) -> None:
+    parties = parties_of(backend)[-1]
+    data: list[Data] = data_of(ROWS[::-1], parties)
+    if parties.contributing:
+        data[: parties.computing] = [None] * parties.computing
+    facts = facts_of(backend, parties)
+    compare(run_backend(backend, everything, data, parties, facts), together(data), facts)
+
+
+def costs(backend: Backend, parties: Parties) -> None:
+    data, facts = data_of(ROWS, parties), facts_of(backend, parties)
+    ran = run_backend(backend, everything, data, parties, facts)
+    compare_costs(backend, parties, facts, ran, together(data), None)
+
+
+def refused(backend: Backend, parties: Parties) -> None:
+    data, facts = data_of(ROWS, parties), facts_of(backend, parties)
+
+    def body(oracle: MarginalOracle) -> tuple[list[Any], list[list[int]]]:
+        before = [("nobody",), ("a", "a"), ("b in two",)]
+        for clique in before:
+            with refusal(StudyInvalid, f"the marginal {clique}"):
+                oracle.prepare([clique])
+        with refusal(StudyInvalid, "a level of another size than its column"):
+            oracle.prepare([("a",)], [Level("b in two", "b", (0, 1))])
+        expect(oracle.prepare([]) == [], "to prepare nothing must give no handle.")
+        return everything(oracle)
+
+    compare(run_backend(backend, body, data, parties, facts), together(data), facts)
+
+
+def too_many_rows(backend: Backend, parties: Parties) -> None:
+    for culprit in range(parties.number):
+        rows = [10] * parties.number
+        rows[culprit] = 1234
+        data, facts = data_of(rows, parties), replace(facts_of(backend, parties), row_cap=1000)
+        with refusal(DataRefused, f"1234 rows of party {culprit} where 1000 are allowed") as caught:
+            run_backend(backend, lambda oracle: oracle.prepare([("a", "b")]), data, parties, facts)
+        expect("1234" not in caught[0].sentence, f"an error must hold no private value: {caught[0].sentence}")
+
+
+def noise(backend: Backend, parties: Parties) -> None:
+    """600 draws at sigma 10: their squares' sum over 100 has 600 degrees of freedom; five standard deviations are 173.
+
+    And 40 selections between two equal candidates do not all fall alike. False alarms: 1e-6 and 2e-12.
+    """
+    data, facts = data_of(ROWS, parties), facts_of(backend, parties)
+
+    def body(oracle: MarginalOracle) -> tuple[list[NDArray[np.int64]], list[int]]:
+        handle, *pair = oracle.prepare([("a", "b", "c"), ("a",), ("d",)])
+        noisy = [oracle.measure([handle], Fraction(100))[0] for _ in range(10)]
+        even = [np.zeros(3), np.zeros(2)]
+        picked: list[int] = []
+        for _ in range(40):
+            picked += oracle.select(pair, even, [Fraction(1)] * 2, [Fraction(0)] * 2, Fraction(1))
+        return noisy, picked
+
+    noisy, picked = run_backend(backend, body, data, parties, facts).answers
+    noise = np.array(noisy) - together(data)([("a", "b", "c")])[0]
+    expect(
+        len({tuple(row) for row in noise.tolist()}) == 10, "each of ten measurements must have fresh noise."
+    )
+    size = float((noise**2).sum()) / 100
+    expect(
+        abs(size - 600) < 173,
+        f"600 draws at sigma 10 must have squares of about 60,000, and have {100 * size:.0f}.",
+    )
+    expect(set(picked) == {0, 1}, "of two equal candidates each must be selected sometimes.")
+
+
+def vertical(backend: Backend, population: Population) -> None:
+    computing = max(2, backend.computing[0])
+    parties = Parties(computing, 0)
+    columns = {"a": 0, "b": 1, "c": 1, "d": 0, "only": 1}
+    missing = {name: size - 1 for name, size in SIZES.items()} if population == "union" else {}
+    of = Partition((0, 1), columns, population, missing, 300)
+    rng = np.random.default_rng(5)
+    owned = {}
+    for owner in (0, 1):
+        rows = rng.permutation(300)[: 200 + 60 * owner].astype(np.int64)
+        codes = {name: rng.integers(0, SIZES[name], len(rows)).astype(np.uint8) for name in of.of(owner)}
+        owned[owner] = OwnRows(rows, codes)
+    data: list[Data] = [VerticalData(of, owned.get(party)) for party in range(computing)]
+    facts, counts = facts_of(backend, parties), ideal_counts(of, owned, SIZES)
+    ran = run_backend(backend, everything, data, parties, facts)
+    compare(ran, counts, facts)
+    compare_costs(backend, parties, facts, ran, counts, of)

@@ -1,0 +1,230 @@
+"""The suites notice what is wrong: versions with one defect each fail the check that is about it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mpc_protocols.backend import DryRun
+from mpc_protocols.errors import BudgetRefused
+from mpc_protocols.functionality import LocalCounts, MarginalOracle, StudyFacts
+from mpc_protocols.partition import Partition
+from mpc_protocols.psu.cost import Cost
+from mpc_protocols.psu.functionality import Alignment, AlignmentSpec
+from mpc_protocols.wire import Wire
+from synth.plan import Observe, Plan
+from synth.run import Synthesis
+from tests.conformance import Check, NonconformingError, check_algorithm, check_alignment, check_oracle
+from tests.toys.open_method import Open
+from tests.toys.plain_backend import Plain, PlainDryRun, PlainOracle
+from tests.toys.uniform_algorithm import Uniform
+
+
+def failing(checks: Sequence[Check], about: str) -> str:
+    """What the one check with these words in its name says; it must fail."""
+    [check] = [check for check in checks if about in check.name]
+    with pytest.raises(NonconformingError) as raised:
+        check()
+    assert str(raised.value).startswith(str(check))
+    return str(raised.value)
+
+
+class Hasty(PlainOracle):
+    """Opens without waiting for the others' guards: it reads what they say when it needs their next counts."""
+
+    def _agree(self, inputs: bytes) -> None:
+        self._unread = [*getattr(self, "_unread", []), *self._followers]
+
+    def _receive(self, peer: int, size: int) -> bytes:
+        while peer in self._unread:
+            self._unread.remove(peer)
+            super()._receive(peer, 32)
+        return super()._receive(peer, size)
+
+
+class Forgetful(PlainOracle):
+    """Does not add what the last party brings."""
+
+    def _receive(self, peer: int, size: int) -> bytes:
+        received = super()._receive(peer, size)
+        return bytes(size) if peer == self._others[-1] > self._followers[-1] else received
+
+
+class Silent(PlainOracle):
+    """Adds no noise."""
+
+    def measure(
+        self, handles: Sequence[int], sigma2: Fraction | Sequence[Fraction]
+    ) -> list[NDArray[np.int64]]:
+        super().measure(handles, sigma2)
+        return [self._marginal(handle) for handle in handles]
+
+
+class Trusting(PlainOracle):
+    """Does not look at what the others have seen."""
+
+    def _check_agreement(self, peer: int, theirs: bytes, inputs: bytes) -> None:
+        return
+
+
+def plain(oracle: type[PlainOracle]) -> Plain:
+    """The toy backend with another leader."""
+
+    class Defective(Plain):
+        def lead(self, wire: Any, facts: StudyFacts, data: Any, guard: Any, observe: Any) -> Any:
+            return oracle(wire, facts, data, guard)
+
+    return Defective()
+
+
+class Cheap(Plain):
+    """A cost model that forgets the end of the run."""
+
+    def dry_run(
+        self,
+        facts: StudyFacts,
+        counts: LocalCounts,
+        computing: int,
+        contributing: int,
+        split: Partition | None,
+    ) -> DryRun:
+        class NoEnd(PlainDryRun):
+            def close(self) -> None:
+                return
+
+        return NoEnd(facts, counts, computing, contributing)
+
+
+@pytest.mark.parametrize(
+    ("oracle", "about", "words"),
+    [
+        (Hasty, "party 0 refuses a measurement", "no answer to a question that a guard refused"),
+        (Forgetful, "by ideal (2 computing, 2 contributing)", "the answer must be"),
+        (Silent, "noise is there", "fresh noise"),
+        (Trusting, "another study", "nothing was raised"),
+    ],
+)
+def test_a_defective_backend(oracle: type[PlainOracle], about: str, words: str) -> None:
+    assert words in failing(check_oracle(plain(oracle)), about)
+
+
+def test_a_cost_model_that_forgets_something() -> None:
+    assert "count the bytes" in failing(check_oracle(Cheap()), "byte and round (2 computing, 0")
+
+
+class Muddled(Open):
+    """The second owner's rows are the other way round."""
+
+    def between(self, wire: Wire, *asked: Any) -> Alignment:
+        done = super().between(wire, *asked)
+        return done if wire.me == 0 else replace(done, rows=done.n_rows - 1 - done.rows)
+
+
+class Understated(Open):
+    """A cost model without the comparison at the end."""
+
+    def cost(self, spec: AlignmentSpec, first: int, second: int, union: int) -> Cost:
+        total = Cost()
+        total.stream((first, second), 96)
+        return total
+
+
+@pytest.mark.parametrize(
+    ("method", "about", "words"),
+    [
+        (Muddled, "every overlap", "must get different rows"),
+        (Understated, "rows and costs", "the forecast must be the bytes"),
+    ],
+)
+def test_a_defective_alignment(method: type[Open], about: str, words: str) -> None:
+    checks = [
+        check
+        for check in check_alignment(method())
+        if "rows and costs" not in check.name or "of 2" in check.name
+    ]
+    assert words in failing(checks, about)
+
+
+def test_an_alignment_that_takes_any_list() -> None:
+    class Careless(Open):
+        def between(
+            self, wire: Wire, entries: Sequence[bytes], spec: AlignmentSpec, *asked: Any
+        ) -> Alignment:
+            return super().between(wire, entries, replace(spec, max_size=100), *asked)
+
+    assert "nothing was raised" in failing(check_alignment(Careless()), "longer than the study")
+
+
+class Lavish(Uniform):
+    """Asks once more when the budget is spent."""
+
+    def run(self, oracle: MarginalOracle, plan: Plan, observe: Observe) -> Synthesis:
+        done = super().run(oracle, plan, observe)
+        oracle.total(Fraction(1000) * plan.sigma2)
+        return done
+
+
+class Peeking(Uniform):
+    """Measures what its plan does not name, with what it saves on the total."""
+
+    def run(self, oracle: MarginalOracle, plan: Plan, observe: Observe) -> Synthesis:
+        oracle.prepare([plan.workload.cliques[0]])
+        return super().run(oracle, plan, observe)
+
+
+class Moody(Uniform):
+    """Another plan every time."""
+
+    def plan(self, *study: Any, **promise: Any) -> Plan:
+        return replace(super().plan(*study, **promise), rounds=(0, next(self._count)))
+
+    _count = itertools.count()
+
+
+class Stubborn(Uniform):
+    """Goes on after a refusal."""
+
+    def run(self, oracle: MarginalOracle, plan: Plan, observe: Observe) -> Synthesis:
+        try:
+            return super().run(oracle, plan, observe)
+        except BudgetRefused:
+            return super().run(oracle, plan, observe)
+
+
+class Chatty(Uniform):
+    """Tells observers what is no JSON."""
+
+    def run(self, oracle: MarginalOracle, plan: Plan, observe: Observe) -> Synthesis:
+        observe("measure", "began", noise=plan.sigma2)
+        return super().run(oracle, plan, observe)
+
+
+class Whimsical(Uniform):
+    """Asks with other noise every time."""
+
+    def run(self, oracle: MarginalOracle, plan: Plan, observe: Observe) -> Synthesis:
+        return super().run(oracle, replace(plan, sigma2=plan.sigma2 * (2 + next(self._count))), observe)
+
+    _count = itertools.count()
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "about", "words"),
+    [
+        (Lavish, "within its budget (no row)", "would spend"),
+        (Peeking, "within its budget (add-remove, unit of 1)", "is neither"),
+        (Moody, "the plan is the same at every party (no row)", "must be equal"),
+        (Stubborn, "a refused question", "must raise BudgetRefused"),
+        (Chatty, "within its budget (one row)", "must be JSON"),
+        (Whimsical, "asks the same", "must ask the same"),
+    ],
+)
+def test_a_defective_algorithm(algorithm: type[Uniform], about: str, words: str) -> None:
+    assert words in failing(check_algorithm(algorithm()), about)

@@ -1,0 +1,201 @@
+"""ShamirOracle against IdealOracle with 3 to 9 parties: contributors, levels, groups, wide keys; and what must stop a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid
+from mpc_protocols.functionality import Level, LocalCounts, MarginalOracle, StudyFacts
+from mpc_protocols.ideal import IdealOracle
+from mpc_protocols.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.partition import VerticalData
+from mpc_protocols.shamir.engine import DEALERS
+from mpc_protocols.shamir.oracle import ShamirOracle, contribute, follow
+from mpc_protocols.wire import Wire
+from tests.mpc_protocols.replicated.test_oracle import (
+    CONTRIBUTORS,
+    PARTS,
+    SIZES,
+    SMALL,
+    Recorder,
+    counter,
+    facts,
+    work,
+)
+from tests.mpc_protocols.replicated.trio_run import small_groups
+from tests.mpc_protocols.replicated.vertical.owners import partition
+from tests.trio import Trio
+
+Data = LocalCounts | None
+TABLES = [*PARTS, *CONTRIBUTORS, *PARTS, *CONTRIBUTORS]
+
+
+def serve(
+    body: Callable[[ShamirOracle], Any],
+    data: Sequence[Data],
+    computing: int,
+    of: StudyFacts | None = None,
+    guards: Sequence[Recorder] | None = None,
+    tap: Callable[[Frame], None] | None = None,
+) -> Any:
+    """Run `body` at party 1 with the others following; data[i] is party i's. All opened counts are the same everywhere."""
+    of = of or facts()
+    guards = guards or [Recorder() for _ in range(computing)]
+    network = MemoryNetwork(len(data), computing, tap=tap, session_id=of.session, patience_s=60)
+
+    def party(wire: Wire) -> Any:
+        mine = data[wire.me]
+        if wire.me == of.leader:
+            with ShamirOracle(wire, of, mine, guards[wire.me]) as oracle:
+                return body(oracle)
+        if wire.me < computing:
+            return follow(wire, of, mine, guards[wire.me])
+        assert mine is not None
+        return contribute(wire, of, mine)
+
+    results = network.run([party] * len(data))
+    for follower in results[2:computing]:
+        assert all(np.array_equal(*both) for both in zip(results[0], follower, strict=True))
+    return results[of.leader]
+
+
+@pytest.mark.parametrize(
+    ("computing", "contributors"), [(3, 0), (3, 4), (4, 1), (5, 0), (5, 2), (6, 0), (7, 1), (9, 0)]
+)
+def test_noise_free_answers_and_transcript_equal_the_ideal_ones(computing: int, contributors: int) -> None:
+    parts = TABLES[: computing + contributors]
+    ideal_guard, guards = Recorder(), [Recorder() for _ in range(computing)]
+    ideal = IdealOracle(facts(), counter(np.concatenate(parts)), ideal_guard, dealers=DEALERS)
+    expected = work(ideal)
+    answers, transcript = serve(
+        lambda oracle: (work(oracle), oracle.state.transcript),
+        [counter(part) for part in parts],
+        computing,
+        guards=guards,
+    )
+    assert (answers, transcript) == (expected, ideal.state.transcript)
+    for guard in guards:
+        assert guard.events == ideal_guard.events
+
+
+def test_parties_without_data() -> None:
+    data = [*[None] * 5, *map(counter, CONTRIBUTORS)]
+    expected = work(IdealOracle(facts(), counter(np.concatenate(CONTRIBUTORS)), Recorder()))
+    assert serve(work, data, 5) == expected
+
+
+def test_candidates_in_several_groups() -> None:
+    with small_groups(8, 20, 40):
+        expected = work(IdealOracle(facts(), counter(np.concatenate(TABLES[:5])), Recorder()))
+        assert serve(work, [counter(part) for part in TABLES[:5]], 5) == expected
+
+
+def test_levels_and_distances() -> None:
+    levels = [Level("b2", "b", (0, 0, 1, 1)), Level("c2", "c", (0, 1, 1, 1, 0))]
+
+    def body(oracle: MarginalOracle) -> list[Any]:
+        handles = oracle.prepare([("a", "b2"), ("c2", "d")], levels)
+        measured = [list(x) for x in oracle.measure(handles, [SMALL, SMALL * 2])]
+        answers = [np.full(6, 100.0), np.arange(4) * 100.0]
+        return [measured, list(oracle.distances(handles, answers, SMALL))]
+
+    expected = body(IdealOracle(facts(), counter(np.concatenate(TABLES[:5])), Recorder()))
+    assert serve(body, [counter(part) for part in TABLES[:5]], 5) == expected
+
+
+def test_several_picks() -> None:
+    def body(oracle: MarginalOracle) -> list[int]:
+        handles = oracle.prepare([("a", "b"), ("b", "c"), ("c", "d"), ("a", "d")])
+        answers = [np.full(n, 650.0 / n) for n in (12, 20, 10, 6)]
+        weights = [Fraction(w) for w in (1, 2, 3, 4)]
+        return oracle.select(handles, answers, weights, [Fraction(0)] * 4, Fraction(20), 3, [(0, 3)])
+
+    expected = body(IdealOracle(facts(), counter(np.concatenate(TABLES[:5])), Recorder()))
+    assert serve(body, [counter(part) for part in TABLES[:5]], 5) == expected
+
+
+def test_large_row_bounds_take_keys_of_64_bits() -> None:
+    of = facts(row_cap=40_000_000)
+
+    def body(oracle: MarginalOracle) -> list[int]:
+        handles = oracle.prepare([("a", "b"), ("b", "c"), ("c", "d")])
+        answers = [np.full(n, 650.0 / n) for n in (12, 20, 10)]
+        found = []
+        for favourite in range(3):
+            weights = [Fraction(50 if q == favourite else 1) for q in range(3)]
+            found.extend(oracle.select(handles, answers, weights, [Fraction(0)] * 3, Fraction(2)))
+        return found
+
+    expected = body(IdealOracle(of, counter(np.concatenate(TABLES[:5])), Recorder()))
+    assert serve(body, [counter(part) for part in TABLES[:5]], 5, of) == expected
+
+
+def test_noise_is_added() -> None:
+    """At sigma 100 each of twelve cells is opened without noise with probability 0.004: all of six or more never."""
+
+    def body(oracle: MarginalOracle) -> NDArray[np.int64]:
+        return oracle.measure(oracle.prepare([("a", "b")]), Fraction(10_000))[0]
+
+    found = [
+        serve(body, [counter(part) for part in TABLES[:5]], 5, facts(session=bytes([n]) * 32)) for n in (1, 2)
+    ]
+    counts = counter(np.concatenate(TABLES[:5]))([("a", "b")])[0]
+    for noisy in found:
+        assert (noisy != counts).sum() > 6 and np.abs(noisy - counts).max() < 1500
+    assert not np.array_equal(*found)
+
+
+@pytest.mark.parametrize("refuser", [0, 1, 4])
+def test_a_refused_budget_opens_nothing(refuser: int) -> None:
+    guards = [Recorder(0 if me == refuser else None) for me in range(5)]
+    with pytest.raises(CosynthError) as failure:
+        serve(work, [counter(part) for part in TABLES[:5]], 5, guards=guards)
+    assert isinstance(failure.value, BudgetRefused)
+
+
+def test_a_follower_that_sees_another_study_stops() -> None:
+    of, other = facts(), facts(row_cap=99_999)
+
+    def party(wire: Wire) -> Any:
+        if wire.me == 1:
+            with ShamirOracle(wire, of, counter(PARTS[1]), Recorder()) as oracle:
+                return work(oracle)
+        return follow(wire, other if wire.me == 3 else of, counter(PARTS[0]), Recorder())
+
+    with pytest.raises(ProtocolAborted):
+        MemoryNetwork(5, 5, session_id=of.session, patience_s=20).run([party] * 5)
+
+
+@pytest.mark.parametrize("computing", [2, 10])
+def test_other_numbers_of_parties_are_refused(computing: int) -> None:
+    with pytest.raises(StudyInvalid, match="3 to 9"):
+        MemoryNetwork(computing, computing).run(
+            [lambda wire: follow(wire, facts(), None, Recorder())] * computing
+        )
+
+
+def test_split_columns_are_refused() -> None:
+    of = partition(SIZES, {"a": 0, "b": 1, "c": 1, "d": 0}, "union", 10)
+    with pytest.raises(StudyInvalid, match="horizontal"):
+        MemoryNetwork(1, 1).run([lambda wire: contribute(wire, facts(), VerticalData(of, None))])
+
+
+def job(wire: Wire, session: bytes) -> list[Any]:
+    of, mine = facts(session=session), counter(TABLES[wire.me])
+    if wire.me == of.leader:
+        with ShamirOracle(wire, of, mine, Recorder()) as oracle:
+            return [repr(work(oracle))]
+    follow(wire, of, mine, Recorder())
+    return []
+
+
+def test_five_processes_answer_like_the_ideal_oracle(five: Trio) -> None:
+    session = bytes(range(32))
+    expected = work(IdealOracle(facts(session=session), counter(np.concatenate(TABLES[:5])), Recorder()))
+    assert five.run(job, session)[1] == [repr(expected)]

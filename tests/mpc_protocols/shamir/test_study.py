@@ -1,0 +1,60 @@
+"""Studies with backend = "shamir": whole runs of real processes, what `plan` says, and parties that do not fit."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from runner.study import problems
+from tests.runner import small
+from tests.runner.processes import parties, run
+
+SHAMIR = ('backend = "replicated"', 'backend = "shamir"')
+
+
+@pytest.mark.parametrize(("computing", "contributing"), [(3, 1), (5, 0)])
+def test_a_study_of_real_processes(computing: int, contributing: int, tmp_path: Path) -> None:
+    """Hardly any noise: each measured cell is off by more than 8 sigma with probability below 1e-14."""
+    everybody = computing + contributing
+    trial = small.write(
+        tmp_path / "study",
+        parties=everybody,
+        count=80,
+        changes=[SHAMIR, ("epsilon = 4.0", "epsilon = 400.0")],
+        party=dict.fromkeys(small.NAMES[computing:everybody], "compute = false"),
+        data={"south": None},
+    )
+    out = tmp_path / "out"
+    end = run("run", trial.path, "--out", out, ledger=tmp_path / "ledger.db", scratch=tmp_path / "scratch")
+    assert end.code == 0 and end.complaint == "", end
+    assert not parties(tmp_path)
+    said = json.loads((out / "run.json").read_text())
+    assert '"backend": "shamir"' in json.dumps(said)
+    assert "fewer than half of the computing parties work together" in json.dumps(said)
+    measured = json.loads((out / "measurements.json").read_text())["measurements"]
+    assert len(measured) > 5
+    for one in measured:
+        numerator, _, denominator = str(one["sigma2"]).partition("/")
+        sigma = (int(numerator) / int(denominator or 1)) ** 0.5
+        for noisy, true in zip(one["values"], trial.marginal(one["clique"]), strict=True):
+            assert abs(noisy - true) <= 8 * sigma + 1
+    with (out / "synthetic.csv").open(newline="") as file:
+        assert len(list(csv.reader(file))) > 80
+
+
+def test_all_parties_that_do_not_decline_compute(tmp_path: Path) -> None:
+    trial = small.write(tmp_path, parties=6, changes=[SHAMIR], party={"lake": "compute = false"})
+    assert problems(trial.path) == []
+    end = run("plan", trial.path, ledger=tmp_path / "ledger.db", scratch=tmp_path / "scratch")
+    assert end.code == 0, end
+    assert "north, south, west, east, hill (they compute)" in end.output
+    assert "as long as fewer than half of them work together" in " ".join(end.output.split())
+
+
+def test_two_parties_are_told_of_the_pair(tmp_path: Path) -> None:
+    trial = small.write(tmp_path, parties=2, changes=[SHAMIR])
+    [problem] = problems(trial.path)
+    assert 'backend = "shamir" needs three to nine' in problem and 'or use backend = "pair"' in problem

@@ -1,0 +1,1 @@
+"""What many tests share, a file for each world: guards, tables of counts, ports."""

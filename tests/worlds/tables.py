@@ -1,0 +1,49 @@
+"""Tables of codes and their counts, for tests of oracles: four columns, three computing parties' rows, four contributors'."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.functionality import Clique, LocalCounts, StudyFacts
+
+SIZES = {"a": 3, "b": 4, "c": 5, "d": 2}
+SMALL = Fraction(1, 64)
+"""A variance without noise: sigma = 1/8, a draw is not 0 with a chance of 3e-14."""
+ONE_WAY: list[Clique] = [(c,) for c in SIZES]
+
+
+def table(rows: int, seed: int) -> NDArray[np.int64]:
+    """Rows whose columns a, b and d depend on one another."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, 3, rows)
+    return np.stack(
+        [first, (first + rng.integers(0, 2, rows)) % 4, rng.integers(0, 5, rows), first % 2], axis=1
+    )
+
+
+def counter(records: NDArray[np.int64], sizes: Mapping[str, int] = SIZES) -> LocalCounts:
+    """The marginals of rows of codes, one column for each of `sizes`."""
+    names = list(sizes)
+
+    def counts(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+        out = []
+        for clique in cliques:
+            shape = tuple(sizes[c] for c in clique)
+            flat = np.ravel_multi_index(tuple(records[:, names.index(c)] for c in clique), shape)
+            out.append(np.bincount(flat, minlength=int(np.prod(shape))).astype(np.int64))
+        return out
+
+    return counts
+
+
+def facts(row_cap: int = 100_000, session: bytes = b"s" * 32) -> StudyFacts:
+    """The public facts of a study of these tables."""
+    return StudyFacts(SIZES, "add-remove", 1, row_cap, session)
+
+
+PARTS = [table(400, 1), table(250, 2), table(333, 3)]
+CONTRIBUTORS = [table(77, 4), table(5, 5), table(120, 6), table(9, 7)]
