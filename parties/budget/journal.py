@@ -4,7 +4,8 @@ One JSON object per line, appended and fsynced before the call returns, but for 
 after it. The rule it serves (`docs/design/mechanisms.md` 4): the record of an event is on disk at all computing parties before
 the first opening message of its release leaves, so that after a crash "maybe opened" counts as opened; a repeat with the same
 inputs hash is the same release and free, any other hash is another release with fresh noise and a new charge. A release whose
-noise was made ahead (`mpc_protocols.engine.noise_pool`) is not repeated: it is charged again, with fresh noise.
+noise was made ahead (`mpc_protocols.engine.noise_pool`), or under keys of one attempt alone (`mpc_protocols.pair.gates`), is not
+repeated: it is charged again, with fresh noise.
 
 Format 2 (a later `--resume` reads it; a run has one journal, whatever the number of attempts):
 

@@ -45,6 +45,8 @@ _FIRST_S = 1.0
 """For parties that are there already; then it reports whom it waits for, every _REPORT_S."""
 _REPORT_S = 10.0
 _LINK_S = 10.0
+_MAX_DOUBTS = 32
+"""Most different claims, not proved, that are told; strangers can make any number of them."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ class _Preflight:
         self._through: float | None = None
         self._news: asyncio.Queue[Met] = asyncio.Queue()
         self._links: set[asyncio.Task[None]] = set()
+        self._doubts: set[tuple[int, str]] = set()
         self._reported = 0.0
 
     async def open(self) -> None:
@@ -183,7 +186,10 @@ class _Preflight:
 
     def _doubted(self, error: CosynthError, number: int | None, host: str) -> None:
         """Report it as it is claimed: it ends nothing, and most likely that party has made a mistake."""
-        self._settle(self._config.number if number is None else number, error)
+        claimed = self._config.number if number is None else number
+        if len(self._doubts) < _MAX_DOUBTS or (claimed, error.sentence) in self._doubts:
+            self._doubts.add((claimed, error.sentence))
+            self._settle(claimed, error)
 
     def _linked(self, number: int, channel: Channel) -> None:
         task = self._loop.create_task(self._compare(number, channel))

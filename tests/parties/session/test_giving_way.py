@@ -1,4 +1,4 @@
-"""Strangers who never pause do not stop the event loop; a connection to oneself; a confirmation that is none."""
+"""Strangers who never pause or never end do not stop a start; a connection to oneself; a confirmation that is none."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from parties.session import Peer, SessionConfig
 from parties.session.admission.agreement import Agreement
 from parties.session.admission.connect import Connector
 from parties.session.admission.identity import Identity
+from parties.session.admission.preflight import _MAX_DOUBTS, _Preflight
 from parties.session.transport.frames import Kind
 from parties.session.transport.sockets import SelfConnected, close_gently, reason
 
@@ -114,6 +115,17 @@ def test_a_connection_to_oneself_is_nobody_and_ends_nothing(monkeypatch: pytest.
     with pytest.raises(SelfConnected) as caught:
         asyncio.run(dial())
     assert not isinstance(caught.value, CosynthError) and reason(caught.value) == "nobody listens there"
+
+
+def test_a_check_tells_of_so_many_strangers_and_no_more() -> None:
+    loop = asyncio.new_event_loop()
+    try:
+        check = _Preflight(loop, config("north", "compute", "compute"), 0.0)
+        for claim in range(MANY):
+            check._doubted(ProtocolAborted(f"Somebody said {claim}."), None, "10.9.0.1")
+        assert check._news.qsize() == _MAX_DOUBTS
+    finally:
+        loop.close()
 
 
 @pytest.mark.parametrize("told", [1, {}, {"facts": None}])
