@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tests.runner.studies import free_ports
+from tests.worlds.ports import free_ports
 
 PASSWORD = "p@ss:SECRET-42/?#"
 

@@ -28,8 +28,8 @@ from synth.metrics import marginal
 from synth.plan import unobserved
 from synth.workload import Workload
 from tests.runner import processes
-from tests.runner.studies import free_ports
 from tests.synth.oracles import chain, ideal
+from tests.worlds.ports import free_ports
 
 ROOT = processes.ROOT
 EXAMPLES = ROOT / "examples"

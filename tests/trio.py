@@ -25,7 +25,6 @@ import json
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -41,24 +40,13 @@ from parties import certificates
 from parties.session import Peer, SessionConfig, SessionWire, leave, run_session
 from parties.session.transport import codec
 from tests.patience import PATIENCE_S
+from tests.worlds.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("north", "south", "east", "west", "hill", "lake")
 DIGEST = bytes(range(32))
 TAPPED: list[tuple[str, int, str, int, bytes]] = []
 """What the tap saw in this process, if its settings hold `"tap": true`: (direction, peer, stream, number, payload)."""
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for sock in sockets:
-            sock.bind(("127.0.0.1", 0))
-        return [sock.getsockname()[1] for sock in sockets]
-    finally:
-        for sock in sockets:
-            sock.close()
 
 
 def configs(

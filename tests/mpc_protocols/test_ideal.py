@@ -21,6 +21,7 @@ from mpc_protocols.mechanisms import gaussian, gumbel, selection
 from mpc_protocols.mechanisms.gaussian import sampler
 from mpc_protocols.public.rounded_answers import RoundedAnswers
 from tests.mpc_protocols.mechanisms.laws import law, production
+from tests.worlds.guards import Recorder
 
 F = Fraction
 SIZES = {"a": 2, "b": 3, "c": 4}
@@ -41,19 +42,6 @@ def count(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
         index = np.ravel_multi_index([ROWS[:, columns.index(c)] for c in clique], [SIZES[c] for c in clique])
         out.append(np.bincount(index, minlength=int(np.prod([SIZES[c] for c in clique]))).astype(np.int64))
     return out
-
-
-class Recorder:
-    """A guard that notes what it was asked and can refuse."""
-
-    def __init__(self, limit: int = 10**9) -> None:
-        self.asked: list[tuple[Event, bytes]] = []
-        self.limit = limit
-
-    def authorise(self, event: Event, inputs: bytes) -> None:
-        if len(self.asked) >= self.limit:
-            raise BudgetRefused("The budget is spent.")
-        self.asked.append((event, inputs))
 
 
 def stream(seed: bytes = b"") -> Callable[[int], bytes]:
@@ -111,7 +99,7 @@ def test_a_refusing_guard_stops_everything() -> None:
         raise AssertionError("noise was drawn for a refused release")
 
     for ask in (lambda o: o.measure([0], F(2)), select, lambda o: o.total(F(2))):
-        refused = oracle(Recorder(limit=0), randomness=never)
+        refused = oracle(Recorder(refuse_from=0), randomness=never)
         with pytest.raises(BudgetRefused):
             ask(refused)
         assert refused.noisy_total is None and refused.row_bound == 10_000

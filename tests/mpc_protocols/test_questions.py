@@ -19,7 +19,8 @@ from mpc_protocols.mechanisms import bounds
 from mpc_protocols.mechanisms.gaussian import sampler
 from mpc_protocols.mechanisms.measurement import plan_distances
 from tests.mpc_protocols.mechanisms.laws import law, production
-from tests.mpc_protocols.test_ideal import CLIQUES, SETTING, SIZES, Recorder, count, stream
+from tests.mpc_protocols.test_ideal import CLIQUES, SETTING, SIZES, count, stream
+from tests.worlds.guards import Recorder
 
 F = Fraction
 TINY = F(1, 64)
@@ -133,7 +134,7 @@ def test_nothing_is_drawn_unless_every_pick_is_paid() -> None:
     def never(n: int) -> bytes:
         raise AssertionError("noise was drawn for a refused selection")
 
-    oracle = IdealOracle(SETTING, count, Recorder(limit=2), randomness=never)
+    oracle = IdealOracle(SETTING, count, Recorder(refuse_from=2), randomness=never)
     oracle.prepare(CLIQUES)
     with pytest.raises(BudgetRefused):
         asked(oracle, 3, [])

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.runner.studies import free_ports
+from tests.worlds.ports import free_ports
 
 NAMES = ("north", "south", "west", "east", "hill", "lake")
 COLUMNS = ("age", "work", "income", "grade", "sick")

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.runner import small
-from tests.runner.studies import free_ports
+from tests.worlds.ports import free_ports
 
 COLUMNS = ("age", "work", "income", "grade", "sick")
 GRADES = ("low", "mid", "high")

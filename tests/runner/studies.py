@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 STUDY = """\
@@ -57,18 +56,6 @@ name = "west"
 address = "127.0.0.1:7103"
 data = "west.csv"
 """
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago, all different."""
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
 
 
 def write_study(directory: Path, *changes: tuple[str, str], text: str = STUDY) -> Path:

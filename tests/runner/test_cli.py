@@ -31,7 +31,8 @@ from runner.study import VerticalStudy, load
 from runner.study.vertical import KEYS
 from synth.accounting import epsilon_of, rho_of
 from synth.algorithm import ALGORITHMS
-from tests.runner.studies import free_ports, write_study
+from tests.runner.studies import write_study
+from tests.worlds.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 Run = Callable[..., tuple[int, str, str]]

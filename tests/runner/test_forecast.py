@@ -15,8 +15,9 @@ from runner.__main__ import main
 from runner.forecast.presumed_tables import PresumedTable
 from tests.runner import split
 from tests.runner.processes import run
-from tests.runner.studies import STUDY, free_ports, write_study
+from tests.runner.studies import STUDY, write_study
 from tests.runner.test_vertical_runs import carry_out
+from tests.worlds.ports import free_ports
 
 SIZES = {"a": 12, "b": 7, "c": 3, "d": 20, "e": 2}
 

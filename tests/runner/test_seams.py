@@ -29,12 +29,13 @@ from runner.__main__ import main
 from runner.study import load, problems
 from runner.study.claim import claim_of
 from synth.algorithm import ALGORITHMS, Algorithm
-from tests.mpc_protocols.psu.owners import CONTEXT, Ledger, assert_ideal, ids, spec_of
+from tests.mpc_protocols.psu.owners import CONTEXT, assert_ideal, ids, spec_of
 from tests.runner import small
 from tests.runner.processes import ROOT
 from tests.runner.studies import write_study
 from tests.runner.test_vertical_study import write as write_vertical
 from tests.toys import open_method, plain_backend, uniform_algorithm
+from tests.worlds.guards import Recorder
 
 UNIFORM = ('algorithm = "aim"', 'algorithm = "uniform"')
 TABLE = ("[aim]\nrounds = 4", "[uniform]\niterations = 2")
@@ -274,7 +275,7 @@ def test_a_toy_alignment_method_joins(tmp_path: Path) -> None:
         def body(wire: Wire) -> Alignment:
             side = CONTEXT.side(wire.me)
             own = None if side is None else Identifiers(lists[side], np.arange(len(lists[side])), ("text",))
-            return align(wire, own, spec, CONTEXT, Ledger())
+            return align(wire, own, spec, CONTEXT, Recorder())
 
         network = MemoryNetwork(2, 2, patience_s=30)
         assert_ideal(lists, network.run([body] * 2), ideal_align(lists, spec))

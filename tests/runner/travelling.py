@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.functionality import Clique, Event, LocalCounts, StudyFacts
+from mpc_protocols.backend import AllowAll
+from mpc_protocols.functionality import Clique, LocalCounts, StudyFacts
 
 if TYPE_CHECKING:
     from parties.session import SessionWire
@@ -53,11 +54,6 @@ def counts_of(joint: NDArray[np.int64]) -> LocalCounts:
     return counts
 
 
-class _Allows:
-    def authorise(self, event: Event, inputs: bytes) -> None:
-        """No account is kept here."""
-
-
 def ask(wire: SessionWire, kind: str) -> list[tuple[str, int, str, int, bytes]]:
     """Take part in a run; what this party's tap saw of it: (direction, peer, stream, number, payload)."""
     from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
@@ -67,7 +63,7 @@ def ask(wire: SessionWire, kind: str) -> list[tuple[str, int, str, int, bytes]]:
     facts = StudyFacts(SIZES, "add-remove", 1, 4 * MAX_ROWS, wire.session_id)
     counts = counts_of(table(kind, wire.me))
     if wire.me == 1:
-        with ReplicatedOracle(wire, facts, counts, _Allows()) as oracle:
+        with ReplicatedOracle(wire, facts, counts, AllowAll()) as oracle:
             handles = oracle.prepare(CLIQUES)
             rng = np.random.default_rng(0)  # public answers, a third of them zero
             answers = [
@@ -85,7 +81,7 @@ def ask(wire: SessionWire, kind: str) -> list[tuple[str, int, str, int, bytes]]:
             oracle.measure(handles[1:3], Fraction(10_000))
             oracle.total(Fraction(400))
     elif wire.me < wire.computing:
-        follow(wire, facts, counts, _Allows())
+        follow(wire, facts, counts, AllowAll())
     else:
         contribute(wire, facts, counts)
     return trio.TAPPED[:]

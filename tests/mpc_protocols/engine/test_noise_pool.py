@@ -17,8 +17,9 @@ from mpc_protocols.engine import step as step_module
 from mpc_protocols.engine.noise_pool import GROWTH, NoisePool, PoolModel
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.replicated.sharing.ring import RingShare
-from tests.mpc_protocols.replicated.test_oracle import PARTS, counter, serve
+from tests.mpc_protocols.replicated.test_oracle import serve
 from tests.mpc_protocols.replicated.trio_run import total
+from tests.worlds.tables import PARTS, counter
 
 
 @given(

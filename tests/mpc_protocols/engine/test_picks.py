@@ -32,8 +32,10 @@ from tests.mpc_protocols.engine.test_sampling import (
     planes_of,
 )
 from tests.mpc_protocols.replicated.test_costs import check, compare
-from tests.mpc_protocols.replicated.test_oracle import CONTRIBUTORS, PARTS, Recorder, counter, facts, serve
+from tests.mpc_protocols.replicated.test_oracle import serve
 from tests.mpc_protocols.replicated.trio_run import deal_bits, deal_ring, parity, run_trio, to_values, total
+from tests.worlds.guards import Recorder
+from tests.worlds.tables import CONTRIBUTORS, PARTS, counter, facts
 
 F = Fraction
 
@@ -181,8 +183,8 @@ def test_every_pick_is_on_record_at_every_party() -> None:
     assert sorted(picked) in ([0, 1], [1, 2])
     ideal = Recorder()
     body(IdealOracle(facts(), counter(np.concatenate(PARTS)), ideal))
-    assert [event.detail["pick"] for event, _ in ideal.events] == [1, 2, 3]
-    assert [guard.events for guard in guards] == [ideal.events] * 3
+    assert [event.detail["pick"] for event, _ in ideal.asked] == [1, 2, 3]
+    assert [guard.asked for guard in guards] == [ideal.asked] * 3
     frames: list[Frame] = []
     with pytest.raises(BudgetRefused):
         serve(body, PARTS, guards=[Recorder(), Recorder(), Recorder(refuse_from=1)], tap=frames.append)
@@ -217,7 +219,7 @@ def test_shares_answer_the_new_questions_like_the_ideal_oracle(contributors: int
     guards = [Recorder() for _ in range(3)]
     got, _ = serve(lambda oracle: whatever(oracle, of), parts, guards=guards)
     assert got == expected
-    events: list[Event] = [event for event, _ in guards[0].events]
+    events: list[Event] = [event for event, _ in guards[0].asked]
     assert [event.what for event in events] == ["measure", "measure", "distances", "measure"]
 
 

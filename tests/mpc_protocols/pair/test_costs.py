@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mpc_protocols.backend import AllowAll
 from mpc_protocols.engine.bitslice import words_for
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
-from mpc_protocols.functionality import Clique, Event, LocalCounts, MarginalOracle, StudyFacts
+from mpc_protocols.functionality import Clique, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.mechanisms.measurement import by_sampler
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.pair import l1_distance, random_ot
@@ -36,9 +37,10 @@ from mpc_protocols.public.state import PublicState
 from mpc_protocols.replicated.costs import Tally
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.pair.pair_run import random_words
-from tests.mpc_protocols.replicated.test_oracle import CONTRIBUTORS, PARTS, SMALL, counter, facts, work
-from tests.mpc_protocols.replicated.test_oracle import SIZES as TABLE_SIZES
 from tests.mpc_protocols.replicated.vertical.owners import partition, random_owners
+from tests.worlds.questions import work
+from tests.worlds.tables import CONTRIBUTORS, PARTS, SMALL, counter, facts
+from tests.worlds.tables import SIZES as TABLE_SIZES
 
 
 def protocols(transfers: Transfers) -> None:
@@ -119,11 +121,11 @@ def whole_run(wire: Wire) -> None:
         return [np.arange(of.cells(clique)) for clique in cliques]
 
     if wire.me == 0:
-        follow(wire, of, counts, AllowEverything())
+        follow(wire, of, counts, AllowAll())
     elif wire.me > 1:
         contribute(wire, of, counts)
     else:
-        with PairOracle(wire, of, counts, AllowEverything()) as oracle:
+        with PairOracle(wire, of, counts, AllowAll()) as oracle:
             handles = oracle.prepare(CLIQUES)
             oracle.measure(handles[:1], Fraction(100))
             answers = [np.full(of.cells(clique), 7.0) for clique in CLIQUES]
@@ -134,11 +136,6 @@ def whole_run(wire: Wire) -> None:
             oracle.measure(handles, [Fraction(4), Fraction(4), Fraction(9)])
             oracle.distances(handles, answers, Fraction(100))
             oracle.total(Fraction(100))
-
-
-class AllowEverything:
-    def authorise(self, event: Event, inputs: bytes) -> None:
-        """Allow it."""
 
 
 @pytest.mark.parametrize("latency_bytes", [1, 1 << 30])
@@ -211,10 +208,10 @@ def test_a_dry_run_counts_what_the_run_sends(split: bool, monkeypatch: pytest.Mo
 
     def party(wire: Wire) -> object:
         if wire.me == 1:
-            with PairOracle(wire, of, brought[1], AllowEverything()) as oracle:
+            with PairOracle(wire, of, brought[1], AllowAll()) as oracle:
                 return questions(oracle)
         if wire.me == 0:
-            return follow(wire, of, brought[0], AllowEverything())
+            return follow(wire, of, brought[0], AllowAll())
         return contribute(wire, of, brought[2])
 
     found = network.run([party] * parties)[1]

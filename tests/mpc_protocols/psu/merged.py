@@ -13,7 +13,8 @@ from mpc_protocols.psu.align import align
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
 from mpc_protocols.psu.identifiers.normalise import Identifiers
 from mpc_protocols.wire import Traffic, Wire
-from tests.mpc_protocols.psu.owners import PATIENCE_S, Ledger, spec_of
+from tests.mpc_protocols.psu.owners import PATIENCE_S, spec_of
+from tests.worlds.guards import Recorder
 
 NAMES = ("north", "south", "east", "west", "hill", "lake", "wood", "moor", "fen", "dale", "peak")
 MEMBERS = tuple(Member(name, bytes([i]) * 32, i) for i, name in enumerate(NAMES))
@@ -25,7 +26,7 @@ class Merged:
 
     results: list[Alignment]
     traffic: list[Traffic]
-    ledgers: list[Ledger]
+    ledgers: list[Recorder]
     frames: list[Frame]
 
 
@@ -43,7 +44,7 @@ def body_of(
     spec: AlignmentSpec,
     context: Context,
     lists: Sequence[Sequence[bytes] | Identifiers],
-    ledgers: Sequence[Ledger],
+    ledgers: Sequence[Recorder],
 ) -> Callable[[Wire], Alignment]:
     """An honest party's part."""
 
@@ -75,7 +76,7 @@ def merge_lists(
     parties = max(3, *(number + 1 for number in owners))
     frames: list[Frame] = []
     network = network or MemoryNetwork(parties, tap=frames.append if tapped else None, patience_s=PATIENCE_S)
-    ledgers = [Ledger() for _ in range(parties)]
+    ledgers = [Recorder() for _ in range(parties)]
     honest = body_of(spec, context, lists, ledgers)
     results = network.run([(bodies or {}).get(i, honest) for i in range(parties)])
     return Merged(results, [network.traffic(i) for i in range(parties)], ledgers, frames)

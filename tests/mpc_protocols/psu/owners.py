@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from mpc_protocols.errors import BudgetRefused
-from mpc_protocols.functionality import Event
 from mpc_protocols.memory_wire import Frame, MemoryNetwork, MemoryWire
 from mpc_protocols.psu import florist, helper
 from mpc_protocols.psu.dh2 import owner as dh2
@@ -22,23 +20,6 @@ CONTEXT = Context(bytes(range(32)), (NORTH, SOUTH), EAST)
 PATIENCE_S = 30.0
 TRAPS = 6
 """Of dh2's lists in tests that align small sets many times."""
-
-
-@dataclass
-class Ledger:
-    """A guard that remembers."""
-
-    events: list[Event] = field(default_factory=list)
-
-    def authorise(self, event: Event, inputs: bytes) -> None:
-        self.events.append(event)
-
-
-class Refusing:
-    """A guard that refuses whatever it is asked."""
-
-    def authorise(self, event: Event, inputs: bytes) -> None:
-        raise BudgetRefused("no more alignments.")
 
 
 @dataclass

@@ -28,18 +28,8 @@ from mpc_protocols.psu.dummies import (
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
 from mpc_protocols.psu.identifiers.normalise import Identifiers
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.psu.owners import (
-    CONTEXT,
-    EAST,
-    NORTH,
-    PATIENCE_S,
-    SOUTH,
-    Ledger,
-    Refusing,
-    ids,
-    run,
-    spec_of,
-)
+from tests.mpc_protocols.psu.owners import CONTEXT, EAST, NORTH, PATIENCE_S, SOUTH, ids, run, spec_of
+from tests.worlds.guards import Recorder, refusing
 
 SID = bytes(range(32))
 PRIVATE_SIZES = {"adjacency": "add-remove", "size_epsilon": Fraction(2), "size_delta": Fraction(1, 1000)}
@@ -158,7 +148,7 @@ def test_alignments_with_private_sizes(method: str, pad_to: tuple[int, int] | No
     """Maps agree exactly on common identifiers, dummies belong to nobody, k shows plus K1 + K2 only."""
     spec = spec_of(method, **PRIVATE_SIZES, pad_to=pad_to)
     first, second = ids(range(20)), ids(range(8, 30))
-    ledgers = Ledger(), Ledger()
+    ledgers = Recorder(), Recorder()
     done = run(spec, entry(first, spec, ledgers[0]), entry(second, spec, ledgers[1]))  # type: ignore[arg-type]
     a, b = done.results
     row = dict(zip(first, a.rows.tolist(), strict=True))
@@ -198,7 +188,7 @@ def test_a_computing_party_that_hears_the_union_is_charged_for_it_alone(
 ) -> None:
     spec = spec_of(method, **PRIVATE_SIZES, pad_to=pad_to)
     context = Context(bytes(32), (NORTH, SOUTH), None, (NORTH, SOUTH, EAST))
-    ledgers = [Ledger() for _ in range(3)]
+    ledgers = [Recorder() for _ in range(3)]
 
     def body(wire: Wire) -> Alignment:
         own = None if wire.me == 2 else Identifiers(ids(range(20)), np.arange(20), ("text",))
@@ -243,8 +233,8 @@ def test_on_record_before_the_first_message() -> None:
     """A guard that refuses stops the run before anything is sent; one that agrees keeps the events though the run fails."""
     spec = spec_with(pad_to=(25, 30))
     with pytest.raises(BudgetRefused):
-        run(spec, entry(ids(range(20)), spec, Refusing()), lambda wire: None)  # type: ignore[arg-type]
-    ledger = Ledger()
+        run(spec, entry(ids(range(20)), spec, refusing()), lambda wire: None)  # type: ignore[arg-type]
+    ledger = Recorder()
     with pytest.raises(Exception, match=r"party 1 leaves"):
         run(spec, entry(ids(range(20)), spec, ledger), lambda wire: leave())  # type: ignore[arg-type]
     assert len(ledger.events) == 1
@@ -265,7 +255,7 @@ def test_the_other_must_keep_to_its_public_size() -> None:
             return spec.to_bytes()
 
     wrong = Same(**{name: getattr(other, name) for name in other.__dataclass_fields__})
-    bodies = [entry(ids(range(20)), each, Ledger()) for each in (spec, wrong)]
+    bodies = [entry(ids(range(20)), each, Recorder()) for each in (spec, wrong)]
     with pytest.raises(
         ProtocolAborted, match=r"announced a list of \d+ entries where \d+ to \d+ are allowed"
     ):

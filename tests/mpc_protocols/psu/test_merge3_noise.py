@@ -30,8 +30,9 @@ from mpc_protocols.psu.forecast import forecast, list_lengths
 from mpc_protocols.psu.functionality import Context
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.merged import MEMBERS, context_of, identifiers, merge_lists
-from tests.mpc_protocols.psu.owners import Refusing, ids, spec_of
+from tests.mpc_protocols.psu.owners import ids, spec_of
 from tests.mpc_protocols.psu.test_dummies import SID, law
+from tests.worlds.guards import refusing
 
 NOISY: dict[str, Any] = {
     "adjacency": "add-remove",
@@ -162,7 +163,7 @@ def test_on_record_before_the_first_message() -> None:
     def refused(wire: Wire) -> Any:
         try:
             return align(
-                wire, identifiers(ids(range(5))), spec_of("merge3", **NOISY), context_of((0, 1)), Refusing()
+                wire, identifiers(ids(range(5))), spec_of("merge3", **NOISY), context_of((0, 1)), refusing()
             )
         finally:
             assert wire.traffic().messages_sent == 0

@@ -20,8 +20,9 @@ from mpc_protocols.replicated.sharing.boolean import BitShare, open_bits
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.merged import body_of, context_of, identifiers, merge_lists
-from tests.mpc_protocols.psu.owners import PATIENCE_S, Falsifying, Ledger, ids, spec_of
+from tests.mpc_protocols.psu.owners import PATIENCE_S, Falsifying, ids, spec_of
 from tests.mpc_protocols.psu.test_views import CHI_255, SIGMAS, assert_no_order
+from tests.worlds.guards import Recorder
 
 
 def shape(frames: list[Frame]) -> dict[tuple[str, int, int], list[tuple[int, int]]]:
@@ -126,7 +127,7 @@ def spoilt(
     """Sentences of all parties that end with an error, the spoiler's last."""
     lists = lists or [X, Y, Y[2:]][: len(owners)]
     said: dict[int, str] = {}
-    honest = body_of(spec_of("merge3", **spec), context_of(owners), lists, [Ledger()] * 12)
+    honest = body_of(spec_of("merge3", **spec), context_of(owners), lists, [Recorder()] * 12)
 
     def watched(wire: Wire) -> None:
         try:
@@ -230,7 +231,7 @@ def test_a_peer_that_leaves(owners: tuple[int, int], leaver: int) -> None:
         raise LeftError
 
     receiver = 1 if leaver > 2 else (leaver - 1) % 3
-    honest = body_of(spec_of("merge3"), context_of(owners), [X, Y], [Ledger()] * 5)
+    honest = body_of(spec_of("merge3"), context_of(owners), [X, Y], [Recorder()] * 5)
     parties = max(3, *(number + 1 for number in owners))
     for number in (0, 1, 2) if leaver > 2 else (0, 1, 2, 5, 20, 50):
 

@@ -29,13 +29,13 @@ from tests.mpc_protocols.psu.owners import (
     PATIENCE_S,
     SOUTH,
     TRAPS,
-    Ledger,
     assert_ideal,
     ids,
     run,
     small_residues,
     spec_of,
 )
+from tests.worlds.guards import Recorder
 
 METHODS = ("florist", "dh2", "dh2+proofs", "helper")
 OVERLAPS = [
@@ -221,9 +221,9 @@ def test_bound_to_study_identities_session_and_parameters() -> None:
         )
 
 
-def entry(identifiers: Identifiers, spec: AlignmentSpec, ledger: Ledger | None = None) -> object:
+def entry(identifiers: Identifiers, spec: AlignmentSpec, ledger: Recorder | None = None) -> object:
     def body(wire: Wire) -> Alignment:
-        return align(wire, identifiers, spec, CONTEXT, ledger or Ledger())
+        return align(wire, identifiers, spec, CONTEXT, ledger or Recorder())
 
     return body
 
@@ -295,7 +295,7 @@ def test_a_computing_party_without_data_is_told_the_union() -> None:
         def body(wire: Wire, spec: AlignmentSpec = spec, context: Context = context) -> Alignment:
             side = context.side(wire.me)
             own = None if side is None else Identifiers(lists[side], np.arange(len(lists[side])), ("text",))
-            return align(wire, own, spec, context, Ledger())
+            return align(wire, own, spec, context, Recorder())
 
         third, *owners = MemoryNetwork(3, patience_s=PATIENCE_S).run([body] * 3)
         assert_ideal(lists, owners, ideal_align(lists, spec))

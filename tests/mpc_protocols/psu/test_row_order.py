@@ -14,7 +14,8 @@ from mpc_protocols.psu.align import align
 from mpc_protocols.psu.dummies import list_noise
 from mpc_protocols.psu.functionality import Alignment, Context, Member
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.psu.owners import Ledger, spec_of
+from tests.mpc_protocols.psu.owners import spec_of
+from tests.worlds.guards import Recorder
 
 MEMBERS = tuple(
     Member(name, bytes([i]) * 32, i) for i, name in enumerate(("north", "south", "east", "west", "hill"))
@@ -22,12 +23,12 @@ MEMBERS = tuple(
 NOISY = {"adjacency": "add-remove", "size_epsilon": Fraction(2), "size_delta": Fraction(1, 1000)}
 
 
-def run(rows: dict[int, int], **changes: Any) -> tuple[list[Alignment], list[Frame], list[Ledger]]:
+def run(rows: dict[int, int], **changes: Any) -> tuple[list[Alignment], list[Frame], list[Recorder]]:
     """Owners by number with their rows; all five parties or the first three."""
     spec, frames = spec_of("row-order", **changes), []
     context = Context(bytes(32), tuple(MEMBERS[i] for i in rows), None, MEMBERS[:3])
     parties = max(3, *(i + 1 for i in rows))
-    ledgers = [Ledger() for _ in range(parties)]
+    ledgers = [Recorder() for _ in range(parties)]
 
     def body(wire: Wire) -> Alignment:
         return align(wire, rows.get(wire.me), spec, context, ledgers[wire.me])
@@ -64,7 +65,7 @@ def test_other_tables_stop_at_every_party(rows: dict[int, int], changes: dict[st
 
     def body(wire: Wire) -> None:
         try:
-            align(wire, rows.get(wire.me), spec, context, Ledger())
+            align(wire, rows.get(wire.me), spec, context, Recorder())
         except CosynthError as error:
             said.append(error.sentence)
 

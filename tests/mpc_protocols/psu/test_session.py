@@ -13,8 +13,9 @@ from mpc_protocols.psu.functionality import Alignment, ideal_align
 from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.merged import context_of
-from tests.mpc_protocols.psu.owners import CONTEXT, Ledger, assert_ideal, spec_of
+from tests.mpc_protocols.psu.owners import CONTEXT, assert_ideal, spec_of
 from tests.trio import Trio
+from tests.worlds.guards import Recorder
 
 POLICY = IdentifierPolicy(("id",), ("text",))
 
@@ -25,7 +26,7 @@ def job(wire: Wire, method: str, keys: list[list[str]]) -> Any:
     if wire.me == 2:
         return helper.serve(wire, spec, CONTEXT) if method == "helper" else None
     before = wire.traffic().bytes_sent
-    result = align(wire, POLICY.encode([keys[wire.me]], str(wire.me)), spec, CONTEXT, Ledger())
+    result = align(wire, POLICY.encode([keys[wire.me]], str(wire.me)), spec, CONTEXT, Recorder())
     return result.n_rows, result.rows, result.digest, wire.traffic().bytes_sent - before
 
 
@@ -42,7 +43,7 @@ def merging(wire: Wire, owners: list[int], keys: list[list[str]]) -> Any:
     """Any owners, three computing parties."""
     side = owners.index(wire.me) if wire.me in owners else None
     own = None if side is None else POLICY.encode([keys[side]], str(wire.me))
-    result = align(wire, own, spec_of("merge3"), context_of(owners), Ledger())
+    result = align(wire, own, spec_of("merge3"), context_of(owners), Recorder())
     return result.n_rows, result.rows, result.digest
 
 

@@ -28,7 +28,7 @@ from mpc_protocols.replicated.scores.bit_cache import CacheModel
 from mpc_protocols.replicated.sharing import boolean, conversion, ring, sign
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Traffic
-from tests.mpc_protocols.replicated.test_oracle import CONTRIBUTORS, PARTS, serve
+from tests.mpc_protocols.replicated.test_oracle import serve
 from tests.mpc_protocols.replicated.trio_run import (
     by_dealer,
     deal_bits,
@@ -38,6 +38,7 @@ from tests.mpc_protocols.replicated.trio_run import (
     run_trio,
     small_groups,
 )
+from tests.worlds.tables import CONTRIBUTORS, PARTS
 
 
 def check(body: Callable[[Trio], Any], replay: Callable[[costs.Tally], None], warm: int = 0) -> costs.Tally:
@@ -223,7 +224,7 @@ def test_a_whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap
 
 
 def whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int) -> None:
-    from tests.mpc_protocols.replicated.test_oracle import facts
+    from tests.worlds.tables import facts
 
     monkeypatch.setattr(contribution, "BLOCK_CELLS", 24)
     of = facts(row_cap=row_cap)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mpc_protocols.engine import step as step_module
 from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES, MAX_DELAY_US, agree_on_delay, latency_bytes_of
 from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import Clique, Event, LocalCounts, MarginalOracle, StudyFacts
+from mpc_protocols.functionality import MarginalOracle, StudyFacts
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.public.answers import Answers, dealer_slices
@@ -26,49 +26,9 @@ from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.replicated.scores import answer_codec
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.replicated.trio_run import answers_of, small_groups
-
-SIZES = {"a": 3, "b": 4, "c": 5, "d": 2}
-SMALL = Fraction(1, 64)  # sigma = 1/8: the noise is 0 but for a chance of 3e-14 a cell
-ONE_WAY = [(c,) for c in SIZES]
-
-
-class Recorder:
-    """A guard that notes what it authorised and refuses from the n-th event on."""
-
-    def __init__(self, refuse_from: int | None = None) -> None:
-        self.events: list[tuple[Event, bytes]] = []
-        self.refuse_from = refuse_from
-
-    def authorise(self, event: Event, inputs: bytes) -> None:
-        if self.refuse_from is not None and len(self.events) >= self.refuse_from:
-            raise BudgetRefused("The budget of this custodian is spent.")
-        self.events.append((event, inputs))
-
-
-def table(rows: int, seed: int) -> NDArray[np.int64]:
-    rng = np.random.default_rng(seed)
-    first = rng.integers(0, 3, rows)
-    return np.stack(
-        [first, (first + rng.integers(0, 2, rows)) % 4, rng.integers(0, 5, rows), first % 2], axis=1
-    )
-
-
-def counter(records: NDArray[np.int64]) -> LocalCounts:
-    names = list(SIZES)
-
-    def counts(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
-        out = []
-        for clique in cliques:
-            shape = tuple(SIZES[c] for c in clique)
-            flat = np.ravel_multi_index(tuple(records[:, names.index(c)] for c in clique), shape)
-            out.append(np.bincount(flat, minlength=int(np.prod(shape))).astype(np.int64))
-        return out
-
-    return counts
-
-
-def facts(row_cap: int = 100_000, session: bytes = b"s" * 32) -> StudyFacts:
-    return StudyFacts(SIZES, "add-remove", 1, row_cap, session)
+from tests.worlds.guards import Recorder
+from tests.worlds.questions import work
+from tests.worlds.tables import CONTRIBUTORS, ONE_WAY, PARTS, SIZES, SMALL, counter, facts, table
 
 
 def serve(
@@ -103,33 +63,6 @@ def serve(
     return results[1], network
 
 
-PARTS = [table(400, 1), table(250, 2), table(333, 3)]
-CONTRIBUTORS = [table(77, 4), table(5, 5), table(120, 6), table(9, 7)]
-
-
-def work(oracle: MarginalOracle) -> list[Any]:
-    """All kinds of questions; at tiny sigma and huge epsilon the answers do not depend on the noise."""
-    handles = oracle.prepare(ONE_WAY)
-    seen: list[Any] = [
-        handles,
-        [list(x) for x in oracle.measure(handles, SMALL)],
-        oracle.row_bound,
-        oracle.noisy_total,
-    ]
-    wide = oracle.prepare([("a", "b", "c"), ("c", "d"), ("b", "a"), ("d", "c"), ("a",)])
-    seen += [wide, [list(x) for x in oracle.measure([wide[2], wide[0], wide[3]], SMALL)]]
-    cells = [60, 10, 12, 10, 3]
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        guesses = [rng.random(n) * (rng.random(n) < 0.7) for n in cells]
-        guesses = [g / max(g.sum(), 1e-9) * 900.0 for g in guesses]
-        weights = [Fraction(int(w)) for w in rng.integers(1, 9, 5)]
-        penalties = [Fraction(int(p)) for p in rng.integers(0, 40, 5)]
-        seen.extend(oracle.select(wide, guesses, weights, penalties, Fraction(20)))
-    seen.append(oracle.total(SMALL))
-    return seen
-
-
 @pytest.mark.parametrize("contributors", [0, 1, 4])
 def test_noise_free_answers_and_transcript_equal_the_ideal_ones(contributors: int) -> None:
     parts = [*PARTS, *CONTRIBUTORS[:contributors]]
@@ -145,7 +78,7 @@ def test_noise_free_answers_and_transcript_equal_the_ideal_ones(contributors: in
     assert answers == expected
     assert transcript == ideal.state.transcript
     for guard in guards:
-        assert guard.events == ideal_guard.events
+        assert guard.asked == ideal_guard.asked
 
 
 @pytest.mark.parametrize("keep", [20, 40, 1000])

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mpc_protocols.backend import AllowAll
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
-from mpc_protocols.functionality import Clique, Event, LocalCounts, MarginalOracle, StudyFacts
+from mpc_protocols.functionality import Clique, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.mechanisms.measurement import by_sampler
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.pair.answer_codec import encode
@@ -23,8 +24,9 @@ from mpc_protocols.shamir.engine import DEALERS
 from mpc_protocols.shamir.oracle import ShamirOracle, contribute, follow
 from mpc_protocols.shamir.steps import Group, StepCosts
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.replicated.test_oracle import CONTRIBUTORS, PARTS, SMALL, counter, facts, work
 from tests.mpc_protocols.replicated.trio_run import small_groups
+from tests.worlds.questions import work
+from tests.worlds.tables import CONTRIBUTORS, PARTS, SMALL, counter, facts
 
 SIZES = {"a": 9, "b": 11, "c": 30}
 MIXED = [Fraction(4), Fraction(4_000_000), Fraction(9)]  # the second is drawn in two parts
@@ -41,9 +43,9 @@ def whole_run(wire: Wire, row_cap: int) -> None:
     if wire.me >= wire.computing:
         contribute(wire, of, counts)
     elif wire.me != of.leader:
-        follow(wire, of, counts, AllowEverything())
+        follow(wire, of, counts, AllowAll())
     else:
-        with ShamirOracle(wire, of, counts, AllowEverything()) as oracle:
+        with ShamirOracle(wire, of, counts, AllowAll()) as oracle:
             handles = oracle.prepare(CLIQUES)
             oracle.measure(handles[:1], Fraction(100))
             answers = [np.full(of.cells(clique), 7.0) for clique in CLIQUES]
@@ -54,11 +56,6 @@ def whole_run(wire: Wire, row_cap: int) -> None:
             oracle.measure(handles, MIXED)
             oracle.distances(handles, answers, Fraction(100))
             oracle.total(Fraction(100))
-
-
-class AllowEverything:
-    def authorise(self, event: Event, inputs: bytes) -> None:
-        """Allow it."""
 
 
 def groups_of(rounded: RoundedAnswers) -> list[Group]:
@@ -149,10 +146,10 @@ def test_a_dry_run_counts_what_the_run_sends(
 
     def party(wire: Wire) -> object:
         if wire.me == 1:
-            with ShamirOracle(wire, of, data[1], AllowEverything()) as oracle:
+            with ShamirOracle(wire, of, data[1], AllowAll()) as oracle:
                 return questions(oracle)
         if wire.me < computing:
-            return follow(wire, of, data[wire.me], AllowEverything())
+            return follow(wire, of, data[wire.me], AllowAll())
         contribute(wire, of, data[wire.me])
         return None
 

@@ -18,19 +18,12 @@ from mpc_protocols.partition import VerticalData
 from mpc_protocols.shamir.engine import DEALERS
 from mpc_protocols.shamir.oracle import ShamirOracle, contribute, follow
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.replicated.test_oracle import (
-    CONTRIBUTORS,
-    PARTS,
-    SIZES,
-    SMALL,
-    Recorder,
-    counter,
-    facts,
-    work,
-)
 from tests.mpc_protocols.replicated.trio_run import small_groups
 from tests.mpc_protocols.replicated.vertical.owners import partition
 from tests.trio import Trio
+from tests.worlds.guards import Recorder
+from tests.worlds.questions import work
+from tests.worlds.tables import CONTRIBUTORS, PARTS, SIZES, SMALL, counter, facts
 
 Data = LocalCounts | None
 TABLES = [*PARTS, *CONTRIBUTORS, *PARTS, *CONTRIBUTORS]
@@ -81,7 +74,7 @@ def test_noise_free_answers_and_transcript_equal_the_ideal_ones(computing: int, 
     )
     assert (answers, transcript) == (expected, ideal.state.transcript)
     for guard in guards:
-        assert guard.events == ideal_guard.events
+        assert guard.asked == ideal_guard.asked
 
 
 def test_parties_without_data() -> None:

@@ -16,7 +16,6 @@ from mpc_protocols.replicated.vertical import costs, orders, planner
 from mpc_protocols.replicated.vertical.schedule import Schedule
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.replicated.test_costs import compare
-from tests.mpc_protocols.replicated.test_oracle import Recorder
 from tests.mpc_protocols.replicated.vertical.owners import (
     Population,
     facts,
@@ -25,6 +24,7 @@ from tests.mpc_protocols.replicated.vertical.owners import (
     shared_marginals,
 )
 from tests.mpc_protocols.replicated.vertical.test_source import PAIRS, POPULATIONS, SIZES, SPLITS, TRIPLES
+from tests.worlds.guards import Recorder
 
 
 @pytest.mark.parametrize("population", POPULATIONS)
