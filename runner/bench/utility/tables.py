@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.errors import DataRefused, UsageError
 from runner.bench.utility.networks import Network
-from synth.domain import Codes, Domain
+from synth.domain import Categorical, Codes, Domain
 from synth.workload import Workload
 
 LABELS = {"adult": "income>50K", "adult-b32": "income>50K"}
@@ -104,6 +104,6 @@ def _read(directory: Path, name: str) -> Table | None:
         return Table(name, domain, used.to_numpy(np.int64), frame.drop(used.index).to_numpy(np.int64), label)
     if network.is_file():
         model = Network.read(network)
-        domain = Domain(tuple(model.values), tuple(Codes(len(of)) for of in model.values.values()))
+        domain = Domain(tuple(model.values), tuple(Categorical(of) for of in model.values.values()))
         return Table(name, domain, model.sample(DRAWN_ROWS, np.random.default_rng(DRAWN_SEED)))
     return None
