@@ -41,7 +41,7 @@ FOREIGN = {
     "__context__",
 }
 """Names of other libraries and programs that the code does not mention itself."""
-EXTENSIONS = {"css", "html", "jsonl", "py"}
+EXTENSIONS = {"css", "csv", "html", "json", "jsonl", "npz", "py"}
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(rf"^#+ +({NUMBER})\.? ", re.MULTILINE)
 
