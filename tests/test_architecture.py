@@ -67,7 +67,7 @@ def beginning(argument: ast.expr) -> str:
 @pytest.mark.parametrize("package", LAYERS)
 def test_sentences_call_parties_in_one_way(package: str) -> None:
     """`mpc_protocols.errors`: Party north .., party north .., without quotation marks."""
-    kinds = {kind.__name__ for kind in (errors.CosynthError, *errors.CosynthError.__subclasses__())}
+    kinds = {kind.__name__ for kind in (errors.CosynthError, *errors.CosynthError.__subclasses__())}  # type: ignore[attr-defined]
     for path in sources(package):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.JoinedStr):
@@ -87,7 +87,7 @@ def test_sentences_call_parties_in_one_way(package: str) -> None:
 
 
 SENTENCES = {
-    *(kind.__name__ for kind in (errors.CosynthError, *errors.CosynthError.__subclasses__())),
+    *(kind.__name__ for kind in (errors.CosynthError, *errors.CosynthError.__subclasses__())),  # type: ignore[attr-defined]
     *("ValueError", "TypeError", "RuntimeError", "ArithmeticError"),
 }
 REASONS = {

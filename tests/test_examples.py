@@ -128,7 +128,7 @@ def module_of(source: str, name: str) -> ModuleType:
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 def test_the_algorithm_of_the_how_to_page_spends_its_budget(adjacency: Adjacency) -> None:
     pytest.importorskip("synth.algorithm")
-    algorithm = module_of(*python_blocks("add-an-algorithm.md"), "how_to_independent").ALGORITHM
+    algorithm = module_of(python_blocks("add-an-algorithm.md")[0], "how_to_independent").ALGORITHM
     domain, codes = chain(5000, np.random.default_rng(3))
     plan = algorithm.plan(
         domain,
@@ -151,7 +151,7 @@ def test_the_alignment_of_the_how_to_page_gives_both_owners_the_same_rows() -> N
     pytest.importorskip("mpc_protocols.psu.method")
     from mpc_protocols.psu.method import METHODS
 
-    method = module_of(*python_blocks("add-an-alignment.md"), "how_to_shown").METHOD
+    method = module_of(python_blocks("add-an-alignment.md")[0], "how_to_shown").METHOD
     lists = [[b"\0a", b"\0b", b"\0c"], [b"\0b", b"\0d"]]
     members = tuple(Member(f"owner{i}", bytes([i]) * 32, i) for i in (0, 1))
     context = Context(bytes(32), members, computing=members)

@@ -152,7 +152,7 @@ class Child:
                     f"party {self.name} ended before '{event}': {self.outcome} {self.errors()}"
                 )
             if said.get("event", {}).get("event") == event:
-                return said["event"]  # type: ignore[no-any-return]
+                return said["event"]
 
     def wait(self) -> int:
         """Read to the end; the exit code."""
@@ -233,7 +233,7 @@ class Trio:
         for number, child in enumerate(self._children):
             own = arguments if each is None else each[number]
             child.say({"job": name_of(function), "arguments": encode(list(own))})
-        results, failures = [], []
+        results, failures = list[Any](), list[str]()
         for child in self._children:
             try:
                 said = self._answer(child, PATIENCE_S if not failures else 2.0)
@@ -299,7 +299,7 @@ def find(name: str) -> Callable[..., Any]:
     target: Any = importlib.import_module(module)
     for part in attribute.split("."):
         target = getattr(target, part)
-    return target  # type: ignore[no-any-return]
+    return target
 
 
 def tell(line: dict[str, Any]) -> None:

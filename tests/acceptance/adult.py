@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -74,7 +75,7 @@ def study(directory: Path, backend: str, rounds: str, prune: bool, custodians: i
     return path
 
 
-def run(path: Path, out: Path) -> tuple[float, dict]:
+def run(path: Path, out: Path) -> tuple[float, dict[str, Any]]:
     """One run; wall seconds with start-up, and its run.json."""
     began = time.monotonic()
     subprocess.run(

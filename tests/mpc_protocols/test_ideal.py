@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from time import process_time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -175,7 +176,7 @@ def test_data_that_breaks_the_public_bounds_is_refused() -> None:
     assert "300" not in refused.value.sentence  # the count itself is private
     for bad in ([np.array([1, -1])], [np.array([1, 2, 3])]):
         with pytest.raises(DataRefused):
-            IdealOracle(SETTING, lambda cliques, bad=bad: bad, Recorder()).prepare([("a",)])
+            IdealOracle(SETTING, lambda cliques, bad=bad: bad, Recorder()).prepare([("a",)])  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("sigma", [1, 10, 100])
@@ -219,7 +220,7 @@ def test_five_thousand_selections_fit_the_exact_law() -> None:
     answers = [np.full(SETTING.cells(c), 300 // SETTING.cells(c), dtype=np.float64) for c in CLIQUES]
     candidates = [0, 2, 4, 5]  # up to four, whose law the oracle of these tests knows
     pick = [[x[q] for q in candidates] for x in (weights, penalties)]
-    args = (candidates, [answers[q] for q in candidates], *pick, epsilon)
+    args: tuple[Any, ...] = (candidates, [answers[q] for q in candidates], *pick, epsilon)
     other = oracle()
     begun, rounded = other.state.begin_select(*args)
     plan = begun.plan

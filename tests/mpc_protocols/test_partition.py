@@ -72,7 +72,7 @@ def test_rows_that_do_not_fit() -> None:
     codes = np.zeros(3, np.uint8)
     for rows in (np.zeros((1, 3), np.int64), np.zeros(3, np.int32), np.zeros(2, np.int64)):
         with pytest.raises(DataRefused):
-            OwnRows(rows, {"a": codes})
+            OwnRows(rows, {"a": codes})  # type: ignore[arg-type]
     with pytest.raises(DataRefused):
         OwnRows(np.arange(3), {"a": codes.astype(np.int64)})  # type: ignore[dict-item]
     for own in (

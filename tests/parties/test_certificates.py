@@ -37,7 +37,7 @@ def handshake(
             except ssl.SSLWantReadError:
                 pass
     assert done == [True, True]
-    return ends[0].getpeercert() or {}, ends[1].getpeercert() or {}
+    return ends[0].getpeercert() or {}, ends[1].getpeercert() or {}  # type: ignore[return-value]
 
 
 def test_issued_certificates_serve_both_sides_under_strict_rules(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def run_party(options: PartyOptions) -> None:
     for name, argument in json.loads(os.environ.get("FAKE_PARTY", "{}")).get(
         options.party, [["write", None]]
     ):
-        STEPS[name](argument, options)
+        STEPS[name](argument, options)  # type: ignore[operator]
 
 
 def event(argument: dict[str, Any], options: PartyOptions) -> None:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from parties import certificates
-from tests.runner import small
+from tests.runner import small, split
 from tests.runner.processes import End, Program
 
 PRIVATE = """\
@@ -71,12 +71,12 @@ class Folder:
 class Folders:
     """All parties' folders."""
 
-    def __init__(self, root: Path, trial: small.Trial) -> None:
+    def __init__(self, root: Path, trial: small.Trial | split.Trial) -> None:
         self.root, self.trial = root, trial
         self._folders = {name: Folder(root / name, name) for name in trial.names}
 
     @classmethod
-    def make(cls, root: Path, trial: small.Trial, certify: bool = True) -> Folders:
+    def make(cls, root: Path, trial: small.Trial | split.Trial, certify: bool = True) -> Folders:
         """One folder per party; the study names nobody's data."""
         made = cls(root, trial)
         text = "".join(

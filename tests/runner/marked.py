@@ -32,7 +32,7 @@ def main() -> NoReturn:
         drawn = draw(count)
         return note(drawn) if sys._getframe(1).f_globals["__name__"].startswith(DRAWN_BY) else drawn
 
-    secrets.token_bytes = token_bytes
+    secrets.token_bytes = token_bytes  # type: ignore[assignment]
 
     def noted(function: Callable[..., bytes]) -> Callable[..., bytes]:
         return lambda *given, **named: note(function(*given, **named))

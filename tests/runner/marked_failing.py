@@ -24,7 +24,7 @@ def main() -> None:
             raise ValueError(f"cannot work on {QUOTED}")
         return payload
 
-    SessionWire.receive = failing  # type: ignore[method-assign]
+    SessionWire.receive = failing  # type: ignore[assignment, method-assign]
     marked.main()
 
 

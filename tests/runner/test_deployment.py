@@ -62,7 +62,7 @@ def test_three_commands_make_one_table(folders: Folders) -> None:
     ends = folders.run()
     assert all(end.code == 0 and end.complaint == "" for end in ends.values()), ends
     summary = same_everywhere(folders)
-    finished = Finished(folders.trial, folders["north"].out)
+    finished = Finished(folders.trial, folders["north"].out)  # type: ignore[arg-type]
     for deviation, sigma in finished.deviations():  # 8 sigma: false alarms below 1e-13 for 76 cells
         assert abs(deviation) < 8 * sigma
     for folder in folders:
@@ -226,7 +226,7 @@ def test_a_foreign_ca(tmp_path: Path) -> None:
     with folders.started(["north", "south"]) as programs:
         # a party that came later would only find that the others have gone
         assert all(
-            eventually(lambda name=name: happened(folders[name].out / "events.jsonl", "connect", "connected"))
+            eventually(lambda name=name: happened(folders[name].out / "events.jsonl", "connect", "connected"))  # type: ignore[misc]
             for name in programs
         )
         ends = folders.run("west") | {name: program.end() for name, program in programs.items()}
@@ -315,8 +315,8 @@ def test_the_others_hear_that_a_party_s_own_certificate_is_bad(tmp_path: Path, p
                 assert heard.code == 21 and f"arty {party}" in heard.complaint, heard
             else:
                 assert eventually(
-                    lambda name=name: happened(folders[name].out / "events.jsonl", "connect", "refused")
-                )  # type: ignore[misc]
+                    lambda name=name: happened(folders[name].out / "events.jsonl", "connect", "refused")  # type: ignore[misc]
+                )
                 assert f"arty {party}" in (folders[name].out / "events.jsonl").read_text()
 
 

@@ -122,7 +122,7 @@ def test_json_shows_the_raw_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     event = {"phase": "select", "event": "selected", "clique": ["age"]}
-    told(monkeypatch, **{name: [["event", event], ["write", None]] for name in ("north", "south")})
+    told(monkeypatch, **{name: [["event", event], ["write", None]] for name in ("north", "south")})  # type: ignore[arg-type]
     launch(write_study(tmp_path), tmp_path / "out", progress="json", program=PROGRAM)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert sorted(line["party"] for line in lines) == ["north", "south"] and all(

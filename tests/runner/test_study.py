@@ -42,7 +42,7 @@ def test_a_valid_study(tmp_path: Path) -> None:
         "south",
         "west",
     ] and study.leader.name == "south"
-    assert study.party("west").data is not None and study.party("west").data.path == tmp_path / "west.csv"
+    assert (west := study.party("west").data) is not None and west.path == tmp_path / "west.csv"
     with pytest.raises(FrozenInstanceError):
         study.name = "other"  # type: ignore[misc]
 

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from parties.budget.ledger import Ledger, Reservation
+from parties.budget.ledger import Ledger
 from parties.budget.notion import Notion, ProtectedUnit
+from parties.budget.spending import Reservation
 from runner.__main__ import main
 from runner.party.alignment import own_events
 from runner.party.synthesis import plan_of
-from runner.study import digest, load
+from runner.study import VerticalStudy, digest, load
 from runner.study.owners import ownership
 from synth.accounting import epsilon_beside
 from tests.runner import split
@@ -169,6 +170,7 @@ def test_the_cap_is_held_against_the_sizes_too(tmp_path: Path, capsys: pytest.Ca
         assert ends == code, findings
     told = next(text for _, text in findings if "with this study" in text)
     study = load(trial.path)
+    assert isinstance(study, VerticalStudy)
     owned = ownership(study, split.TWO)
     sizes = own_events(study, owned, "north")
     assert len(sizes) == 2

@@ -18,7 +18,7 @@ from parties.budget.journal import read
 from parties.budget.ledger import Ledger
 from parties.budget.spending import Reservation
 from runner.party.alignment import Account, join
-from runner.study import load
+from runner.study import VerticalStudy, load
 from runner.study.owners import ownership
 from tests.runner import split
 from tests.runner.folders import Folders
@@ -190,6 +190,7 @@ def test_events_are_on_record_before_the_first_message(tmp_path: Path) -> None:
     for via in ("merge3", "helper", "dh2"):
         trial = split.write(tmp_path / via, count=40, changes=[ADDED, ("merge3", via)])
         study = load(trial.path)
+        assert isinstance(study, VerticalStudy)
         owned = ownership(study, {name: tuple(split.TWO[name]) for name in trial.rows})
         records = {name: records_of(study, trial, name) for name in trial.rows}
 
@@ -253,7 +254,9 @@ def test_a_third_aborted_alignment_in_a_row_is_the_last_without_a_persons_word(t
 
 
 def test_an_abort_is_on_record_and_keeps_its_cause(tmp_path: Path) -> None:
-    owned = ownership(load(split.write(tmp_path).path), {name: tuple(own) for name, own in split.TWO.items()})
+    study = load(split.write(tmp_path).path)
+    assert isinstance(study, VerticalStudy)
+    owned = ownership(study, {name: tuple(own) for name, own in split.TWO.items()})
     seen: list[tuple[str, dict[str, object]]] = []
     with (
         pytest.raises(PeerLost),

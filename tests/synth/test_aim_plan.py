@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -170,14 +171,20 @@ def test_adaptive_shares_what_can_win_at_the_smallest_noise_it_can_reach() -> No
         ({"synthetic_rows": 2.0}, "synthetic_rows"),
     ],
 )
-def test_a_wrong_table_is_refused_by_key(spec: dict[str, object], named: str) -> None:
+def test_a_wrong_table_is_refused_by_key(spec: dict[str, Any], named: str) -> None:
     with pytest.raises(StudyInvalid) as caught:
         AimConfig(**spec)
     assert named in caught.value.sentence
 
 
 def test_the_table_of_the_contract() -> None:
-    spec = {"rounds": 10, "select_share": 0.1, "prune": True, "max_model_mb": 4, "synthetic_rows": 45000}
+    spec: dict[str, Any] = {
+        "rounds": 10,
+        "select_share": 0.1,
+        "prune": True,
+        "max_model_mb": 4,
+        "synthetic_rows": 45000,
+    }
     assert AimConfig(**spec).public() == spec and set(AimConfig.options()) == set(spec)
     assert AimConfig().public() == {key: spec[key] for key in spec if key != "synthetic_rows"}
     assert AimConfig().fixed_rounds == 10 and AimConfig(rounds="adaptive").fixed_rounds is None

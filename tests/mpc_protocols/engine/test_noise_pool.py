@@ -54,7 +54,7 @@ def test_a_stock_is_filled_with_just_what_it_lacks() -> None:
     def rows(count: int) -> RingShare:
         return RingShare(np.arange(count, dtype=np.uint32), np.zeros(count, np.uint32))
 
-    pool = NoisePool(1000)
+    pool: NoisePool[Any] = NoisePool(1000)
     assert pool.take(1, 5, rows(5)).own.tolist() == [0, 1, 2, 3, 4]
     with pytest.raises(ValueError, match="20 fresh rows"):
         pool.take(1, 5, None)
@@ -100,7 +100,7 @@ def test_every_row_goes_into_one_release(monkeypatch: pytest.MonkeyPatch) -> Non
 
     opened, makings = made_by(monkeypatch, body, "gaussian_noise")
     exact = counter(np.concatenate(PARTS))(cliques)
-    model, rows, at, expected = PoolModel(step_module.GAUSSIAN_ROWS), iter(makings), 0, []
+    model, rows, at, expected = PoolModel(step_module.GAUSSIAN_ROWS), iter(makings), 0, []  # type: ignore[attr-defined]
     current = np.zeros(0, np.int64)
     for sigma2, cells in zip(sigmas, exact, strict=True):
         if model.take(sigma2, len(cells)):

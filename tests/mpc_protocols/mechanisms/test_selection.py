@@ -103,7 +103,7 @@ def test_integers_keep_the_rules(c: Candidates, epsilon: Fraction, factor: int) 
     assert 2 * widest < 1 << got.ring_bits - 1
     if got.ring_bits == 64:  # not without need
         cap = min(4096, ((1 << 28) - 1) // max(rows, *sums))
-        assert min(factor * cap, int((1 << 29) * epsilon / 108)) < max(64 * factor, 33 * epsilon)
+        assert min(factor * cap, int((1 << 29) * epsilon / 108)) < max(64 * factor, 33 * epsilon)  # type: ignore[operator]
 
 
 @given(candidates(), epsilons, st.randoms(use_true_random=False))
@@ -118,7 +118,8 @@ def test_pruning_never_changes_the_outcome(c: Candidates, epsilon: Fraction, rng
     live = [q for q in range(len(weights)) if got.weights[q]]
     for _ in range(4):
         distance = {
-            q: int(draw.choice([0, rows + sums[q], draw.integers(0, rows + sums[q] + 1)])) for q in live
+            q: int(draw.choice([0, rows + sums[q], draw.integers(0, rows + sums[q] + 1)]))  # type: ignore[arg-type]
+            for q in live
         }
         scores = {q: got.weights[q] * distance[q] - got.biases[q] for q in live}
         extremes = [0, FULL, int.from_bytes(draw.bytes(10), "big")]
@@ -127,7 +128,7 @@ def test_pruning_never_changes_the_outcome(c: Candidates, epsilon: Fraction, rng
 
         def run(over: Sequence[int]) -> int:
             drawn = [[values[q] for q in over] for values in (scores, uniforms, dithers)]  # noqa: B023
-            return over[reference(*drawn, got.a)]
+            return over[reference(*drawn, got.a)]  # type: ignore[arg-type, call-arg]
 
         assert run(live) == run(got.kept)
 

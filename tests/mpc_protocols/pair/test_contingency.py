@@ -29,7 +29,7 @@ class Case:
     paths: NDArray[np.int64]
     columns: list[Column]
 
-    def share(self, transfers: Transfers) -> NDArray[np.unsignedinteger]:  # type: ignore[type-arg]
+    def share(self, transfers: Transfers) -> NDArray[np.unsignedinteger]:
         if transfers.link.me == self.shape.owner:
             return of_paths(transfers, self.shape, self.paths)
         return of_vectors(transfers, self.shape, self.columns)
@@ -47,7 +47,7 @@ class Case:
         ran = run_pair(self.share)
         found = ran.results[0] + ran.results[1]
         np.testing.assert_array_equal(found, self.table().astype(self.shape.dtype))
-        return ran
+        return ran  # type: ignore[return-value]
 
 
 def case(records: int, leaves: int, sizes: list[int], owner: int = 0, dtype: type = np.uint32) -> Case:

@@ -203,7 +203,7 @@ def test_a_dry_run_counts_what_the_run_sends(split: bool, monkeypatch: pytest.Mo
         common = partition(TABLE_SIZES, {"a": 0, "b": 1, "c": 1, "d": 0}, "union", 400)
         tables = random_owners(TABLE_SIZES, common, (0.9, 0.9), np.random.default_rng())
         presumed = ideal_counts(common, tables, TABLE_SIZES)
-        brought, parties = [VerticalData(common, tables[owner]) for owner in (0, 1)], 2
+        brought, parties = [VerticalData(common, tables[owner]) for owner in (0, 1)], 2  # type: ignore[misc]
     network = MemoryNetwork(parties, 2, session_id=of.session)
 
     def party(wire: Wire) -> object:
@@ -212,7 +212,7 @@ def test_a_dry_run_counts_what_the_run_sends(split: bool, monkeypatch: pytest.Mo
                 return questions(oracle)
         if wire.me == 0:
             return follow(wire, of, brought[0], AllowAll())
-        return contribute(wire, of, brought[2])
+        return contribute(wire, of, brought[2])  # type: ignore[func-returns-value]
 
     found = network.run([party] * parties)[1]
     dry = BACKEND.dry_run(of, presumed, 2, parties - 2, common)

@@ -111,7 +111,7 @@ def test_random_bits_come_from_both_parties() -> None:
         secret = bytes([7]) * 32 if transfers.link.me == 0 else bytes([other]) * 32
         return gates_of(transfers, secret=secret).release_bits(b"release")((4,)).parts[0]
 
-    runs = [run_pair(lambda transfers, other=other: draw(transfers, other)).results for other in (1, 2)]
+    runs = [run_pair(lambda transfers, other=other: draw(transfers, other)).results for other in (1, 2)]  # type: ignore[misc]
     np.testing.assert_array_equal(runs[0][0], runs[1][0])
     assert not (runs[0][1] == runs[1][1]).any()
 
@@ -141,7 +141,7 @@ def test_groups_find_the_same(count: int) -> None:
     for rows in (np.random.default_rng().integers(-1000, 1000, count), np.full(count, -3), np.arange(count)):
         shares = share_ring(rows.astype(np.uint32))
         ran = run_pair(
-            lambda transfers, shares=shares: argmax_in_groups(
+            lambda transfers, shares=shares: argmax_in_groups(  # type: ignore[misc]
                 gates_of(transfers), Shares(shares[transfers.link.me])
             )
         )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitslice import from_bits, to_bits, words_for
 from mpc_protocols.errors import ProtocolAborted
@@ -129,7 +131,7 @@ def test_strings_that_do_not_fit_are_refused(shape: tuple[int, int, int]) -> Non
 @pytest.mark.parametrize(("rows", "cells"), [((1, 1), 1), ((2, 1), 63), ((0, 3), 65), ((1, 1), 1000)])
 def test_bits_of_one_with_numbers_of_the_other(dtype: type, rows: tuple[int, int], cells: int) -> None:
     planes = [random_words(count, words_for(cells)) for count in rows]
-    numbers = [random_words(rows[1 - me], cells).astype(dtype) for me in range(2)]
+    numbers: list[NDArray[Any]] = [random_words(rows[1 - me], cells).astype(dtype) for me in range(2)]
     ran = run_pair(
         lambda transfers: products(transfers, planes[transfers.link.me], numbers[transfers.link.me], cells)
     )

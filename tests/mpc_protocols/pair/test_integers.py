@@ -149,7 +149,7 @@ def test_the_zero_test_tells_nothing_but_zero_or_not() -> None:
         bits[:ones] = 1
         shares = share_flags(bits)
         ran = run_pair(
-            lambda transfers, shares=shares: zero_cells(transfers, shares[transfers.link.me], 1024)
+            lambda transfers, shares=shares: zero_cells(transfers, shares[transfers.link.me], 1024)  # type: ignore[misc]
         )
         last = [frame.payload for frame in ran.frames if frame.clock == max(f.clock for f in ran.frames)]
         opened = np.bitwise_xor(*(np.frombuffer(payload, np.uint8) for payload in last))

@@ -152,7 +152,7 @@ def test_levels_of_two_owners() -> None:
 def test_noise_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
     """The opened counts are the counts plus what the draws gave, which is not zero at sigma 100 in any of 36 runs of cells."""
     drawn: dict[int, list[NDArray[np.uint32]]] = {0: [], 1: []}
-    whole = step_module.gaussian_noise
+    whole = step_module.gaussian_noise  # type: ignore[attr-defined]
 
     def noted(gates: Any, *arguments: Any) -> Any:
         noise = whole(gates, *arguments)

@@ -131,7 +131,7 @@ def test_tree_sums_of_another_size_abort() -> None:
         wire.send(1, bytes(4095))
 
     with pytest.raises(ProtocolAborted, match="4095 bytes"):
-        run_parties([liar, extended], 2)
+        run_parties([liar, extended], 2)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("leaves", [2, 3, 5, 8, 13, 16])

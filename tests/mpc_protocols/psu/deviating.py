@@ -75,7 +75,7 @@ def attack(
             except ProtocolAborted as error:
                 said.append(error.sentence)
 
-    done = run(spec, *([deviate, follow] if side == 0 else [follow, deviate]))
+    done = run(spec, *((deviate, follow) if side == 0 else (follow, deviate)))
     return Outcome(
         owners[side], owners[1 - side], results[0] if results else None, said[0] if said else "", done.frames
     )

@@ -36,8 +36,10 @@ def spec_of(method: str, **changes: Any) -> AlignmentSpec:
     """Small sets allowed. "dh2+proofs" is dh2 with proofs."""
     name, _, proofs = method.partition("+")
     return AlignmentSpec(
-        name, security=proofs or "semi-honest", **{"min_size": 0, "max_size": 100_000, **changes}
-    )  # type: ignore[arg-type]
+        name,
+        security="proofs" if proofs else "semi-honest",
+        **{"min_size": 0, "max_size": 100_000, **changes},
+    )
 
 
 def ids(numbers: Sequence[int] | range) -> list[bytes]:
@@ -72,8 +74,8 @@ def run(
     network = MemoryNetwork(3, session_id=session_id, tap=frames.append, patience_s=PATIENCE_S)
     bodies = [body if callable(body) else owner(spec, body, group) for body in (first, second)]
     third = (lambda wire: helper.serve(wire, spec, CONTEXT)) if spec.method == "helper" else (lambda wire: 0)
-    results = network.run([*bodies, third])  # type: ignore[list-item]
-    return Run(results[:2], [network.traffic(i) for i in range(3)], frames, network.session_id)  # type: ignore[arg-type]
+    results = network.run([*bodies, third])
+    return Run(results[:2], [network.traffic(i) for i in range(3)], frames, network.session_id)
 
 
 class Falsifying(MemoryWire):
@@ -100,7 +102,12 @@ def falsified(
 ) -> Callable[[Wire], Any]:
     """The body with messages m0=..., m3=... changed on their way to `receiver`."""
     numbered = {int(name[1:]): change for name, change in changes.items()}
-    return lambda wire: body(Falsifying(wire, numbered, receiver))
+
+    def falsifying(wire: Wire) -> Any:
+        assert isinstance(wire, MemoryWire)
+        return body(Falsifying(wire, numbered, receiver))
+
+    return falsifying
 
 
 def assert_ideal(

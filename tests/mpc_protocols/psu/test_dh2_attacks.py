@@ -124,7 +124,7 @@ class RelatedExponents(deviating(Elsewhere)):  # type: ignore[misc]
     def matching(self) -> Matching:
         step: Any = super().matching()
         step.other, step.tested = self.other, permutation(len(self.their_list))[: self.m]
-        return step  # type: ignore[no-any-return]
+        return step
 
 
 @SIDES
@@ -252,8 +252,8 @@ class AllCommon(claims(np.ones_like, False)):  # type: ignore[misc]
     def exchange_names(self) -> None:
         self.common[:] = False
         super().exchange_names()
-        self.own_names = np.concatenate(self.other_names)
-        self.other_names = []
+        self.own_names = np.concatenate(self.other_names)  # type: ignore[has-type]
+        self.other_names = []  # type: ignore[var-annotated]
 
 
 def test_that_all_are_common_may_be_claimed_and_tells_nothing() -> None:
@@ -342,4 +342,4 @@ def test_a_pool_left_out_is_refused(side: int, missing: int) -> None:
 def test_a_list_that_lacks_its_pool_is_a_mistake() -> None:
     """Of the caller, said before anything is sent."""
     with pytest.raises(ValueError, match="lacks entries of the pool"):
-        run(NOISY, *[lambda wire: dh2.align(wire, MINE, NOISY, CONTEXT, Ristretto255(), traps=TRAPS)] * 2)
+        run(NOISY, *[lambda wire: dh2.align(wire, MINE, NOISY, CONTEXT, Ristretto255(), traps=TRAPS)] * 2)  # type: ignore[arg-type]

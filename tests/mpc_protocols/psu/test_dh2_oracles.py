@@ -48,7 +48,7 @@ class Watched(dh2.Owner):
             self.schedule.append((len(payload), *astuple(self.group.operations)))
             send(payload)
 
-        self.watched.send = timed
+        self.watched.send = timed  # type: ignore[method-assign]
 
 
 @SIDES
@@ -75,7 +75,7 @@ def test_the_time_of_a_block_does_not_tell_which_records_are_common(
         def deviate(wire: Wire) -> None:
             InFileOrder(wire, entries, SEMI_HONEST, CONTEXT, Ristretto255(threads=1), traps=TRAPS).run()
 
-        run(SEMI_HONEST, *([deviate, follow] if side == 0 else [follow, deviate]))
+        run(SEMI_HONEST, *((deviate, follow) if side == 0 else (follow, deviate)))
         assert honest[0].common[:k].all() == (shared[0] == entries[0])
         schedules.append(honest[0].schedule)
     assert schedules[0] == schedules[1]
@@ -168,7 +168,7 @@ class GuessesWhich(deviating(ClaimsOneMore)):  # type: ignore[misc]
         taken = [int(i) for i in np.flatnonzero(self.honest.common) if MINE[listed[i]] not in THEIRS]
         assert len(taken) == 1
         another = next(i for i in range(self.size) if MINE[listed[i]] not in THEIRS and i != taken[0])
-        names = np.concatenate(self.other_names)
+        names = np.concatenate(self.other_names)  # type: ignore[has-type]
         self.own_names[taken[0] if self.right else another] = names[0]
         self.other_names = [names[1:]]
 

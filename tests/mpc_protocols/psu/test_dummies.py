@@ -203,7 +203,7 @@ def test_a_computing_party_that_hears_the_union_is_charged_for_it_alone(
         )
     assert not ledgers[2].events
     (seen,) = view_events(spec, owners, "east")
-    assert (seen.detail["of"], seen.rho, seen.beta) == ("union", 2, overlap_noise(spec).delta)
+    assert (seen.detail["of"], seen.rho, seen.beta) == ("union", 2, overlap_noise(spec).delta)  # type: ignore[comparison-overlap]
     assert len(view_events(spec, owners, "north")) == (1 if pad_to else 2)
     assert (
         len(view_events(spec_of("helper", **PRIVATE_SIZES), owners, "east")) == 3

@@ -80,10 +80,10 @@ def test_a_party_that_waits_has_one_guess(side: int) -> None:
         answered: dict[str, Any] = {}
         bodies: list[Callable[[Wire], Any]] = [honest(candidates[0])] * 2
         bodies[side] = waiting(side, candidates[guess], candidates, answered)
-        passed = run(SPEC, *bodies).results[1 - side]
-        assert passed == answered["recognised"] == (guess == 0)  # type: ignore[comparison-overlap]
+        passed = run(SPEC, bodies[0], bodies[1]).results[1 - side]
+        assert passed == answered["recognised"] == (guess == 0)
     bodies[side] = waiting(side, candidates[0], candidates, answered, reflect=True)
-    assert run(SPEC, *bodies).results[1 - side] is False and not answered["recognised"]  # type: ignore[comparison-overlap]
+    assert run(SPEC, bodies[0], bodies[1]).results[1 - side] is False and not answered["recognised"]  # type: ignore[comparison-overlap]
 
 
 @pytest.mark.parametrize("raw", [bytes(32), b"\xff" * 32], ids=["identity", "non-canonical"])

@@ -144,8 +144,8 @@ def test_florist_in_the_papers_group() -> None:
             0,
             "of which an element is 0, 1, not below the prime",
             group=small_residues,
-            m1=lambda payload, raw=raw: raw + payload[width:],
-        )  # type: ignore[misc]
+            m1=lambda payload, raw=raw: raw + payload[width:],  # type: ignore[misc]
+        )
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -221,7 +222,9 @@ def test_bound_to_study_identities_session_and_parameters() -> None:
         )
 
 
-def entry(identifiers: Identifiers, spec: AlignmentSpec, ledger: Recorder | None = None) -> object:
+def entry(
+    identifiers: Identifiers, spec: AlignmentSpec, ledger: Recorder | None = None
+) -> Callable[[Wire], Alignment]:
     def body(wire: Wire) -> Alignment:
         return align(wire, identifiers, spec, CONTEXT, ledger or Recorder())
 
@@ -238,7 +241,7 @@ def test_from_tables_to_rows(method: str) -> None:
     south = policy.encode([["BOB", "Ann", "ANN LEE"], ["1999-12-31", "2001-02-03", "2001-02-03"]], "south")
     assert north.rows.tolist() == [0, 1] and north.duplicates == 1
     spec = spec_of(method)
-    a, b = run(spec, entry(north, spec), entry(south, spec)).results  # type: ignore[arg-type]
+    a, b = run(spec, entry(north, spec), entry(south, spec)).results
     assert a.n_rows == b.n_rows == 3 and a.rows.tolist() == [b.rows[2], b.rows[0]] and a.events == ()
     assert a.membership.sum() == 2 and (a.membership & b.membership).sum() == 2 and b.membership.all()
 
@@ -250,9 +253,9 @@ def test_columns_of_different_types() -> None:
         ProtocolAborted,
         match=r"^Key column 1 of the alignment holds (text|integer) at party (north|south) and",
     ):
-        run(spec, entry(numbers, spec), entry(texts, spec))  # type: ignore[arg-type]
+        run(spec, entry(numbers, spec), entry(texts, spec))
     untyped = policy.encode([["1", "2"]], "south", untyped=True)
-    assert run(spec, entry(numbers, spec), entry(untyped, spec)).results[0].n_rows == 2  # type: ignore[arg-type]
+    assert run(spec, entry(numbers, spec), entry(untyped, spec)).results[0].n_rows == 2
 
 
 def test_own_list_is_refused_before_anything_is_sent() -> None:
@@ -265,7 +268,7 @@ def test_own_list_is_refused_before_anything_is_sent() -> None:
                 spec,
                 entry(Identifiers(ids(range(count)), np.arange(count), ("text",)), spec),
                 lambda wire: wire.receive(0, 1),
-            )  # type: ignore[arg-type]
+            )
     with pytest.raises(DataRefused, match="duplicate identifiers"):
         ideal_align([ids([1, 2, 1])], spec)
 
@@ -334,6 +337,6 @@ def test_who_can_run_what() -> None:
             context.check(spec_of(method))
     with pytest.raises(StudyInvalid, match="names 3 sizes for 2 owners"):
         CONTEXT.check(spec_of("dh2", adjacency="add-remove", pad_to=(5, 5, 5)))
-    for owners in ((NORTH,), (NORTH, SOUTH, EAST) * 3):
+    for members in ((NORTH,), (NORTH, SOUTH, EAST) * 3):
         with pytest.raises(StudyInvalid, match="2 to 8 parties"):
-            Context(bytes(32), owners)
+            Context(bytes(32), members)

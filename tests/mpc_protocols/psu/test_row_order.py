@@ -25,7 +25,7 @@ NOISY = {"adjacency": "add-remove", "size_epsilon": Fraction(2), "size_delta": F
 
 def run(rows: dict[int, int], **changes: Any) -> tuple[list[Alignment], list[Frame], list[Recorder]]:
     """Owners by number with their rows; all five parties or the first three."""
-    spec, frames = spec_of("row-order", **changes), []
+    spec, frames = spec_of("row-order", **changes), list[Frame]()
     context = Context(bytes(32), tuple(MEMBERS[i] for i in rows), None, MEMBERS[:3])
     parties = max(3, *(i + 1 for i in rows))
     ledgers = [Recorder() for _ in range(parties)]

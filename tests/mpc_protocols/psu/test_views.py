@@ -123,8 +123,8 @@ def florist_run() -> Run:
     spec = spec_of("florist")
     return run(
         spec,
-        *[
-            lambda wire, e=e, s=s: florist.align(wire, e, spec, CONTEXT, Ristretto255(), seeded(s))  # type: ignore[misc]
+        *[  # type: ignore[arg-type]
+            lambda wire, e=e, s=s: florist.align(wire, e, spec, CONTEXT, Ristretto255(), seeded(s))
             for s, e in ((1, X), (2, Y))
         ],
     )
@@ -418,7 +418,7 @@ def statistic_detects(break_it: Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
 def test_the_statistics_can_fail() -> None:
     """A sorted list and a list of small numbers are told from random ones."""
     assert statistic_detects(lambda rows: rows[np.argsort(rows[:, 8:16].copy().view("<u8").reshape(-1))])
-    assert statistic_detects(lambda rows: rows & 0x7F)
+    assert statistic_detects(lambda rows: rows & 0x7F)  # type: ignore[arg-type, return-value]
     assert not statistic_detects(lambda rows: rows)
     with pytest.raises(AssertionError):
         assert_no_order(np.arange(100))

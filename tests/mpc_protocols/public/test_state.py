@@ -131,7 +131,7 @@ def test_leader_and_follower_agree_at_every_step() -> None:
 def test_transcript_starts_from_every_field_of_the_study_facts(changed: StudyFacts) -> None:
     start = PublicState(SETTING, DEALERS).transcript
     assert PublicState(changed, DEALERS).transcript != start
-    reordered = replace(SETTING, sizes=dict(reversed(SETTING.sizes.items())))
+    reordered = replace(SETTING, sizes=dict(reversed(list(SETTING.sizes.items()))))
     assert PublicState(reordered, DEALERS).transcript == start
 
 
@@ -207,7 +207,7 @@ def test_plans_are_those_of_the_mechanisms() -> None:
         ("replace", 1, 2),
         ("replace", 3, 6),
     ):
-        state = measured(replace(SETTING, adjacency=adjacency, unit_rows=unit_rows))
+        state = measured(replace(SETTING, adjacency=adjacency, unit_rows=unit_rows))  # type: ignore[arg-type]
         begun, rounded = selection(state)
         step, plan = begun.step, begun.plan
         assert plan == plan_selection(
@@ -236,7 +236,7 @@ def test_steps_out_of_order_are_refused() -> None:
             prepared().begin(step)
     state = prepared()
     state.begin(TotalStep(0, F(1)))
-    for step in (TotalStep(1, F(1)), PREPARE, EndStep()):
+    for step in (TotalStep(1, F(1)), PREPARE, EndStep()):  # type: ignore[assignment]
         with pytest.raises(ProtocolAborted, match="before the one before it was finished"):
             state.begin(step)
     state = prepared()
@@ -299,7 +299,7 @@ def test_answers_that_were_not_announced_are_refused() -> None:
         [cells[0] - 1000, *cells[1:]],
         [cells[0] + [1, -1], *cells[1:]],
     ):
-        refused(step, Answers.of(layout, wrong))
+        refused(step, Answers.of(layout, wrong))  # type: ignore[arg-type]
     for handles, of in (
         ((1, 0, 2), [cells[1], cells[0], cells[2]]),
         ((0, 1), cells[:-1]),

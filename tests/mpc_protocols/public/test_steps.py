@@ -203,7 +203,7 @@ def test_size_is_limited_before_anything_is_read() -> None:
         lambda: SelectStep(0, (0, 1), (F(1),), (F(1),), F(1), (1,), (bytes(32),)),
         lambda: SelectStep(0, (0,), (F(1),), (F(1),), F(1), (1,), ()),
         lambda: SelectStep(0, (0,), (F(1),), (F(1),), F(1), (1,), (bytes(31),)),
-        lambda: SelectStep(0, (0,), (F(1),), (F(1),), F(1), (1,), bytes(32)),
+        lambda: SelectStep(0, (0,), (F(1),), (F(1),), F(1), (1,), bytes(32)),  # type: ignore[arg-type]
     ],
 )
 def test_steps_are_validated_where_they_are_built(build: Callable[[], Step]) -> None:

@@ -34,7 +34,7 @@ def test_limbs_are_exact(dtype: type, rows: int, u: int, v: int, seed: int) -> N
     """Random elements, and those on either side of the limbs' ranges."""
     rng = np.random.default_rng(seed)
     bits = np.iinfo(dtype).bits
-    edges = np.array(
+    edges: NDArray[Any] = np.array(
         [
             (1 << s) + e & (1 << bits) - 1
             for s in (0, 15, 16, 21, 22, 31, 43, 44, 63)
@@ -57,8 +57,8 @@ def test_sums_of_extreme_products_stay_exact(dtype: type, value: str, b_bits: in
     bits = np.iinfo(dtype).bits
     element = {"largest": (1 << bits - 1) - 1, "least": 1 << bits - 1, "middle": (1 << bits // 2) - 1}[value]
     rows = 9000
-    a = np.full((rows, 2), element, dtype)
-    b = np.full((rows, 3), element if b_bits is None else (1 << min(b_bits, bits)) - 1, dtype)
+    a: NDArray[Any] = np.full((rows, 2), element, dtype)
+    b: NDArray[Any] = np.full((rows, 3), element if b_bits is None else (1 << min(b_bits, bits)) - 1, dtype)
     expected = rows * int(a[0, 0]) * int(b[0, 0]) % (1 << bits)
     assert (blas.transposed_product(a, b, b_bits) == expected).all()
 

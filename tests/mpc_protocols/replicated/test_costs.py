@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from mpc_protocols.engine import sampling
+from mpc_protocols.engine.adders import Adder
 from mpc_protocols.engine.argmax import argmax_rows
 from mpc_protocols.engine.bitslice import words_for
 from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
@@ -69,7 +71,7 @@ def compare(tally: costs.Tally, traffic: list[Traffic]) -> None:
 @pytest.mark.parametrize("cells", [1, 64, 65, 1000])
 def test_ring_costs(dtype: type, cells: int) -> None:
     size = np.dtype(dtype).itemsize
-    values = np.arange(cells, dtype=dtype)
+    values: NDArray[Any] = np.arange(cells, dtype=dtype)
     shares = deal_ring(values, np.random.default_rng(0))
     check(lambda trio: ring.share_own(trio, values), lambda t: costs.sharing(t, cells, size))
     check(lambda trio: ring.open_ring(trio, shares[trio.me]), lambda t: costs.opening(t, cells, size), 1)
@@ -83,27 +85,27 @@ def test_ring_costs(dtype: type, cells: int) -> None:
 
 @pytest.mark.parametrize("adder", ["ripple", "tree"])
 @pytest.mark.parametrize("planes", [2, 3, 5, 9, 17, 24, 31, 32])
-def test_sign_costs(adder: sign.Adder, planes: int) -> None:
+def test_sign_costs(adder: Adder, planes: int) -> None:
     for cells in (1, 64, 65, 1000):
         shares = deal_ring(np.arange(cells, dtype=np.uint32) % 2, np.random.default_rng(0))
         tally = check(
             lambda trio, shares=shares: sign.signs(trio, shares[trio.me], planes, adder),  # type: ignore[misc]
-            lambda t, cells=cells: costs.signs(t, cells, planes, adder),
-        )  # type: ignore[misc]
+            lambda t, cells=cells: costs.signs(t, cells, planes, adder),  # type: ignore[misc]
+        )
         nominal = planes if adder == "ripple" else 2 + (planes - 2).bit_length()
         assert nominal - 1 <= tally.rounds <= nominal  # a chain through P0's planes may be one shorter
 
 
 @pytest.mark.parametrize("adder", ["ripple", "tree"])
 @pytest.mark.parametrize("planes", [2, 3, 4, 5, 9, 17, 24, 31, 32])
-def test_score_costs(adder: sign.Adder, planes: int) -> None:
+def test_score_costs(adder: Adder, planes: int) -> None:
     for cells in (1, 2, 3, 64, 65, 1000):
         shares = deal_ring(np.arange(cells, dtype=np.uint32) % 2, np.random.default_rng(0))
         lengths, dealt = np.array([cells // 2, cells - cells // 2]), [len(place) for place in dealers(cells)]
         tally = check(
             lambda trio, shares=shares, lengths=lengths: by_dealer(trio, shares[trio.me], lengths, planes),  # type: ignore[misc]
-            lambda t, dealt=dealt: costs.share_bits(t, dealt, planes),
-        )  # type: ignore[misc]
+            lambda t, dealt=dealt: costs.share_bits(t, dealt, planes),  # type: ignore[misc]
+        )
 
         def both(t: costs.Tally, dealt: list[int] = dealt) -> None:
             costs.share_bits(t, dealt, planes)
@@ -166,9 +168,9 @@ def test_argmax_costs(count: int) -> None:
         shares = deal_ring(np.arange(count, dtype=dtype), np.random.default_rng(0))
         tally = check(
             lambda trio, shares=shares: argmax(TrioGates(trio), shares[trio.me]),  # type: ignore[misc]
-            lambda t, size=size: costs.argmax(t, count, size),
+            lambda t, size=size: costs.argmax(t, count, size),  # type: ignore[misc]
             1,
-        )  # type: ignore[misc]
+        )
         # `docs/design/mechanisms.md` 0: 15 rounds and the opening for 64; here independent of the number of candidates, in either
         # form
         assert tally.rounds <= 1 + (9 if count < 450 else 28)
@@ -291,14 +293,14 @@ def whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int) 
             plan.a,
             plan.sign_bits,
             plan.ring_bits,
-            *worth,
+            worth[0],
             made[0],
         )
         costs.measure(
-            tally, len(MeasureStep(2 * number + 1, (0, 1), sigma2).to_bytes()), sampler, 22, *worth, made[1]
+            tally, len(MeasureStep(2 * number + 1, (0, 1), sigma2).to_bytes()), sampler, 22, worth[0], made[1]
         )
     total = TotalStep(2 * ROUNDS, sigma2)
-    costs.measure(tally, len(total.to_bytes()), sampler, 1, *worth, gaussians.take("all", 1))
+    costs.measure(tally, len(total.to_bytes()), sampler, 1, worth[0], gaussians.take("all", 1))
     costs.end(tally, len(EndStep().to_bytes()))
     compare(tally, [network.traffic(i) for i in range(3 + contributors)])
     for contributor in range(3, 3 + contributors):

@@ -92,7 +92,7 @@ def test_noise_and_arg_max_messages_are_uniform() -> None:
         lambda trio, source: sampling.gaussian_noise(TrioGates(trio), source, sampler, 500, np.uint32),
         lambda trio, source: sampling.gumbel_noise(TrioGates(trio), source, 500, 3, np.uint32),
     ):
-        run_trio(lambda trio, noise=noise: noise(trio, TrioGates(trio).release_bits(b"r")), tap=frames.append)
+        run_trio(lambda trio, noise=noise: noise(trio, TrioGates(trio).release_bits(b"r")), tap=frames.append)  # type: ignore[misc]
     assert_uniform(frames)
     frames.clear()
     keys = degenerate(np.zeros(128, np.uint32), 0)

@@ -215,7 +215,7 @@ def test_noise_is_bound_to_every_public_input(monkeypatch: pytest.MonkeyPatch) -
     assert len(base) == len(set(base)) == 3
     selected = releases(monkeypatch, body())
     assert base[0] == selected[0]  # later ones follow the position that was opened, too
-    changes = [
+    changes: list[dict[str, Any]] = [
         {"sigma2": 101},
         {"epsilon": 2},
         {"answer": 76.0},
@@ -227,7 +227,7 @@ def test_noise_is_bound_to_every_public_input(monkeypatch: pytest.MonkeyPatch) -
     ]
     names = set(base)
     for change in changes:
-        changed = releases(monkeypatch, body(**change))  # type: ignore[arg-type]
+        changed = releases(monkeypatch, body(**change))
         assert not set(changed[1 if "sigma2" in change else 0 :]) & names
         names |= set(changed)
     other_session = releases(monkeypatch, body(), facts(session=b"t" * 32))
@@ -298,6 +298,14 @@ def test_a_refusing_guard_stops_everybody_before_anything_opens(refuser: int, st
         assert added[announced:] == ([] if party == refuser else [32, 32])
 
 
+def _to_both(message: bytes) -> Callable[[Wire, PublicState], None]:
+    def send(wire: Wire, state: PublicState) -> None:
+        for peer in (0, 2):
+            wire.send(peer, message)
+
+    return send
+
+
 def _leader(script: Callable[[Wire, PublicState], None], parts: Sequence[NDArray[np.int64]] = PARTS) -> None:
     """A leader that sends what it likes to honest followers."""
     of = facts()
@@ -330,7 +338,7 @@ def _leader(script: Callable[[Wire, PublicState], None], parts: Sequence[NDArray
 )
 def test_followers_refuse_messages_that_are_no_step(message: bytes) -> None:
     with pytest.raises(ProtocolAborted):
-        _leader(lambda wire, state: [wire.send(peer, message) for peer in (0, 2)])  # type: ignore[func-returns-value]
+        _leader(_to_both(message))
 
 
 @pytest.mark.parametrize(
@@ -345,7 +353,7 @@ def test_followers_refuse_messages_that_are_no_step(message: bytes) -> None:
 def test_what_the_leader_asks_against_the_study_is_the_leaders_doing(step: Any) -> None:
     """Code 40 and not 10: the study of those who follow is in order."""
     with pytest.raises(ProtocolAborted):
-        _leader(lambda wire, state: [wire.send(peer, step.to_bytes()) for peer in (0, 2)])  # type: ignore[func-returns-value]
+        _leader(_to_both(step.to_bytes()))
 
 
 def test_different_steps_for_the_two_followers_are_noticed() -> None:
@@ -588,7 +596,7 @@ class Slow:
 
 @pytest.mark.parametrize("delay_ms", [0, 20])
 def test_all_parties_agree_on_the_measured_delay(delay_ms: int) -> None:
-    found = MemoryNetwork(3).run([lambda wire: agree_on_delay(Slow(wire, delay_ms / 1000), 1)] * 3)  # type: ignore[arg-type]
+    found = MemoryNetwork(3).run([lambda wire: agree_on_delay(Slow(wire, delay_ms / 1000), 1)] * 3)
     assert len(set(found)) == 1 and delay_ms * 1000 <= found[0] < delay_ms * 1000 + 100_000
     assert latency_bytes_of(0) == LATENCY_BYTES < latency_bytes_of(found[0] + 1)
 

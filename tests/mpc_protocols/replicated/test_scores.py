@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy import stats
 
+from mpc_protocols.engine.adders import Adder
 from mpc_protocols.engine.bitslice import to_planes, words_for
 from mpc_protocols.memory_wire import Frame
 from mpc_protocols.public.answers import (
@@ -56,7 +58,7 @@ def test_absolute_sums(dtype: type, planes: int) -> None:
         else:
             lengths = np.array([cells // 2, 0, cells - cells // 2])
         shares = deal_ring(values.astype(dtype), rng)
-        expected = np.array(
+        expected: NDArray[np.int64] = np.array(
             [np.abs(part).sum(dtype=dtype) for part in np.split(values, np.cumsum(lengths)[:-1])]
         ).astype(dtype)
         for adder in l1_distance.ADDERS:
@@ -72,7 +74,7 @@ def test_absolute_sums(dtype: type, planes: int) -> None:
     "sizes", [(0, 0, 1), (1, 0, 0), (0, 1, 0), (64, 65, 1), (0, 300, 130), (700, 0, 0), (0, 0, 0)]
 )
 @pytest.mark.parametrize("adder", ["ripple", "tree"])
-def test_thirds_of_any_size(sizes: tuple[int, int, int], adder: str) -> None:
+def test_thirds_of_any_size(sizes: tuple[int, int, int], adder: Adder) -> None:
     """Zero answers everywhere in one third, or in two; each dealer alone."""
     rng, planes = np.random.default_rng(sum(sizes)), 13
     values = [spread(size, 2 ** (planes - 1) - 1, rng) for size in sizes]
@@ -84,7 +86,7 @@ def test_thirds_of_any_size(sizes: tuple[int, int, int], adder: str) -> None:
         lengths = [np.array([size // 3, size - size // 3]) for size in sizes]
         return l1_sums(
             trio, [DealerCells(*parts) for parts in zip(known, bits, lengths, strict=True)], planes, adder
-        )  # type: ignore[arg-type]
+        )
 
     results, _ = run_trio(body)
     expected = sum(
@@ -96,7 +98,7 @@ def test_thirds_of_any_size(sizes: tuple[int, int, int], adder: str) -> None:
 
 @pytest.mark.parametrize("adder", ["ripple", "tree"])
 @pytest.mark.parametrize("planes", [2, 3, 4, 5, 6, 7])
-def test_all_pairs_of_operands(adder: str, planes: int) -> None:
+def test_all_pairs_of_operands(adder: Adder, planes: int) -> None:
     """Every a and every b modulo 2^k, so every carry pattern: the sign is that of a + b, even where |a + b| is the widest."""
     a, b = (
         part.reshape(-1).astype(np.uint32) for part in np.meshgrid(np.arange(2**planes), np.arange(2**planes))
@@ -110,7 +112,7 @@ def test_all_pairs_of_operands(adder: str, planes: int) -> None:
         ones = np.ones(len(a), np.int64)
         return l1_sums(
             trio, [DealerCells(*parts, ones) for parts in zip(known, bits, strict=True)], planes, adder
-        )  # type: ignore[arg-type]
+        )
 
     results, _ = run_trio(body)
     np.testing.assert_array_equal(total(results), 3 * np.abs(total_value))
@@ -343,9 +345,9 @@ def test_a_dense_or_small_marginal_shares_all_its_bits_at_once() -> None:
 
 @pytest.mark.parametrize("dealer", range(DEALERS))
 @pytest.mark.parametrize("adder", ["ripple", "tree"])
-def test_a_dealer_receives_nothing_and_evaluators_uniform_bytes(dealer: int, adder: str) -> None:
+def test_a_dealer_receives_nothing_and_evaluators_uniform_bytes(dealer: int, adder: Adder) -> None:
     """One third only, its values all alike; the final reshare apart. Chi-square of each link; false alarms: 1e-9 each."""
-    cells, planes, frames = 20_000, 20, []
+    cells, planes, frames = 20_000, 20, list[Frame]()
     known = np.full(cells, 1, np.uint32)
 
     def body(trio: Trio) -> None:
@@ -353,9 +355,10 @@ def test_a_dealer_receives_nothing_and_evaluators_uniform_bytes(dealer: int, add
         parts = [known[:size] for size in sizes]
         bits = masked_sign.share_bits(trio, parts, planes)
         thirds = [
-            DealerCells(*found, np.array([size])) for *found, size in zip(parts, bits, sizes, strict=True)
+            DealerCells(*found, np.array([size]))  # type: ignore[arg-type, call-arg]
+            for *found, size in zip(parts, bits, sizes, strict=True)
         ]
-        l1_sums(trio, thirds, planes, adder)  # type: ignore[arg-type]
+        l1_sums(trio, thirds, planes, adder)
 
     run_trio(body, tap=frames.append)
     links: dict[tuple[int, int], list[bytes]] = {}
@@ -378,10 +381,10 @@ def test_a_dealer_receives_nothing_and_evaluators_uniform_bytes(dealer: int, add
 
 
 @pytest.mark.parametrize("adder", ["ripple", "tree"])
-def test_selections_that_compare_the_same_cells_share_no_mask(adder: str) -> None:
+def test_selections_that_compare_the_same_cells_share_no_mask(adder: Adder) -> None:
     """Bits shared once and used in three equal selections: no word travels twice, and the XOR of any two messages of a length
     is uniform, which it were not if one mask met two selections. False alarms: 1e-9 each."""
-    cells, planes, frames = 2 * SPLIT, 12, []
+    cells, planes, frames = 2 * SPLIT, 12, list[Frame]()
     answers = answers_of([0], [np.full(cells, 9)])
     shares = deal_ring(np.full(cells, 7, np.uint32), np.random.default_rng(5))
 
@@ -389,7 +392,7 @@ def test_selections_that_compare_the_same_cells_share_no_mask(adder: str) -> Non
         bits = BitShareCache(trio)
         for _ in range(3):
             thirds, _ = bits.compared(lambda cell_range: shares[trio.me], answers, planes)
-            l1_sums(trio, thirds, planes, adder)  # type: ignore[arg-type]
+            l1_sums(trio, thirds, planes, adder)
 
     run_trio(body, tap=frames.append)
     for link in {(frame.sender, frame.receiver) for frame in frames}:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mpc_protocols.engine.adders import Adder
 from mpc_protocols.engine.bitslice import from_bits, from_planes, to_bits, to_planes, words_for
 from mpc_protocols.replicated.sharing import boolean, ring, sign
 from mpc_protocols.replicated.sharing.trio import Trio
@@ -35,7 +36,7 @@ def test_planes_hold_the_bits(cells: int, seed: int, kind: tuple[type, int]) -> 
     dtype, planes = kind
     rng = np.random.default_rng(seed)
     values = rng.integers(0, np.iinfo(dtype).max, cells, dtype=dtype, endpoint=True)
-    sliced = to_planes(values, planes)
+    sliced = to_planes(values, planes)  # type: ignore[arg-type]
     assert sliced.shape == (planes, words_for(cells))
     for j in (0, planes // 2, planes - 1):
         np.testing.assert_array_equal(to_bits(sliced[j], cells), (values >> dtype(j)) & dtype(1))
@@ -45,7 +46,7 @@ def test_planes_hold_the_bits(cells: int, seed: int, kind: tuple[type, int]) -> 
     )
     np.testing.assert_array_equal(from_planes(sliced[:32], cells), to_values(sliced[:32], cells))
     apart = np.zeros((planes, 2 * words_for(cells)), np.uint64)
-    to_planes(values, planes, apart[:, 1 : 1 + words_for(cells)])
+    to_planes(values, planes, apart[:, 1 : 1 + words_for(cells)])  # type: ignore[arg-type]
     np.testing.assert_array_equal(apart[:, 1 : 1 + words_for(cells)], sliced)
 
 
@@ -83,8 +84,8 @@ def test_ring_operations(dtype: type, cells: int) -> None:
             mine - other + mine,
             mine.scaled(factors),
             ring.add_public(trio, mine, factors),
-            ring.share_own(trio, x),
-            ring.share_from(trio, 2, y if trio.me == 2 else None, cells, dtype),
+            ring.share_own(trio, x),  # type: ignore[arg-type]
+            ring.share_from(trio, 2, y if trio.me == 2 else None, cells, dtype),  # type: ignore[arg-type]
             ring.reshare(trio, mine.own),
         ]
 
@@ -139,7 +140,7 @@ def test_boolean_operations(words: int) -> None:
 @pytest.mark.parametrize("dtype", RINGS)
 @pytest.mark.parametrize("adder", ["ripple", "tree"])
 @pytest.mark.parametrize("planes", [2, 3, 5, 9, 17, 24, 31, 32, 63, 64])
-def test_signs(dtype: type, adder: sign.Adder, planes: int) -> None:
+def test_signs(dtype: type, adder: Adder, planes: int) -> None:
     if planes > np.iinfo(dtype).bits:
         pytest.skip("more planes than the ring has bits")
     rng = np.random.default_rng(planes)

@@ -201,8 +201,9 @@ def test_two_parties_do_not_make_the_order() -> None:
             changed._keys[frozenset(((party + 1) % 3, (party + 2) % 3))] = other
             shares = deal_bits(rows, RNG)
             mixed, _ = run_trio(
-                lambda trio, s=shares: shuffle.shuffle(trio, [s[trio.me]])[0], network=changed
-            )  # type: ignore[misc]
+                lambda trio, s=shares: shuffle.shuffle(trio, [s[trio.me]])[0],  # type: ignore[misc]
+                network=changed,
+            )
             orders.add(tuple(parity(mixed).tolist()))
         assert len(orders) == 4
 

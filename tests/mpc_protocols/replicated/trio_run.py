@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.adders import Adder
 from mpc_protocols.engine.bitslice import from_bits, to_bits
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.public import answers as public_answers
@@ -20,7 +21,6 @@ from mpc_protocols.replicated.scores.l1_distance import DealerCells, add_l1_sums
 from mpc_protocols.replicated.scores.masked_sign import share_bits
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.ring import RingShare, reshare
-from mpc_protocols.replicated.sharing.sign import Adder
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Traffic, Wire
 

@@ -206,7 +206,7 @@ def test_composite_keys(records: list[tuple[str | None, int, datetime.date | Non
                 pa.array(numbers, pa.int16()),
                 pa.array(days, pa.date32()),
             ]
-            assert_same(policy, [texts, list(numbers), days], columns)
+            assert_same(policy, [texts, list(numbers), days], columns)  # type: ignore[list-item]
 
 
 def test_types_that_are_no_identifiers() -> None:

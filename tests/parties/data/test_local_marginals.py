@@ -240,7 +240,7 @@ def test_too_many_rows_and_none(tmp_path: Path) -> None:
 
 def test_a_unit_with_too_many_rows_is_refused(tmp_path: Path) -> None:
     people = [f"{CANARY}-{i % 25}" for i in range(50)]
-    for location in written(tmp_path, {**GOOD, "person": people}):
+    for location in written(tmp_path, {**GOOD, "person": people}):  # type: ignore[dict-item]
         with open_source(location) as source:
             assert count(source, DOMAIN, CLIQUES, max_rows=50, unit=("person", 2)).ignored == ("note",)
             with pytest.raises(DataRefused) as caught:
@@ -248,7 +248,7 @@ def test_a_unit_with_too_many_rows_is_refused(tmp_path: Path) -> None:
             assert_says(caught.value, location.label, '"person"', "max_rows = 1")
     with (
         open_source(
-            write_csv(tmp_path / "t.csv", change({**GOOD, "person": people}, "person", 3, None))
+            write_csv(tmp_path / "t.csv", change({**GOOD, "person": people}, "person", 3, None))  # type: ignore[dict-item]
         ) as source,
         pytest.raises(DataRefused) as caught,
     ):

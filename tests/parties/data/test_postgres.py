@@ -370,7 +370,7 @@ def test_everything_is_asked_of_one_snapshot(postgres: Postgres, schema: str) ->
         writer.execute(f"INSERT INTO {schema}.people SELECT * FROM {schema}.people")
         assert source.units("id", 1) == (False, False)
         writer.execute(f"DELETE FROM {schema}.people WHERE code = 1")
-        assert sorted(name for (name,) in rows_of(source, ["id"])) == everything
+        assert sorted(name for (name,) in rows_of(source, ["id"])) == everything  # type: ignore[type-var]
         batches = source.batches(["id"], 100)
         first = next(batches)
         writer.execute(f"UPDATE {schema}.people SET id = 'changed'")

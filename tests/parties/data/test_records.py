@@ -91,8 +91,10 @@ def test_other_columns_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     asked: list[list[str]] = []
     batches = Source.batches
     monkeypatch.setattr(
-        Source, "batches", lambda self, names, rows: asked.append(list(names)) or batches(self, names, rows)
-    )  # type: ignore[func-returns-value]
+        Source,
+        "batches",
+        lambda self, names, rows: asked.append(list(names)) or batches(self, names, rows),  # type: ignore[func-returns-value]
+    )
     location = write_csv(tmp_path / "t.csv", random_table(20, 1))
     reads(location, DOMAIN.subset(("sex",)), IdentifierPolicy(("who",), ("text",)))
     reads(location, DOMAIN.subset(("sex",)), None)

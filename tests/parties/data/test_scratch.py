@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from parties.data import scratch
 from parties.data.scratch import LOCK, PREFIX, Scratch
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -76,7 +75,7 @@ def test_a_folder_that_is_closed_while_it_is_being_removed_is_closed_once(
         shutil_rmtree(path, ignore_errors=ignore_errors)
 
     shutil_rmtree = shutil.rmtree
-    monkeypatch.setattr(scratch.shutil, "rmtree", remove)
+    monkeypatch.setattr("parties.data.scratch.shutil.rmtree", remove)
     made.close()
     assert removed == [made.path] and not os.listdir(temporary)
 
@@ -96,7 +95,7 @@ def test_nobody_who_closes_a_folder_goes_on_before_it_is_gone(
         ends.append(made.path.exists())
 
     shutil_rmtree = shutil.rmtree
-    monkeypatch.setattr(scratch.shutil, "rmtree", slow)
+    monkeypatch.setattr("parties.data.scratch.shutil.rmtree", slow)
     threads = [threading.Thread(target=close) for _ in range(2)]
     threads[0].start()
     begun.wait()
@@ -181,7 +180,7 @@ def test_what_is_not_known_to_be_ours_stays(temporary: Path, monkeypatch: pytest
     Scratch().close()
     assert sorted(temporary.rglob("*")) == before and (elsewhere / "key").exists()
     (unmade / LOCK).touch()  # now one more sign says that it is ours, but another user's
-    monkeypatch.setattr(scratch.os, "getuid", lambda: os.geteuid() + 1)
+    monkeypatch.setattr("parties.data.scratch.os.getuid", lambda: os.geteuid() + 1)
     Scratch().close()
     assert unmade.exists()
     monkeypatch.undo()

@@ -123,7 +123,7 @@ def test_other_studies_software_and_protection_are_said_at_both_sides(credential
         ({"insecure_loopback": True, "cert": None, "key": None, "ca": None}, "tls"),
     ):
         settings = parsed(credentials)
-        settings[1] = replace(settings[1], **changes)  # type: ignore[arg-type]
+        settings[1] = replace(settings[1], **changes)
         north, south, east = all_of(settings)
         assert north["east"] == east["north"] == (0, "")
         for code, sentence in (north["south"], south["north"], south["east"], east["south"]):
@@ -257,7 +257,7 @@ def test_what_is_wrong_here_is_said_at_once(credentials: Path, tmp_path: Path) -
     assert isinstance(next(first), Waiting)
     with pytest.raises(PeerUnreachable, match="in use"):
         next(meet(config))
-    first.close()
+    first.close()  # type: ignore[attr-defined]
     again = meet(config)  # nothing of the first is left
     assert isinstance(next(again), Waiting)
-    again.close()
+    again.close()  # type: ignore[attr-defined]

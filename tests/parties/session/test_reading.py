@@ -180,7 +180,7 @@ def test_what_is_told_keeps_its_order() -> None:
                 done.set()
 
         def in_loop() -> None:
-            other = threading.Thread(target=lambda: [reading.call_in_loop(note, number) for number in (0, 1)])
+            other = threading.Thread(target=lambda: [reading.call_in_loop(note, number) for number in (0, 1)])  # type: ignore[func-returns-value]
             other.start()
             other.join()  # told while the loop is here
             reading.call_in_loop(note, 2)

@@ -37,7 +37,7 @@ def test_counters(trio: Trio) -> None:
             assert result["messages"] == 2 + length
         # the last messages that parties 1, 2 and 0 receive are steps 3 length - 2, - 1 and 0 after the shout
         assert [result["rounds"] for result in results] == [1 + 3 * length, 3 * length - 1, 3 * length]
-        assert results == run_parties([lambda wire, n=length: jobs.chain(wire, n)] * 3)
+        assert results == run_parties([lambda wire, n=length: jobs.chain(wire, n)] * 3)  # type: ignore[misc]
 
 
 def test_streams_do_not_mix(trio: Trio) -> None:

@@ -394,7 +394,7 @@ def test_of_a_network_in_namespaces_nothing_is_left(number: int | None) -> None:
             process.send_signal(number)
         _, err = process.communicate(timeout=PATIENCE_S)
         assert (
-            process.returncode == {None: 41, signal.SIGKILL: -9}.get(number, 130) and b"Traceback" not in err
+            process.returncode == {None: 41, signal.SIGKILL: -9}.get(number, 130) and b"Traceback" not in err  # type: ignore[arg-type]
         )
         assert eventually(lambda: not alive(everybody))
         assert bool(namespaces_of(process.pid)) == (number == signal.SIGKILL)

@@ -63,7 +63,7 @@ def test_networks() -> None:
     assert not networks("loopback", "0", None, "shim")[0].emulated
     for wrong in (("moon", None, None), ("lan", "-1", None), ("lan", None, "0")):
         with pytest.raises(UsageError):
-            networks(*wrong, "shim")
+            networks(*wrong, "shim")  # type: ignore[call-arg]
 
 
 def test_every_combination_is_a_point() -> None:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -83,7 +84,7 @@ def test_the_way_in_is_shared() -> None:
     loop = asyncio.SelectorEventLoop(emulated.selector())
     pairs = [socket.socketpair() for _ in range(2)]
     came, over = [0, 0], loop.create_future()
-    holders = []
+    holders: list[Any] = []
     for number, (here, there) in enumerate(pairs):
         here.sendall(bytes(50_000))
         there.setblocking(False)

@@ -78,7 +78,7 @@ def write_run(
         taken.append((clique, scale, max(0, i - len(singles) + 1), values))
     model = fit(
         domain.sizes,
-        [Measurement(clique, values, scale**2) for clique, scale, _, values in taken],
+        [Measurement(clique, values, scale**2) for clique, scale, _, values in taken],  # type: ignore[arg-type]
         iterations=rounds,
     )
     (directory / "model.npz").write_bytes(model.to_bytes())

@@ -152,7 +152,7 @@ def test_names_in_the_graph_never_overlap(count: int, data: st.DataObject) -> No
 def test_columns_measured_together_stand_closer() -> None:
     names = [f"c{i}" for i in range(8)]
     chain = {(names[i], names[i + 1]): [i + 1] for i in range(7)}
-    at = places(graph.picture(names, chain, width=760, height=440, class_="graph"))
+    at = places(graph.picture(names, chain, width=760, height=440, class_="graph"))  # type: ignore[arg-type]
     near = max(math.dist(at[a][:2], at[b][:2]) for a, b in chain)
     assert math.dist(at["c0"][:2], at["c7"][:2]) > 3 * near
 

@@ -222,7 +222,11 @@ def test_every_text_is_inert(tmp_path: Path) -> None:
         "deployment",
     )
     facts = write_run(
-        tmp_path, domain=domain, codes=codes, groups=(domain.names,), **dict.fromkeys(plain, HOSTILE)
+        tmp_path,
+        domain=domain,
+        codes=codes,
+        groups=(domain.names,),
+        **dict.fromkeys(plain, HOSTILE),  # type: ignore[arg-type]
     )
     facts["privacy"]["events"].append({"what": HOSTILE, "rho": 1e-9, "cliques": [[HOSTILE]]})
     facts["privacy"] |= {"unit": HOSTILE, "adjacency": HOSTILE}

@@ -124,7 +124,7 @@ def test_the_penalty_is_one_and_a_half_times_the_noise_and_cheap_questions_come_
         assert (
             len(clique) == 1
             or math.prod(
-                next((lv.size for lv in oracle.levels.values() if lv.name == n), DOMAIN.sizes.get(n, 0))
+                next((lv.size for lv in oracle.levels.values() if lv.name == n), DOMAIN.sizes.get(n, 0))  # type: ignore[arg-type, attr-defined]
                 for n in clique
             )
             <= 1024
@@ -168,7 +168,7 @@ def test_a_neighbouring_table_moves_a_coarse_marginal_by_one_row() -> None:
     oracle = LayeredOracle(CODES, DOMAIN, Accountant(plan.budget), plan.charges)
     got = run(oracle, plan)
     fewer = LayeredOracle(CODES[1:], DOMAIN, Accountant(plan.budget), plan.charges)
-    fewer.__dict__["levels"] = oracle.levels
+    fewer.__dict__["levels"] = oracle.levels  # type: ignore[attr-defined]
     for m in got.measurements:
         moved = oracle.truth(m.clique) - fewer.truth(m.clique)
         assert int(np.abs(moved).sum()) == 1, "a row lies in exactly one cell, at every resolution"

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from mpc_protocols.functionality import Clique
 from synth.mrf import Measurement, Model, fit, model_size_mb
 from tests.synth.mrf.problems import cells, loss
 
@@ -58,7 +60,9 @@ def test_the_fit_reaches_the_loss_and_the_marginals_of_mbi() -> None:
 def test_marginals_of_the_same_potentials_agree_with_mbi() -> None:
     rng = np.random.default_rng(3)
     cliques = [("b", "c"), ("c", "d"), ("a", "d"), ("a", "e")]
-    potentials = {clique: rng.normal(0, 2, cells(SIZES, clique)) for clique in cliques}
+    potentials: dict[Clique, NDArray[np.float64]] = {
+        clique: rng.normal(0, 2, cells(SIZES, clique)) for clique in cliques
+    }
     ours = Model(SIZES, 100.0, potentials)
     domain = mbi.Domain.fromdict(SIZES)
     tables = {

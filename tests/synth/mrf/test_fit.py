@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from itertools import pairwise
 
 import numpy as np
@@ -75,8 +76,8 @@ def test_the_reported_loss_is_the_models_and_never_rises(
 @settings(max_examples=40, deadline=None)
 @given(problems(), st.randoms(use_true_random=False))
 def test_the_order_of_measurements_does_not_matter(
-    problem: tuple[dict[str, int], list[Measurement]], shuffler
-) -> None:  # type: ignore[no-untyped-def]
+    problem: tuple[dict[str, int], list[Measurement]], shuffler: random.Random
+) -> None:
     sizes, measurements = problem
     first = fit(sizes, measurements, iterations=30)
     shuffler.shuffle(measurements)

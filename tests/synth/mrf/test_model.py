@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+from mpc_protocols.functionality import Clique
 from synth.mrf import Measurement, Model, fit
 from tests.synth.mrf.problems import cells, cliques_of, domains, joint, project
 
@@ -45,7 +47,7 @@ def test_a_long_chain_and_a_star_carry_distant_columns() -> None:
     chain = [(names[i], names[i + 1]) for i in range(13)]
     star = [(names[0], names[i]) for i in range(1, 14)]
     for cliques in (chain, star, [*chain, (names[0], names[13])]):
-        potentials = {clique: rng.normal(0, 1, 4) for clique in cliques}
+        potentials: dict[Clique, NDArray[np.float64]] = {clique: rng.normal(0, 1, 4) for clique in cliques}
         table = joint(sizes, potentials, 100.0)
         model = Model(sizes, 100.0, potentials)
         for query in [
@@ -83,7 +85,9 @@ def test_many_sets_over_several_parts_of_a_model() -> None:
     sizes = {name: size for name, size in zip("abcdefgh", (2, 3, 4, 2, 5, 1, 3, 2), strict=True)}
     rng = np.random.default_rng(8)
     cliques = [("a", "b"), ("b", "c"), ("c", "d"), ("a", "d"), ("e", "g")]
-    potentials = {clique: rng.normal(0, 2, cells(sizes, clique)) for clique in cliques}
+    potentials: dict[Clique, NDArray[np.float64]] = {
+        clique: rng.normal(0, 2, cells(sizes, clique)) for clique in cliques
+    }
     table = joint(sizes, potentials, 77.0)
     queries = [query for width in range(6) for query in combinations(sizes, width)]
     for _ in range(3):

@@ -54,7 +54,7 @@ def random_owners(
         tables[owner] = OwnRows(
             rows,
             {
-                name: rng.integers(0, sizes[name], len(rows)).astype(
+                name: rng.integers(0, sizes[name], len(rows)).astype(  # type: ignore[misc]
                     next(d for d in dtypes if sizes[name] <= np.iinfo(d).max + 1)
                 )
                 for name in of.of(owner)

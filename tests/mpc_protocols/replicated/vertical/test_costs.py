@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
+from mpc_protocols.functionality import Clique
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.state import PublicState
@@ -40,7 +43,7 @@ def test_counters_equal_the_costs(
         monkeypatch.setattr(planner, "_by_permutation_is_cheaper", lambda *_: True)
     of = partition(SIZES, dict(zip(SIZES, SPLITS[split], strict=True)), population, 700)
     tables = random_owners(SIZES, of, [0.9] * len(of.owners), np.random.default_rng(0))
-    batches = [PAIRS, TRIPLES[::6]]
+    batches: list[Sequence[Clique]] = [PAIRS, TRIPLES[::6]]
     _, _, network = shared_marginals(SIZES, of, tables, batches)
     tally, schedule = Tally.of(network.parties), Schedule(of, facts(SIZES), 3)
     for batch in batches:

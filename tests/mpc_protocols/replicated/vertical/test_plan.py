@@ -60,7 +60,7 @@ def test_three_owners_multiply_the_narrow_columns() -> None:
 def test_all_pairs_of_narrow_columns_are_one_product() -> None:
     sizes = {name: 5 for name in "abcdef"}
     columns = {name: place // 3 for place, name in enumerate(sizes)}
-    pairs = [pair for pair in combinations(sizes, 2) if columns[pair[0]] != columns[pair[1]]]
+    pairs: list[Clique] = [pair for pair in combinations(sizes, 2) if columns[pair[0]] != columns[pair[1]]]
     plan = plan_of(pairs, columns, sizes=sizes)
     (group,) = plan.groups(by_permutation=False)
     assert (
