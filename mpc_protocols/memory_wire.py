@@ -106,7 +106,7 @@ class MemoryNetwork:
     def set_key(self, members: tuple[int, ...]) -> bytes:
         """The key of a set of computing parties, all but the largest minority."""
         if members not in self._set_keys:
-            raise ValueError(f"parties {members} are no set that shares a key")
+            raise ValueError(f"Parties {members} are no set that shares a key.")
         return self._set_keys[members]
 
     def channel(self, stream: str, sender: int, receiver: int) -> queue.SimpleQueue[tuple[int, bytes] | _End]:
@@ -203,7 +203,7 @@ class MemoryWire:
 
     def set_key(self, members: Sequence[int]) -> bytes:
         if self.me not in members:
-            raise ValueError(f"party {self.me} is none of {tuple(members)}, who share a key")
+            raise ValueError(f"Party {self.me} is none of {tuple(members)}, who share a key.")
         return self._network.set_key(tuple(members))
 
     def send(self, peer: int, payload: bytes | bytearray | memoryview) -> None:

@@ -86,7 +86,7 @@ class Runtime:
         """The key of one such set. Raises `ValueError` if this party shares none with exactly these."""
         key: bytes | None = self._mpc._prss_keys.get(members)
         if key is None:
-            raise ValueError(f"this party shares no key with the set {members}")
+            raise ValueError(f"This party shares no key with the set {members}.")
         return key
 
     def _sets(self) -> Iterator[tuple[int, ...]]:

@@ -188,7 +188,7 @@ class SessionWire:
     def set_key(self, members: Sequence[int]) -> bytes:
         """32 secret bytes of a set of computing parties (see `Wire.set_key`; HKDF-SHA256 of the set's PRSS key)."""
         if self._party.mpyc is None:
-            raise ValueError("only computing parties share keys")
+            raise ValueError("Only computing parties share keys.")
         secret: bytes = self._party.mpyc.prss_key(tuple(members))
         return hkdf(secret, salt=self.session_id, info=b"cosynth wire set key")
 
