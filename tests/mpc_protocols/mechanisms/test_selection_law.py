@@ -166,7 +166,7 @@ def _plan(epsilon: Fraction, n: int, rows: int, factor: int = 1) -> SelectionPla
 @pytest.mark.parametrize("n", [2, 3, 4])
 @pytest.mark.parametrize("run_epsilon", RUN_EPSILONS)
 def test_implemented_law_stays_within_what_is_charged(run_epsilon: float, n: int) -> None:
-    """Issue 2: exactly computed probabilities, all neighbour moves, up to 4 candidates: eps'^2 / 8 covers every pair."""
+    """Exactly computed probabilities, all neighbour moves, up to 4 candidates: eps'^2 / 8 covers every pair."""
     rng = np.random.default_rng(round(run_epsilon * 100) + n)
     table = production()
     for epsilon in _selection_epsilons(run_epsilon):
