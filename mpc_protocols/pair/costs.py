@@ -24,6 +24,7 @@ from mpc_protocols.engine.bitslice import words_for
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.sampling import BATCH as NOISE_BATCH
 from mpc_protocols.engine.sampling import batches, joint_tables, noise_adder
+from mpc_protocols.engine.tally import Tally
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.pair.argmax import GROUP, in_groups
@@ -37,7 +38,6 @@ from mpc_protocols.pair.ot_extension import LEVELS, SECURITY, message_bytes, pie
 from mpc_protocols.pair.random_ot import AHEAD_BITS, AHEAD_ROWS, BATCH, Demand, Supply
 from mpc_protocols.pair.sign import carry_demand, score_adder
 from mpc_protocols.pair.zero_test import zero_demand, zero_pieces
-from mpc_protocols.replicated.costs import Tally
 
 WORD = 8
 """Bytes of a word of 64 bits."""

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from mpc_protocols.engine.bitslice import words_for
 from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES
+from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.pair.contingency import TableShape
 from mpc_protocols.pair.costs import PairCosts
 from mpc_protocols.pair.sign import score_adder
-from mpc_protocols.replicated.costs import AGREEMENT, Tally, interleave
 from mpc_protocols.replicated.inputs.contribution import SEED_BYTES
 
 ELEMENT = 4
@@ -74,7 +74,7 @@ class StepCosts:
         generated: int | None = None,
         lists: Sequence[int] = (),
     ) -> None:
-        """`PairOracle.select` with `candidates` kept; arguments as for `replicated.costs.select`."""
+        """`PairOracle.select` with `candidates` kept; arguments as for `replicated.step_costs.select`."""
         self._announce(step)
         if candidates == 1:
             self._agree()
@@ -195,4 +195,4 @@ class StepCosts:
 
             return replay
 
-        interleave(self.tally, on(self._main, first), on(self._beside, second))
+        in_turns(self.tally, on(self._main, first), on(self._beside, second))

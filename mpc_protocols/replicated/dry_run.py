@@ -1,7 +1,7 @@
 """What a run costs: a dry run in one process on a presumed table, with every message of the secure protocols counted.
 
 The synthesizer is the real one; its oracle answers in the clear (`ideal`, the same distribution) and replays each step's
-messages on a `Tally` (`mpc_protocols.replicated.costs`). What no plan can know is taken from the presumed table: which
+messages on a `Tally` (`replicated.step_costs`). What no plan can know is taken from the presumed table: which
 candidates win, and how many of the model's answers are 0. No private data, nothing released, nothing charged.
 """
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import AllowAll, DryRun
 from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
+from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.mechanisms.measurement import by_sampler
@@ -26,7 +27,7 @@ from mpc_protocols.public.state import (
     BegunTotal,
 )
 from mpc_protocols.public.steps import EndStep, PrepareStep
-from mpc_protocols.replicated import costs
+from mpc_protocols.replicated import costs, step_costs
 from mpc_protocols.replicated.inputs.contribution import blocks
 from mpc_protocols.replicated.scores.answer_codec import encode
 from mpc_protocols.replicated.scores.bit_cache import CacheModel
@@ -60,8 +61,8 @@ class ReplicatedDryRun(DryRun):
     ) -> None:
         """counts: marginals of the presumed table. split: of a vertical study's common table."""
         self.facts = facts
-        self.tally = costs.Tally.of(3 + contributors)
-        costs.agree_on_delay(self.tally)
+        self.tally = Tally.of(3 + contributors)
+        step_costs.agree_on_delay(self.tally)
         self._shared_cells = 0
         self.signs = 0
         self.noise = 0
@@ -155,7 +156,7 @@ class ReplicatedDryRun(DryRun):
         cells = [sum(map(facts.cells, fresh[block])) for block in blocks(facts, fresh)]
         self._shared_cells += sum(cells)
         if self._schedule is None or not fresh:
-            costs.prepare(self.tally, announced, request, cells)
+            step_costs.prepare(self.tally, announced, request, cells)
             return
         self._schedule.declare(levels)
         work = self._schedule.next(fresh)
@@ -173,7 +174,7 @@ class ReplicatedDryRun(DryRun):
         rows = plan.picks * len(plan.kept)
         generated = self._gumbel.take((plan.a, plan.ring_bits), rows) if several else 0
         lists = [len(plan.candidates(picked[:number])) for number in range(len(picked))]
-        costs.select(
+        step_costs.select(
             self.tally,
             len(begun.step.to_bytes()),
             groups,
@@ -186,23 +187,25 @@ class ReplicatedDryRun(DryRun):
         )
         self.signs += sum(sum(group.compared) for group in groups)
 
-    def _groups(self, rounded: RoundedAnswers, planes: int) -> list[costs.Group]:
+    def _groups(self, rounded: RoundedAnswers, planes: int) -> list[step_costs.Group]:
         """What travels for each group of candidates."""
         found = []
         for answers in rounded:
             compared, shared = self._cells.compare(answers, planes)
-            found.append(costs.Group([len(payload) for payload in encode(answers, (0, 2))], compared, shared))
+            found.append(
+                step_costs.Group([len(payload) for payload in encode(answers, (0, 2))], compared, shared)
+            )
         return found
 
     def _measure(self, announced: int, begun: BegunMeasure) -> None:
         samplers = [(of, sum(cells)) for of, cells in by_sampler(begun.plan.samplers, begun.cells)]
         if len(samplers) > 1:
-            costs.measure_several(self.tally, announced, samplers)
+            step_costs.measure_several(self.tally, announced, samplers)
             self.noise += sum(begun.cells)
         else:
             [(sampler, cells)] = samplers
             generated = self._gaussian.take(sampler.digest, cells)
-            costs.measure(self.tally, announced, sampler, cells, generated=generated)
+            step_costs.measure(self.tally, announced, sampler, cells, generated=generated)
             self.noise += generated
         self._marks.append((self.tally.rounds, sum(self.tally.sent)))
 
@@ -210,7 +213,7 @@ class ReplicatedDryRun(DryRun):
         sampler, n, planes = begun.plan.samplers[0], len(begun.step.handles), begun.answers.planes
         groups = self._groups(rounded, planes)
         generated = self._gaussian.take(sampler.digest, n)
-        costs.distances(self.tally, announced, groups, sampler, n, planes, generated=generated)
+        step_costs.distances(self.tally, announced, groups, sampler, n, planes, generated=generated)
         self.signs += sum(sum(group.compared) for group in groups)
         self.noise += generated
 
@@ -219,15 +222,15 @@ class ReplicatedDryRun(DryRun):
         generated = self._gaussian.take(sampler.digest, 1)
         self.noise += generated
         if self._ideal.state.shared:
-            costs.measure(self.tally, announced, sampler, 1, generated=generated)
+            step_costs.measure(self.tally, announced, sampler, 1, generated=generated)
             return
         # nothing is shared yet: the smallest column travels for it, with an agreement of its own (`replicated.party`)
         smallest = (min(self.facts.sizes, key=lambda column: self.facts.sizes[column]),)
         self._share(announced, [smallest], ())
-        costs.agreement(self.tally)
+        step_costs.agreement(self.tally)
         costs.gaussian_noise(self.tally, sampler, 1)
         costs.opening(self.tally, 1)
 
     def close(self) -> None:
         """The end of the run: one more step."""
-        costs.end(self.tally, len(EndStep().to_bytes()))
+        step_costs.end(self.tally, len(EndStep().to_bytes()))

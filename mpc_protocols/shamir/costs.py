@@ -24,9 +24,9 @@ from mpc_protocols.engine.argmax import PAIRS
 from mpc_protocols.engine.bitslice import words_for
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.sampling import BATCH, batches, joint_tables, noise_adder
+from mpc_protocols.engine.tally import Tally
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
-from mpc_protocols.replicated.costs import Tally
 from mpc_protocols.shamir.adders import carry_gates, sum_gates
 from mpc_protocols.shamir.bit_gates import TEST_WORDS, shared_latency
 from mpc_protocols.shamir.field import threshold_of

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitslice import UInt
 from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES, ring_of
+from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns
 from mpc_protocols.mechanisms import gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.selection import SelectionPlan
-from mpc_protocols.replicated.costs import AGREEMENT, Tally, interleave
 from mpc_protocols.replicated.inputs.contribution import SEED_BYTES
 from mpc_protocols.shamir.costs import Masks, ShamirCosts, gaussian_masks, gaussian_masks_of, gumbel_masks
 from mpc_protocols.shamir.gates import public_mask
@@ -207,4 +207,4 @@ class StepCosts:
 
             return replay
 
-        interleave(self.tally, on(self._main, first), on(self._beside, second))
+        in_turns(self.tally, on(self._main, first), on(self._beside, second))

@@ -1,14 +1,16 @@
-"""Rounds and bytes of `merge3`, exactly, as a function of public sizes; replayed on `replicated.costs.Tally`."""
+"""Rounds and bytes of `merge3`, exactly, as a function of public sizes; replayed on `engine.tally.Tally`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mpc_protocols.engine.tally import Tally
 from mpc_protocols.psu.functionality import Context
 from mpc_protocols.psu.merge3.lists import BLOCK, SEED_BYTES, masked_component
 from mpc_protocols.psu.merge3.protocol import COUNT_BYTES, DIGEST_BYTES, holders
-from mpc_protocols.replicated.costs import WORD, Tally, agreement, opening
+from mpc_protocols.replicated.costs import WORD, opening
 from mpc_protocols.replicated.sorting.costs import merge, mix, repeats, spread
+from mpc_protocols.replicated.step_costs import agreement
 
 
 def merge3(context: Context, sizes: Sequence[int], union: int, columns: int = 1) -> Tally:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mpc_protocols.engine.bitslice import words_for
-from mpc_protocols.replicated.costs import WORD, Tally, products
+from mpc_protocols.engine.tally import Tally
+from mpc_protocols.replicated.costs import WORD, products
 from mpc_protocols.replicated.sorting import grouping, merging, shuffle
 
 GREATER = (1.0, 0.5, 0.5, 0.25, 1 / 8, 1 / 16, 1 / 64)

@@ -1,4 +1,4 @@
-"""Rounds and bytes of the vertical protocols, as functions of public sizes (`replicated.costs` has the oracle's other steps).
+"""Rounds and bytes of the vertical protocols, as functions of public sizes (the other steps: `replicated.step_costs`).
 
 Each function replays the messages of its protocol on a tally; the tests hold them against the wire's counters, exactly. A run's
 schedule says what each request still takes, so one `Schedule` goes with one tally:
@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import StudyFacts
-from mpc_protocols.replicated import costs
-from mpc_protocols.replicated.costs import Tally
+from mpc_protocols.replicated import costs, step_costs
 from mpc_protocols.replicated.inputs.contribution import SEED_BYTES, blocks
 from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES
 from mpc_protocols.replicated.vertical import orders
@@ -25,15 +25,15 @@ from mpc_protocols.replicated.vertical.schedule import Work
 
 def prepare_vertical(tally: Tally, step: int, request: int, facts: StudyFacts, work: Work) -> None:
     """`ReplicatedOracle.prepare` over vertical data of marginals that are not shared yet; `request`: bytes to a contributor."""
-    costs.announce(tally, step, [(1, q, request) for q in range(3, len(tally.clocks))])
-    costs.agreement(tally)
+    step_costs.announce(tally, step, [(1, q, request) for q in range(3, len(tally.clocks))])
+    step_costs.agreement(tally)
     share(tally, facts, work)
 
 
 def share(tally: Tally, facts: StudyFacts, work: Work) -> None:
     """`source.VerticalMarginals.share`."""
     if work.histograms:
-        costs.counts(
+        step_costs.counts(
             tally,
             [sum(map(facts.cells, work.histograms[block])) for block in blocks(facts, work.histograms)],
         )

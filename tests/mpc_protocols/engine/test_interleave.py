@@ -9,6 +9,7 @@ import pytest
 
 from mpc_protocols.engine import adders, sampling
 from mpc_protocols.engine.interleave import interleave
+from mpc_protocols.engine.tally import Tally, in_turns
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.memory_wire import Frame
 from mpc_protocols.replicated import costs
@@ -64,14 +65,14 @@ def test_noise_beside_scores(adder: adders.Adder) -> None:
             ),
         )
 
-    tally = costs.Tally.of()
+    tally = Tally.of()
 
-    def scores(script: costs.Tally) -> None:
+    def scores(script: Tally) -> None:
         costs.share_bits(script, [100] * 3, 12)
         costs.l1_distances(script, [100] * 3, 12, adder)
         costs.products(script, 2)
 
-    costs.interleave(tally, scores, lambda t: costs.gumbel_noise(t, 20, 3))
+    in_turns(tally, scores, lambda t: costs.gumbel_noise(t, 20, 3))
     for _ in range(10):
         results, traffic = run_trio(body)
         np.testing.assert_array_equal(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mpc_protocols.engine import sampling
 from mpc_protocols.engine.alias import alias_table
 from mpc_protocols.engine.argmax import peel
+from mpc_protocols.engine.tally import Tally
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event, StudyFacts
 from mpc_protocols.ideal import IdealOracle
@@ -266,7 +267,7 @@ def test_noise_of_several_variances_equals_the_references(asked: list[tuple[Frac
                 multiplier * (1 - 2 * int(s)) * k for k, s in zip(values, signs, strict=True)
             ]
     np.testing.assert_array_equal(noise, expected)
-    tally = costs.Tally.of()
+    tally = Tally.of()
     costs.gaussian_noises(tally, samplers)
     compare(tally, traffic)
 

@@ -14,6 +14,7 @@ from mpc_protocols.backend import AllowAll
 from mpc_protocols.engine.bitslice import words_for
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
+from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.mechanisms.measurement import by_sampler
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
@@ -34,7 +35,6 @@ from mpc_protocols.pair.steps import Group, StepCosts
 from mpc_protocols.pair.zero_test import zero_cells
 from mpc_protocols.partition import VerticalData, ideal_counts
 from mpc_protocols.public.state import PublicState
-from mpc_protocols.replicated.costs import Tally
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.pair.pair_run import random_words
 from tests.mpc_protocols.replicated.vertical.owners import partition, random_owners

@@ -15,13 +15,14 @@ from mpc_protocols.engine.adders import Adder
 from mpc_protocols.engine.argmax import argmax_rows
 from mpc_protocols.engine.bitslice import words_for
 from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
+from mpc_protocols.engine.tally import Tally
 from mpc_protocols.mechanisms import gaussian
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.public.answers import MAX_GROUP, MAX_RANGE, Answers
 from mpc_protocols.public.rounded_answers import RoundedAnswers
 from mpc_protocols.public.state import BegunSelect, PublicState
 from mpc_protocols.public.steps import EndStep, MeasureStep, PrepareStep, TotalStep
-from mpc_protocols.replicated import costs
+from mpc_protocols.replicated import costs, step_costs
 from mpc_protocols.replicated.gates import TrioGates, argmax, in_groups
 from mpc_protocols.replicated.inputs import contribution
 from mpc_protocols.replicated.oracle import ReplicatedOracle
@@ -43,7 +44,7 @@ from tests.mpc_protocols.replicated.trio_run import (
 from tests.worlds.tables import CONTRIBUTORS, PARTS
 
 
-def check(body: Callable[[Trio], Any], replay: Callable[[costs.Tally], None], warm: int = 0) -> costs.Tally:
+def check(body: Callable[[Trio], Any], replay: Callable[[Tally], None], warm: int = 0) -> Tally:
     """Run and replay, after `warm` AND rounds, which move the clocks of the three parties apart."""
 
     def warmed(trio: Trio) -> None:
@@ -53,15 +54,15 @@ def check(body: Callable[[Trio], Any], replay: Callable[[costs.Tally], None], wa
         body(trio)
 
     _, traffic = run_trio(warmed)
-    tally = costs.Tally.of()
+    tally = Tally.of()
     for _ in range(warm):
-        tally.pass_left(8)
+        tally.step([(i, (i - 1) % 3, 8) for i in range(3)])
     replay(tally)
     compare(tally, traffic)
     return tally
 
 
-def compare(tally: costs.Tally, traffic: list[Traffic]) -> None:
+def compare(tally: Tally, traffic: list[Traffic]) -> None:
     assert [t.bytes_sent for t in traffic] == tally.sent
     assert [t.messages_sent for t in traffic] == tally.messages
     assert [t.rounds for t in traffic] == tally.clocks
@@ -107,7 +108,7 @@ def test_score_costs(adder: Adder, planes: int) -> None:
             lambda t, dealt=dealt: costs.share_bits(t, dealt, planes),  # type: ignore[misc]
         )
 
-        def both(t: costs.Tally, dealt: list[int] = dealt) -> None:
+        def both(t: Tally, dealt: list[int] = dealt) -> None:
             costs.share_bits(t, dealt, planes)
             costs.l1_distances(t, dealt, planes, adder)
             costs.products(t, 2)
@@ -126,11 +127,11 @@ def test_score_costs(adder: Adder, planes: int) -> None:
 def test_no_party_sends_more_scores_than_another() -> None:
     """5.0 bytes a cell and 13 rounds at k = 24, and 1.4 bytes once; where one party had the dealer's role: 13.9 / 2.9 / 2.9."""
     for adder, sent, rounds in (("ripple", 5.0, 13), ("tree", 6.8, 6)):
-        tally = costs.Tally.of()
+        tally = Tally.of()
         costs.l1_distances(tally, [333_334, 333_333, 333_333], 24, adder)  # type: ignore[arg-type]
         costs.products(tally, 64)
         assert [round(total / 10**6, 1) for total in tally.sent] == [sent] * 3 and tally.rounds == rounds
-    tally = costs.Tally.of()
+    tally = Tally.of()
     costs.share_bits(tally, [333_334, 333_333, 333_333], 24)
     assert [round(total / 10**6, 1) for total in tally.sent] == [1.4] * 3 and tally.rounds == 1
 
@@ -262,11 +263,11 @@ def whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int) 
         oracle.total(sigma2)
 
     _, network = serve(body, [*PARTS, *CONTRIBUTORS[:contributors]], of)
-    tally = costs.Tally.of(3 + contributors)
+    tally = Tally.of(3 + contributors)
     fresh = PublicState(of, 3).begin_prepare(cliques).fresh
     assert fresh == tuple(cliques[:3])
-    costs.agree_on_delay(tally)
-    costs.prepare(
+    step_costs.agree_on_delay(tally)
+    step_costs.prepare(
         tally,
         len(PrepareStep(tuple(cliques)).to_bytes()),
         len(PrepareStep(tuple(fresh)).to_bytes()),
@@ -281,11 +282,11 @@ def whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int) 
         assert plan.ring_bits == (64 if row_cap == 40_000_000 and number == 0 else plan.ring_bits)
         made = [gumbel.take((plan.a, plan.ring_bits), 4), gaussians.take("all", 22)]
         groups = [
-            costs.Group([next(payloads), next(payloads)], *ledger.compare(of, plan.sign_bits))
+            step_costs.Group([next(payloads), next(payloads)], *ledger.compare(of, plan.sign_bits))
             for of in rounded
         ]
         assert np.sum([group.compared for group in groups]) == 20
-        costs.select(
+        step_costs.select(
             tally,
             len(begun.step.to_bytes()),
             groups,
@@ -296,19 +297,19 @@ def whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int) 
             worth[0],
             made[0],
         )
-        costs.measure(
+        step_costs.measure(
             tally, len(MeasureStep(2 * number + 1, (0, 1), sigma2).to_bytes()), sampler, 22, worth[0], made[1]
         )
     total = TotalStep(2 * ROUNDS, sigma2)
-    costs.measure(tally, len(total.to_bytes()), sampler, 1, worth[0], gaussians.take("all", 1))
-    costs.end(tally, len(EndStep().to_bytes()))
+    step_costs.measure(tally, len(total.to_bytes()), sampler, 1, worth[0], gaussians.take("all", 1))
+    step_costs.end(tally, len(EndStep().to_bytes()))
     compare(tally, [network.traffic(i) for i in range(3 + contributors)])
     for contributor in range(3, 3 + contributors):
         assert tally.sent[contributor] == 16 + 4 * 42
 
 
 def test_a_tally_counts_chains_not_sums() -> None:
-    tally = costs.Tally.of(4)
+    tally = Tally.of(4)
     tally.step([(0, 1, 5), (0, 2, 0)])
     tally.step([(1, 2, 5), (3, 0, 1)])
     assert (tally.clocks, tally.sent, tally.messages, tally.rounds) == (

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.tally import Tally
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.replicated.costs import Tally
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sorting import comparison, costs, grouping, merging, shuffle
 from mpc_protocols.replicated.sorting.comparison import index_reversed

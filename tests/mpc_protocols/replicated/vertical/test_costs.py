@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.public.steps import EndStep, PrepareStep
-from mpc_protocols.replicated import costs as engine_costs
-from mpc_protocols.replicated.costs import Tally
+from mpc_protocols.replicated import step_costs
 from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.replicated.vertical import costs, orders, planner
 from mpc_protocols.replicated.vertical.schedule import Schedule
@@ -102,11 +102,11 @@ def test_a_whole_run_that_prepares(population: Population, split: str) -> None:
         Schedule(of, facts(SIZES), 3),
         PublicState(facts(SIZES), 3),
     )
-    engine_costs.agree_on_delay(tally)
+    step_costs.agree_on_delay(tally)
     for batch in (PAIRS, TRIPLES[:3]):
         step = PrepareStep(tuple(batch))
         fresh = state.begin(step).fresh
         request = len(PrepareStep(tuple(fresh)).to_bytes())
         costs.prepare_vertical(tally, len(step.to_bytes()), request, facts(SIZES), schedule.next(fresh))
-    engine_costs.end(tally, len(EndStep().to_bytes()))
+    step_costs.end(tally, len(EndStep().to_bytes()))
     compare(tally, [network.traffic(party) for party in range(parties)])

@@ -6,9 +6,9 @@ from itertools import combinations
 
 import pytest
 
+from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique
 from mpc_protocols.partition import Partition
-from mpc_protocols.replicated.costs import Tally
 from mpc_protocols.replicated.vertical import costs
 from mpc_protocols.replicated.vertical.plan import Factor, Joint, Plan
 from mpc_protocols.replicated.vertical.planner import make_plan
