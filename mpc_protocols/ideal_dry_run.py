@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import AllowAll, DryRun
 from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
-from mpc_protocols.ideal import IdealOracle
+from mpc_protocols.ideal import IdealOracle, Watch, unwatched
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,7 +18,15 @@ if TYPE_CHECKING:
 class IdealDryRun(DryRun):
     """The ideal oracle on a presumed table. A cost model of a secure backend may extend it by the messages of each step."""
 
-    def __init__(self, facts: StudyFacts, counts: LocalCounts, parties: int) -> None:
+    def __init__(
+        self,
+        facts: StudyFacts,
+        counts: LocalCounts,
+        parties: int,
+        dealers: int = 3,
+        watch: Watch = unwatched,
+    ) -> None:
+        """counts: marginals of the presumed table. dealers, watch: as for `IdealOracle`."""
         self.facts = facts
         self._parties = parties
         self._shared_cells = 0
@@ -28,7 +36,7 @@ class IdealDryRun(DryRun):
             self._shared_cells += sum(len(cells) for cells in tables)
             return tables
 
-        self._ideal = IdealOracle(facts, counted, AllowAll())
+        self._ideal = IdealOracle(facts, counted, AllowAll(), dealers=dealers, watch=watch)
 
     @property
     def rounds(self) -> int:

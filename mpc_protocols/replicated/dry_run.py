@@ -1,44 +1,27 @@
-"""What a run costs: a dry run in one process on a presumed table, with every message of the secure protocols counted.
-
-The synthesizer is the real one; its oracle answers in the clear (`ideal`, the same distribution) and replays each step's
-messages on a `Tally` (`replicated.step_costs`). What no plan can know is taken from the presumed table: which
-candidates win, and how many of the model's answers are 0. No private data, nothing released, nothing charged.
-"""
+"""What a run on replicated shares costs: a dry run on a presumed table (`step_dry_run`), with the messages of `step_costs`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from math import prod
 from typing import TYPE_CHECKING
 
-from mpc_protocols.backend import AllowAll, DryRun
-from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
 from mpc_protocols.engine.tally import Tally
-from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
-from mpc_protocols.ideal import IdealOracle
-from mpc_protocols.mechanisms.measurement import by_sampler
-from mpc_protocols.public.state import (
-    Begun,
-    BegunDistances,
-    BegunMeasure,
-    BegunPrepare,
-    BegunSelect,
-    BegunTotal,
-)
-from mpc_protocols.public.steps import EndStep, PrepareStep
+from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
+from mpc_protocols.mechanisms.gaussian import Sampler
+from mpc_protocols.mechanisms.selection import SelectionPlan
+from mpc_protocols.public.steps import PrepareStep
 from mpc_protocols.replicated import costs, step_costs
 from mpc_protocols.replicated.inputs.contribution import blocks
 from mpc_protocols.replicated.scores.answer_codec import encode
 from mpc_protocols.replicated.scores.bit_cache import CacheModel
 from mpc_protocols.replicated.scores.dealer import DEALERS
+from mpc_protocols.replicated.step_costs import Group
 from mpc_protocols.replicated.vertical.costs import prepare_vertical
 from mpc_protocols.replicated.vertical.schedule import Schedule
+from mpc_protocols.step_dry_run import StepDryRun
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from mpc_protocols.partition import Partition
     from mpc_protocols.public.rounded_answers import RoundedAnswers
 
@@ -49,188 +32,79 @@ PRODUCT_S = 1e-9
 """The same per product of two numbers in a table over two owners' columns."""
 
 
-class ReplicatedDryRun(DryRun):
-    """The ideal oracle, counting what three computing parties and `contributors` others would send.
-
-    tally: clocks and bytes so far. signs, noise: cells compared over all selections, and cells' noise made, which the time of a
-    run follows; products: of two numbers, at each party, where columns are split.
-    """
+class ReplicatedDryRun(StepDryRun[Group]):
+    """Three computing parties and `contributors` others."""
 
     def __init__(
         self, facts: StudyFacts, counts: LocalCounts, contributors: int, split: Partition | None = None
     ) -> None:
         """counts: marginals of the presumed table. split: of a vertical study's common table."""
-        self.facts = facts
-        self.tally = Tally.of(3 + contributors)
+        super().__init__(facts, counts, Tally.of(3 + contributors), DEALERS, noise_s=NOISE_S)
         step_costs.agree_on_delay(self.tally)
-        self._shared_cells = 0
-        self.signs = 0
-        self.noise = 0
-        self.products = 0
         self._schedule = None if split is None else Schedule(split, facts, 3)
-        self._marks: list[tuple[int, int]] = []
         self._cells = CacheModel()
-        self._selecting: tuple[BegunSelect, RoundedAnswers] | None = None
-        self._ideal = IdealOracle(facts, counts, AllowAll(), dealers=DEALERS, watch=self._count)
-        self._gumbel, self._gaussian = PoolModel(GUMBEL_ROWS), PoolModel(GAUSSIAN_ROWS)
 
-    @property
-    def rounds(self) -> int:
-        return self.tally.rounds
-
-    @property
-    def sent(self) -> Sequence[int]:
-        return self.tally.sent
-
-    @property
-    def marks(self) -> Sequence[tuple[int, int]]:
-        return self._marks
-
-    @property
-    def shared_cells(self) -> int:
-        return self._shared_cells
-
-    @property
-    def seconds(self) -> float:
-        return self.signs * SIGN_S + self.noise * NOISE_S + self.products * PRODUCT_S
-
-    @property
-    def row_bound(self) -> int:
-        return self._ideal.row_bound
-
-    @property
-    def noisy_total(self) -> float | None:
-        return self._ideal.noisy_total
-
-    def prepare(self, cliques: Sequence[Clique], levels: Sequence[Level] = ()) -> list[Handle]:
-        return self._ideal.prepare(cliques, levels)
-
-    def select(
-        self,
-        handles: Sequence[Handle],
-        answers: Sequence[NDArray[np.float64]],
-        weights: Sequence[Fraction],
-        penalties: Sequence[Fraction],
-        epsilon: Fraction,
-        picks: int = 1,
-        conflicts: Sequence[tuple[int, int]] = (),
-    ) -> list[int]:
-        picked = self._ideal.select(handles, answers, weights, penalties, epsilon, picks, conflicts)
-        assert self._selecting is not None
-        self._select(*self._selecting, picked)
-        return picked
-
-    def measure(
-        self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction]
-    ) -> list[NDArray[np.int64]]:
-        return self._ideal.measure(handles, sigma2)
-
-    def distances(
-        self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], sigma2: Fraction
-    ) -> NDArray[np.int64]:
-        return self._ideal.distances(handles, answers, sigma2)
-
-    def total(self, sigma2: Fraction) -> int:
-        return self._ideal.total(sigma2)
-
-    def _count(self, begun: Begun, rounded: RoundedAnswers | None) -> None:
-        """What a step sends."""
-        announced = len(begun.step.to_bytes())
-        if isinstance(begun, BegunPrepare):
-            self._share(announced, begun.fresh, begun.levels)
-        elif isinstance(begun, BegunSelect):
-            assert rounded is not None
-            self._selecting = begun, rounded  # counted when it is known on which lists the picks were made
-        elif isinstance(begun, BegunDistances):
-            assert rounded is not None
-            self._distances(announced, begun, rounded)
-        elif isinstance(begun, BegunMeasure):
-            self._measure(announced, begun)
-        elif isinstance(begun, BegunTotal):
-            self._total(announced, begun)
-
-    def _share(self, announced: int, fresh: Sequence[Clique], levels: Sequence[Level]) -> None:
-        """Marginals are shared that were not before: counts travel, or the owners' columns are multiplied."""
+    def _prepare(self, announced: int, fresh: Sequence[Clique], levels: Sequence[Level]) -> int:
+        """Counts travel, or the owners' columns are multiplied."""
         request = len(PrepareStep(tuple(fresh), tuple(levels)).to_bytes()) if fresh else 0
         facts = self.facts.with_levels(levels)
         cells = [sum(map(facts.cells, fresh[block])) for block in blocks(facts, fresh)]
-        self._shared_cells += sum(cells)
         if self._schedule is None or not fresh:
             step_costs.prepare(self.tally, announced, request, cells)
-            return
+            return sum(cells)
         self._schedule.declare(levels)
         work = self._schedule.next(fresh)
         prepare_vertical(self.tally, announced, request, self._schedule.facts, work)
         if work.plan is not None:
-            self.products += sum(
+            self._seconds += PRODUCT_S * sum(
                 work.plan.partition.rows * prod(work.plan.shape(group))
                 for group in work.plan.groups(by_permutation=False)
             )
+        return sum(cells)
 
-    def _select(self, begun: BegunSelect, rounded: RoundedAnswers, picked: Sequence[int]) -> None:
-        plan = begun.plan
-        several = len(plan.kept) > 1
-        groups = self._groups(rounded, plan.sign_bits) if several else []
-        rows = plan.picks * len(plan.kept)
-        generated = self._gumbel.take((plan.a, plan.ring_bits), rows) if several else 0
-        lists = [len(plan.candidates(picked[:number])) for number in range(len(picked))]
+    def _groups(self, rounded: RoundedAnswers, planes: int) -> list[Group]:
+        groups = []
+        for answers in rounded:
+            compared, shared = self._cells.compare(answers, planes)
+            groups.append(Group([len(payload) for payload in encode(answers, (0, 2))], compared, shared))
+            self._seconds += sum(compared) * SIGN_S
+        return groups
+
+    def _select(
+        self, announced: int, groups: list[Group], plan: SelectionPlan, generated: int, lists: Sequence[int]
+    ) -> None:
         step_costs.select(
             self.tally,
-            len(begun.step.to_bytes()),
+            announced,
             groups,
             len(plan.kept),
             plan.a,
             plan.sign_bits,
             plan.ring_bits,
             generated=generated,
-            lists=lists + [0] * (plan.picks - len(lists)) if plan.picks > 1 else (),
+            lists=lists,
         )
-        self.signs += sum(sum(group.compared) for group in groups)
 
-    def _groups(self, rounded: RoundedAnswers, planes: int) -> list[step_costs.Group]:
-        """What travels for each group of candidates."""
-        found = []
-        for answers in rounded:
-            compared, shared = self._cells.compare(answers, planes)
-            found.append(
-                step_costs.Group([len(payload) for payload in encode(answers, (0, 2))], compared, shared)
-            )
-        return found
+    def _distances(
+        self, announced: int, groups: list[Group], sampler: Sampler, count: int, planes: int, generated: int
+    ) -> None:
+        step_costs.distances(self.tally, announced, groups, sampler, count, planes, generated=generated)
 
-    def _measure(self, announced: int, begun: BegunMeasure) -> None:
-        samplers = [(of, sum(cells)) for of, cells in by_sampler(begun.plan.samplers, begun.cells)]
-        if len(samplers) > 1:
+    def _measure(
+        self, announced: int, samplers: Sequence[tuple[Sampler, int]], generated: int | None
+    ) -> None:
+        if generated is None:
             step_costs.measure_several(self.tally, announced, samplers)
-            self.noise += sum(begun.cells)
         else:
             [(sampler, cells)] = samplers
-            generated = self._gaussian.take(sampler.digest, cells)
             step_costs.measure(self.tally, announced, sampler, cells, generated=generated)
-            self.noise += generated
-        self._marks.append((self.tally.rounds, sum(self.tally.sent)))
 
-    def _distances(self, announced: int, begun: BegunDistances, rounded: RoundedAnswers) -> None:
-        sampler, n, planes = begun.plan.samplers[0], len(begun.step.handles), begun.answers.planes
-        groups = self._groups(rounded, planes)
-        generated = self._gaussian.take(sampler.digest, n)
-        step_costs.distances(self.tally, announced, groups, sampler, n, planes, generated=generated)
-        self.signs += sum(sum(group.compared) for group in groups)
-        self.noise += generated
-
-    def _total(self, announced: int, begun: BegunTotal) -> None:
-        sampler = begun.plan.samplers[0]
-        generated = self._gaussian.take(sampler.digest, 1)
-        self.noise += generated
-        if self._ideal.state.shared:
-            step_costs.measure(self.tally, announced, sampler, 1, generated=generated)
-            return
-        # nothing is shared yet: the smallest column travels for it, with an agreement of its own (`replicated.party`)
-        smallest = (min(self.facts.sizes, key=lambda column: self.facts.sizes[column]),)
-        self._share(announced, [smallest], ())
+    def _total_first(self, announced: int, smallest: Clique, sampler: Sampler) -> int:
+        cells = self._prepare(announced, [smallest], ())
         step_costs.agreement(self.tally)
         costs.gaussian_noise(self.tally, sampler, 1)
         costs.opening(self.tally, 1)
+        return cells
 
-    def close(self) -> None:
-        """The end of the run: one more step."""
-        step_costs.end(self.tally, len(EndStep().to_bytes()))
+    def _end(self, announced: int) -> None:
+        step_costs.end(self.tally, announced)
