@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.options import Options
@@ -215,6 +215,45 @@ class DistributedBackend(Backend):
     @abstractmethod
     def contribute(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> None:
         """The part of a custodian that does not compute, until the leader ends the run. Blocks."""
+
+
+class OracleParts(NamedTuple):
+    """What an engine's oracle module has: the leader's oracle, every other computing party's part, a contributor's."""
+
+    lead: Callable[..., AbstractContextManager[MarginalOracle]]
+    follow: Callable[..., list[NDArray[np.int64]]]
+    contribute: Callable[..., None]
+
+
+class EngineBackend(DistributedBackend):
+    """A backend over `mpc_protocols.engine`: it names its parts, which are imported when they are called."""
+
+    @abstractmethod
+    def parts(self) -> OracleParts:
+        """The parts; their arguments are those of `lead`, `follow` and `contribute`."""
+
+    def lead(
+        self,
+        wire: Wire,
+        facts: StudyFacts,
+        data: LocalCounts | VerticalData | None,
+        guard: Guard,
+        observe: Observe,
+    ) -> AbstractContextManager[MarginalOracle]:
+        return self.parts().lead(wire, facts, data, guard, observe)
+
+    def follow(
+        self,
+        wire: Wire,
+        facts: StudyFacts,
+        data: LocalCounts | VerticalData | None,
+        guard: Guard,
+        observe: Observe,
+    ) -> list[NDArray[np.int64]]:
+        return self.parts().follow(wire, facts, data, guard, observe)
+
+    def contribute(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> None:
+        self.parts().contribute(wire, facts, data)
 
 
 class ClearBackend(Backend):

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import (
     DISHONEST_CUSTODIAN,
     DISHONEST_OWNER,
     SEMI_HONEST,
-    DistributedBackend,
     DryRun,
-    Observe,
+    EngineBackend,
+    OracleParts,
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, StudyFacts
-    from mpc_protocols.partition import Partition, VerticalData
-    from mpc_protocols.wire import Wire
+    from mpc_protocols.functionality import LocalCounts, StudyFacts
+    from mpc_protocols.partition import Partition
 
 _ONE_OF_TWO = "At most one of the two computing parties is corrupted, together with any number of recipients and contributors."
 _ASSUMPTIONS = (
@@ -30,7 +25,7 @@ _ASSUMPTIONS = (
 _NOISE = "The noise is drawn inside the protocol from random bits of both computing parties: neither knows any part of it."
 
 
-class Pair(DistributedBackend):
+class Pair(EngineBackend):
     """Two parties, no dealer: Goldreich-Micali-Wigderson over SoftSpokenOT extension."""
 
     name = "pair"
@@ -59,34 +54,10 @@ class Pair(DistributedBackend):
             DISHONEST_OWNER if vertical else DISHONEST_CUSTODIAN,
         )
 
-    def lead(
-        self,
-        wire: Wire,
-        facts: StudyFacts,
-        data: LocalCounts | VerticalData | None,
-        guard: Guard,
-        observe: Observe,
-    ) -> AbstractContextManager[MarginalOracle]:
-        from mpc_protocols.pair.oracle import PairOracle
+    def parts(self) -> OracleParts:
+        from mpc_protocols.pair.oracle import PairOracle, contribute, follow
 
-        return PairOracle(wire, facts, data, guard, observe)
-
-    def follow(
-        self,
-        wire: Wire,
-        facts: StudyFacts,
-        data: LocalCounts | VerticalData | None,
-        guard: Guard,
-        observe: Observe,
-    ) -> list[NDArray[np.int64]]:
-        from mpc_protocols.pair.oracle import follow
-
-        return follow(wire, facts, data, guard, observe)
-
-    def contribute(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> None:
-        from mpc_protocols.pair.oracle import contribute
-
-        contribute(wire, facts, data)
+        return OracleParts(PairOracle, follow, contribute)
 
     def dry_run(
         self,

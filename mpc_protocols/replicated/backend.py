@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import (
     DISHONEST_CUSTODIAN,
     DISHONEST_OWNER,
     SEMI_HONEST,
-    DistributedBackend,
     DryRun,
-    Observe,
+    EngineBackend,
+    OracleParts,
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, StudyFacts
-    from mpc_protocols.partition import Partition, VerticalData
-    from mpc_protocols.wire import Wire
+    from mpc_protocols.functionality import LocalCounts, StudyFacts
+    from mpc_protocols.partition import Partition
 
 _ONE_OF_THREE = (
     "At most one of the three computing parties is corrupted, together with any number of recipients and "
@@ -29,7 +24,7 @@ _ONE_OF_THREE = (
 _NOISE = "The noise is drawn inside the protocol: no party knows any part of it, so nobody can subtract it."
 
 
-class Replicated(DistributedBackend):
+class Replicated(EngineBackend):
     """Three parties on replicated secret shares (Araki et al. 2016)."""
 
     name = "replicated"
@@ -57,34 +52,10 @@ class Replicated(DistributedBackend):
             DISHONEST_OWNER if vertical else DISHONEST_CUSTODIAN,
         )
 
-    def lead(
-        self,
-        wire: Wire,
-        facts: StudyFacts,
-        data: LocalCounts | VerticalData | None,
-        guard: Guard,
-        observe: Observe,
-    ) -> AbstractContextManager[MarginalOracle]:
-        from mpc_protocols.replicated.oracle import ReplicatedOracle
+    def parts(self) -> OracleParts:
+        from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
 
-        return ReplicatedOracle(wire, facts, data, guard, observe)
-
-    def follow(
-        self,
-        wire: Wire,
-        facts: StudyFacts,
-        data: LocalCounts | VerticalData | None,
-        guard: Guard,
-        observe: Observe,
-    ) -> list[NDArray[np.int64]]:
-        from mpc_protocols.replicated.oracle import follow
-
-        return follow(wire, facts, data, guard, observe)
-
-    def contribute(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> None:
-        from mpc_protocols.replicated.oracle import contribute
-
-        contribute(wire, facts, data)
+        return OracleParts(ReplicatedOracle, follow, contribute)
 
     def dry_run(
         self,

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import (
     DISHONEST_CUSTODIAN,
     SEMI_HONEST,
-    DistributedBackend,
     DryRun,
-    Observe,
+    EngineBackend,
+    OracleParts,
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, StudyFacts
-    from mpc_protocols.partition import Partition, VerticalData
-    from mpc_protocols.wire import Wire
+    from mpc_protocols.functionality import LocalCounts, StudyFacts
+    from mpc_protocols.partition import Partition
 
 _MINORITY = (
     "Of m computing parties at most t may be corrupted, together with any number of recipients and contributors: the largest "
@@ -33,7 +28,7 @@ _NOISE = (
 )
 
 
-class Shamir(DistributedBackend):
+class Shamir(EngineBackend):
     """Three to nine parties on shares of bits over GF(8) or GF(16)."""
 
     name = "shamir"
@@ -59,34 +54,10 @@ class Shamir(DistributedBackend):
     def threat(self, vertical: bool) -> tuple[str, ...]:
         return (SEMI_HONEST, _MINORITY, _ASSUMPTION, _NOISE, DISHONEST_CUSTODIAN)
 
-    def lead(
-        self,
-        wire: Wire,
-        facts: StudyFacts,
-        data: LocalCounts | VerticalData | None,
-        guard: Guard,
-        observe: Observe,
-    ) -> AbstractContextManager[MarginalOracle]:
-        from mpc_protocols.shamir.oracle import ShamirOracle
+    def parts(self) -> OracleParts:
+        from mpc_protocols.shamir.oracle import ShamirOracle, contribute, follow
 
-        return ShamirOracle(wire, facts, data, guard, observe)
-
-    def follow(
-        self,
-        wire: Wire,
-        facts: StudyFacts,
-        data: LocalCounts | VerticalData | None,
-        guard: Guard,
-        observe: Observe,
-    ) -> list[NDArray[np.int64]]:
-        from mpc_protocols.shamir.oracle import follow
-
-        return follow(wire, facts, data, guard, observe)
-
-    def contribute(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> None:
-        from mpc_protocols.shamir.oracle import contribute
-
-        contribute(wire, facts, data)
+        return OracleParts(ShamirOracle, follow, contribute)
 
     def dry_run(
         self,
