@@ -36,9 +36,10 @@ from mpc_protocols.mechanisms import gaussian, gumbel, selection
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.measurement import by_sampler, plan_sum
 from mpc_protocols.mechanisms.selection import SelectionPlan
+from mpc_protocols.public.begun import Begun
 from mpc_protocols.public.cliques import counts_at_levels
 from mpc_protocols.public.rounded_answers import RoundedAnswers
-from mpc_protocols.public.state import Begun, PublicState
+from mpc_protocols.public.state import PublicState
 
 Randomness = Callable[[int], bytes]
 """So many independent uniform bytes."""

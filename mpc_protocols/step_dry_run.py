@@ -16,7 +16,7 @@ from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolMode
 from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.ideal_dry_run import IdealDryRun
 from mpc_protocols.mechanisms.measurement import by_sampler
-from mpc_protocols.public.state import (
+from mpc_protocols.public.begun import (
     Begun,
     BegunDistances,
     BegunMeasure,

@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Handle, Level, MarginalOracle, StudyFacts
+from mpc_protocols.public.begun import BegunEnd
 from mpc_protocols.public.cliques import CliqueRegister
-from mpc_protocols.public.state import BegunEnd, PublicState
+from mpc_protocols.public.state import PublicState
 from mpc_protocols.public.steps import MAX_BYTES, EndStep, PrepareStep, Step, parse
 from mpc_protocols.wire import Wire
 

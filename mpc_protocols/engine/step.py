@@ -47,8 +47,7 @@ from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Event, Guard, Level, StudyFacts
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.measurement import by_sampler
-from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
-from mpc_protocols.public.state import (
+from mpc_protocols.public.begun import (
     Begun,
     BegunDistances,
     BegunEnd,
@@ -56,8 +55,9 @@ from mpc_protocols.public.state import (
     BegunPrepare,
     BegunSelect,
     BegunTotal,
-    PublicState,
 )
+from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
+from mpc_protocols.public.state import PublicState
 
 Observe = Callable[..., None]
 

@@ -6,14 +6,12 @@ same public inputs, and must notice at once if another party saw something else 
 
     begun = state.begin(step)         validates, plans, advances the transcript; returns all that follows from the step
     ... the guard authorises the events of begun.plan; the transcripts are compared; the protocol runs and opens ...
-    state.learn_selection(begun, positions) / .learn_counts(begun, arrays) / .learn_values(begun, values)
+    state.learn_selection(begun, positions) / .learn_counts(begun, arrays) ...
 
 The leading party begins a step before it announces it (`begin_select` and its like build the step), so that what is refused is
 refused before anybody is told.
 
-The transcript starts from the facts and the Gumbel table; a step adds its bytes, the integers of its plan and the Gaussian
-tables it uses, and a release adds what was opened. Its value after `begin` is `begun.inputs`: noise nonces and the journal's
-entry are bound to it.
+A step adds its bytes, the integers of its plan and the Gaussian tables it uses to the `transcript`, a release what was opened.
 
 Row bound: before any release the study's `row_cap`; the first measured batch (or `total`) fixes the tighter bound of
 `docs/design/mechanisms.md` 5 and the noisy total, and both stay: later measurements do not move them.
@@ -23,20 +21,26 @@ Everything here is public; no count, share or key enters it except noisy counts 
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, overload
 
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import USUAL_LEADER, Clique, Event, Handle, Level, StudyFacts
-from mpc_protocols.mechanisms import gumbel, rounding
+from mpc_protocols.functionality import Clique, Handle, Level, StudyFacts
+from mpc_protocols.mechanisms import rounding
 from mpc_protocols.mechanisms.bounds import CELL_BITS, RowBound
-from mpc_protocols.mechanisms.measurement import MeasurePlan, plan_distances, plan_marginals, plan_total
+from mpc_protocols.mechanisms.measurement import plan_distances, plan_marginals, plan_total
 from mpc_protocols.mechanisms.selection import SelectionPlan, plan_selection
 from mpc_protocols.public.answers import DealerLayout, layouts
+from mpc_protocols.public.begun import (
+    Begun,
+    BegunDistances,
+    BegunEnd,
+    BegunMeasure,
+    BegunPrepare,
+    BegunSelect,
+    BegunTotal,
+)
 from mpc_protocols.public.cliques import CliqueRegister, Derivation
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers, sum_bounds
 from mpc_protocols.public.steps import (
@@ -49,88 +53,11 @@ from mpc_protocols.public.steps import (
     Step,
     TotalStep,
 )
+from mpc_protocols.public.transcript import Transcript, canonical
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-
-@dataclass(frozen=True)
-class BegunPrepare:
-    """handles: of the step's cliques. fresh: the cliques that must be shared for it; the others are sums of shared ones. levels:
-    those that the fresh cliques name."""
-
-    step: PrepareStep
-    inputs: bytes
-    handles: tuple[Handle, ...]
-    fresh: tuple[Clique, ...]
-    levels: tuple[Level, ...]
-
-
-@dataclass(frozen=True)
-class BegunSelect:
-    """groups: the layout of each group of the cells of the candidates kept. answers: what was announced of their answers."""
-
-    step: SelectStep
-    inputs: bytes
-    plan: SelectionPlan
-    groups: tuple[DealerLayout, ...]
-    answers: AnnouncedAnswers
-
-    def authorisations(self) -> list[tuple[Event, bytes]]:
-        """The event of each pick with the hash of its inputs: different ones, for each is a release of its own."""
-        return [(event, self.pick_inputs(number)) for number, event in enumerate(self.plan.events)]
-
-    def pick_inputs(self, number: int) -> bytes:
-        """The hash of a pick's public inputs; what the earlier picks were is a function of them and of the noise."""
-        return (
-            self.inputs if number == 0 else hashlib.sha256(self.inputs + number.to_bytes(8, "big")).digest()
-        )
-
-
-@dataclass(frozen=True)
-class BegunMeasure:
-    """cells: of each handle's marginal. plan.samplers: the noise of each."""
-
-    step: MeasureStep
-    inputs: bytes
-    plan: MeasurePlan
-    cells: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class BegunDistances:
-    """groups, answers: as of a selection that keeps every candidate."""
-
-    step: DistanceStep
-    inputs: bytes
-    plan: MeasurePlan
-    groups: tuple[DealerLayout, ...]
-    answers: AnnouncedAnswers
-
-
-@dataclass(frozen=True)
-class BegunTotal:
-    """The number of rows."""
-
-    step: TotalStep
-    inputs: bytes
-    plan: MeasurePlan
-
-
-@dataclass(frozen=True)
-class BegunEnd:
-    """Nothing follows."""
-
-    step: EndStep
-    inputs: bytes
-
-
-Begun = BegunPrepare | BegunSelect | BegunMeasure | BegunDistances | BegunTotal | BegunEnd
-
-
-def _canonical(value: object) -> bytes:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
 
 
 def _check_facts(facts: StudyFacts) -> None:
@@ -164,22 +91,12 @@ class PublicState:
         """The inputs of the release whose result is still to be learnt."""
         self._number = 0
         self._ended = False
-        beginning: dict[str, object] = {
-            "sizes": dict(facts.sizes),
-            "adjacency": facts.adjacency,
-            "unit_rows": facts.unit_rows,
-            "row_cap": facts.row_cap,
-            "session": facts.session.hex(),
-            "gumbel": gumbel.SHA256,
-        }
-        if facts.leader != USUAL_LEADER:
-            beginning["leader"] = facts.leader
-        self._transcript = hashlib.sha256(b"cosynth public transcript\0" + _canonical(beginning)).digest()
+        self._transcript = Transcript(facts)
 
     @property
     def transcript(self) -> bytes:
         """32 bytes: the running hash of all that was public so far."""
-        return self._transcript
+        return self._transcript.value
 
     @property
     def cliques(self) -> Sequence[Clique]:
@@ -313,7 +230,7 @@ class PublicState:
             handles = self._register.register(step.cliques)
             levels = self._register.levels_of(fresh)
             return BegunPrepare(
-                step, self._advance(b"step", step.to_bytes()), tuple(handles), tuple(fresh), levels
+                step, self._transcript.add(b"step", step.to_bytes()), tuple(handles), tuple(fresh), levels
             )
         if isinstance(step, SelectStep):
             self._known(step.handles)
@@ -339,7 +256,7 @@ class PublicState:
             return BegunTotal(step, self._begin_release(step, rows.digest), rows)
         self._check_order(step)
         self._ended = True
-        return BegunEnd(step, self._advance(b"step", step.to_bytes()))
+        return BegunEnd(step, self._transcript.add(b"step", step.to_bytes()))
 
     # -- what was opened -----------------------------------------------------------------------------------------------
 
@@ -354,7 +271,7 @@ class PublicState:
                 raise ProtocolAborted(
                     f"The selection of step {begun.step.number} opened to position {position}, which was no candidate."
                 )
-            self._advance(b"selected", position.to_bytes(8, "big"))
+            self._transcript.add(b"selected", position.to_bytes(8, "big"))
         if len(positions) != begun.step.picks and begun.plan.candidates(positions):
             raise ProtocolAborted(
                 f"The selection of step {begun.step.number} opened to {len(positions)} positions, "
@@ -371,7 +288,7 @@ class PublicState:
         if self._bound is None:
             totals = [int(array.sum(dtype="int64")) for array in counts]
             self._bound = RowBound.from_totals(totals, begun.cells, begun.step.variances, self.facts.row_cap)
-        self._advance(b"counts", rounding.digest(counts))
+        self._transcript.add(b"counts", rounding.digest(counts))
 
     def learn_distances(self, begun: BegunDistances, values: NDArray[np.int64]) -> None:
         """Record the opened noisy distances, int64 of shape (handles,)."""
@@ -380,14 +297,14 @@ class PublicState:
             raise ProtocolAborted(
                 f"The distances of step {begun.step.number} opened to another number of values than its marginals."
             )
-        self._advance(b"distances", rounding.digest([values]))
+        self._transcript.add(b"distances", rounding.digest([values]))
 
     def learn_total(self, begun: BegunTotal, value: int) -> None:
         """Record the opened noisy number of rows; as the first release it fixes the row bound."""
         self._finish(begun)
         if self._bound is None:
             self._bound = RowBound.from_totals([value], [1], [begun.step.sigma2], self.facts.row_cap)
-        self._advance(b"total", value.to_bytes(16, "big", signed=True))
+        self._transcript.add(b"total", value.to_bytes(16, "big", signed=True))
 
     # -- private -------------------------------------------------------------------------------------------------------
 
@@ -395,7 +312,7 @@ class PublicState:
         self, step: SelectStep, plan: SelectionPlan, groups: tuple[DealerLayout, ...]
     ) -> BegunSelect:
         announced = self._announced(step, groups, [step.answer_sums[q] for q in plan.kept], plan.row_bound)
-        inputs = self._begin_release(step, _canonical(_plan_integers(plan)))
+        inputs = self._begin_release(step, canonical(_plan_integers(plan)))
         return BegunSelect(step, inputs, plan, groups, announced)
 
     def _begin_distances(self, step: DistanceStep) -> BegunDistances:
@@ -437,7 +354,7 @@ class PublicState:
         if step.number != self._number:
             raise ProtocolAborted(f"Step {step.number} came where step {self._number} was due; stop the run.")
         self._number += 1
-        self._open = self._advance(b"step", step.to_bytes() + plan)
+        self._open = self._transcript.add(b"step", step.to_bytes() + plan)
         return self._open
 
     def _plan_selection(
@@ -482,11 +399,6 @@ class PublicState:
                 "A result was recorded for a step that is not the current one; stop the run."
             )
         self._open = None
-
-    def _advance(self, label: bytes, content: bytes) -> bytes:
-        header = len(label).to_bytes(1, "big") + label + len(content).to_bytes(8, "big")
-        self._transcript = hashlib.sha256(self._transcript + header + content).digest()
-        return self._transcript
 
 
 def _by_first(n: int, conflicts: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:

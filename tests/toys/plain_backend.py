@@ -23,16 +23,16 @@ from mpc_protocols.backend import AllowAll, DistributedBackend, DryRun, Observe
 from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Guard, Handle, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.ideal import IdealOracle
-from mpc_protocols.public.rounded_answers import RoundedAnswers
-from mpc_protocols.public.state import (
+from mpc_protocols.public.begun import (
     Begun,
     BegunDistances,
     BegunEnd,
     BegunMeasure,
     BegunPrepare,
     BegunSelect,
-    PublicState,
 )
+from mpc_protocols.public.rounded_answers import RoundedAnswers
+from mpc_protocols.public.state import PublicState
 from mpc_protocols.public.steps import PrepareStep, parse
 
 if TYPE_CHECKING:

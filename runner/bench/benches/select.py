@@ -14,7 +14,7 @@ import numpy as np
 from mpc_protocols.backend import AllowAll
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import Clique, StudyFacts
-from mpc_protocols.public.state import BegunPrepare, BegunSelect
+from mpc_protocols.public.begun import BegunPrepare, BegunSelect
 from mpc_protocols.public.steps import MAX_BYTES, parse
 from mpc_protocols.replicated.oracle import ReplicatedOracle, computing_party
 from mpc_protocols.wire import Wire

@@ -18,8 +18,9 @@ from mpc_protocols.mechanisms.gaussian import sampler
 from mpc_protocols.mechanisms.measurement import plan_total
 from mpc_protocols.mechanisms.selection import plan_selection
 from mpc_protocols.public.answers import SPLIT, Answers, PartDigest, dealer_slices, layouts
+from mpc_protocols.public.begun import BegunSelect
 from mpc_protocols.public.rounded_answers import AnswerChecker, RoundedAnswers
-from mpc_protocols.public.state import BegunSelect, PublicState
+from mpc_protocols.public.state import PublicState
 from mpc_protocols.public.steps import (
     EndStep,
     MeasureStep,

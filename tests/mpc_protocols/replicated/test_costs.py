@@ -19,8 +19,9 @@ from mpc_protocols.engine.tally import Tally
 from mpc_protocols.mechanisms import gaussian
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.public.answers import MAX_GROUP, MAX_RANGE, Answers
+from mpc_protocols.public.begun import BegunSelect
 from mpc_protocols.public.rounded_answers import RoundedAnswers
-from mpc_protocols.public.state import BegunSelect, PublicState
+from mpc_protocols.public.state import PublicState
 from mpc_protocols.public.steps import EndStep, MeasureStep, PrepareStep, TotalStep
 from mpc_protocols.replicated import costs, step_costs
 from mpc_protocols.replicated.gates import TrioGates, argmax, in_groups
