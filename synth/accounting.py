@@ -2,20 +2,12 @@
 
 Every mechanism of a run is charged in zero-concentrated DP (Bun-Steinke 2016): rho adds up, also when the mechanisms are
 chosen adaptively from public outputs, as long as each step is checked against the cap before it is opened (a zCDP filter:
-`docs/design/mechanisms.md` 4, Feldman-Zrnic 2021, Whitehouse et al. 2023). The study's (epsilon, delta) becomes the cap by the
-exact conversion of Canonne-Kamath-Steinke 2020 (`docs/design/privacy.md` 3): rho-zCDP implies (epsilon, delta)-DP for every a > 1
-with
+`docs/design/mechanisms.md` 4). The study's (epsilon, delta) becomes the cap by the exact conversion of Canonne-Kamath-Steinke
+2020, less what samplers of finite precision take of delta (`calibrate`); beta is filtered like rho. Formulas and proofs:
+`docs/design/privacy.md` 3. A custodian's cap over many runs leaves the same room (`parties.budget.spending`).
 
-    delta = exp((a - 1)(a rho - epsilon)) / (a - 1) * (1 - 1/a)^a.
-
-Any a gives a valid bound, so nothing rests on how well the best a is searched for; the bound itself is evaluated with 60
-decimal digits and rounded in the safe direction. All of it is decimal arithmetic, which every machine rounds alike: the
-parties must find the same cap (`math.log` may differ in the last digit between C libraries).
-
-Samplers of finite precision: if a run's samplers are within total variation beta of the ideal ones and the ideal run is
-(epsilon, delta')-DP, the run is (epsilon, delta' + (1 + e^epsilon) beta)-DP (`docs/design/mechanisms.md` 1.1 L3). The cap is
-therefore solved for delta - (1 + e^epsilon) beta_cap (`calibrate`), and beta is filtered like rho. A custodian's cap over many
-runs leaves the same room (`parties.budget.spending`). PRG security (AES-CTR) stands beside this.
+All of it is decimal arithmetic with 60 digits, rounded in the safe direction, which every machine does alike: the parties must
+find the same cap (`math.log` may differ in the last digit between C libraries). PRG security (AES-CTR) stands beside this.
 
 Adjacency does not appear here: it changes sensitivities, hence the events' rho, where the mechanisms are planned.
 Standard library only.

@@ -1,14 +1,12 @@
 """Secret draws from a public table by the alias method (Walker 1977): one lookup and ONE comparison per draw.
 
 A table of n - 1 sorted thresholds over L uniform bits gives value k to m_k = t_k - t_{k-1} of the 2^L uniform numbers
-(`mechanisms.gumbel`, `mechanisms.gaussian`). Finding k = #{j : U >= t_j} on shares costs a comparison of L bits per digit. The
-same masses, rearranged: 2^t columns of capacity C = 2^(L-t), each filled by at most two values, itself and one alias,
+(`mechanisms.gumbel`, `mechanisms.gaussian`). The same masses in 2^t columns of capacity C = 2^(L-t), two values in each:
 
     i = U >> (L - t),  y = U mod C:      k = i if y < threshold_i else alias_i           sum of what k gets: exactly m_k
 
-Statement. The distribution of k is that of the table, integer for integer; nothing is rounded and no uniform bit is added. Proof:
-`AliasTable.table_order` is a bijection of the 2^L uniform numbers that maps a draw to the table's number for the same k, so a
-draw from U equals the mechanisms' integer references on `table_order(U)`, bit for bit.
+The distribution of k is that of the table, integer for integer (`docs/design/mechanisms.md` 1.5): a draw from U equals the
+mechanisms' integer references on `AliasTable.table_order` of U, bit for bit.
 
 On shares: the t index bits become two one-hot vectors of 2^(t/2) entries; each bit of (threshold_i, i ^ alias_i) is
 a bilinear form of both with public coefficients, a GF(2) dot product that costs one bit on the wire whatever the table's size.

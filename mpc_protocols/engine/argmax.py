@@ -5,16 +5,8 @@ exactly one candidate q has lost no comparison: its vector l_q of n - 1 loss bit
 
     e_q = XOR_p l_q[p] & R_q[p],    R_q[p] fresh shared random words of 128 bits that nobody knows (`BitGates.zero_rows`)
 
-Statement. If l_q = 0 then e_q = 0. Else e_q is uniform and independent of all else, since one of its R_q[p] with l_q[p] = 1 is:
-a simulator that knows the index alone writes 0 there and random words elsewhere. e_q = 0 for a loser with probability 2^-128,
-which the 2^-70 per candidate of `gumbel.BETA` covers with room to spare.
-
-Several picks (`peel`): k vectors of keys, the same scores with fresh noise each. All pairs of all k vectors are compared in the
-same rounds. Pick i is made on a public list C_i, a function of the picks before: for q in C_i, e_q is formed of q's losses to
-the others of C_i in vector i alone, with fresh R. Statement: the openings of pick i show its winner among C_i and nothing else.
-Proof: as above on C_i, by induction: given the winners so far a simulator knows C_i, writes 0 for the winner of pick i and
-random words for the others; the R of different picks are independent, and no other function of any comparison is opened, so the
-comparisons of candidates outside C_i, and the rest of the k vectors, stay as hidden as if they had never been made.
+Several picks (`peel`): k vectors of keys, the same scores with fresh noise each; pick i is opened on the public list that the
+picks before leave. That the openings show the winners and nothing else: there, 1.5 and 1.6.
 
     rounds: those of the comparisons, 1 to open (per pick); 8 for 32-bit keys on replicated shares, whatever n is
 

@@ -1,18 +1,10 @@
-"""One computing party's part in every step of the oracle, over any backend: agree, authorise, compute, open.
+"""One computing party's part in every step of the oracle, over any backend (`docs/design/engine.md` 5).
 
 All computing parties run the same methods in the same order with the same public steps; only the leader brings the model's
-answers. For each step:
-
-    begin        the public state derives plan and event from the step's bytes alone, alike everywhere (`public.state`)
-    answers      of a selection: the leader sends those of the first group of cells to whoever needs them, who check them against
-                 the hash in the step (`Engine.l1_sums`); of later groups when their turn comes
-    authorise    this party's own guard: accountant, journal on disk (at followers while the answers are on their way). It
-                 refuses by raising, and then nothing opens anywhere. Every pick of a selection is authorised here, once
-    agree        32 bytes from each party to each other: the running hash of the public transcript. Sent after authorising, so
-                 whoever passes knows that all have authorised the same step
-    compute      noise, from the pool or made beside the scores (`interleave`), scores on shares, then the opening: indices, or
-                 noisy counts. Scores take a group of cells at a time (`public.answers`): memory stays flat in cells; up to one
-                 group the rounds do not depend on them, and each further group costs the rounds of its signs and one
+answers. A step begins (`public.state`), its answers travel, this party's own guard authorises every release of it, the parties
+agree on the transcript's hash, and only then is anything computed and opened. Scores take a group of cells at a time
+(`public.answers`): memory stays flat in cells; up to one group the rounds do not depend on them, and each further group costs
+the rounds of its signs and one.
 
 Threat model and assumption: the backend's. Each computing party learns the selected positions, the noisy values and the model's
 answers (public). Marginals, noise, scores, keys and comparisons stay shared. Signs hold because their bounds are public

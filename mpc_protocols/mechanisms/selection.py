@@ -1,31 +1,15 @@
 """The exponential mechanism by dithered discrete Gumbel noise, "G64": parameters, charge and integer reference.
 
-Problem: pick the candidate with the worst approximation, with a law that is charged exactly as implemented
-(`docs/design/mechanisms.md` 1.2, 1.3, 2, 5). With g = 2^a score units per grid step, gamma = 1/64:
+Problem: pick the candidate with the worst approximation, and charge exactly the distribution that is implemented
+(`docs/design/mechanisms.md` 1.2, 1.3). With g = 2^a score units per grid step, gamma = 1/64:
 
     key_q = u_q + g K_q + V_q,   u_q = w'_q L1(M_q - c_q) - bias_q,   K from the table G64, V uniform on {0 .. g-1}
     selected: the largest key, the lowest position among equal ones
 
-epsilon enters through public integers only: eps = Delta_int / (32 g), where Delta_int is the sensitivity of the score u.
-
-Statement. One selection is (eps'^2 / 8)-zCDP up to total variation n 2^-70, eps' = eps (1 + inflation). Proof. Write
-u + V = g A + z: z is uniform on {0 .. g-1} whatever u is, so z may be given away, and the rest is discrete Gumbel noise on the
-integers A with ties in a fixed order; its probabilities are (1/gamma) ln(C_q / C_{q-1}), partial sums of exp(gamma A).
-  Theorem 1: if Delta_int <= m g, the log ratio of two neighbours' laws spans at most 2 gamma m (1 + tanh(gamma / 4)).
-  Theorem 2: for any Delta_int it spans at most eps (1 + 2 kappa), kappa = (A + B) / (1 - A), h = gamma (1 + 1/g),
-    A = gamma^2 e^{4h} (1/3 + 2/g) + 2 gamma/g,   B = gamma^2 e^{6h} (3/2 + 9/g) + 4 gamma/g.
-A log ratio within an interval of length e gives e^2/8-zCDP (bounded range; Dong, Durfee, Rogers 2020). The finite table adds
-2^-70 per candidate (`gumbel`). The closed form itself is exact up to 1e-272, which the outward rounding of the inflation to
-2^-64 covers. The full proofs are in `docs/design/mechanisms.md` 1.2; the implemented law is computed exactly in
-`tests/mpc_protocols/mechanisms/test_selection_law.py`.
-
-Public pruning (2.2): the noise is bounded, so a candidate whose greatest key is below another's least can never win. It is
-dropped before anything is computed; the output is the same.
-
-Several picks: k selections on the same scores, each with fresh noise among the candidates that its predecessors leave. Their
-lists are functions of the public inputs and of the picks before, so by adaptive composition each costs eps'^2 / 8. A pick takes
-one candidate away and those in conflict with it; pruning is repeated for every list, and what is scored at all is what some
-list can hold: at most the picks so far and the conflicts of k - 1 candidates are missing in it.
+One selection is (eps'^2 / 8)-zCDP up to total variation n 2^-70, eps' = Delta_int / (32 g) * (1 + inflation), Delta_int the
+sensitivity of u: theorems 1 and 2 there bound the inflation, `tests/mpc_protocols/mechanisms/test_selection_law.py` computes the
+distribution exactly. k picks on the same scores cost k times as much (1.6); candidates that cannot win are pruned by public
+numbers (2.2).
 
 Threat model: all of a plan is public. Secret: M, K, V, the keys, their order and margins; opened: the position alone.
 """

@@ -5,19 +5,12 @@ vector y_r of ring elements, here one-hot vectors of its own categories side by 
 
     T[i] = sum of y_r over the records with a_r = i          shape (leaves, width), modulo 2^16 or 2^32
 
-Source: distributed point functions from trees (Gilboa and Ishai 2014; puncturing: `ggm`), one transfer a level.
+by distributed point functions from trees (Gilboa and Ishai 2014; `ggm`; `docs/design/pair.md` 3), one transfer a level. Records
+that an owner does not hold have a category of their own (for the owner of paths: a leaf like any other) or the zero vector.
 
-    vectors   grows a tree for r from a fresh seed; leaf s_i is expanded to X_i = PRG(s_i), `width` elements
-              row i -= X_i for every i;   sends  t_r = y_r + sum of X_i over ALL leaves
-    paths     gets, by transfers, every leaf but that of a_r
-              row i += X_i for i != a_r;  row a_r += t_r - sum of the X_i it knows
-
-Row a_r gains y_r and nothing else remains. Records that an owner does not hold have a category of their own (for the owner of
-paths: a leaf like any other, inside the sum, or the missing X would be 0 and t_r show y_r) or the zero vector.
-
-Who learns what: nothing; t_r is masked by the expansion of the one leaf that its receiver lacks, the path by the transfers'
-choice bits. A tree is used for one t_r. Public: records, leaves, width. The owner of paths indexes its own memory by its own
-categories. Threat model: semi-honest, `ot_extension`; assumptions as there, expansions by `fixed_key` with a key of their own.
+Who learns what: nothing. A tree is used for one record. Public: records, leaves, width. The owner of paths indexes its own memory
+by its own categories. Threat model: semi-honest, `ot_extension`; assumptions as there, expansions by `fixed_key` with a key of
+their own.
 
 Cost for a record, L = ceil(log2 leaves): 32 L bytes and `width` elements from the owner of vectors, 4 L from that of paths;
 leaves * width elements of AES at both. Rounds: 2 for each chunk of records.

@@ -1,24 +1,14 @@
-"""Oblivious transfers by the million from 128 base transfers: SoftSpokenOT, its semi-honest part, k = 4.
+"""Oblivious transfers by the million from 128 base transfers: SoftSpokenOT (Roy, CRYPTO 2022), its semi-honest part, k = 4.
 
 Problem: one party (choosing) has random bits c_i and gets for each a string m_i[c_i]; the other (offering) gets both strings
-m_i[0], m_i[1]. Source: Roy, "SoftSpokenOT: quieter OT extension from small-field silent VOLE in the Minicrypt model", CRYPTO
-2022; with k = 1 it is Ishai, Kilian, Nissim, Petrank 2003.
+m_i[0], m_i[1]. From 128 bits Delta of the offering party, of which the choosing one knows nothing, both expand trees (`ggm`) to
+rows of 128 bits with q_i = v_i ^ c_i Delta (`docs/design/pair.md` 2), and
 
-The roles of the base transfers are turned: the offering party chose 128 bits, Delta. They are cut into blocks of k; in block j
-the choosing party owns a tree of 2^k leaves of which the offering one lacks leaf Delta_j (`ggm`). With r_x the AES-CTR stream of
-leaf x, one bit a transfer:
+    m_i[0] = H(q_i), m_i[1] = H(q_i ^ Delta), m_i[c_i] = H(v_i)        H of `fixed_key` under a new public key for every piece
 
-    choosing    v_j[b] = XOR of r_x over x with bit b set          u_j = c ^ XOR of all r_x, sent but for j = 0
-    offering    q_j[b] = XOR of r_(x ^ Delta_j) over x with bit b set, ^ u_j where bit b of Delta_j is set
-
-so that row i of 128 bits satisfies  q_i = v_i ^ c_i Delta,  and m_i[0] = H(q_i), m_i[1] = H(q_i ^ Delta), m_i[c_i] = H(v_i) with
-H of `fixed_key` under a new public key for every piece. The choices are random here, so block 0 needs no message: c is the XOR
-of its streams, of which the offering party lacks one.
-
-Who learns what: nothing but the above; c is masked by the stream of the leaf that the offering party lacks, m_i[1 - c_i] by
-H and Delta. Every stream position is used once: pieces are numbered for as long as the keys live, and a fork has streams of
-its own. Assumptions: AES-CTR, and fixed-key AES as a correlation-robust hash. Semi-honest parties only: one that deviates may
-learn bits of Delta.
+Who learns what: nothing but the above. Every stream position is used once: pieces are numbered for as long as the keys live, and
+a fork has streams of its own. Assumptions: AES-CTR, and fixed-key AES as a correlation-robust hash. Semi-honest parties only:
+one that deviates may learn bits of Delta.
 
 Cost: (128/k - 1)/8 bytes a transfer from the choosing party (3.875 for k = 4), one message a piece; 50 to 80 ns of each party.
 """

@@ -1,24 +1,16 @@
 """Hiding set sizes and sizes of intersections when who holds a record is private (adjacency "add-remove";
-`docs/design/psu.md` 3).
+`docs/design/psu.md` 3, with proofs).
 
-An alignment of m owners reveals the list lengths N_i and u, hence the repetitions k = sum_i N_i - u (for two owners the size of
-the intersection): without noise k is a membership oracle. Fake identifiers, which begin with bytes that no real one has, give
-it noise that nobody knows entirely:
+Without noise the repetitions, sum of list lengths less u, are a membership oracle. Fake identifiers, which begin with bytes that
+no real one has, give them noise that nobody knows entirely:
 
-    pairs           `merge3`: owner i plants E_i private dummies TWICE each; inside the protocol a pair is a match like any other,
-                    so each owner noises alone. P[E = t] ~ exp(-epsilon' |t - c|), t = 0 .. 2c
+    pairs           `merge3`: owner i plants E_i private dummies TWICE each; inside the protocol a pair is a match like any other
     counted pools   two owners: 2c public fakes per direction. The owner of a direction includes all of them, the other a uniform
                     subset of secret size K, with the distribution of E. Each owner sees k + K1 + K2 and knows one K
-    padding         private dummies fill every list up to a length independent of E or K: pad_to + 4c, or, without pad_to,
-                    n + L + 4c with L drawn like E at full epsilon: one more release about n
+    padding         private dummies fill every list up to a length independent of E or K, which may be one more release
 
-With r the true repetitions and s = m - 1, the most that one identifier moves r, the view is (epsilon, delta)-DP with exactly
-
-    delta = P[E < s] = sum_{t < s} exp(-epsilon' (c - t)) / sum_t exp(-epsilon' |t - c|),     epsilon' = epsilon / s
-
-c is the least that reaches the study's size_delta. Proof, coalitions, and owners that deviate: `docs/design/psu.md` 3. The
-distribution is sampled exactly (Canonne, Kamath, Steinke 2020, algorithms 1 and 2: rational epsilon, uniform integers, no
-floating point); truncation is by rejection. Sampling time depends on the draw; it is spent before the first message.
+E and K are drawn exactly (Canonne, Kamath, Steinke 2020, algorithms 1 and 2: rational epsilon, uniform integers, no floating
+point); truncation is by rejection. Sampling time depends on the draw; it is spent before the first message.
 
 Views: the other parties' have one event for the repetitions and one for each noisy list that they see and that is not their own
 (`view_events`); an owner's ledger charges what is about its own data (`size_events`). An event counts epsilon^2 / 2 of rho and

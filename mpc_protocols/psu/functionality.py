@@ -1,23 +1,14 @@
-"""What an alignment computes and what it reveals: specification, result, and the ideal functionality (`docs/design/psu.md` 6).
+"""What an alignment computes and what it reveals: specification, result, and the ideal functionality.
 
 Every owner i holds a set X_i of canonical identifiers. Everybody obtains the number of rows u = |X_1 ∪ .. ∪ X_m| of a common
 table and a public order of its rows that depends on nothing but fresh randomness; owner i learns the row of each of its own
-identifiers. Nobody learns which of its identifiers another owner holds.
-
-| who learns                   | list sizes | u   | intersection size | own x in another set | if it deviates                    |
-|------------------------------|------------|-----|-------------------|----------------------|-----------------------------------|
-| owner, `florist`             | announced  | yes | from sizes and u  | no                   | learns memberships, unnoticed     |
-| owner, `dh2`                 | announced  | yes | from sizes and u  | no                   | noticed, or in vain: see `dh2`    |
-| owner, `helper`              | announced  | yes | from sizes and u  | no                   | chooses its own input only        |
-| helper, `helper`             | announced  | yes | from sizes and u  | no (has no key)      | with an owner: dictionary search  |
-| owner, `merge3`              | announced  | yes | two owners: yes   | no                   | chooses its own input only        |
-| computing party, `merge3`    | announced  | yes | two owners: yes   | no                   | not covered; two together: all    |
-| everybody, `row-order`       | u          | yes | all are common    | all are              | -                                 |
+identifiers. Nobody learns which of its identifiers another owner holds. Who learns what by which method, and if it deviates: the
+table of `docs/design/psu.md` 6.
 
 In the two-owner protocols other computing parties are told u by the owners, and nothing else; sizes of lists are announced to the
-parties that run the protocol. With more than two owners no size of an intersection follows from sizes and u, only the number of
-repetitions sum n_i - u. With adjacency "add-remove", sizes and u carry noise (`dummies`); each released size is an event. Row
-order and names of rows live for one run only: fresh keys each time, so that runs cannot be linked.
+parties that run the protocol. With two owners the size of the intersection follows from sizes and u; with more only the number
+of repetitions sum n_i - u does. With adjacency "add-remove", sizes and u carry noise (`dummies`); each released size is an
+event. Row order and names of rows live for one run only: fresh keys each time, so that runs cannot be linked.
 """
 
 from __future__ import annotations

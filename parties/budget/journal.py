@@ -1,28 +1,12 @@
-"""A computing party's journal of one run: what may have been opened, on disk before it is.
+"""A computing party's journal of one run: what may have been opened, on disk before it is (`docs/design/accounts.md` 8).
 
 One JSON object per line, appended and fsynced before the call returns, but for `opened`, which becomes durable with the line
 after it. The rule it serves (`docs/design/mechanisms.md` 4): the record of an event is on disk at all computing parties before
-the first opening message of its release leaves, so that after a crash "maybe opened" counts as opened; a repeat with the same
-inputs hash is the same release and free, any other hash is another release with fresh noise and a new charge. A release whose
-noise was made ahead (`mpc_protocols.engine.noise_pool`), or under keys of one attempt alone (`mpc_protocols.pair.gates`), is not
-repeated: it is charged again, with fresh noise.
-
-Format 2 (a later `--resume` reads it; a run has one journal, whatever the number of attempts):
-
-    {"record": "header", "format": 2, "study": hex, "session": hex, "party": str, "version": str}      first, once
-    {"record": "attempt", "attempt": n, "t": float}      n = 1, 2, ...: mask nonces are bound to it, so it precedes all traffic
-    {"record": "alignment", "what": str, "rho": "p/q", "beta": "p/q", "detail": {...}, "inputs": hex, "t": float}
-    {"record": "event", "release": n, "what": str, "rho": "p/q", "beta": "p/q", "detail": {...}, "inputs": hex, "t": float}
-    {"record": "opened", "release": n, "t": float}       the result of release n is known here
-    {"record": "end", "code": int, "t": float}           the exit code; after 0 nothing follows, else at most another attempt
-
-study: SHA-256 of the study. inputs: hash of all public inputs of the step. t: seconds since 1970. Releases are numbered from 1
-in the order of their events, alike at all parties. What an alignment does (`docs/design/psu.md` 3: alignment.started, .size,
-.aborted) has no number: it is no release of the study, differs between the parties, and is never repeated for free.
+the first opening message of its release leaves, so that after a crash "maybe opened" counts as opened.
 
 A crash can tear the last line only: a last line without its newline never returned from `fsync`, so nothing was opened on its
 strength, and `read` drops it (who appends after that first truncates the file to `sound` bytes). Any other line that is not
-as above is an error. No private value is ever in it: events and inputs hashes are functions of the public transcript.
+as `FORMAT` says is an error. No private value is ever in it: events and inputs hashes are functions of the public transcript.
 """
 
 from __future__ import annotations
@@ -39,6 +23,19 @@ from mpc_protocols.errors import BudgetRefused, DataRefused, UsageError
 from mpc_protocols.functionality import Event
 
 FORMAT = 2
+"""A run has one journal, whatever the number of attempts; a later `--resume` reads it. Its lines:
+
+    {"record": "header", "format": 2, "study": hex, "session": hex, "party": str, "version": str}      first, once
+    {"record": "attempt", "attempt": n, "t": float}      n = 1, 2, ...: mask nonces are bound to it, so it precedes all traffic
+    {"record": "alignment", "what": str, "rho": "p/q", "beta": "p/q", "detail": {...}, "inputs": hex, "t": float}
+    {"record": "event", "release": n, "what": str, "rho": "p/q", "beta": "p/q", "detail": {...}, "inputs": hex, "t": float}
+    {"record": "opened", "release": n, "t": float}       the result of release n is known here
+    {"record": "end", "code": int, "t": float}           the exit code; after 0 nothing follows, else at most another attempt
+
+study: SHA-256 of the study. inputs: hash of all public inputs of the step. t: seconds since 1970. Releases are numbered from 1
+in the order of their events, alike at all parties. What an alignment does (`docs/design/psu.md` 3: alignment.started, .size,
+.aborted) has no number.
+"""
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,15 @@
 """A custodian's privacy ledger: what its data has spent, over all runs, in a local SQLite file.
 
 What it adds up to, and what a cap allows: `spending.py`. What was refused before anything was sent is on record, too (`refuse`):
-a peer that proposes studies learns something by each refusal (`docs/design/accounts.md`).
+a peer that proposes studies learns something by each refusal (`docs/design/accounts.md` 4).
 
-What a run costs (`docs/design/accounts.md` 1, `docs/design/mechanisms.md` 4):
+A run costs (`docs/design/accounts.md` 9)
 
     open      the study's whole rho, from `reserve`, which is durable before the first share leaves
-    settled   the sum of the events begun. `begin` is durable before the first opening message of its release leaves any
-              party (all parties compare transcripts between begin and opening), so the events begun cover what was opened.
-              While the run is open they stand in a file of its own beside the ledger (`open_run.py`), which takes them over
-    dead      a run whose process ended without settling: while it lives its reservation stands; once it is known to be dead,
-              a computing party's run is settled to the events it had begun. A contributor does not see releases happen and
-              cannot know how far the others got: its reservation stands for good unless the run ended normally, when the
-              computing parties have told it the events (`begin` each, then `settle`)
+    settled   the sum of the events begun, each of them durable before the first opening message of its release leaves any party
+    dead      its reservation, until it is known to be dead; a computing party's run is then settled to the events it had begun
 
-A run is known to be dead when the lock that its process holds on its file is free. No file, or one that was altered: not
-known, so the reservation stands. A run that is resumed reserves again under its id, which keeps the events it had begun.
+While a run is open its events stand in a file of its own beside the ledger (`open_run.py`), which takes them over.
 
 Threat model: guards the custodian against its own mistakes and against counterparties that ask too often; who can write the
 file can lie to it. Nothing private is in it: events are public facts of the release. File 0600, folder of open runs 0700.

@@ -3,22 +3,17 @@
 One account per dataset (the custodian's name for a population). zCDP adds up over the runs of an account; runs on other people's
 data at other custodians are disjoint and add nothing. The proofs are in `docs/design/accounts.md`.
 
-Notion. A sum of rho means something for one notion of neighbouring tables only (`notion.py`): the account's. The cap names it
-([ledger] cap_unit, cap_adjacency); what it does not name is the first run's that spent anything. A run under another notion
-counts steps^2 of its rho, steps of its samplers' distance; one that says nothing about this notion is refused under a cap. Where
-steps is not whole only Gaussian releases count its square; selections, and what is reserved, that of the next whole number.
+Notion (1, 2). A sum of rho means something for one notion of neighbouring tables only (`notion.py`): the account's. What the cap
+does not name of it is the first run's that spent anything. A run under another notion counts steps^2 of its rho, steps of its
+samplers' distance; one that says nothing about this notion is refused under a cap. Where steps is not whole only Gaussian
+releases count its square; selections, and what is reserved, that of the next whole number.
 
-Cap. Before a run starts, (sum of rho, sum of beta) must come to at most (cap_epsilon, cap_delta), as a run's own budget does: rho
-is compared with what (1 + e^epsilon) beta leaves of cap_delta (`accounting.calibrate`), and beta may take at most a hundredth of
-it. Without a cap the ledger only counts.
+Cap (3). Before a run starts, (sum of rho, sum of beta) must come to at most (cap_epsilon, cap_delta), as a run's own budget does.
+Without a cap the ledger only counts.
 
-Sizes. Where an alignment announces noisy sizes (events "alignment.size"), the other owners see them on top of the study's
-(epsilon, delta), so a run that aligns reserves them on top of the study's rho: rho of a size to rho, its delta to delta.
-
-    shown     by rho or by epsilons, whichever is less (`Account.epsilon`): what runs are, taken as fixed beforehand
-    capped    by rho alone (`Account.epsilon_by_rho`), which also bounds runs that are chosen in view of earlier results
-
-A run that aligns counts against max_alignments from its reservation on, however it ends. Proofs: `docs/design/accounts.md` 7.
+Sizes (7). What an alignment announces (events "alignment.size") comes on top of the study's rho: rho of a size to rho, its delta
+to delta. Shown is the less of the sum by rho and the sum by epsilons (`Account.epsilon`), capped is rho alone
+(`Account.epsilon_by_rho`). A run that aligns counts against max_alignments from its reservation on, however it ends.
 """
 
 from __future__ import annotations

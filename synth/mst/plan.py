@@ -1,23 +1,15 @@
 """MST's plan: budget, noise, and which pairs of columns may be edges (`synth.plan` has what all algorithms share).
 
-MST (McKenna-Miklau-Sheldon 2021, "Winning the NIST contest"): a third of rho each for
+MST (McKenna-Miklau-Sheldon 2021, "Winning the NIST contest"; `docs/design/algorithms.md` 3, with what is not taken over): a third
+of rho each for
 
-    columns    all d one-way marginals,             sigma1^2 = 3 d / (2 rho)
-    a tree     d - 1 selections among pairs of columns, epsilon  = sqrt(8 rho / (3 (d - 1)))
-    its pairs  the d - 1 chosen two-column marginals,  sigma2^2 = 3 (d - 1) / (2 rho)
+    columns    all d one-way marginals,                sigma1^2 = 3 d / (2 rho)
+    a tree     d - 1 selections among pairs,           epsilon  = sqrt(8 rho / (3 (d - 1)))
+    its pairs  the d - 1 chosen two-way marginals,     sigma2^2 = 3 (d - 1) / (2 rho)
 
-in units of one row's effect. A selection's score is the L1 distance between a pair's marginal and what the model of the
-columns alone, where the two are independent, answers: the exponential mechanism's maximum spanning tree, Kruskal's edge by
-edge among pairs that connect two components. No weight and no penalty, as published: the noise of a pair's measurement is not
-held against it. The tree spans all columns whatever the workload names; the workload only steers how rows are balanced and
-judged.
-
-Not taken over: the authors merge rare values of a column (below 3 sigma1) before they measure pairs. The synthetic table must
-have the study's domain, and the fit's inverse variances already keep noisy cells from being believed.
-
-Candidates are the pairs that a model of max_model_mb can hold beside all other columns. If not every tree of them fits, the
-run stops at a forest: then fewer pairs share the last third, and the columns of different trees stay independent. What is
-left over by selections that were not needed goes to the pairs. Without any candidate all of rho measures the columns.
+in units of one row's effect. Candidates are the pairs that a model of max_model_mb can hold beside all other columns. If not
+every tree of them fits, the run stops at a forest. What is left over by selections that were not needed goes to the pairs.
+Without any candidate all of rho measures the columns.
 
 Standard library only at import.
 """

@@ -1,21 +1,15 @@
 """MWEM+PGM's plan: budget, noise, rounds and candidates (`synth.plan` has what all algorithms share).
 
-MWEM+PGM (McKenna-Sheldon-Miklau 2019, McKenna-Miklau-Sheldon 2021; Hardt-Ligett-McSherry 2012 is the parent): a fixed number T
-of rounds, each selects the workload clique that the model approximates worst, measures it and refits the graphical model. What
-AIM changed about it stays as published here: the candidates are the workload's cliques themselves and not their closure, all
-weigh the same, nothing is measured before the first round, and half of every round's budget selects.
+A fixed number T of rounds, each selects the workload clique that the model approximates worst, measures it and refits the
+graphical model (McKenna-Sheldon-Miklau 2019, McKenna-Miklau-Sheldon 2021; `docs/design/algorithms.md` 2, with what differs):
 
     total     n^ = N + noise, TOTAL_SHARE of rho: with no marginal measured first, something must say how many rows there are
     round     epsilon_t = sqrt(8 rho' / 2T),  sigma^2 = T / (2 (rho' / 2)),  rho' = (1 - TOTAL_SHARE) rho
     score     || M_q - M_q(model) ||_1 - sqrt(2/pi) sigma n_q
 
-in units of one row's effect. The penalty is the mean L1 norm of the noise that measuring q would bring: what a measurement
-gains is what it removes from the model's error less what it adds. The authors' code subtracts n_q, which is that for
-sigma = 1.25 only; AIM's form, taken here, fits every sigma, and makes the pruning of `docs/design/algorithms.md` 4 mean the same
-for both.
-
-Columns that are in no candidate (no clique names them, or only cliques too large for a model) would stay uniform in the table:
-their one-way marginals are measured beforehand, each with the noise of a round and its share of the measuring budget.
+in units of one row's effect. Columns that are in no candidate (no clique names them, or only cliques too large for a model)
+would stay uniform in the table: their one-way marginals are measured beforehand, each with the noise of a round and its share of
+the measuring budget.
 
 Standard library only at import.
 """

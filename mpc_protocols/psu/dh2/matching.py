@@ -1,28 +1,16 @@
-"""Which positions of the other's list hold common records: the matching step of `dh2`, by an oblivious PRF, with traps.
+"""Which positions of the other's list hold common records: the matching step of `dh2`, by an oblivious PRF, with traps
+(`docs/design/psu.md` 1.2, with its argument).
 
 P = H(X)^{a1} is the first owner's list (side 0, A), Q = H(Y)^{b1} the second's (B), traps among both. The tag of x is
-E = H(x)^{a1 b1}: A can compute it for every position of Q, B for every position of P. A record is common if both have its tag;
-but a list of tags would let whoever has it try tags offline. So tags are compared through A's PRF, under a fresh key kappa,
-
-    F(E) = hash(G, G^kappa), 16 bytes, with G = Hg(E), Hg a second hash to the group
-
-    a  A -> B   O: F of all tags of Q, shuffled.       B -> A   queries: G^s of all tags of P, fresh s each, shuffled
-    b  both     show their traps (`traps`), and answer for the other's:
-                A -> B   E and G^kappa of B's traps, with proofs, and where their F stand in O
-                B -> A   E of A's traps, with a proof, which queries they were, and their s
-                what concerns traps is dropped from both lists, O and queries
-    c  A -> B   the other queries^kappa, in order (with security = "proofs": proven). B takes s out and finds F in O
-    d  B -> A   which entries of O were found: a bitmap
-
-Each owner ends up with G for every position of the other's list, and knows which of them are common. It does not know which of
-its own records are: the other shuffled its list, and O and the queries were shuffled apart.
+E = H(x)^{a1 b1}: A can compute it for every position of Q, B for every position of P. Tags are compared through A's PRF under a
+fresh key kappa, F(E) = hash(G, G^kappa), 16 bytes, with G = Hg(E), in four flights: A's list O of all F, B's blinded queries;
+traps shown and answered for; A's answers to the other queries; B's bitmap of what was in O. Each owner ends up with G for every
+position of the other's list, and knows which of these are common; which of its own records are it does not know.
 
 Threat model: either owner MALICIOUS, under the one-more gap Diffie-Hellman assumption, DDH and random oracles: this is 2HashDH
-(Jarecki, Kiayias, Krawczyk 2014) of the tags. In the group each query yields F for one tag, and O holds F for as many tags
-as there are positions, so each owner tests one tag per position, chosen before it learns anything; traps see to it that it is the
-tag it should test, up to the bound in `traps`. Queries are uniform elements whatever the tags (blinded), in an order
-unknown to A: answering some of them wrongly spoils matches at random and tells A nothing; proofs turn that into an abort.
-A false bitmap: see `dh2`. B learns the number of common records before A does, and may stop.
+(Jarecki, Kiayias, Krawczyk 2014) of the tags, and traps see to it that each position's one test is of its tag. Wrong answers
+spoil matches at random and tell A nothing; proofs turn that into an abort. B learns the number of common records before A does,
+and may stop; a false bitmap: see `dh2`.
 
 Cost, with lists of n_a and n_b: `cost`; about 2 n_b + n_a exponentiations at A, 3 n_a at B.
 """

@@ -1,23 +1,17 @@
 """dh2: private set union of two owners, symmetric, each building the union itself, with deviations that are noticed.
 
-The two-owner default (`docs/design/psu.md` 1.2). Were the name of x a power of H(x), an owner that entered H(y)^c
-could take c out again and find y in the union, unnoticed. Here owner A (side 0) holds X and secret exponents a1, alpha, kappa,
-owner B (side 1) holds Y and b1, beta, all fresh. H and Hg are independent hashes to the group, N is a hash. The tag of a record
-is H(x)^{a1 b1}, its point T = Hg(tag), the name of a common record N(T^{alpha beta}).
+The two-owner default. Flights, names and the argument: `docs/design/psu.md` 1.2. Owner A (side 0) holds X and secret exponents
+a1, alpha, kappa, owner B (side 1) holds Y and b1, beta, all fresh and dropped at the end (Python cannot wipe them). The tag of a
+record is H(x)^{a1 b1}, its point T = Hg(tag), the name of a common record N(T^{alpha beta}): no power of H(x), so that an owner
+that entered H(y)^c could not take c out again and find y in the union.
 
-    0  sizes, commitments to the lists, g^{a1}, g^alpha, g^kappa; g^{b1}, g^beta
-    1  P = H(X)^{a1}, shuffled; Q = H(Y)^{b1}, shuffled; each with t traps in it (`traps`)
-    2  matching (`matching`): A knows T_j and whether it is common for every position j of Q, B the same for P. Traps and,
-       with add-remove, full pools (`dummies`) are shown before anything is learnt
-    3  A -> B, in Q's order: W_j = T_j^alpha where common, else g^{r_j}, fresh r_j; B -> A, in P's order: V_i = T_i^beta, g^{r_i}.
-       Names at A: of its records N(V_i^alpha), of B's others N((g^beta)^{r_j}). At B: N(W_j^beta), and N((g^alpha)^{r_i})
-    4  both must hold the same table after the same conversation: a private equality test (`equality`)
+    0  sizes, commitments, public keys      1  both lists, shuffled, with traps (`traps`)      2  `matching`
+    3  powers of the points where common, random elements elsewhere: names      4  a private equality test (`equality`)
 
 Who learns what: both owners the sizes and u; B the number k of common records one message before A. Nothing else if both follow
 the protocol, under DDH with the hashes random oracles. An owner that deviates learns no more about whether the other holds y
 than sizes and u say of the list it chose to enter, without being noticed, except with probability 1 / (t + 1) < 1 / 1000 per
-run, or by one right guess of which of its records are common. The argument, and what it does not cover: `docs/design/psu.md` 1.2.
-Exponents are dropped at the end (Python cannot wipe them).
+run, or by one right guess of which of its records are common.
 
 Cost, exactly: `cost`. With n records each, half common: 6 n exponentiations, n / 2 of the generator and 2 n hashes to the
 group at each owner, 208 n bytes in all; 10 rounds while blocks fit the window.

@@ -1,28 +1,15 @@
-"""Traps: what makes an owner of `dh2` treat all positions of the other's list alike.
+"""Traps: what makes an owner of `dh2` treat all positions of the other's list alike (`docs/design/psu.md` 1.2).
 
 Whoever wants to know whether the other holds y, without learning it as an ordinary record's, must treat positions of the other's
-list in a way of its own (another exponent, a tag in another's place), and does not know which position is y's. So each owner
-hides t traps among its n records: fake identifiers, 3 | seed | number with a secret seed of the run, which nobody can tell from
-records, under DDH. Once both have committed themselves to a treatment of every position, both show where their traps stand,
+list in a way of its own, and does not know which position is y's. So each owner hides t traps among its n records: fake
+identifiers, 3 | seed | number with a secret seed of the run, which nobody can tell from records, under DDH. Once both have
+committed themselves to a treatment of every position, both show where their traps stand,
 
     positions of the own full pool (`dummies`; with add-remove) and of the own traps, the seed, a proof (`dleq`) that these
     elements are the hashes of those identifiers under the list's public key
 
-and each must show that it treated the other's traps as it should, before anything is learnt (`matching`).
-
-Why shown identifiers need no further check: the verifier makes them from their numbers, so they lie in domains without records
-and are different; the list's elements are different, so the positions are. Why pools are shown only now: who had known of
-positions that these are no traps could have spent their share of its tests on other positions, at no risk.
-
-The bound. An owner that gives up the right test of m out of N = n + t positions has m others in their place. A target and the t
-traps stand at t + 1 uniform positions. It gains, and is not caught, only if the target is among the m and no trap is:
-
-    1 / (t + 1)  P[exactly one of these t + 1 is among the m]   <=  1 / (t + 1) < 1 / 1000;  for n >> t  <= 1 / (e t) = 0.00036
-
-(worst: m = N / t). Summed over all targets the same bound holds, for m tests are m tests; one test for several targets (entered
-under one exponent) tells that one of them is there, not which. Who asks less than whether y is there, say how many of the
-m = N / t positions belong to a group of its choice, gets it with probability 1 / e; of the whole list it could have had it by
-entering that group only. Traps are shown before they are answered for: who sees that it is caught may leave instead (`dh2`).
+and each must show that it treated the other's traps as it should, before anything is learnt (`matching`). An owner that gives up
+the right tests of other positions gains something, and is not caught, with probability at most 1 / (t + 1) < 1 / 1000.
 
 Cost: 4 bytes for each trap and each entry of the full pool, and a proof per block; `cost`.
 """

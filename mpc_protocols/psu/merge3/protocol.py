@@ -11,22 +11,9 @@ Owners may compute or only contribute; computing parties may own nothing. With N
     union      `replicated.shuffle` of rho_t with "repeats" as lowest bit; opened. Those of firsts, sorted, are U
     deliver    another, independent shuffle of (word, name); labels are opened, then each row's owner gets the rest of that row
 
-An owner recognises its keys and finds their names in U: a record's row is its rank. Names are uniform, so the order of rows is.
-
-Who learns what. Everybody: all N_i and u; an owner its own rows. Simulation: what anybody receives before the openings is
-uniform (`trio`, `shuffle`, `lists`). The labels come in a uniformly random order of a multiset that the N_i determine. The
-opened rho are N uniform numbers of 63 bits, u of them marked, in an order independent of everything else. An owner's names are
-those of its own distinct keys: a uniform injection into U. So every view is a function of (own keys, N_1 .. N_m, u) and coins.
-No multiplicity, no pairwise size, no key or hash of another owner is opened: there is nothing to search with a dictionary.
-
-Threat model: semi-honest, at most one of the three computing parties corrupted, with any number of contributors. A liar can
-spoil the result (an unsorted list merges wrongly, unnoticed) and choose its own input. Assumption: `prg`. Two identifiers
-share a key, or two groups a name, with the probability in `keys`; equal names are noticed and end the run.
-
-Cost: about (N / 2) log2 N comparators of 27.6 bytes for two owners, ceil(log2 m) times as many for m, and 75 bytes an entry;
-about 8 log2 N + 30 rounds while a level fits a batch (exactly: `cost`). Memory: 160 bytes an entry of all lists at a
-computing party. Measured with `bench psu`, half common, no TLS, two shared cores, per computing party: 2 x 10^5 identifiers 63
-MB, 0.5 s of CPU, 171 rounds (wall 0.7 s at best, 1-4 s beside other jobs); 2 x 10^6 728 MB, 7.5 s, 814 rounds, 320 MB of memory.
+Who learns what: everybody all N_i and u, an owner also its own rows; the proof, what a liar can do, and figures: there. Threat
+model: semi-honest, at most one of the three computing parties corrupted, with any number of contributors. Assumption: `prg`.
+Cost: `cost`; 160 bytes of memory an entry of all lists at a computing party.
 """
 
 from __future__ import annotations

@@ -1,27 +1,16 @@
 """One party that deals and two that evaluate, with the roles turned over the three parts of a batch
-(`docs/design/engine.md` 2.5).
+(`docs/design/engine.md` 2.5, with the argument; masked evaluation of ASTRA and ABY2.0).
 
 Some products need not treat the three parties alike: if one party knows one operand in the clear and the two others know the
 other, the first DEALS what depends on its operand, masked, and the two others EVALUATE. So that no party sends or computes more
-than another, a batch has three parts; party t deals for part t, and its neighbours evaluate:
+than another, a batch has three parts, which travel in the same rounds and messages:
 
     part t      dealer: party t        first evaluator: t+1, to its right        second evaluator: t-1, to its left
 
-and all three parts travel in the same rounds and messages: one message to each neighbour per step.
+A secret bit is z = opened ^ mask: both evaluators know `opened`, the dealer knows `mask`, and the evaluators hold XOR shares of
+it, `share`, which are streams: F(k_{t+1}) of dealer and first evaluator, F(k_t) of dealer and second evaluator.
 
-Masked bits. A secret bit z is z = opened ^ mask: both evaluators know `opened`, the dealer knows `mask`, and the evaluators hold
-XOR shares of it, `share`, which are streams: F(k_{t+1}) of dealer and first evaluator, F(k_t) of dealer and second evaluator.
-XOR is local in all three fields. For a product the evaluators need shares of the product of the two MASKS, which the dealer knows
-beforehand: it sends product ^ F(k_t) to the first evaluator, and the second draws F(k_t). Then
-
-    xy = opened_x opened_y ^ opened_x mask_y ^ opened_y mask_x ^ mask_x mask_y
-
-is shared between the evaluators; each adds its share of a fresh mask and sends the result to the other. (This is the masked
-evaluation of ASTRA and ABY2.0 with a semi-honest dealer: Chaudhari et al. 2019, Patra et al. 2021.)
-
-Who learns what: nothing. The dealer receives no message at all. What it sends to the first evaluator is masked by F(k_t), which
-that one lacks; what the evaluators send each other is an opened value whose mask contains a stream that the receiver lacks (the
-first lacks F(k_t), the second F(k_{t+1})), so it is uniform. Every stream belongs to one part and one operation and is read
+Who learns what: nothing; the dealer receives no message at all. Every stream belongs to one part and one operation and is read
 once. Threat model and assumption: `trio`. Cost of a step: one bit per opened bit in each direction between the evaluators, one
 bit per dealt bit from the dealer to the first evaluator.
 """

@@ -1,22 +1,15 @@
 """Sums of |x - c| with the sign folded into two local dot products (`docs/design/engine.md` 2.6), alike for all three
 parties.
 
-The cells are in three parts (`dealer`). In part t, d = x - c = a + b, where the dealer t knows a = x_t + x_{t+1} and the two
-others know b = x_{t+2} - c: the public c is subtracted from the component that the dealer lacks, so it never needs c. After the
-adder (`masked_sign`) the sign is u ^ m with u known to the dealer and m to both evaluators. Let s = 1 - 2u and t = 1 - 2m. Then
-|d| = s t (a + b) = t (v + s b) with v = s a known to the dealer (the same as d - 2 m d with m d = u a + m_2 b + u [b (1 - 2 m_2)]
-+ [a (1 - 2u)] m_2). The dealer inputs s and v, in the step in which the last carry is opened:
-
-    s = s' + s'', v = v' + v'':   s', v' = F(k_t) of the dealer and the second evaluator, s'', v'' sent to the first
-    first evaluator: sum t (v'' + s'' b)     second: sum t (v' + s' b)     dealer: 0       one zero-masked reshare per segment
-
+The cells are in three parts (`dealer`). In part t, d = x - c = a + b, where the dealer t knows a and both evaluators know b: the
+public c is subtracted from the component that the dealer lacks, so it never needs c. After the adder (`masked_sign`) the dealer
+inputs two columns, and |d| is a local dot product at the evaluators. Cells whose public c is 0 need none of this (`bit_cache`).
 A batch (`add_l1_sums`; in a selection, a group of `public.answers`) is computed at a time; the parts of all batches are added up
-before they are reshared. Sent per cell over all three parties: 2.5 (k-1) bits for the sign (ripple) and 2K, a third of it by each
-party: k = 24, K = 32: 5.0 bytes; and one element per segment. The shared bits of a, 1.5 (k-1) bits a cell, travel once per
-sharing and cell (`share_bits`, 1.5 bytes). Rounds: ceil((k-1)/2) + 1 (ripple), 2 + ceil(log2((k-1)/2)) (tree).
+before they are reshared, one element per segment.
 
-Cells whose public c is 0 need none of this: |x - 0| = x is a sum of what the dealer and the first evaluator know, which they
-add to their parts before the reshare (`bit_cache`).
+Cost over all three parties, a third of it by each: 2.5 (k-1) bits a cell for the sign (ripple) and 2K; k = 24, K = 32: 5.0
+bytes. The shared bits of a, 1.5 (k-1) bits a cell, travel once per sharing and cell (`share_bits`, 1.5 bytes).
+Rounds: ceil((k-1)/2) + 1 (ripple), 2 + ceil(log2((k-1)/2)) (tree).
 
 Public bounds, asserted by the caller: |d| < 2^(k-1) in every cell and sum |d| < 2^K in every segment. Threat model, masking
 and assumption: `dealer`. A dealer learns nothing of c but the number of its cells; nothing is opened.

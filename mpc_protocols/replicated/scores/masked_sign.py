@@ -1,27 +1,17 @@
 """Signs of a + b where a dealer knows a and two evaluators know b, two bits a round (`docs/design/engine.md` 2.5, `dealer`).
 
 Shares of x = x_0 + x_1 + x_2 minus a public number c are such a sum from every side: with the roles of part t, the dealer knows
-a = x_t + x_{t+1} and both evaluators know b = x_{t+2} - c. A bit of b selects or drops a shared bit of a without a message, so
-evaluators that hold shares of the bits of a and of the products of neighbouring bits,
-
-    [a_j] for every plane j, and [a_j a_{j+1}] for j = 0, 2, 4, ...            `share_bits`; they do not depend on c
-
-hold shares of what two planes together generate and propagate, with a = (a_0, a_1) and b = (b_0, b_1) of the two planes,
-
-    generate  = a_1 b_1 ^ (a_1 ^ b_1) a_0 b_0           propagate = (a_0 ^ b_0)(a_1 ^ b_1) = a_0 a_1 ^ b_1 a_0 ^ b_0 a_1 ^ b_0 b_1
-
-which are linear in a_0, a_1, a_0 a_1. The carry c' = generate ^ propagate c of a masked carry c needs the dealer's [a_0 mask],
-[a_1 mask], [a_0 a_1 mask] besides: three dealt bits and one exchange for TWO planes, where a ripple of ANDs takes two exchanges
-of three parties.
-
-    sign = mask ^ opened:   mask (of the last carry) ^ a_{k-1} is known to the dealer, opened ^ b_{k-1} to both evaluators
+a = x_t + x_{t+1} and both evaluators know b = x_{t+2} - c. Evaluators that hold shares of the bits of a and of the products of
+neighbouring bits, [a_j] and [a_j a_{j+1}] for even j (`share_bits`; they do not depend on c), hold without a message shares of
+what two planes together generate and propagate; a masked carry passes both with one exchange. The sign is
+mask ^ a_{k-1}, known to the dealer, ^ opened ^ b_{k-1}, known to both evaluators.
 
 `ripple`: ceil((k-1)/2) rounds, 2.5 bits per plane over all parties (an AND per plane: 3). `tree`: all pairs of planes generate
 and propagate at once, then are merged pairwise: 1 + ceil(log2((k-1)/2)) rounds and about twice the bits.
 
-The bits of a do not change while the sharing stays: they travel once (`bit_cache`). Shares modulo 2^K reduce to shares modulo
-2^k by dropping planes, so k needs to be only bitlength(max |x|) + 1; the caller asserts that bound from public numbers, a value
-beyond it gets a wrong sign silently. Threat model, masking and assumption: `dealer`. Nothing is opened.
+The bits of a do not change while the sharing stays: they travel once (`bit_cache`). k needs to be only bitlength(max |x|) + 1;
+the caller asserts that bound from public numbers, a value beyond it gets a wrong sign silently. Threat model, masking and
+assumption: `dealer`. Nothing is opened.
 """
 
 from __future__ import annotations

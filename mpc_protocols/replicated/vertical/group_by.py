@@ -1,31 +1,19 @@
 """Sums over the cells of one owner's joint, without a column per cell: C^T w by an oblivious permutation
-(`docs/design/vertical.md` 4).
+(`docs/design/vertical.md` 4, with the protocol and its proof).
 
 One computing party O knows, for each row, which of `cells` cells it is in (or none); w, of shape (n, v), is shared. Wanted: the
-sums of w over the rows of each cell, shared. A one-hot matrix C would cost n * cells elements; here about n (v + 1) travel.
+sums of w over the rows of each cell, shared. A one-hot matrix C would cost n * cells elements; here about n (v + 1) travel. O
+knows two components of w and sums those itself. The third is known to BOTH others: H sends it to Q in a random order, Q brings
+it into the order of cells by what O sends it, in blocks of rows of one cell, and sums. M is the number of blocks, L of places.
 
-O knows two components of w and sums those itself. What remains is rho, the third, which BOTH others know: Q and H. Let B be a
-block length, M = cells + ceil(n / B) blocks, L = B M places; rows n .. L - 1 are zeros. O orders the places so that every cell
-has blocks of its own, at least one, cells one after another: a cell of k rows needs max(1, ceil(k / B)) <= 1 + k / B, so M are
-enough. What they lack of rows is filled up with zeros, of which there are at least B cells; rows in no cell come last. pi[p]
-is the row at place p, J[c] the last block of cell c.
+    O -> Q      L + cells indices         H -> Q      (L + M) v elements         Q -> O      M v elements          2 rounds
 
-    keys O-H    a uniform permutation sigma of L, masks s (L, v); sigma' of M, masks s' (M, v)
-    keys Q-H    r, uniform (M, v)
-    O -> Q      delta = sigma^-1 pi          and delta' = sigma'^-1 J               L + cells indices
-    H -> Q      rho[sigma] - s               and r[sigma'] - s'                     (L + M) v elements
-    Q           t = (rho[sigma] - s)[delta] = rho[pi] - s[delta]; sums t over each block; P = prefix sums over the blocks
-    Q -> O      D = P - r                                                           M v elements
-    Q           t' = (r[sigma'] - s')[delta'] = r[J] - s'[delta'];   its part: t'[c] - t'[c-1]
-    O           its part: what it summed itself + sum of s[delta] over the cell's places
-                          + (D[J] + s'[delta'])[c] - (D[J] + s'[delta'])[c-1]
-
-2 rounds. B is chosen from public sizes so that M is small beside L: the first of the two shuffles carries the rows, the second
-next to nothing. An owner that does not compute (contributor) knows no component: each of the three is shuffled in this way, by
-the two parties that hold it; seeds stand for the keys O-H, and O deals its part, of shape (cells, v), once at the end.
+The length of a block is chosen from public sizes so that M is small beside L. An owner that does not compute (contributor) knows
+no component: each of the three is shuffled in this way, by the two parties that hold it; seeds stand for the keys, and O deals
+its part, of shape (cells, v), once at the end.
 
 Who learns what: nothing; what each receives is uniform, whatever the data. Threat model: semi-honest, one of three corrupted,
-with any contributors; assumption `prg`. Q refuses an order that names a place twice. Proofs: `docs/design/vertical.md` 4.
+with any contributors; assumption `prg`. Q refuses an order that names a place twice.
 """
 
 from __future__ import annotations

@@ -1,16 +1,10 @@
 """The marginals of vertically split data as the oracle's shares, in place of everybody's counts (`docs/design/vertical.md` 3).
 
 Each batch of marginals becomes tables over the owners' joint rows (`plan`; the union takes one for every two or more owners of
-a clique, `union`), and each block of the common table's rows runs
-
-    input        owners' one-hot columns and memberships                        1 round         (`matrices`)
-    memberships  the product of all memberships, pairwise                       lg m rounds
-    factors      secure products row by row                                     a round for each further owner of a clique
-    orders       sums by cell of joints that are too wide for one-hot columns   2 rounds a batch  (`group_by`)
-    products     A^T B on shares                                                no message      (`matrices.product`)
-
-after the last block ONE resharing of all cells; where rows are summed modulo 2^16, one after fewer than 2^16 rows, with a lift
-to 2^32. The union's one-owner tables are the owners' own histograms, input as horizontal counts are (`inputs.marginals`).
+a clique, `union`). Each block of the common table's rows runs input of one-hot columns and memberships, the product of all
+memberships, factors row by row, sums by secret order (`group_by`) and products of matrices (`matrices`); after the last block ONE
+resharing of all cells. Where rows are summed modulo 2^16, there is one after fewer than 2^16 rows, with a lift to 2^32. The
+union's one-owner tables are the owners' own histograms, input as horizontal counts are (`inputs.marginals`).
 
 Threat model: semi-honest, at most one of the three computing parties corrupted, with any number of owners that do not compute;
 assumption `prg`. Every message is uniform to its receiver (argued in `matrices`, `group_by`, `trio`). Each party learns which

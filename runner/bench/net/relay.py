@@ -5,23 +5,9 @@
     start = max(arrival, end of the packet before it towards j)     end = start + bits on the wire / rate     there at end + delay
 
 The same formula as netem's `delay` and `rate` on the way in to each party. Everything else is the kernel's: TCP with its
-handshake, slow start, acknowledgements (which take their share of the rate) and windows. Bits on the wire are those of every
-segment with its headers and 14 bytes of Ethernet: TUN hands over several segments of a connection as one (TSO), of at most
-`_BURST_S` at the rate, so that a packet's arrival is as long ago as that at most. A queue takes `_QUEUE` bytes and drops
-nothing within them. Not emulated: loss, jitter, reordering.
+handshake, slow start, acknowledgements and windows. What is counted, what is not emulated, and how precise it is:
+`docs/howto/add-a-benchmark.md` 4.
 
-Why this is an independent check of `runner.bench.net.shim`: it shares no code with it, sits in no party, and knows neither
-connections nor messages.
-
-Precision, measured on 2 shared cores at load 0.3 (`tests/runner/bench/test_relay.py` asks for less), medians:
-
-    network              round trip of a small packet        20 MB (first: 2 MB) over a warm TCP connection
-    20 ms, 100 Mbit/s    40.8 ms (10-90 %: 40.7-41.4)        0.2090 s; the formula 0.2073 s
-    1 ms, 1 Gbit/s       2.39 ms (2.35-2.81)                 0.172 s; the formula 0.169 s
-    0.25 ms, 1 Gbit/s    0.84 ms (0.81-0.90)                 0.170 s; the formula 0.168 s
-
-Never too early, and 0.1 to 0.2 ms late each way: two wake-ups of a sleeping processor. It takes 15 % of a processor at 1 Gbit/s.
-It waits in `select` with microseconds (real-time priority and timer slack 1 ns where it may), never in a loop.
 It runs in the hub's namespace as `python -m runner.bench.net.relay JSON`: opens one TUN device per party (link0, link1 ..), says
 "ready", and ends when its standard input does, the devices with it. The launcher's side, `Relay`, moves each into its party's
 namespace. Needs root and /dev/net/tun. Standard library only.
