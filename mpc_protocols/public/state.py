@@ -69,12 +69,11 @@ class BegunPrepare:
 
 @dataclass(frozen=True)
 class BegunSelect:
-    """groups: the layout of each group of the cells of the candidates kept. answers: what was announced of their answers."""
+    """answers: what was announced of the answers of the candidates kept."""
 
     step: SelectStep
     inputs: bytes
     plan: SelectionPlan
-    groups: tuple[DealerLayout, ...]
     answers: AnnouncedAnswers
 
     def authorisations(self) -> list[tuple[Event, bytes]]:
@@ -100,12 +99,11 @@ class BegunMeasure:
 
 @dataclass(frozen=True)
 class BegunDistances:
-    """groups, answers: as of a selection that keeps every candidate."""
+    """answers: as of a selection that keeps every candidate."""
 
     step: DistanceStep
     inputs: bytes
     plan: MeasurePlan
-    groups: tuple[DealerLayout, ...]
     answers: AnnouncedAnswers
 
 
@@ -396,7 +394,7 @@ class PublicState:
     ) -> BegunSelect:
         announced = self._announced(step, groups, [step.answer_sums[q] for q in plan.kept], plan.row_bound)
         inputs = self._begin_release(step, _canonical(_plan_integers(plan)))
-        return BegunSelect(step, inputs, plan, groups, announced)
+        return BegunSelect(step, inputs, plan, announced)
 
     def _begin_distances(self, step: DistanceStep) -> BegunDistances:
         self._known(step.handles)
@@ -406,7 +404,7 @@ class PublicState:
         plan = plan_distances(self.facts, cliques, step.answer_sums, step.sigma2, self.row_bound)
         groups = self._groups(step.handles)
         announced = self._announced(step, groups, step.answer_sums, self.row_bound)
-        return BegunDistances(step, self._begin_release(step, plan.digest), plan, groups, announced)
+        return BegunDistances(step, self._begin_release(step, plan.digest), plan, announced)
 
     def _announced(
         self,
