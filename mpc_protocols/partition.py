@@ -17,6 +17,7 @@ private to its owner and has no printed form. Nobody learns which rows another o
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -81,6 +82,17 @@ class Partition:
     def of(self, owner: int) -> tuple[str, ...]:
         """The columns of an owner, in the order of `columns`."""
         return tuple(column for column, number in self.columns.items() if number == owner)
+
+    def to_bytes(self) -> bytes:
+        """One encoding of all that it says: what parties of a run agree on."""
+        public = [
+            self.owners,
+            list(self.columns.items()),
+            self.population,
+            sorted(self.missing.items()),
+            self.rows,
+        ]
+        return json.dumps(public).encode()
 
     def with_levels(self, levels: Sequence[Level]) -> Partition:
         """This partition with coarser versions of its columns, each its column's owner's. A missing value falls in its bin."""

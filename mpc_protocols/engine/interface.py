@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bits import B
 from mpc_protocols.engine.bitslice import UInt
 from mpc_protocols.functionality import Clique, Handle, Level
-from mpc_protocols.public.answers import DealerLayout
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.wire import Wire
@@ -182,7 +181,6 @@ class Engine(Protocol[B, N]):
     def l1_sums(
         self,
         state: PublicState,
-        groups: Sequence[DealerLayout],
         announced: AnnouncedAnswers,
         planes: int,
         ring: UInt,

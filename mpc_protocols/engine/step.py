@@ -122,7 +122,7 @@ class ComputingParty(Generic[B, N]):
         plan, several = begun.plan, len(begun.plan.kept) > 1
         _check_sums(begun.answers, plan.sign_bits)
         ring: UInt = np.uint32 if plan.ring_bits == 32 else np.uint64
-        sums = self.engine.l1_sums(self.state, begun.groups, begun.answers, plan.sign_bits, ring, rounded)
+        sums = self.engine.l1_sums(self.state, begun.answers, plan.sign_bits, ring, rounded)
         self._authorise(begun.authorisations(), sums.exchange if several else None)
         self._agree(begun.inputs)
         picked, generated = [plan.kept[0]], 0
@@ -157,7 +157,7 @@ class ComputingParty(Generic[B, N]):
                 position=position,
                 candidates=len(begun.step.handles),
                 kept=len(plan.kept),
-                cells=sum(layout.size for layout in begun.groups),
+                cells=sum(layout.size for layout in begun.answers.groups),
                 signs=sums.signs,
                 scores=sums.form,
                 noise=gumbel_adder(generated, self.latency_bytes) if generated else "ahead",
@@ -182,7 +182,7 @@ class ComputingParty(Generic[B, N]):
         """The L1 distances with noise, opened to the computing parties. rounded: as for `select`."""
         handles, planes = begun.step.handles, begun.answers.planes
         _check_sums(begun.answers, planes)
-        sums = self.engine.l1_sums(self.state, begun.groups, begun.answers, planes, np.uint32, rounded)
+        sums = self.engine.l1_sums(self.state, begun.answers, planes, np.uint32, rounded)
         self._authorise([(begun.plan.event, begun.inputs)], sums.exchange)
         self._agree(begun.inputs)
         samplers = by_sampler(begun.plan.samplers, [1] * len(handles))

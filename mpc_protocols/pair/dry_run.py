@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mpc_protocols.engine.answer_codec import encode
+from mpc_protocols.engine.contribution import block_cells
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.selection import SelectionPlan
-from mpc_protocols.pair.answer_codec import encode
 from mpc_protocols.pair.contingency import TableShape
 from mpc_protocols.pair.engine import DEALERS
 from mpc_protocols.pair.steps import Group, StepCosts
 from mpc_protocols.pair.two_owners import check_owners, lifted_cells, plan_tables, shape_of
 from mpc_protocols.public.steps import PrepareStep
-from mpc_protocols.replicated.inputs.contribution import blocks
 from mpc_protocols.step_dry_run import StepDryRun
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class PairDryRun(StepDryRun[Group]):
     ) -> tuple[int, tuple[int, list[int], list[TableShape], int]]:
         """Cells; bytes of the request to contributors, cells of each message of counts, tables of two owners, cells lifted."""
         facts = self.facts.with_levels(levels)
-        cells = [sum(map(facts.cells, fresh[block])) for block in blocks(facts, fresh)]
+        cells = block_cells(facts, fresh)
         if self._split is None:
             request = len(PrepareStep(tuple(fresh), tuple(levels)).to_bytes()) if fresh else 0
             return sum(cells), (request, cells, [], 0)

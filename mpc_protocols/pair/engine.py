@@ -13,20 +13,21 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.answer_exchange import AnswerExchange
 from mpc_protocols.engine.bitslice import Elements, UInt, words_for
+from mpc_protocols.engine.marginals import AdditiveMarginals
 from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
-from mpc_protocols.pair import answer_codec
 from mpc_protocols.pair.argmax import argmax
 from mpc_protocols.pair.conversion import lift
 from mpc_protocols.pair.gates import SECRET_BYTES, PairGates
 from mpc_protocols.pair.l1_distance import absolute_sums
 from mpc_protocols.pair.link import Link
-from mpc_protocols.pair.marginals import CountedMarginals, JoinedMarginals, PairMarginals
+from mpc_protocols.pair.marginals import CountedMarginals, JoinedMarginals
 from mpc_protocols.pair.random_ot import Transfers
 from mpc_protocols.pair.shares import Shares
 from mpc_protocols.pair.sign import score_adder
@@ -55,7 +56,7 @@ class PairEngine:
         secret = secrets.token_bytes(SECRET_BYTES)
         self.gates = PairGates(transfers, secret)
         self.beside = PairGates(transfers.fork(link.fork("noise")), secret)
-        self._marginals: PairMarginals = (
+        self._marginals: AdditiveMarginals = (
             JoinedMarginals(transfers, facts, data)
             if isinstance(data, VerticalData)
             else CountedMarginals(wire, facts, data)
@@ -89,13 +90,12 @@ class PairEngine:
     def l1_sums(
         self,
         state: PublicState,
-        groups: Sequence[DealerLayout],
         announced: AnnouncedAnswers,
         planes: int,
         ring: UInt,
         rounded: RoundedAnswers | None,
     ) -> PairL1Sums:
-        exchange = _Exchange(self.gates.link, self._leader, groups, announced, rounded)
+        exchange = AnswerExchange(self.wire, self.gates.link, self._leader, announced, rounded)
         return PairL1Sums(self.gates, self._marginals, state, exchange, planes, ring)
 
     def keys(self, sums: Shares, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> Shares:
@@ -115,60 +115,26 @@ class PairEngine:
         return signed
 
 
-class _Exchange:
-    """The answers of a step's groups, one after the other: from the leader, and checked."""
-
-    def __init__(
-        self,
-        link: Link,
-        leader: int,
-        groups: Sequence[DealerLayout],
-        announced: AnnouncedAnswers,
-        rounded: RoundedAnswers | None,
-    ) -> None:
-        if link.me == leader and rounded is None:
-            raise ValueError("The leading party must bring the model's answers.")
-        self.groups, self.leads = groups, link.me == leader
-        self._link, self._rounded, self._checker = link, rounded, announced.checker()
-        self.candidates = len(announced.sums)
-
-    def group(self, number: int) -> Answers:
-        """The answers of a group, at both parties. Raises `ProtocolAborted` if they are not those announced."""
-        if self._rounded is not None:
-            answers = self._rounded[number]
-            self._link.wire.send(self._link.peer, answer_codec.encode(answers))
-            self._link.turn()
-            return answers
-        self._link.turn()
-        layout = self.groups[number]
-        payload = self._link.wire.receive_up_to(self._link.peer, answer_codec.encoded_limit(layout))
-        answers = answer_codec.decode(payload, layout)
-        self._checker.check(number, answers)
-        return answers
-
-
 @dataclass
 class PairL1Sums:
     """See `engine.interface.L1Sums`. Groups take turns, so that memory does not grow with the candidates' cells."""
 
     _gates: PairGates
-    _marginals: PairMarginals
+    _marginals: AdditiveMarginals
     _state: PublicState
-    _answers: _Exchange
+    _answers: AnswerExchange
     _planes: int
     _ring: UInt
     signs: int = 0
     form: str = "sums"
-    _first: list[Answers] = field(default_factory=list)
 
     def exchange(self) -> None:
-        self._first.append(self._answers.group(0))
+        self._answers.begin()
 
     def compute(self) -> Shares:
         sums = np.zeros(self._answers.candidates, np.uint32)
         forms = dict[str, None]()
-        for number, layout in enumerate(self._answers.groups):
-            answers = self._answers.group(number) if number or not self._first else self._first.pop()
+        for layout, answers in self._answers:
             sums[layout.candidates] += self._distances(layout, answers, forms)
         self.form = "+".join(forms) or "sums"
         return Shares(sums if self._ring is np.uint32 else lift(self._gates.transfers, sums, self._ring))

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique, Event, Handle, Level
     from mpc_protocols.mechanisms.measurement import MeasurePlan
     from mpc_protocols.mechanisms.selection import SelectionPlan
-    from mpc_protocols.public.answers import DealerLayout
     from mpc_protocols.public.rounded_answers import AnnouncedAnswers
     from mpc_protocols.public.steps import (
         DistanceStep,
@@ -41,12 +40,11 @@ class BegunPrepare:
 
 @dataclass(frozen=True)
 class BegunSelect:
-    """groups: the layout of each group of the cells of the candidates kept. answers: what was announced of their answers."""
+    """answers: what was announced of the answers of the candidates kept."""
 
     step: SelectStep
     inputs: bytes
     plan: SelectionPlan
-    groups: tuple[DealerLayout, ...]
     answers: AnnouncedAnswers
 
     def authorisations(self) -> list[tuple[Event, bytes]]:
@@ -72,12 +70,11 @@ class BegunMeasure:
 
 @dataclass(frozen=True)
 class BegunDistances:
-    """groups, answers: as of a selection that keeps every candidate."""
+    """answers: as of a selection that keeps every candidate."""
 
     step: DistanceStep
     inputs: bytes
     plan: MeasurePlan
-    groups: tuple[DealerLayout, ...]
     answers: AnnouncedAnswers
 
 

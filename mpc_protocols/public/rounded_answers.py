@@ -80,8 +80,8 @@ class RoundedAnswers:
 
 @dataclass(frozen=True)
 class AnnouncedAnswers:
-    """What a step says of the rounded answers, group by group. number: of the step. sums: what each candidate's answers do not
-    exceed together. digests: of each group. row_bound: what no answer exceeds."""
+    """What a step says of the rounded answers, group by group. number: of the step. groups: the layout of each. sums: what each
+    candidate's answers do not exceed together. digests: of each group. row_bound: what no answer exceeds."""
 
     number: int
     groups: tuple[DealerLayout, ...]

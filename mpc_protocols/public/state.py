@@ -313,7 +313,7 @@ class PublicState:
     ) -> BegunSelect:
         announced = self._announced(step, groups, [step.answer_sums[q] for q in plan.kept], plan.row_bound)
         inputs = self._begin_release(step, canonical(_plan_integers(plan)))
-        return BegunSelect(step, inputs, plan, groups, announced)
+        return BegunSelect(step, inputs, plan, announced)
 
     def _begin_distances(self, step: DistanceStep) -> BegunDistances:
         self._known(step.handles)
@@ -323,7 +323,7 @@ class PublicState:
         plan = plan_distances(self.facts, cliques, step.answer_sums, step.sigma2, self.row_bound)
         groups = self._groups(step.handles)
         announced = self._announced(step, groups, step.answer_sums, self.row_bound)
-        return BegunDistances(step, self._begin_release(step, plan.digest), plan, groups, announced)
+        return BegunDistances(step, self._begin_release(step, plan.digest), plan, announced)
 
     def _announced(
         self,

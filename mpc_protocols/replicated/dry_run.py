@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
+from mpc_protocols.engine.contribution import block_cells
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.public.steps import PrepareStep
 from mpc_protocols.replicated import costs, step_costs
-from mpc_protocols.replicated.inputs.contribution import blocks
 from mpc_protocols.replicated.scores.answer_codec import encode
 from mpc_protocols.replicated.scores.bit_cache import CacheModel
 from mpc_protocols.replicated.scores.dealer import DEALERS
@@ -48,7 +48,7 @@ class ReplicatedDryRun(StepDryRun[Group]):
         """Counts travel, or the owners' columns are multiplied."""
         request = len(PrepareStep(tuple(fresh), tuple(levels)).to_bytes()) if fresh else 0
         facts = self.facts.with_levels(levels)
-        cells = [sum(map(facts.cells, fresh[block])) for block in blocks(facts, fresh)]
+        cells = block_cells(facts, fresh)
         if self._schedule is None or not fresh:
             step_costs.prepare(self.tally, announced, request, cells)
             return sum(cells)

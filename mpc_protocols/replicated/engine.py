@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.answer_exchange import AnswerExchange
 from mpc_protocols.engine.bitslice import Elements, UInt
 from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.partition import VerticalData
@@ -19,7 +20,7 @@ from mpc_protocols.public.answers import Answers, CellRange, DealerLayout
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.replicated.gates import TrioGates, argmax
-from mpc_protocols.replicated.inputs.marginals import MarginalSource, SharedMarginals
+from mpc_protocols.replicated.marginals import MarginalSource, SharedMarginals
 from mpc_protocols.replicated.scores import answer_codec
 from mpc_protocols.replicated.scores.bit_cache import BitShareCache
 from mpc_protocols.replicated.scores.dealer import DEALERS
@@ -91,7 +92,6 @@ class ReplicatedEngine:
     def l1_sums(
         self,
         state: PublicState,
-        groups: Sequence[DealerLayout],
         announced: AnnouncedAnswers,
         planes: int,
         ring: UInt,
@@ -100,8 +100,8 @@ class ReplicatedEngine:
         def cells(of: CellRange) -> RingShare:
             return self._marginals.marginal(state, of.handle)[of.start : of.stop]
 
-        exchange = AnswerExchange(self._trio, self._facts.leader, announced, rounded)
-        return ReplicatedL1Sums(self._trio, self._bits, cells, groups, exchange, planes, ring)
+        exchange = _Exchange(self.wire, self._trio, self._facts.leader, announced, rounded)
+        return ReplicatedL1Sums(self._trio, self._bits, cells, exchange, planes, ring)
 
     def keys(self, sums: RingShare, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> RingShare:
         modulus = 1 << 8 * np.dtype(ring).itemsize
@@ -116,37 +116,17 @@ class ReplicatedEngine:
         return centred(open_ring(self._trio, numbers))
 
 
-class AnswerExchange:
+class _Exchange(AnswerExchange):
     """The model's answers at all three parties, but for the cells that a follower deals for."""
 
-    def __init__(
-        self, trio: Trio, leader: int, announced: AnnouncedAnswers, rounded: RoundedAnswers | None
-    ) -> None:
-        """Raises `ValueError` if the leader does not bring the answers."""
-        if trio.me == leader and rounded is None:
-            raise ValueError("The leading party must bring the model's answers.")
-        self._trio = trio
-        self._leader = leader
-        self._announced = announced
-        self._checker = announced.checker()
-        self._rounded = rounded
+    def _encode(self, answers: Answers, followers: Sequence[int]) -> list[bytes]:
+        return answer_codec.encode(answers, followers)
 
-    def group(self, group: int) -> Answers:
-        """Send or receive the answers of a group; groups in order. Raises `ProtocolAborted` if others were announced."""
-        trio = self._trio
-        if self._rounded is not None:
-            answers = self._rounded[group]
-            followers = [peer for peer in range(3) if peer != self._leader]
-            for peer, encoded in zip(followers, answer_codec.encode(answers, followers), strict=True):
-                trio.wire.send(peer, encoded)
-            trio.turn()
-            return answers
-        trio.turn()
-        layout = self._announced.groups[group]
-        received = trio.wire.receive_up_to(self._leader, answer_codec.encoded_limit(layout))
-        answers = answer_codec.decode(received, layout, trio.me)
-        self._checker.check(group, answers)
-        return answers
+    def _limit(self, layout: DealerLayout) -> int:
+        return answer_codec.encoded_limit(layout)
+
+    def _decode(self, payload: bytes | memoryview, layout: DealerLayout) -> Answers:
+        return answer_codec.decode(payload, layout, self._wire.me)
 
 
 class ReplicatedL1Sums:
@@ -157,16 +137,13 @@ class ReplicatedL1Sums:
         trio: Trio,
         bits: BitShareCache,
         cells: Any,
-        groups: Sequence[DealerLayout],
-        exchange: AnswerExchange,
+        answers: AnswerExchange,
         planes: int,
         ring: UInt,
     ) -> None:
         """cells: this party's share of a range."""
         self._trio, self._bits, self._cells = trio, bits, cells
-        self._groups, self._exchange = groups, exchange
-        self._planes, self._ring = planes, ring
-        self._first: Answers | None = None
+        self._answers, self._planes, self._ring = answers, planes, ring
         self._forms: dict[str, None] = {}
         self.signs = 0
 
@@ -176,15 +153,11 @@ class ReplicatedL1Sums:
         return "+".join(self._forms) or "sums"
 
     def exchange(self) -> None:
-        self._first = self._exchange.group(0)
+        self._answers.begin()
 
     def compute(self) -> RingShare:
-        """`exchange` comes before."""
-        parts: Elements = np.zeros(self._groups[-1].candidates.stop, np.uint32)
-        for group, layout in enumerate(self._groups):
-            answers = self._first if group == 0 else self._exchange.group(group)
-            assert answers is not None
-            self._first = None
+        parts: Elements = np.zeros(self._answers.candidates, np.uint32)
+        for layout, answers in self._answers:
             self._add(answers, parts[layout.candidates])
         sums = reshare(self._trio, parts)
         return sums if self._ring is np.uint32 else lift(self._trio, sums)

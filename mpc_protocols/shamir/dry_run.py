@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpc_protocols.engine.answer_codec import encode
+from mpc_protocols.engine.contribution import block_cells
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.selection import SelectionPlan
-from mpc_protocols.pair.answer_codec import encode
 from mpc_protocols.public.steps import PrepareStep
-from mpc_protocols.replicated.inputs.contribution import blocks
 from mpc_protocols.shamir.engine import DEALERS
 from mpc_protocols.shamir.field import Scheme
 from mpc_protocols.shamir.steps import Group, StepCosts
@@ -52,7 +52,7 @@ class ShamirDryRun(StepDryRun[Group]):
     def _inputs(self, fresh: Sequence[Clique], levels: Sequence[Level]) -> tuple[int, list[int]]:
         """Bytes of the request to contributors, and cells of each message of counts."""
         facts = self.facts.with_levels(levels)
-        cells = [sum(map(facts.cells, fresh[block])) for block in blocks(facts, fresh)]
+        cells = block_cells(facts, fresh)
         return len(PrepareStep(tuple(fresh), tuple(levels)).to_bytes()) if fresh else 0, cells
 
     def _groups(self, rounded: RoundedAnswers, planes: int) -> list[Group]:

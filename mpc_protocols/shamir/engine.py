@@ -14,15 +14,15 @@ the m computing parties work together, with any recipients and contributors (`do
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.answer_exchange import AnswerExchange
 from mpc_protocols.engine.argmax import argmax_rows
 from mpc_protocols.engine.bitslice import Elements, UInt, from_planes
 from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
-from mpc_protocols.pair import answer_codec
 from mpc_protocols.public.answers import Answers, DealerLayout
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState
@@ -40,7 +40,6 @@ class ShamirEngine:
     """Shares, arithmetic and openings of one computing party."""
 
     dealers = DEALERS
-    public = b""
 
     def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts | None) -> None:
         """counts: this party's own data; None if it only computes. Raises `StudyInvalid` (number of parties)."""
@@ -49,6 +48,10 @@ class ShamirEngine:
         self.gates = ShamirGates(mesh)
         self.beside = ShamirGates(mesh.fork("noise"))
         self._marginals = HeldMarginals(wire, facts, counts)
+
+    @property
+    def public(self) -> bytes:
+        return self._marginals.public
 
     @property
     def sharing(self) -> bytes:
@@ -74,13 +77,12 @@ class ShamirEngine:
     def l1_sums(
         self,
         state: PublicState,
-        groups: Sequence[DealerLayout],
         announced: AnnouncedAnswers,
         planes: int,
         ring: UInt,
         rounded: RoundedAnswers | None,
     ) -> ShamirL1Sums:
-        exchange = _Exchange(self.gates.mesh, self._leader, groups, announced, rounded)
+        exchange = AnswerExchange(self.wire, self.gates.mesh, self._leader, announced, rounded)
         return ShamirL1Sums(self.gates, self._marginals, state, exchange, planes, ring)
 
     def keys(self, sums: Addends, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> Addends:
@@ -100,41 +102,6 @@ class ShamirEngine:
         return from_planes(opened, len(numbers)).view(np.int32).astype(np.int64)
 
 
-class _Exchange:
-    """The answers of a step's groups, one after the other: from the leader to all others, who check them."""
-
-    def __init__(
-        self,
-        mesh: Mesh,
-        leader: int,
-        groups: Sequence[DealerLayout],
-        announced: AnnouncedAnswers,
-        rounded: RoundedAnswers | None,
-    ) -> None:
-        if mesh.me == leader and rounded is None:
-            raise ValueError("The leading party must bring the model's answers.")
-        self.groups, self.leads = groups, mesh.me == leader
-        self._mesh, self._leader, self._rounded = mesh, leader, rounded
-        self._checker = announced.checker()
-        self.candidates = len(announced.sums)
-
-    def group(self, number: int) -> Answers:
-        """The answers of a group, at all parties. Raises `ProtocolAborted` if they are not those announced."""
-        if self._rounded is not None:
-            answers = self._rounded[number]
-            encoded = answer_codec.encode(answers)
-            for peer in self._mesh.peers:
-                self._mesh.wire.send(peer, encoded)
-            self._mesh.turn()
-            return answers
-        self._mesh.turn()
-        layout = self.groups[number]
-        payload = self._mesh.wire.receive_up_to(self._leader, answer_codec.encoded_limit(layout))
-        answers = answer_codec.decode(payload, layout)
-        self._checker.check(number, answers)
-        return answers
-
-
 @dataclass
 class ShamirL1Sums:
     """See `engine.interface.L1Sums`. Groups take turns, so that memory does not grow with the candidates' cells."""
@@ -142,23 +109,21 @@ class ShamirL1Sums:
     _gates: ShamirGates
     _marginals: HeldMarginals
     _state: PublicState
-    _answers: _Exchange
+    _answers: AnswerExchange
     _planes: int
     _ring: UInt
     signs: int = 0
     form: str = "sums"
-    _first: list[Answers] = field(default_factory=list)
 
     def exchange(self) -> None:
-        self._first.append(self._answers.group(0))
+        self._answers.begin()
 
     def compute(self) -> Addends:
         count = self._answers.candidates
         held: Elements = np.zeros(count, np.uint32)
         sums = Addends(np.uint32, (count,))
         forms = dict[str, None]()
-        for number, layout in enumerate(self._answers.groups):
-            answers = self._answers.group(number) if number or not self._first else self._first.pop()
+        for layout, answers in self._answers:
             place = layout.candidates
             before, after = (Addends(np.uint32, (of,)) for of in (place.start, count - place.stop))
             for addend in self._distances(layout, answers, held[place], forms):

@@ -231,11 +231,6 @@ class Entry:
         rho = self.spent.rho
         return self.spent_at(steps).rho / rho if rho else Fraction(math.ceil(steps) ** 2)
 
-    @property
-    def spent_rho(self) -> Fraction:
-        """zCDP charged to the dataset, sizes included."""
-        return self.spent.rho
-
 
 @dataclass(frozen=True)
 class Account:

@@ -7,7 +7,7 @@ form: it assembles potentials and calibrates once per fit, while `propagation.py
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,13 +59,6 @@ class Factor:
             columns,
             aligned(self.values, self.columns, columns) + aligned(other.values, other.columns, columns),
         )
-
-    def absorb(self, others: Iterable[Factor]) -> Factor:
-        """Product with factors over subsets of this one's columns: one new array, whatever their number."""
-        values = self.values.copy()
-        for other in others:
-            values += aligned(other.values, other.columns, self.columns)
-        return Factor(self.columns, values)
 
     def sum_out(self, columns: Collection[str]) -> Factor:
         """Marginal weight once `columns` are summed over."""

@@ -113,12 +113,12 @@ def test_parties_on_one_machine_have_private_files(tmp_path: Path, ledger: Ledge
     assert end.code == 50 and "counted 4 times for one row (replace)" in end.complaint, end
     assert end.complaint.count("\n") == 1
     assert [refusal.code for refusal in Ledger(tmp_path / "own.db").refusals("patients")] == [50]
-    assert all(not entry.spent_rho for entry in ledger.entries())
+    assert all(not entry.spent.rho for entry in ledger.entries())
     with pytest.raises(BudgetRefused):
         run_study(trial.path, out=tmp_path / "api", private={"north": own})
     done = run_study(trial.path, out=tmp_path / "api", ledger={"north": {"dataset": "people"}})
     assert done.summary["rows"] > 0
-    spenders = {entry.reservation.dataset for entry in ledger.entries() if entry.spent_rho}
+    spenders = {entry.reservation.dataset for entry in ledger.entries() if entry.spent.rho}
     assert spenders == {"people", "trial/south", "trial/west"}
 
 

@@ -68,7 +68,7 @@ def test_three_commands_make_one_table(folders: Folders) -> None:
     for folder in folders:
         (entry,) = Ledger(folder.ledger).entries()
         assert entry.state == "settled" and entry.reservation.dataset == f"people of {folder.name}"
-        assert float(entry.spent_rho) == pytest.approx(summary["privacy"]["rho_spent"], rel=1e-12)  # type: ignore[index]
+        assert float(entry.spent.rho) == pytest.approx(summary["privacy"]["rho_spent"], rel=1e-12)  # type: ignore[index]
         assert not any("cpu_s" in party for party in summary["parties"])  # type: ignore[attr-defined]
         # what a party knows alone stays in its private log
         assert "clamped" in (folder.out / "private.log").read_text()
@@ -404,7 +404,7 @@ NEUTRAL = (
 
 def spent(folder: Folder) -> Fraction:
     """What a party's data has spent."""
-    return sum((entry.spent_rho for entry in Ledger(folder.ledger).entries()), Fraction(0))
+    return sum((entry.spent.rho for entry in Ledger(folder.ledger).entries()), Fraction(0))
 
 
 def test_more_rows_than_max_rows(tmp_path: Path) -> None:

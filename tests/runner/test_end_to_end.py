@@ -404,7 +404,7 @@ def test_the_ledger_holds_the_events(base: Finished) -> None:
     assert len(entries) == 3 and all(entry.state == "settled" for entry in entries)
     spent = math.fsum(event["rho"] for event in base.run["privacy"]["events"])
     for entry in entries:
-        assert float(entry.spent_rho) == pytest.approx(spent, rel=1e-12)
+        assert float(entry.spent.rho) == pytest.approx(spent, rel=1e-12)
         assert [begun.event.what for begun in entry.events] == [
             event["what"] for event in base.run["privacy"]["events"]
         ]
@@ -419,7 +419,7 @@ def test_contributors_are_charged_the_events_too(generous: Finished) -> None:
     )  # north has no data and no account
     assert sorted(entry.reservation.computes for entry in entries) == [False, False, False, True, True]
     spent = math.fsum(event["rho"] for event in generous.run["privacy"]["events"])
-    assert all(float(entry.spent_rho) == pytest.approx(spent, rel=1e-12) for entry in entries)
+    assert all(float(entry.spent.rho) == pytest.approx(spent, rel=1e-12) for entry in entries)
     west = next(party for party in generous.run["parties"] if party["name"] == "west")
     assert (
         0 < west["bytes_sent"] < 10_000

@@ -89,11 +89,11 @@ def charged_right(entries: list[Entry], begun: int, seen: int, phase: str) -> No
         if entry.reservation.computes:
             # journal, then ledger, then the opening: the end may have come in between
             assert entry.state == "settled" and seen <= len(entry.events) <= begun <= len(entry.events) + 1
-            assert entry.spent_rho == sum(item.event.rho for item in entry.events) <= entry.reservation.rho
+            assert entry.spent.rho == sum(item.event.rho for item in entry.events) <= entry.reservation.rho
         elif phase in ("connect", "input"):
-            assert entry.spent_rho == 0
+            assert entry.spent.rho == 0
         else:
-            assert entry.state == "open" and entry.spent_rho == entry.reservation.rho
+            assert entry.state == "open" and entry.spent.rho == entry.reservation.rho
 
 
 # A deployment: the parties' own processes.
@@ -149,7 +149,7 @@ def judge(ends: dict[str, End], own: End, number: Signals, victim: str) -> None:
 
 def test_the_leader_killed_in_a_round(tmp_path: Path) -> None:
     folders = fault(tmp_path, SIGKILL, "mid", LEADER)
-    before = {folder.name: Ledger(folder.ledger).entries()[0].spent_rho for folder in folders}
+    before = {folder.name: Ledger(folder.ledger).entries()[0].spent.rho for folder in folders}
     assert all(before.values())
     for end in folders.run().values():  # the same directories, the same ledgers
         assert end.code == 2 and all(
@@ -161,9 +161,9 @@ def test_the_leader_killed_in_a_round(tmp_path: Path) -> None:
         whole_or_nothing(folder.out)
         dead, done = Ledger(folder.ledger).entries()
         assert (
-            dead.spent_rho == before[folder.name]
+            dead.spent.rho == before[folder.name]
             and done.state == "settled"
-            and done.spent_rho > dead.spent_rho
+            and done.spent.rho > dead.spent.rho
         )
 
 
@@ -206,7 +206,7 @@ def test_contributors(tmp_path: Path, number: Signals, phase: str, victim: str) 
     folders = fault(tmp_path, number, phase, victim, count=4)
     if phase == "mid":  # its shares have left, and it cannot know what became of them
         (entry,) = Ledger(folders["east"].ledger).entries()
-        assert entry.state == "open" and entry.spent_rho == entry.reservation.rho > 0
+        assert entry.state == "open" and entry.spent.rho == entry.reservation.rho > 0
 
 
 # One machine: the launcher and its parties.

@@ -29,7 +29,7 @@ def test_a_run_that_fails_is_charged_what_it_had_begun(
         launch(trial.path, tmp_path / "out")
     entries = Ledger().entries()
     assert [entry.state for entry in entries] == ["settled"] * 3
-    assert all(0 < entry.spent_rho <= entry.reservation.rho for entry in entries)
+    assert all(0 < entry.spent.rho <= entry.reservation.rho for entry in entries)
 
 
 def test_one_custodians_refusal_costs_the_others_nothing(
@@ -40,6 +40,6 @@ def test_one_custodians_refusal_costs_the_others_nothing(
     with pytest.raises(DataRefused):
         launch(trial.path, tmp_path / "out")
     entries = Ledger().entries()
-    assert [entry.spent_rho for entry in entries] == [0, 0] and {entry.state for entry in entries} == {
+    assert [entry.spent.rho for entry in entries] == [0, 0] and {entry.state for entry in entries} == {
         "settled"
     }

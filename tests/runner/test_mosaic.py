@@ -166,7 +166,7 @@ def test_all_parties_have_the_same_results(replicated: World, tmp_path: Path) ->
 
     entries = Ledger(replicated.finished.out.parent / "ledger.db").entries()
     spent = math.fsum(event["rho"] for event in replicated.finished.run["privacy"]["events"])
-    assert len(entries) == 4 and all(float(entry.spent_rho) == pytest.approx(spent) for entry in entries)
+    assert len(entries) == 4 and all(float(entry.spent.rho) == pytest.approx(spent) for entry in entries)
     results = {
         path.read_bytes() for path in replicated.finished.out.rglob("measurements.json") if path.is_file()
     }

@@ -171,7 +171,7 @@ def test_a_party_killed_while_records_are_joined(tmp_path: Path, victim: str) ->
             assert not happened(folders[name].out / "events.jsonl", "align", "aligned")
     for name in ("north", "south"):
         (entry,) = Ledger(folders[name].ledger).entries()
-        assert entry.state == "settled" and entry.spent_rho == entry.spent.size_rho == Fraction(1, 100)
+        assert entry.state == "settled" and entry.spent.rho == entry.spent.size_rho == Fraction(1, 100)
         assert [begun.event.what for begun in entry.events][:3] == [
             "alignment.started",
             "alignment.size",

@@ -212,7 +212,6 @@ def test_bad_vertical_studies(tmp_path: Path, case: str) -> None:
     assert problems(path)[0] == raised.value.sentence and len(problems(path)) == 1
 
 
-COMPUTE = "compute = true\n"
 ANNOUNCED: dict[str, tuple[Sequence[tuple[str, str]], str, dict[str, tuple[str, ...]], str]] = {
     "nobody": ([], "", {}, "nobody has any; give the others data"),
     "one owner": ([], "", {"north": ("age",)}, "only north has any"),

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from mpc_protocols.engine.contribution import SEED_BYTES, block_cells
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import StudyFacts
 from mpc_protocols.replicated import costs, step_costs
-from mpc_protocols.replicated.inputs.contribution import SEED_BYTES, blocks
 from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES
 from mpc_protocols.replicated.vertical import orders
 from mpc_protocols.replicated.vertical.group_by import component_shuffles
@@ -33,10 +33,7 @@ def prepare_vertical(tally: Tally, step: int, request: int, facts: StudyFacts, w
 def share(tally: Tally, facts: StudyFacts, work: Work) -> None:
     """`source.VerticalMarginals.share`."""
     if work.histograms:
-        step_costs.counts(
-            tally,
-            [sum(map(facts.cells, work.histograms[block])) for block in blocks(facts, work.histograms)],
-        )
+        step_costs.counts(tally, block_cells(facts, work.histograms))
     if work.plan is not None:
         run(tally, work.plan)
 

@@ -4,7 +4,7 @@ Each batch of marginals becomes tables over the owners' joint rows (`plan`; the 
 a clique, `union`). Each block of the common table's rows runs input of one-hot columns and memberships, the product of all
 memberships, factors row by row, sums by secret order (`group_by`) and products of matrices (`matrices`); after the last block ONE
 resharing of all cells. Where rows are summed modulo 2^16, there is one after fewer than 2^16 rows, with a lift to 2^32. The
-union's one-owner tables are the owners' own histograms, input as horizontal counts are (`inputs.marginals`).
+union's one-owner tables are the owners' own histograms, input as horizontal counts are (`marginals`).
 
 Threat model: semi-honest, at most one of the three computing parties corrupted, with any number of owners that do not compute;
 assumption `prg`. Every message is uniform to its receiver (argued in `matrices`, `group_by`, `trio`). Each party learns which
@@ -16,13 +16,12 @@ with u beyond those.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import VerticalData
-from mpc_protocols.replicated.inputs.marginals import MarginalSource, SharedMarginals
+from mpc_protocols.replicated.marginals import MarginalSource, SharedMarginals
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.vertical import union
@@ -36,17 +35,9 @@ class VerticalMarginals(MarginalSource):
 
     def __init__(self, trio: Trio, facts: StudyFacts, data: VerticalData) -> None:
         """data: this party's own rows, if it owns columns. Raises `DataRefused`, `StudyInvalid`."""
-        partition = data.partition
-        public = [
-            partition.owners,
-            list(partition.columns.items()),
-            partition.population,
-            sorted(partition.missing.items()),
-            partition.rows,
-        ]
-        super().__init__(trio, binding(b"vertical", json.dumps(public).encode()))
+        super().__init__(trio, binding(b"vertical", data.partition.to_bytes()))
         self._rows = own_rows(data, facts, trio.me)
-        self._schedule = Schedule(partition, facts, trio.wire.computing)
+        self._schedule = Schedule(data.partition, facts, trio.wire.computing)
         self._histograms = own_histograms(self._rows, self._schedule, trio.me)
         self._tables: dict[Clique, RingShare] = {}
         self._somebody: RingShare | None = None

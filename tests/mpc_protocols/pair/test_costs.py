@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import AllowAll
+from mpc_protocols.engine.answer_codec import encode
 from mpc_protocols.engine.bitslice import words_for
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
@@ -19,7 +20,6 @@ from mpc_protocols.functionality import Clique, LocalCounts, MarginalOracle, Stu
 from mpc_protocols.mechanisms.measurement import by_sampler
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.pair import l1_distance, random_ot
-from mpc_protocols.pair.answer_codec import encode
 from mpc_protocols.pair.backend import BACKEND
 from mpc_protocols.pair.contingency import Column, TableShape, of_paths, of_vectors
 from mpc_protocols.pair.conversion import lift, weighted_sum

@@ -292,7 +292,7 @@ def refused(step: SelectStep, answers: Answers, group: int = 0) -> None:
 def test_answers_that_were_not_announced_are_refused() -> None:
     state = measured()
     begun, rounded = selection(state)
-    step, [layout] = begun.step, begun.groups
+    step, [layout] = begun.step, begun.answers.groups
     begun.answers.checker().check(0, rounded[0])
     cells = [answer.astype(np.int64) for answer in layout.by_range(rounded[0].cells)]
     for wrong in (
@@ -321,7 +321,7 @@ def test_answers_in_several_groups() -> None:
     """Each group has its hash; what a candidate's groups add up to is what was announced, not each for itself."""
     with small_groups(4, 5, 10):
         begun, rounded = selection(measured())
-        step, groups = begun.step, begun.groups
+        step, groups = begun.step, begun.answers.groups
         assert len(rounded) == len(step.answers_digests) == 3
         for wrong in (step.answers_digests[:2], (*step.answers_digests, bytes(32))):
             with pytest.raises(ProtocolAborted, match="another number of groups"):
@@ -364,7 +364,7 @@ def withheld(answers: Answers, dealer: int, part: PartDigest) -> Answers:
 def test_answers_of_the_own_cells_are_known_by_hash_and_sums_only(dealer: int) -> None:
     """A dealer does not look at its own cells, yet what it is told of them must be what was announced."""
     begun, rounded = selection(measured())
-    step, [layout], all_of = begun.step, begun.groups, rounded[0]
+    step, [layout], all_of = begun.step, begun.answers.groups, rounded[0]
     own = all_of.parts[dealer]
     checker(step).check(0, withheld(all_of, dealer, own))
     wrong = [

@@ -11,12 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import AllowAll
+from mpc_protocols.engine.answer_codec import encode
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
 from mpc_protocols.functionality import Clique, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.mechanisms.measurement import by_sampler
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.pair.answer_codec import encode
 from mpc_protocols.public.rounded_answers import RoundedAnswers
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.shamir.backend import BACKEND

@@ -49,7 +49,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def spent(ledger: Ledger, dataset: str = "patients") -> Fraction:
-    return sum((entry.spent_rho for entry in ledger.entries(dataset)), Fraction(0))
+    return sum((entry.spent.rho for entry in ledger.entries(dataset)), Fraction(0))
 
 
 def epsilon_by_rho(entries: list[Entry], delta: float | Fraction) -> float:
@@ -73,7 +73,7 @@ def test_a_run_is_charged_in_full_until_it_is_settled_to_its_events(ledger: Ledg
     assert spent(ledger) == RHO
     run.settle()
     (entry,) = Ledger(ledger.path).entries("patients")
-    assert (entry.reservation, entry.state, entry.spent_rho) == (RUN, "settled", RHO * 3 / 4)
+    assert (entry.reservation, entry.state, entry.spent.rho) == (RUN, "settled", RHO * 3 / 4)
     assert entry.spent.beta == 2 * EVENT.beta
     assert [begun.event for begun in entry.events] == [EVENT, replace(EVENT, rho=RHO / 2)]
     assert ledger.entries("others") == [] and len(ledger.entries()) == 1
@@ -200,7 +200,7 @@ def test_sizes_are_reserved_on_top_and_settled_to_what_was_announced(ledger: Led
     (entry,) = ledger.entries()
     assert (
         entry.reservation == ALIGNS
-        and entry.spent_rho == RHO + Fraction(1, 4)
+        and entry.spent.rho == RHO + Fraction(1, 4)
         and entry.spent.size_rho == Fraction(1, 4)
     )
     assert (entry.spent.size_delta, entry.spent.beta) == (ALIGNS.size_delta, RUN.beta)
@@ -212,7 +212,7 @@ def test_sizes_are_reserved_on_top_and_settled_to_what_was_announced(ledger: Led
     run.begin(replace(EVENT, rho=RHO))  # sizes take nothing of the study's budget
     run.settle()
     (entry,) = ledger.entries()
-    assert (entry.spent_rho, entry.spent.size_rho) == (RHO + SIZES[0].rho, SIZES[0].rho)
+    assert (entry.spent.rho, entry.spent.size_rho) == (RHO + SIZES[0].rho, SIZES[0].rho)
     assert (entry.spent.size_delta, entry.spent.beta) == (SIZES[0].beta, EVENT.beta)
     assert entry.events[0].event == SIZES[0]
 
@@ -240,7 +240,7 @@ def test_sizes_survive_an_abort_and_a_resumed_run_adds_its_own(ledger: Ledger) -
     run.begin(EVENT)
     run.close()  # as dead as its process
     (entry,) = ledger.entries()
-    assert (entry.state, entry.spent_rho, entry.spent.size_delta) == (
+    assert (entry.state, entry.spent.rho, entry.spent.size_delta) == (
         "settled",
         EVENT.rho + Fraction(1, 4),
         ALIGNS.size_delta,
@@ -248,7 +248,7 @@ def test_sizes_survive_an_abort_and_a_resumed_run_adds_its_own(ledger: Ledger) -
     assert ledger.alignments("patients", "south") == 1
     run = ledger.reserve(ALIGNS)  # fresh keys, fresh noise: sizes are announced once more
     (entry,) = ledger.entries()
-    assert (entry.spent_rho, entry.spent.size_delta) == (RHO + Fraction(1, 2), 2 * ALIGNS.size_delta)
+    assert (entry.spent.rho, entry.spent.size_delta) == (RHO + Fraction(1, 2), 2 * ALIGNS.size_delta)
     for event in SIZES:
         run.begin(event)
     with pytest.raises(BudgetRefused):
@@ -258,7 +258,7 @@ def test_sizes_survive_an_abort_and_a_resumed_run_adds_its_own(ledger: Ledger) -
     run.begin(replace(EVENT, rho=RHO * 3 / 4))
     run.settle()
     (entry,) = ledger.entries()
-    assert (entry.spent_rho, entry.spent.size_delta) == (RHO + Fraction(1, 2), 2 * ALIGNS.size_delta)
+    assert (entry.spent.rho, entry.spent.size_delta) == (RHO + Fraction(1, 2), 2 * ALIGNS.size_delta)
     assert ledger.alignments("patients", "south") == 1  # one run
 
 
@@ -286,7 +286,7 @@ def test_sizes_alone_are_shown_as_their_epsilons_and_capped_by_rho(ledger: Ledge
     )  # open: the reservation, by rho
     run.close()
     (entry,) = entries = ledger.entries()
-    assert entry.spent_rho == Fraction(1, 4) and 1.0 <= spent_epsilon(entries, 1e-6) <= 1.0 + 1e-12
+    assert entry.spent.rho == Fraction(1, 4) and 1.0 <= spent_epsilon(entries, 1e-6) <= 1.0 + 1e-12
     left = Fraction(1e-6) - ALIGNS.size_delta
     assert epsilon_by_rho(entries, 1e-6) == epsilon_of(Fraction(1, 4), left) > 2.5
     assert (
@@ -355,7 +355,7 @@ def test_a_ledger_of_the_first_version_is_taken_over(ledger: Ledger) -> None:
     old.close()
     none = Fraction(0)
     assert [
-        (entry.spent_rho, entry.spent.size_rho, entry.spent.size_delta) for entry in ledger.entries()
+        (entry.spent.rho, entry.spent.size_rho, entry.spent.size_delta) for entry in ledger.entries()
     ] == [(Fraction(1, 11), none, none), (Fraction(1, 9), none, none)]
     ledger.reserve(replace(ALIGNS, run="run-3")).settle()
     assert len(Ledger(ledger.path).entries()) == 3 and ledger.alignments("patients", "south") == 2

@@ -1,0 +1,53 @@
+"""The marginals that are held as replicated shares, and those that are sums of them (`engine.marginals`).
+
+`SharedMarginals` adds custodians' counts (`engine.contribution`), `vertical.source` multiplies owners' columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mpc_protocols.engine.contribution import contributions, ranges
+from mpc_protocols.engine.marginals import Marginals
+from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
+from mpc_protocols.public.cliques import Derivation
+from mpc_protocols.replicated.sharing.ring import RingShare, segment_sums, share_own
+from mpc_protocols.replicated.sharing.trio import Trio
+
+
+class MarginalSource(Marginals[RingShare]):
+    """One computing party's replicated shares of marginals."""
+
+    def __init__(self, trio: Trio, public: bytes = b"") -> None:
+        """public: what all three must agree on besides the transcript."""
+        super().__init__(trio.wire.session_id, public)
+        self._trio = trio
+
+    def _derive(self, derivation: Derivation, source: RingShare) -> RingShare:
+        return RingShare(derivation.apply(source.own), derivation.apply(source.next))
+
+    def _sum(self, share: RingShare) -> RingShare:
+        return segment_sums(share, np.array([len(share)]))
+
+
+class SharedMarginals(MarginalSource):
+    """Of all custodians' rows together: the sums of their own counts (horizontal)."""
+
+    def __init__(self, trio: Trio, facts: StudyFacts, counts: LocalCounts | None) -> None:
+        """counts: this party's own data, None if it only computes."""
+        super().__init__(trio)
+        self._facts = facts
+        self._counts = counts
+
+    def _input(
+        self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes
+    ) -> dict[Clique, RingShare]:
+        """1 round after the contributors' messages, 4 bytes a cell sent by each computing party."""
+        facts = self._facts.with_levels(levels)
+        of: dict[Clique, RingShare] = {}
+        for block, cells in contributions(self._trio.wire, self._facts, self._counts, cliques, levels):
+            shared = share_own(self._trio, cells)
+            of |= {clique: shared[place] for clique, place in ranges(facts, block)}
+        return of
