@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitslice import UInt
 from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES, ring_of
 from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns
+from mpc_protocols.functionality import USUAL_LEADER
 from mpc_protocols.mechanisms import gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.selection import SelectionPlan
@@ -42,7 +43,11 @@ class StepCosts:
     """What a run sends so far."""
 
     def __init__(
-        self, computing: int, contributors: int = 0, latency_bytes: int = LATENCY_BYTES, leader: int = 1
+        self,
+        computing: int,
+        contributors: int = 0,
+        latency_bytes: int = LATENCY_BYTES,
+        leader: int = USUAL_LEADER,
     ) -> None:
         """latency_bytes: what a round is worth in the run."""
         self.tally = Tally.of(computing + contributors)
