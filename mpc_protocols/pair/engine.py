@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitslice import Elements, UInt, words_for
 from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
-from mpc_protocols.pair import answer_codec
 from mpc_protocols.pair.argmax import argmax
 from mpc_protocols.pair.conversion import lift
 from mpc_protocols.pair.gates import SECRET_BYTES, PairGates
@@ -31,6 +30,7 @@ from mpc_protocols.pair.random_ot import Transfers
 from mpc_protocols.pair.shares import Shares
 from mpc_protocols.pair.sign import score_adder
 from mpc_protocols.partition import VerticalData
+from mpc_protocols.public import answer_codec
 from mpc_protocols.public.answers import Answers, DealerLayout
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState

@@ -4,7 +4,7 @@ Only maximal cliques are shared (`PublicState`); every other marginal is a local
 and kept. Where shares come from:
 
     CountedMarginals    everybody's own counts: a computing party's share IS its own counts, plus what contributors send, of
-                        whom each splits its counts between the two (`replicated.inputs.contribution`); no message between them
+                        whom each splits its counts between the two (`engine.contribution`); no message between them
     JoinedMarginals     two owners' columns (`two_owners`)
 
 Sharing releases nothing: each party sees uniform bytes. `sharing` names the input sharing: noise is bound to it, so that data
@@ -20,6 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mpc_protocols.engine.bitslice import Elements
+from mpc_protocols.engine.contribution import Received, blocks, local_cells
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import DataRefused
 from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
@@ -27,7 +28,6 @@ from mpc_protocols.pair.random_ot import Transfers
 from mpc_protocols.pair.two_owners import check_owners, share_cliques
 from mpc_protocols.partition import OwnRows, VerticalData
 from mpc_protocols.public.state import PublicState
-from mpc_protocols.replicated.inputs.contribution import Received, blocks, local_cells
 from mpc_protocols.wire import Wire
 
 

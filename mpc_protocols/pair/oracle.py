@@ -1,7 +1,7 @@
 """The marginal oracle between two parties: `engine.oracle` over `pair.engine`.
 
     leader -> the other, contributors          steps (`engine.oracle`)
-    contributor -> both                        seed; masked counts (`replicated.inputs.contribution`)
+    contributor -> both                        seed; masked counts (`engine.contribution`)
 
 Who learns what, threat model and assumptions: `engine.step`, `pair.engine`.
 """
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine import oracle
 from mpc_protocols.engine.bits import Bits
+from mpc_protocols.engine.contribution import send_contribution
 from mpc_protocols.engine.oracle import LeadingOracle, check_leads
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import StudyInvalid
@@ -22,7 +23,6 @@ from mpc_protocols.functionality import Guard, LocalCounts, Observe, StudyFacts
 from mpc_protocols.pair.engine import PairEngine
 from mpc_protocols.pair.shares import Shares
 from mpc_protocols.partition import VerticalData
-from mpc_protocols.replicated.inputs.contribution import send_contribution
 from mpc_protocols.wire import Wire
 
 

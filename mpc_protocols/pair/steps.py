@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mpc_protocols.engine.bitslice import words_for
+from mpc_protocols.engine.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES
 from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns
 from mpc_protocols.functionality import USUAL_LEADER
@@ -19,7 +20,6 @@ from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.pair.contingency import TableShape
 from mpc_protocols.pair.costs import PairCosts
 from mpc_protocols.pair.sign import score_adder
-from mpc_protocols.replicated.inputs.contribution import SEED_BYTES
 
 ELEMENT = 4
 

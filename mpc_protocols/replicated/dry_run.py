@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
+from mpc_protocols.engine.contribution import blocks
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.public.steps import PrepareStep
 from mpc_protocols.replicated import costs, step_costs
-from mpc_protocols.replicated.inputs.contribution import blocks
 from mpc_protocols.replicated.scores.answer_codec import encode
 from mpc_protocols.replicated.scores.bit_cache import CacheModel
 from mpc_protocols.replicated.scores.dealer import DEALERS

@@ -19,7 +19,7 @@ from mpc_protocols.public.answers import Answers, CellRange, DealerLayout
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.replicated.gates import TrioGates, argmax
-from mpc_protocols.replicated.inputs.marginals import MarginalSource, SharedMarginals
+from mpc_protocols.replicated.marginals import MarginalSource, SharedMarginals
 from mpc_protocols.replicated.scores import answer_codec
 from mpc_protocols.replicated.scores.bit_cache import BitShareCache
 from mpc_protocols.replicated.scores.dealer import DEALERS

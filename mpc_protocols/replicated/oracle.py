@@ -1,7 +1,7 @@
 """The marginal oracle on replicated shares: `engine.oracle` over `replicated.engine`.
 
     leader -> followers, contributors           steps (`engine.oracle`)
-    contributor -> two computing parties        seed; masked counts (`inputs.contribution`)
+    contributor -> two computing parties        seed; masked counts (`engine.contribution`)
 
 Who learns what, threat model and assumption: `engine.step`, `replicated.engine`.
 """
@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine import oracle
+from mpc_protocols.engine.contribution import send_contribution
 from mpc_protocols.engine.oracle import Contribute, LeadingOracle, check_leads
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.functionality import Guard, LocalCounts, Observe, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.replicated.engine import ReplicatedEngine
-from mpc_protocols.replicated.inputs.contribution import send_contribution
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.wire import Wire

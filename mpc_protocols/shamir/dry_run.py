@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpc_protocols.engine.contribution import blocks
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.selection import SelectionPlan
-from mpc_protocols.pair.answer_codec import encode
+from mpc_protocols.public.answer_codec import encode
 from mpc_protocols.public.steps import PrepareStep
-from mpc_protocols.replicated.inputs.contribution import blocks
 from mpc_protocols.shamir.engine import DEALERS
 from mpc_protocols.shamir.field import Scheme
 from mpc_protocols.shamir.steps import Group, StepCosts

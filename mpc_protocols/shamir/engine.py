@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.argmax import argmax_rows
 from mpc_protocols.engine.bitslice import Elements, UInt, from_planes
 from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
-from mpc_protocols.pair import answer_codec
+from mpc_protocols.public import answer_codec
 from mpc_protocols.public.answers import Answers, DealerLayout
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState

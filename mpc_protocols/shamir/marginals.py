@@ -20,10 +20,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from mpc_protocols.engine.bitslice import Elements
+from mpc_protocols.engine.contribution import SEED_BYTES, blocks, local_cells
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, binding, derive
 from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.public.state import PublicState
-from mpc_protocols.replicated.inputs.contribution import SEED_BYTES, blocks, local_cells
 from mpc_protocols.shamir.field import threshold_of
 from mpc_protocols.shamir.gates import holders
 from mpc_protocols.wire import Wire

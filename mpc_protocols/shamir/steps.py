@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitslice import UInt
+from mpc_protocols.engine.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES, ring_of
 from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns
 from mpc_protocols.functionality import USUAL_LEADER
 from mpc_protocols.mechanisms import gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.selection import SelectionPlan
-from mpc_protocols.replicated.inputs.contribution import SEED_BYTES
 from mpc_protocols.shamir.costs import Masks, ShamirCosts, gaussian_masks, gaussian_masks_of, gumbel_masks
 from mpc_protocols.shamir.gates import public_mask
 from mpc_protocols.shamir.marginals import receiver_of
@@ -32,7 +32,7 @@ ELEMENT = 4
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """A group of a selection. answers: bytes of its answers encoded (`pair.answers`). lengths: of each of its candidates, the
+    """A group of a selection. answers: bytes of its answers encoded (`public.answer_codec`). lengths: of each of its candidates, the
     number of cells whose answer is not 0."""
 
     answers: int

@@ -2,7 +2,7 @@
 
 It follows the same schedule and plans as the computing parties, from the same public request, and sends
 
-    its own histograms (union)      seed and masked counts                 (`inputs.contribution`)
+    its own histograms (union)      seed and masked counts                 (`engine.contribution`)
     one-hot columns, each row block      masked rows to two parties             (`matrices`)
     orders of the rows              places to each of the three, in return masked prefix sums (`group_by`)
     after each section of rows      its part of the permuted sums           (`matrices`, as a block of one column)
@@ -17,10 +17,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from mpc_protocols.engine.bitslice import Elements
+from mpc_protocols.engine.contribution import send_contribution
 from mpc_protocols.errors import DataRefused
 from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import VerticalData
-from mpc_protocols.replicated.inputs.contribution import send_contribution
 from mpc_protocols.replicated.vertical import orders
 from mpc_protocols.replicated.vertical.group_by import (
     OwnerShuffle,

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from mpc_protocols.engine.contribution import SEED_BYTES, blocks
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import StudyFacts
 from mpc_protocols.replicated import costs, step_costs
-from mpc_protocols.replicated.inputs.contribution import SEED_BYTES, blocks
 from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES
 from mpc_protocols.replicated.vertical import orders
 from mpc_protocols.replicated.vertical.group_by import component_shuffles

@@ -39,10 +39,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitslice import Elements, UInt
+from mpc_protocols.engine.contribution import SEED_BYTES
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, Reader, derive
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.permutation import uniform_permutation
-from mpc_protocols.replicated.inputs.contribution import SEED_BYTES
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.vertical.layout import Layout
 from mpc_protocols.replicated.vertical.matrices import Matrix

@@ -10,7 +10,7 @@ a clique, `union`), and each block of the common table's rows runs
     products     A^T B on shares                                                no message      (`matrices.product`)
 
 after the last block ONE resharing of all cells; where rows are summed modulo 2^16, one after fewer than 2^16 rows, with a lift
-to 2^32. The union's one-owner tables are the owners' own histograms, input as horizontal counts are (`inputs.marginals`).
+to 2^32. The union's one-owner tables are the owners' own histograms, input as horizontal counts are (`marginals`).
 
 Threat model: semi-honest, at most one of the three computing parties corrupted, with any number of owners that do not compute;
 assumption `prg`. Every message is uniform to its receiver (argued in `matrices`, `group_by`, `trio`). Each party learns which
@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import VerticalData
-from mpc_protocols.replicated.inputs.marginals import MarginalSource, SharedMarginals
+from mpc_protocols.replicated.marginals import MarginalSource, SharedMarginals
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.vertical import union

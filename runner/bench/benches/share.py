@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from mpc_protocols.engine.contribution import send_contribution
 from mpc_protocols.functionality import Clique, StudyFacts
 from mpc_protocols.public.state import PublicState
-from mpc_protocols.replicated.inputs.contribution import send_contribution
-from mpc_protocols.replicated.inputs.marginals import SharedMarginals
+from mpc_protocols.replicated.marginals import SharedMarginals
 from mpc_protocols.replicated.scores.dealer import DEALERS
 from mpc_protocols.replicated.sharing.ring import concatenate, open_ring
 from mpc_protocols.wire import Wire

@@ -19,7 +19,6 @@ from mpc_protocols.functionality import Clique, LocalCounts, MarginalOracle, Stu
 from mpc_protocols.mechanisms.measurement import by_sampler
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.pair import l1_distance, random_ot
-from mpc_protocols.pair.answer_codec import encode
 from mpc_protocols.pair.backend import BACKEND
 from mpc_protocols.pair.contingency import Column, TableShape, of_paths, of_vectors
 from mpc_protocols.pair.conversion import lift, weighted_sum
@@ -34,6 +33,7 @@ from mpc_protocols.pair.sign import signs
 from mpc_protocols.pair.steps import Group, StepCosts
 from mpc_protocols.pair.zero_test import zero_cells
 from mpc_protocols.partition import VerticalData, ideal_counts
+from mpc_protocols.public.answer_codec import encode
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.pair.pair_run import random_words

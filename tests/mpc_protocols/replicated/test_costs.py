@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.engine import sampling
+from mpc_protocols.engine import contribution, sampling
 from mpc_protocols.engine.adders import Adder
 from mpc_protocols.engine.argmax import argmax_rows
 from mpc_protocols.engine.bitslice import words_for
@@ -24,7 +24,6 @@ from mpc_protocols.public.state import BegunSelect, PublicState
 from mpc_protocols.public.steps import EndStep, MeasureStep, PrepareStep, TotalStep
 from mpc_protocols.replicated import costs, step_costs
 from mpc_protocols.replicated.gates import TrioGates, argmax, in_groups
-from mpc_protocols.replicated.inputs import contribution
 from mpc_protocols.replicated.oracle import ReplicatedOracle
 from mpc_protocols.replicated.scores import answer_codec, l1_distance
 from mpc_protocols.replicated.scores.bit_cache import CacheModel

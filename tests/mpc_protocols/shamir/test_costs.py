@@ -16,7 +16,7 @@ from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolMode
 from mpc_protocols.functionality import Clique, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.mechanisms.measurement import by_sampler
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.pair.answer_codec import encode
+from mpc_protocols.public.answer_codec import encode
 from mpc_protocols.public.rounded_answers import RoundedAnswers
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.shamir.backend import BACKEND

@@ -1,15 +1,15 @@
 """A custodian's counts on their way into the sharing (`docs/design/engine.md` 2.3).
 
-A custodian that computes inputs its own counts. One that only contributes splits them between two computing parties that must
-not collude: with index j among the contributors,
+A custodian that computes inputs its own counts. One that only contributes splits them between two of m computing parties, which
+must not collude: with index j among the contributors,
 
-    a fresh 16-byte seed           to party  j mod 3
-    counts - stream(seed) mod 2^32 to party (j + 1) mod 3         4 bytes a cell
+    a fresh 16-byte seed           to party  j mod m
+    counts - stream(seed) mod 2^32 to party (j + 1) mod m         4 bytes a cell
 
-Each of the two sees uniform bytes. Both add over all contributors to their own counts and input the sums once (`ring.share_own`),
-so the number of contributors costs the computing parties no further traffic among themselves.
+Each of the two sees uniform bytes. Both add over all contributors to their own counts and input the sums once, so the number of
+contributors costs the computing parties no further traffic among themselves.
 
-Threat model: semi-honest computing parties, at most one corrupted; semi-honest contributors (a liar can spoil its own
+Threat model: semi-honest computing parties, of which the two do not collude; semi-honest contributors (a liar can spoil its own
 contribution, and with false counts the sign bound; `docs/design/mechanisms.md` 5). A contributor learns which marginals are
 shared; nothing is opened. Assumption: AES-CTR (`prg`).
 """

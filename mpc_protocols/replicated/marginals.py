@@ -15,10 +15,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mpc_protocols.engine.contribution import Received, blocks, local_cells
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.public.state import PublicState
-from mpc_protocols.replicated.inputs.contribution import Received, blocks, local_cells
 from mpc_protocols.replicated.sharing.ring import RingShare, segment_sums, share_own
 from mpc_protocols.replicated.sharing.trio import Trio
 

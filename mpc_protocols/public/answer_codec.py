@@ -1,6 +1,6 @@
-"""The model's rounded answers on their way from the leader to the other party (`public.answers`), which checks them.
+"""The model's rounded answers on their way from the leader to a follower that gets all of them (`public.answers`).
 
-The leader alone subtracts c from its shares; the other party must know which answers are 0, for those cells take no part in the
+The leader alone subtracts c from its shares; a follower must know which answers are 0, for those cells take no part in the
 sign protocol, and checks ranges, sums and the announced hash of all of them. Answers are post-processing of released counts; they
 travel compactly, not secretly, cells in the order of the layout of one dealer:
 
