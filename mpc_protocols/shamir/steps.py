@@ -32,8 +32,8 @@ ELEMENT = 4
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """A group of a selection. answers: bytes of its answers encoded (`public.answer_codec`). lengths: of each of its candidates, the
-    number of cells whose answer is not 0."""
+    """A group of a selection. answers: bytes of its answers encoded (`public.answer_codec`). lengths: of each of its candidates,
+    the number of cells whose answer is not 0."""
 
     answers: int
     lengths: NDArray[np.int64]
