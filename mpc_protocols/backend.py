@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from mpc_protocols.functionality import MarginalOracle
+from mpc_protocols.functionality import MarginalOracle, Observe
 from mpc_protocols.options import Options
 from mpc_protocols.registry import Registry
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from mpc_protocols.partition import Partition, VerticalData
     from mpc_protocols.wire import Wire
 
-Observe = Callable[..., None]
-"""observe(phase, event, **public_json_fields)"""
 PLANNED: Final = ("additive", "paillier")
 """Words of the study file for which there is no backend in this version."""
 MANY: Final = 1 << 10

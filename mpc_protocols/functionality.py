@@ -35,10 +35,16 @@ LocalCounts = Callable[[Sequence[Clique]], "list[NDArray[np.int64]]"]
 """One custodian's own marginals, cells in row-major order of each clique's columns; never leaves its process unmasked."""
 LocalVector = Callable[["Question"], "NDArray[np.int64]"]
 """One client's own answer to a question; never leaves its process unmasked."""
+Observe = Callable[..., None]
+"""observe(phase, event, **public_json_fields)"""
 Adjacency = Literal["add-remove", "replace"]
 MAX_CELLS: Final = 1 << 24
 """Cells of one marginal; more are too large to share (exit code 10)."""
 USUAL_LEADER: Final = 1
+
+
+def unobserved(phase: str, event: str, **fields: object) -> None:
+    """For callers that do not want to know."""
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from mpc_protocols.registry import Registry
 from synth.config import AlgorithmConfig
 
 if TYPE_CHECKING:
-    from mpc_protocols.functionality import MarginalOracle
+    from mpc_protocols.functionality import MarginalOracle, Observe
     from synth.domain import Domain
-    from synth.plan import Observe, Plan
+    from synth.plan import Plan
     from synth.run import Synthesis
     from synth.workload import Workload
 

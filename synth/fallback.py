@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 SHARE = Fraction(1, 20)
 """Of the budget, for a typical question."""
-LARGEST = 1000.0
+MAX_SHARE = 1000.0
 """What a share is called if it is larger, or if there seem to be no rows."""
 
 
 def noise_share(plan: Plan, cells: int, noisy_total: float) -> float:
-    """The noise of a question of so many cells as a share of the rows, at most LARGEST."""
+    """The noise of a question of so many cells as a share of the rows, at most MAX_SHARE."""
     if noisy_total <= 0:
-        return LARGEST
+        return MAX_SHARE
     sigma2 = plan.charges.sigma2(SHARE * plan.budget.rho_cap)
-    return min(LARGEST, float(mean_noise(sigma2) * cells / Fraction(noisy_total)))
+    return min(MAX_SHARE, float(mean_noise(sigma2) * cells / Fraction(noisy_total)))
 
 
 def joining_cells(candidates: Mapping[Clique, int]) -> int:

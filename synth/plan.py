@@ -31,18 +31,11 @@ from synth.config import ModelConfig, RoundConfig, cells_within
 from synth.domain import Domain
 from synth.workload import Workload
 
-Observe = Callable[..., None]
-"""observe(phase, event, **public_json_fields)"""
-
 SELECTION_DISTANCE = Fraction(1, 2**70)
 """Of one candidate's noise in one selection (`docs/design/mechanisms.md` 1.2)."""
 TOTAL_DISTANCE = Fraction(1, 2**56)
 """Of all uses of the noisy total as a bound on the number of rows: nine sigma, 3e-18 (`docs/design/mechanisms.md` 5), with
 room."""
-
-
-def unobserved(phase: str, event: str, **fields: object) -> None:
-    """For callers that do not want to know."""
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ from synth.mrf.fit import TOLERANCE
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mpc_protocols.functionality import Clique, Handle, Level, MarginalOracle
-    from synth.plan import Observe, Plan, RoundPlan
+    from mpc_protocols.functionality import Clique, Handle, Level, MarginalOracle, Observe
+    from synth.plan import Plan, RoundPlan
 
 ROUND_ITERATIONS = 100
 FINAL_ITERATIONS = 1000

@@ -232,3 +232,16 @@ def test_the_engine_knows_no_backend() -> None:
                 assert not name.startswith(("mpc_protocols.replicated", "mpc_protocols.engine")), (
                     f"{path} imports {name}"
                 )
+
+
+def test_no_backend_rests_on_another() -> None:
+    """What two backends need is the engine's: whoever changes one need not know the others."""
+    backends = {path.parent.name for path in (ROOT / "mpc_protocols").glob("*/backend.py")}
+    assert {"replicated", "pair", "shamir"} <= backends
+    for backend in backends:
+        for path in sources(f"mpc_protocols/{backend}"):
+            for name in imported(path):
+                others = [
+                    other for other in backends - {backend} if name.startswith(f"mpc_protocols.{other}.")
+                ]
+                assert not others, f"{path} imports {name}"

@@ -17,7 +17,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from mpc_protocols.functionality import Adjacency
+from mpc_protocols.functionality import Adjacency, unobserved
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
 from mpc_protocols.psu.randomness import system
@@ -25,7 +25,6 @@ from mpc_protocols.wire import Wire
 from runner.bench import benches, registry
 from synth.accounting import Accountant
 from synth.metrics import marginal
-from synth.plan import unobserved
 from synth.workload import Workload
 from tests.runner import processes
 from tests.synth.oracles import chain, ideal

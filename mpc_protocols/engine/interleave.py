@@ -28,7 +28,7 @@ B = TypeVar("B")
 
 
 def alone() -> None:
-    """The turn of a protocol that nothing runs beside."""
+    """Nothing happens: the turn of a protocol beside which nothing runs, and what is sent besides where nothing is."""
 
 
 class _StoppedError(Exception):

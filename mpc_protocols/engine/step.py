@@ -36,7 +36,7 @@ from mpc_protocols.engine.sampling import (
     gumbel_noise,
 )
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import Clique, Event, Guard, Level, StudyFacts
+from mpc_protocols.functionality import Clique, Event, Guard, Level, Observe, StudyFacts, unobserved
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.measurement import by_sampler
 from mpc_protocols.public.begun import (
@@ -50,12 +50,6 @@ from mpc_protocols.public.begun import (
 )
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState
-
-Observe = Callable[..., None]
-
-
-def unobserved(phase: str, event: str, **fields: object) -> None:
-    """Observes nothing."""
 
 
 class ComputingParty(Generic[B, N]):

@@ -17,9 +17,9 @@ from mpc_protocols.engine import oracle
 from mpc_protocols.engine.bits import Bits
 from mpc_protocols.engine.contribution import send_contribution
 from mpc_protocols.engine.oracle import LeadingOracle, check_leads
-from mpc_protocols.engine.step import ComputingParty, Observe
+from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import Guard, LocalCounts, StudyFacts
+from mpc_protocols.functionality import Guard, LocalCounts, Observe, StudyFacts
 from mpc_protocols.pair.engine import PairEngine
 from mpc_protocols.pair.shares import Shares
 from mpc_protocols.partition import VerticalData

@@ -15,6 +15,7 @@ from mpc_protocols.engine.bitslice import words_for
 from mpc_protocols.engine.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES
 from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns
+from mpc_protocols.functionality import USUAL_LEADER
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.pair.contingency import TableShape
 from mpc_protocols.pair.costs import PairCosts
@@ -34,7 +35,9 @@ class Group:
 class StepCosts:
     """What a run sends so far."""
 
-    def __init__(self, contributors: int = 0, latency_bytes: int = LATENCY_BYTES, leader: int = 1) -> None:
+    def __init__(
+        self, contributors: int = 0, latency_bytes: int = LATENCY_BYTES, leader: int = USUAL_LEADER
+    ) -> None:
         """latency_bytes: what a round is worth in the run."""
         self.tally = Tally.of(2 + contributors)
         self._leader, self._other = leader, 1 - leader

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from mpc_protocols.engine import oracle
 from mpc_protocols.engine.contribution import send_contribution
 from mpc_protocols.engine.oracle import Contribute, LeadingOracle, check_leads
-from mpc_protocols.engine.step import ComputingParty, Observe
-from mpc_protocols.functionality import Guard, LocalCounts, StudyFacts
+from mpc_protocols.engine.step import ComputingParty
+from mpc_protocols.functionality import Guard, LocalCounts, Observe, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.replicated.engine import ReplicatedEngine
 from mpc_protocols.replicated.sharing.boolean import BitShare

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from mpc_protocols.engine import oracle
 from mpc_protocols.engine.bits import Bits
 from mpc_protocols.engine.oracle import LeadingOracle, check_leads
-from mpc_protocols.engine.step import ComputingParty, Observe
+from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import Guard, LocalCounts, StudyFacts
+from mpc_protocols.functionality import Guard, LocalCounts, Observe, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.shamir.engine import ShamirEngine
 from mpc_protocols.shamir.marginals import send_counts

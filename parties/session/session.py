@@ -29,6 +29,7 @@ from mpc_protocols.errors import (
     PeerUnreachable,
     ProtocolAborted,
 )
+from mpc_protocols.functionality import Observe
 from parties.session.admission.agreement import Agreement
 from parties.session.admission.config import SessionConfig
 from parties.session.admission.connect import Connector
@@ -46,7 +47,6 @@ from parties.session.transport.sockets import in_thread
 log = logging.getLogger("cosynth.session")
 
 T = TypeVar("T")
-Observe = Callable[..., None]
 
 HEARTBEAT_S = 1.0
 _FLUSH_S = 2.0

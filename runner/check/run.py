@@ -178,15 +178,14 @@ def _certificates(study: Study, party: Party, own: Private) -> Generator[Finding
         yield _digest(study, None)
         yield note('tls = "insecure-loopback": nothing is encrypted, and nobody is asked who they are')
         return True
-    from parties.certificates import check_private
+    from parties.session.admission.identity import own_identity
 
     try:
         files = private_file.certificates(study, party.name, own)
         assert files is not None
+        own_identity(session_config(study, party.name, files, study_digest(study, files), None, {}))
         for path in filter(None, (files.cert, files.ca)):
-            yield _valid(path, party if path == files.cert else None)
-        _key_fits(files.cert, files.key)
-        check_private(files.key)
+            yield _valid(path)
         yield fine(f"{files.key} is the certificate's key")
         yield _digest(study, files)
     except CosynthError as error:
@@ -202,43 +201,14 @@ def _digest(study: Study, files: CertificateFiles | None) -> Finding:
     )
 
 
-def _valid(path: Path, party: Party | None) -> Finding:
-    """A certificate's time, and its name and fingerprint if it is this party's own. Raises `PeerIdentity`."""
+def _valid(path: Path) -> Finding:
+    """Until when a certificate is valid, which the session's own look at it has found in order."""
     from parties.certificates import read
 
-    facts, now = read(path), datetime.now(UTC)
-    if facts.not_after <= now:
-        raise PeerIdentity(
-            f"{path} expired on {facts.not_after:%Y-%m-%d}; have it made anew (`python -m runner certs`)."
-        )
-    if facts.not_before > now:
-        raise PeerIdentity(
-            f"{path} is valid from {facts.not_before:%Y-%m-%d %H:%M} UTC only; check this machine's clock."
-        )
-    if party and party.name not in facts.names:
-        raise PeerIdentity(
-            f"{path} names {', '.join(facts.names)}, not {party.name}; take the certificate of this party."
-        )
-    if party and party.fingerprint not in (None, facts.fingerprint):
-        raise PeerIdentity(
-            f"{path} is not the certificate that the study pins for {party.name}; it has {facts.fingerprint}."
-        )
-    left = (facts.not_after - now).days
-    words = f"{path} is valid until {facts.not_after:%Y-%m-%d} ({left} days)"
+    until = read(path).not_after
+    left = (until - datetime.now(UTC)).days
+    words = f"{path} is valid until {until:%Y-%m-%d} ({left} days)"
     return note(f"{words}: renew it soon") if left < SOON_DAYS else fine(words)
-
-
-def _key_fits(cert: Path, key: Path) -> None:
-    import ssl
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    try:
-        context.load_cert_chain(cert, key, password="")
-    except (OSError, ValueError):
-        raise PeerIdentity(
-            f"{key} cannot be read, is encrypted, or is not the key of {cert}; take the NAME.key that was made "
-            "with it."
-        ) from None
 
 
 def _budget(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Finding]:

@@ -13,9 +13,9 @@ from runner.study import Study, VerticalStudy
 from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
-    from mpc_protocols.functionality import Clique, Event, MarginalOracle, StudyFacts
+    from mpc_protocols.functionality import Clique, Event, MarginalOracle, Observe, StudyFacts
     from runner.results.release import Release
-    from synth.plan import Observe, Plan
+    from synth.plan import Plan
     from synth.run import Synthesis
 
 

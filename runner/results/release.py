@@ -20,7 +20,7 @@ import numpy as np
 
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Clique, Event, Level
-from synth.fallback import LARGEST
+from synth.fallback import MAX_SHARE
 from synth.mrf import Chains, storage
 from synth.run import Measured, without_levels
 
@@ -253,8 +253,8 @@ def _clique(names: object, domain: Domain, levels: Mapping[str, Level]) -> Cliqu
 
 
 def _share(form: object) -> float | None:
-    """A float from 0 to `LARGEST`, or None."""
-    if form is not None and not (type(form) is float and 0 <= form <= LARGEST):
+    """A float from 0 to `MAX_SHARE`, or None."""
+    if form is not None and not (type(form) is float and 0 <= form <= MAX_SHARE):
         raise ValueError("noise share")
     return form
 

@@ -10,10 +10,9 @@ from synth.algorithm import SOUND, Algorithm, Promise
 from synth.config import ADAPTIVE, RoundConfig, rounds_option
 
 if TYPE_CHECKING:
-    from mpc_protocols.functionality import MarginalOracle
+    from mpc_protocols.functionality import MarginalOracle, Observe
     from synth.aim.plan import AimPlan
     from synth.domain import Domain
-    from synth.plan import Observe
     from synth.run import Synthesis
     from synth.workload import Workload
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mpc_protocols.functionality import Observe, unobserved
 from mpc_protocols.mechanisms.gaussian import MIN_SIGMA2
 from synth.charges import MAX_EPSILON
 from synth.fallback import joining_cells
-from synth.plan import Observe, unobserved
 from synth.run import ROUND_ITERATIONS, Rounds, Synthesis
 
 if TYPE_CHECKING:

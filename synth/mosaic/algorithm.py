@@ -10,10 +10,9 @@ from synth.algorithm import SOUND, Algorithm, Promise
 from synth.config import ADAPTIVE, MAX_ROUNDS, ModelConfig
 
 if TYPE_CHECKING:
-    from mpc_protocols.functionality import MarginalOracle
+    from mpc_protocols.functionality import MarginalOracle, Observe
     from synth.domain import Domain
     from synth.mosaic.plan import MosaicPlan
-    from synth.plan import Observe
     from synth.run import Synthesis
     from synth.workload import Workload
 

@@ -23,23 +23,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpc_protocols.functionality import unobserved
 from synth.charges import mean_noise
 from synth.fallback import joining_cells, median
 from synth.mosaic.answers import Resolutions, answers
 from synth.mosaic.bins import is_ordered
 from synth.mosaic.candidates import Candidate, Grid, candidates, levels_of, prices
-from synth.mosaic.plan import BATCH, FIXED_BATCH, LEAST_SHARPENING
-from synth.mosaic.smoothing import FEWEST, smoothed
+from synth.mosaic.plan import BATCH, FIXED_BATCH, MIN_SHARPENING
+from synth.mosaic.smoothing import MIN_VALUES, smoothed
 from synth.mrf import Chains, SizeEstimator
-from synth.plan import unobserved
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Measured, Run, Synthesis, root
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mpc_protocols.functionality import MarginalOracle
+    from mpc_protocols.functionality import MarginalOracle, Observe
     from synth.mosaic.plan import MosaicPlan
-    from synth.plan import Observe
 
 PRICE_FACTOR = Fraction(3, 2)
 """Of the noise in the score: once for the noise that a measurement brings, half for what it costs."""
@@ -180,7 +179,7 @@ class MosaicRun(Run):
     def finish(self) -> None:
         """Spend what is left on the columns if nothing else took it, and fit to the end."""
         one_way = self.plan.one_way
-        if self.left > LEAST_SHARPENING * self.plan.budget.rho_cap:
+        if self.left > MIN_SHARPENING * self.plan.budget.rho_cap:
             number = self.rounds + 1
             noise = [self.plan.charges.sigma2(self.left * self._column_share(clique)) for clique in one_way]
             self._measure(one_way, noise, [number] * len(one_way))
@@ -215,7 +214,7 @@ class MosaicRun(Run):
         """The released counts; of a wide column whose values have an order, without what is only noise."""
         values = super()._fitted_to(measured)
         column = self.plan.domain[measured.columns[0]]
-        if len(measured.clique) > 1 or len(values) < FEWEST or not is_ordered(column):
+        if len(measured.clique) > 1 or len(values) < MIN_VALUES or not is_ordered(column):
             return values
         place = id(measured)
         if place not in self._smoothed:

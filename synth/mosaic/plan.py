@@ -38,7 +38,7 @@ BUDGETS = (16, 128, 1024)
 """Cells of a candidate at its resolutions."""
 RICH_BUDGET = 8192
 """One more resolution above epsilon = 1."""
-LEAST_SHARPENING = Fraction(1, 20)
+MIN_SHARPENING = Fraction(1, 20)
 """Of the budget: what is worth a second measurement of the columns at the end."""
 CHEAPEST = Fraction(1, 64)
 
@@ -95,7 +95,7 @@ def plan(
         return share * each, (1 - share) * each
 
     def widest(rho: Fraction) -> Fraction:
-        columns_rho = min(column_share, LEAST_SHARPENING) * rho
+        columns_rho = min(column_share, MIN_SHARPENING) * rho
         least = min(min(shares.values()) * columns_rho, CHEAPEST * pick_rho(rho)[1])
         return charges.sigma2(least)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 DEVIATIONS = 2.5
-FEWEST = 33
+MIN_VALUES = 33
 """Values of a column from which on it is smoothed: one with fewer enters joint marginals value by value."""
 
 

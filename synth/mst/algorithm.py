@@ -9,10 +9,9 @@ from synth.algorithm import SOUND, Algorithm, Promise
 from synth.config import ModelConfig
 
 if TYPE_CHECKING:
-    from mpc_protocols.functionality import MarginalOracle
+    from mpc_protocols.functionality import MarginalOracle, Observe
     from synth.domain import Domain
     from synth.mst.plan import MstPlan
-    from synth.plan import Observe
     from synth.run import Synthesis
     from synth.workload import Workload
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from mpc_protocols.functionality import Observe, unobserved
 from synth.fallback import joining_cells
 from synth.mst.plan import Components
-from synth.plan import Observe, unobserved
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Run, Synthesis
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mpc_protocols.functionality import Observe, unobserved
 from synth.fallback import median
-from synth.plan import Observe, unobserved
 from synth.run import ROUND_ITERATIONS, Rounds, Synthesis
 
 if TYPE_CHECKING:

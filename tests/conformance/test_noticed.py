@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backend import DryRun
 from mpc_protocols.errors import BudgetRefused
-from mpc_protocols.functionality import LocalCounts, MarginalOracle, StudyFacts
+from mpc_protocols.functionality import LocalCounts, MarginalOracle, Observe, StudyFacts
 from mpc_protocols.partition import Partition
 from mpc_protocols.psu.cost import Cost
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec
 from mpc_protocols.wire import Wire
-from synth.plan import Observe, Plan
+from synth.plan import Plan
 from synth.run import Synthesis
 from tests.conformance import Check, NonconformingError, check_algorithm, check_alignment, check_oracle
 from tests.toys.open_method import Open

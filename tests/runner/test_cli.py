@@ -295,8 +295,13 @@ def test_check_finds_everything(run: Run, tmp_path: Path) -> None:
         code, out, err = run("check", study, "--party", "north", "--private", own, "--connect")
     assert "the others are met once this party has its port" in out
     problems = [line for line in out.splitlines() if line.startswith("problem")]
-    assert code == 21 and "names west, not north" in err  # the first
-    for words in ("names west, not north", "north.csv", "would exceed the cap", "cannot listen on"):
+    assert code == 21 and "belongs to 'west', not to party north" in err  # the first
+    for words in (
+        "belongs to 'west', not to party north",
+        "north.csv",
+        "would exceed the cap",
+        "cannot listen on",
+    ):
         assert any(words in line for line in problems), words
 
 

@@ -22,7 +22,7 @@ from mpc_protocols.backend import AllowAll
 from mpc_protocols.engine import argmax, step
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.prg import KeyStream
-from mpc_protocols.functionality import Clique, Level, MarginalOracle, StudyFacts
+from mpc_protocols.functionality import Clique, Level, MarginalOracle, StudyFacts, unobserved
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.public import answers
 from mpc_protocols.replicated.dry_run import ReplicatedDryRun
@@ -34,7 +34,6 @@ from mpc_protocols.wire import Wire
 from synth.algorithm import ALGORITHMS
 from synth.domain import Domain
 from synth.mosaic.algorithm import MosaicConfig
-from synth.plan import unobserved
 from synth.workload import Workload
 from tests.mpc_protocols.replicated.trio_run import small_groups
 

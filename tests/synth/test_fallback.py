@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mpc_protocols.functionality import unobserved
 from synth.accounting import Accountant
 from synth.algorithm import ALGORITHMS, Algorithm
-from synth.fallback import LARGEST, joining_cells, median, noise_share, sentence
-from synth.plan import unobserved
+from synth.fallback import MAX_SHARE, joining_cells, median, noise_share, sentence
 from synth.workload import Workload
 from tests.synth.oracles import chain, ideal
 
@@ -71,7 +71,7 @@ def test_the_share_is_the_noise_of_a_twentieth_of_the_budget() -> None:
     plan = aim.plan(domain, workload, aim.config(), epsilon=1.0, delta=1e-6, adjacency="add-remove")
     sigma = (1 / (2 * float(plan.budget.rho_cap) / 20)) ** 0.5
     assert noise_share(plan, 16, 1000.0) == pytest.approx((2 / np.pi) ** 0.5 * sigma * 16 / 1000, rel=1e-6)
-    assert noise_share(plan, 16, 0.0) == noise_share(plan, 16, -5.0) == LARGEST
+    assert noise_share(plan, 16, 0.0) == noise_share(plan, 16, -5.0) == MAX_SHARE
 
 
 def test_what_it_takes_to_join_a_column_is_the_smallest_candidate_that_has_it() -> None:

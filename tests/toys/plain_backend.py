@@ -19,9 +19,17 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.backend import AllowAll, DistributedBackend, DryRun, Observe
+from mpc_protocols.backend import AllowAll, DistributedBackend, DryRun
 from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import Clique, Guard, Handle, LocalCounts, MarginalOracle, StudyFacts
+from mpc_protocols.functionality import (
+    Clique,
+    Guard,
+    Handle,
+    LocalCounts,
+    MarginalOracle,
+    Observe,
+    StudyFacts,
+)
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.public.begun import (
     Begun,

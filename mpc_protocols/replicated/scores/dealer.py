@@ -22,15 +22,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mpc_protocols.engine.bitslice import Words
+from mpc_protocols.engine.interleave import alone
 from mpc_protocols.engine.prg import Reader
 from mpc_protocols.replicated.sharing.trio import Trio
 
 DEALERS = 3
 """Every computing party deals for a part."""
-
-
-def silent() -> None:
-    """Sends nothing."""
 
 
 class DealerRoles:
@@ -89,7 +86,7 @@ class DealerRoles:
         self._arriving = np.empty((len(rows), self.evaluated), np.uint64)
         _fill_rows(self.as_second, self.second(self._arriving))
 
-    def exchange(self, parts: Words, also: Callable[[], None] = silent) -> tuple[Words, Words]:
+    def exchange(self, parts: Words, also: Callable[[], None] = alone) -> tuple[Words, Words]:
         """One step: open what the evaluators hold in two parts, shape (rows, evaluated), and share what was dealt.
 
         Returns the opened rows and this party's shares of the dealt ones. `also` sends more in the same step.

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.adders import Adder
 from mpc_protocols.engine.bitslice import Elements, Words, from_planes, to_planes, words_for
-from mpc_protocols.replicated.scores.dealer import DealerRoles, silent
+from mpc_protocols.engine.interleave import alone
+from mpc_protocols.replicated.scores.dealer import DealerRoles
 from mpc_protocols.replicated.sharing.trio import Trio
 
 Packed = NDArray[np.uint32]
@@ -146,7 +147,7 @@ def _ripple(
             part = _carried(bits[start], b[start], opened, share, dealt[0])
         part ^= shares[0]
         mask, share = masks[0], shares[0]
-        (opened,), dealt = roles.exchange(part[np.newaxis], partial(also, mask) if stop == planes else silent)
+        (opened,), dealt = roles.exchange(part[np.newaxis], partial(also, mask) if stop == planes else alone)
     return mask, opened
 
 
@@ -208,7 +209,7 @@ def _tree(
         if not final:
             left, right = _factors(*mask)
             roles.deal(left & right)
-        rows, dealt = roles.exchange(parts, partial(also, mask[0][0]) if final else silent)
+        rows, dealt = roles.exchange(parts, partial(also, mask[0][0]) if final else alone)
         opened = _split(rows, chunks) if opened is None else _merged(*opened, rows)
         if final:
             return mask[0][0], opened[0][0]

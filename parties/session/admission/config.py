@@ -136,7 +136,7 @@ class SessionConfig:
             outside = [host for host in where if not is_loopback(host)]
             if outside:
                 raise StudyInvalid(
-                    f"Tls = 'insecure-loopback' is only for one machine; {outside[0]} is not a loopback address."
+                    f"The study's tls = 'insecure-loopback' is only for one machine; {outside[0]} is not a loopback address."
                 )
             return
         if self.cert is None or self.key is None:

@@ -215,8 +215,12 @@ def _check_key(cert: Path, key: Path, me: str) -> None:
 
 def _check_ca(ca: Path, cert: Path, chain: list[x509.Certificate], me: str) -> None:
     authorities = _certificates(ca, "CA file", me)
-    if len(chain) == 1 and not any(_issued(chain[0], authority) for authority in authorities):
+    if len(chain) > 1:
+        return
+    issuers = [authority for authority in authorities if _issued(chain[0], authority)]
+    if not issuers:
         raise PeerIdentity(f"The certificate {cert} of party {me} is not signed by the CA in {ca}.")
+    check_dates(issuers[-1], f"The CA of party {me} ({ca})")
 
 
 def _issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpc_protocols.errors import StudyInvalid, UsageError
-from mpc_protocols.functionality import MarginalOracle, StudyFacts
+from mpc_protocols.functionality import MarginalOracle, StudyFacts, unobserved
 from mpc_protocols.ideal import IdealOracle
 from runner.bench.utility.tables import Table
 from synth.accounting import Accountant, Budget
@@ -26,7 +26,6 @@ from synth.charges import Charges
 from synth.metrics import marginal, workload_error
 from synth.metrics.prediction import auc
 from synth.mrf import Measurement, Model, fit
-from synth.plan import unobserved
 
 INDEPENDENT = "independent"
 """A row to compare with: every column by itself, measured with the whole budget."""

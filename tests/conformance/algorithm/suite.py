@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
-from mpc_protocols.functionality import Adjacency
+from mpc_protocols.functionality import Adjacency, unobserved
 from synth.algorithm import Algorithm
 from synth.config import AlgorithmConfig
 from synth.domain import Domain
-from synth.plan import Plan, unobserved
+from synth.plan import Plan
 from synth.run import Synthesis, without_levels
 from synth.workload import Workload
 from tests.conformance.algorithm.runs import (

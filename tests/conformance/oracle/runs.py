@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backend import AllowAll, Backend, ClearBackend, DistributedBackend
 from mpc_protocols.engine.latency import LATENCY_BYTES
-from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, StudyFacts
+from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, StudyFacts, unobserved
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.wire import Traffic, Wire
@@ -146,7 +146,3 @@ def together(data: Sequence[Data]) -> LocalCounts:
         return [np.sum(tables, axis=0, dtype=np.int64) for tables in zip(*each, strict=True)]
 
     return counts
-
-
-def unobserved(phase: str, event: str, **fields: object) -> None:
-    """Observes nothing."""

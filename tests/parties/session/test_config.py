@@ -10,6 +10,8 @@ import pytest
 
 from mpc_protocols.errors import StudyInvalid
 from parties.session import Peer, SessionConfig
+from runner.study import load
+from tests.runner.studies import write_study
 
 PARTIES = (
     Peer("north", "127.0.0.1", 7101),
@@ -85,3 +87,11 @@ def test_fingerprints_are_compared_without_colons_and_case() -> None:
 
 def test_insecure_loopback_needs_no_files() -> None:
     replace(CONFIG, cert=None, key=None, ca=None, insecure_loopback=True)
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "LocalHost", "127.0.0.2", "::1"])
+def test_a_loopback_address_is_one_to_reader_and_session_alike(tmp_path: Path, host: str) -> None:
+    replace(CONFIG, cert=None, key=None, ca=None, insecure_loopback=True, listen=(host, 7102))
+    address = f"[{host}]:7101" if ":" in host else f"{host}:7101"
+    study = load(write_study(tmp_path, ("127.0.0.1:7101", address)))
+    assert study.parties[0].address == address and study.session.tls == "insecure-loopback"

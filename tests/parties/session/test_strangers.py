@@ -275,6 +275,28 @@ def test_ones_own_files_are_checked_first(credentials: Path, change: dict[str, s
     assert str(credentials / next(iter(change.values()))) in caught.value.sentence
 
 
+def test_a_ca_that_has_expired_is_named_here_and_by_check(credentials: Path, tmp_path: Path) -> None:
+    """One home: `check` shows the sentence with which the party would end."""
+    from mpc_protocols.errors import PeerIdentity
+    from parties.session.admission.identity import own_identity
+    from runner.check.run import findings
+    from tests.runner.studies import write_study
+    from tests.trio import session_config
+
+    ca = certificates.make_ca("old", days=0)
+    place = tmp_path / "old"
+    file, _ = certificates.write(place, "ca", ca)
+    cert, key = certificates.write(place, "north", certificates.issue(ca, "north"))
+    with pytest.raises(
+        PeerIdentity, match=r"The CA of party north .* expired on .*; issue a new one"
+    ) as caught:
+        own_identity(session_config({**configs(credentials)[0], "cert": cert, "key": key, "ca": file}))
+    private = tmp_path / "private.toml"
+    private.write_text(f'cert = "{cert}"\nkey = "{key}"\nca = "{file}"\n')
+    told = findings(write_study(tmp_path, ("insecure-loopback", "mutual")), "north", private, False)
+    assert caught.value.sentence in [found.error.sentence for found in told if found.error is not None]
+
+
 def pinned(credentials: Path) -> list[dict[str, Any]]:
     """Settings without a CA: every party pinned."""
     settings = configs(credentials, computing=2, contributors=1)
