@@ -13,7 +13,7 @@ women, and a third party without data computes with them. What the table is comp
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,7 +134,7 @@ def survey() -> pd.DataFrame:
     )
 
 
-def prepare(directory: Path, ports: tuple[int, int, int], vertical: bool = False) -> Path:
+def prepare(directory: Path, ports: Sequence[int], vertical: bool = False) -> Path:
     """Write the study and the custodians' files into `directory`; returns the study's path."""
     tables = split() if vertical else dealt()
     directory.mkdir(parents=True, exist_ok=True)
@@ -252,6 +252,7 @@ def demo(out: Path, vertical: bool = False) -> None:
     import os
 
     from runner.launch.launcher import launch
+    from runner.launch.ports import free_ports
     from runner.report import render
     from runner.results.outdir import claim, state
 
@@ -259,7 +260,7 @@ def demo(out: Path, vertical: bool = False) -> None:
     if state(out) != "free" and not _is_ours(out):
         raise UsageError(f"--out {out} holds a run that is not the demo's; name another directory.")
     with claim(out, replace=True):
-        study = prepare(out / "data", free_ports(), vertical)
+        study = prepare(out / "data", free_ports(3), vertical)
         # a demo's data is public: it has an account of its own, not one in the user's ledger
         os.environ.setdefault("COSYNTH_LEDGER", str((out / "data" / "ledger.db").resolve()))
     run = launch(study, out, replace=True)
@@ -290,14 +291,3 @@ def _is_ours(out: Path) -> bool:
     if (out / RUN).exists():
         return finished(out).get("study") in STUDIES.values()
     return (out / "data" / "study.toml").exists()
-
-
-def free_ports() -> tuple[int, int, int]:
-    """Three loopback ports that nobody holds at this moment."""
-    import socket
-
-    with socket.socket() as a, socket.socket() as b, socket.socket() as c:
-        for holder in (a, b, c):
-            holder.bind(("127.0.0.1", 0))
-        first, second, third = (holder.getsockname()[1] for holder in (a, b, c))
-    return first, second, third

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import selectors
-import socket
 import subprocess
 import sys
 import time
@@ -25,20 +24,12 @@ from runner.bench.net.netns import Namespaces
 from runner.bench.net.network import Net
 from runner.launch.children import environment
 from runner.launch.first_failure import Report, as_error, first_cause
+from runner.launch.ports import free_ports
 
 PROGRAM = (sys.executable, "-P", "-m", "runner.bench.party")
 _OTHERS_S = 3.0
 """How long to wait, after one party's failure, for what the others say."""
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 def party_names(parties: int) -> list[str]:

@@ -12,7 +12,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -86,9 +86,9 @@ def stopped(party: str, number: int, seconds: float, since: float) -> Report:
 def first_cause(reports: Sequence[Report]) -> Report | None:
     """The failure that the others follow from; None if nothing failed.
 
-    The earliest failure of a party's own, if there is one. Else all tell of peers: of those that do not merely pass on what a
-    party said that said it here too, the earliest that names no party which failed too, unless that one names it back; if
-    nothing decides, the earliest.
+    The earliest failure of a party's own, if there is one. Else all tell of peers: of those that do not merely pass on, at first
+    or third hand, what a party said that said it here too, the earliest that names no party which failed too, unless that one
+    names it back; if nothing decides, the earliest.
     """
     failures = sorted((report for report in reports if report.code), key=lambda report: report.time)
     for report in failures:
@@ -97,12 +97,23 @@ def first_cause(reports: Sequence[Report]) -> Report | None:
     # what a party was told by one that left a reason itself; a reason may name several parties without blaming them
     told = {report.party: found.group(1) for report in failures if (found := _STOPPED.match(report.sentence))}
     reasons = {report.party for report in failures} - told.keys()
-    failures = [report for report in failures if told.get(report.party) not in reasons]
+    failures = [
+        report for report in failures if report.party in reasons or _source(report.party, told) not in reasons
+    ]
     for report in failures:
         blamed = [other for other in failures if other.party != report.party and _names(report, other.party)]
         if all(_names(other, report.party) for other in blamed):
             return report
     return failures[0] if failures else None
+
+
+def _source(party: str, told: Mapping[str, str]) -> str:
+    """Who said first what the party passes on; somebody of a circle, if they only quote each other."""
+    passed_by = set[str]()
+    while party in told and party not in passed_by:
+        passed_by.add(party)
+        party = told[party]
+    return party
 
 
 def _own(report: Report) -> bool:

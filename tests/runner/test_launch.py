@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -25,6 +26,7 @@ from mpc_protocols.errors import (
     UsageError,
 )
 from runner.launch.launcher import launch
+from runner.launch.ports import free_ports, is_free
 from tests.patience import PATIENCE_S, eventually
 from tests.runner.studies import write_study
 
@@ -189,6 +191,43 @@ def test_json_shows_the_raw_lines(
             },
             ProtocolAborted,
             "holds text at north",
+        ),
+        # ... at third hand
+        (
+            {
+                "north": [
+                    [
+                        "fail",
+                        [
+                            "ProtocolAborted",
+                            "Party west stopped: it could not accept what came from party south.",
+                        ],
+                    ]
+                ],
+                "west": [
+                    ["after", "north"],
+                    ["fail", ["ProtocolAborted", "Party south stopped: the protocol was aborted (exit 40)."]],
+                ],
+                "south": [
+                    ["after", "west"],
+                    ["fail", ["ProtocolAborted", "The key holds text at north and integers at south."]],
+                ],
+            },
+            ProtocolAborted,
+            "holds text at north",
+        ),
+        # they only quote each other
+        (
+            {
+                "north": [["fail", ["PeerLost", "Party west stopped: it lost party south."]]],
+                "west": [
+                    ["after", "north"],
+                    ["fail", ["PeerLost", "Party north stopped: it lost party south."]],
+                ],
+                "south": [["after", "west"]],
+            },
+            PeerLost,
+            "it lost party south",
         ),
         # killed: worth more than what the others say of it
         (
@@ -376,3 +415,13 @@ def test_what_a_killed_launcher_left_goes_with_the_next_run(
     told(monkeypatch, **{name: [["write", None]] for name in ("north", "south")})
     launch(write_study(tmp_path), tmp_path / "out", program=PROGRAM)
     assert not list(temporary.iterdir())
+
+
+def test_ports_for_a_moment_are_free_and_no_connections_own() -> None:
+    ports = free_ports(20)
+    assert len(set(ports)) == 20 and all(is_free(port) for port in ports)
+    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    assert max(ports) < lowest, "the kernel may give one of them to a connection before the party listens"
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", ports[0]))
+        assert not is_free(ports[0])

@@ -22,11 +22,12 @@ from mpc_protocols.backend import BACKENDS
 from runner.bench.benches.fit import SIZES
 from runner.bench.mock_table import write_tables
 from runner.bench.parameters import PARTIES, ROWS, Parameter, Params
-from runner.bench.processes import free_ports, party_names
+from runner.bench.processes import party_names
 from runner.bench.registry import Place, Program
 from runner.bench.within import program
 from runner.launch.children import PROGRAM, environment
 from runner.launch.first_failure import Report, as_error
+from runner.launch.ports import free_ports
 from runner.launch.watchdog import PR_SET_PDEATHSIG
 from runner.results.outdir import PARTIES as FOLDERS
 from runner.results.outdir import USAGE

@@ -1,0 +1,34 @@
+"""Ports for parties that this machine runs for a moment: a demo's, a benchmark's. Standard library only."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from contextlib import suppress
+
+_LOW, _HIGH = 20_000, 32_768
+"""Below the ports that Linux, the BSDs and Windows give to outgoing connections: a port that is free when it is chosen and taken
+when the party comes to listen on it would end the run."""
+_ATTEMPTS = 1_000
+
+
+def free_ports(count: int) -> list[int]:
+    """Loopback ports that nobody holds at this moment, all different. Raises OSError if there are none."""
+    ports = set[int]()
+    for _ in range(_ATTEMPTS):
+        if len(ports) == count:
+            break
+        port = _LOW + secrets.randbelow(_HIGH - _LOW)
+        if is_free(port):
+            ports.add(port)
+    else:
+        raise OSError("This machine has no free port left between 20000 and 32767; end what holds them.")
+    return list(ports)
+
+
+def is_free(port: int) -> bool:
+    """Whether nobody on this machine holds the port."""
+    with socket.socket() as probe, suppress(OSError):
+        probe.bind(("127.0.0.1", port))
+        return True
+    return False
