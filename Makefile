@@ -14,7 +14,7 @@ demo: .venv/demo.stamp
 test: .venv/test.stamp
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # Compiled here: where PYTHONDONTWRITEBYTECODE is set, as in many containers, every process of a run would do it again.
 .venv/demo.stamp: requirements.lock setup.py

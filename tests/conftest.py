@@ -7,6 +7,7 @@ nothing about the code.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -23,6 +24,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--quiet-machine", action="store_true", help="also judge times: nothing else runs on this machine"
     )
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Of `-n auto`: two processes of tests a core, for a good part of a test of processes is waiting; as many as get ports."""
+    return min(2 * (os.cpu_count() or 1), 16)
 
 
 @pytest.fixture(scope="session")

@@ -46,28 +46,30 @@ CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(rf"^#+ +({NUMBER})\.? ", re.MULTILINE)
 
 
-def prose(path: Path) -> Iterator[tuple[int, str]]:
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def prose(path: Path) -> list[tuple[int, str]]:
     """The texts of a source file that explain: docstrings, texts under a constant, comments; with their line numbers."""
-    source = path.read_text(encoding="utf-8")
-    for node in ast.walk(ast.parse(source)):
-        if (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Constant)
-            and isinstance(node.value.value, str)
-        ):
-            yield node.lineno, node.value.value
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.start[0], token.string
+    docstrings = [
+        (node.lineno, node.value.value)
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    ]
+    tokens = tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline)
+    return docstrings + [(token.start[0], token.string) for token in tokens if token.type == tokenize.COMMENT]
 
 
-def texts() -> Iterator[tuple[str, str]]:
+@cache
+def texts() -> list[tuple[str, str]]:
     """(place, text) of everything that may cite."""
-    for path in SOURCES:
-        for line, text in prose(path):
-            yield f"{path.relative_to(ROOT)}:{line}", text
-    for path in PAGES:
-        yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
+    sources = [(f"{path.relative_to(ROOT)}:{line}", text) for path in SOURCES for line, text in prose(path)]
+    return sources + [(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")) for path in PAGES]
 
 
 @cache
@@ -143,7 +145,7 @@ def definitions_of(tree: ast.Module) -> Iterator[str]:
 
 def test_names_in_docstrings_and_comments_exist() -> None:
     """A name in backticks is a module, is mentioned by the file's own code, or is defined somewhere in the project."""
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
+    trees = {path: parsed(path) for path in SOURCES}
     everywhere = {path.stem for path in SOURCES} | {
         folder.name for path in SOURCES for folder in path.parents
     }

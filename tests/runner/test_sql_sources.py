@@ -22,7 +22,7 @@ from runner.cli import main
 from tests.postgres import PASSWORD, Postgres
 from tests.runner import small, split
 from tests.runner.folders import Folders
-from tests.runner.processes import results, run
+from tests.runner.processes import End, results, run
 
 T = TypeVar("T", small.Trial, split.Trial)
 QUIET = ("epsilon = 4.0", "epsilon = 4000.0")
@@ -108,16 +108,21 @@ def assert_silent(root: Path, *but: str) -> None:
                 assert spelling.encode() not in content, file
 
 
-def test_a_database_a_csv_and_a_parquet_file_on_one_machine(tmp_path: Path, server: Postgres) -> None:
-    trial = mixed(server, small.write(tmp_path / "study", changes=[QUIET]))
-    end = run(
+def launched(study: Path, tmp_path: Path) -> End:
+    """All parties of the study on this machine."""
+    return run(
         "run",
-        trial.path,
+        study,
         "--out",
         tmp_path / "out",
         ledger=tmp_path / "ledger.db",
         scratch=tmp_path / "scratch",
     )
+
+
+def test_a_database_a_csv_and_a_parquet_file_on_one_machine(tmp_path: Path, server: Postgres) -> None:
+    trial = mixed(server, small.write(tmp_path / "study", changes=[QUIET]))
+    end = launched(trial.path, tmp_path)
     assert end.code == 0 and end.complaint == "", end
     assert_true(trial, tmp_path / "out")
     assert_silent(tmp_path, "study.toml")
@@ -126,14 +131,7 @@ def test_a_database_a_csv_and_a_parquet_file_on_one_machine(tmp_path: Path, serv
 def test_owners_of_different_columns_join_across_formats(tmp_path: Path, server: Postgres) -> None:
     """The identifiers are char(12) with its blanks here, texts in capitals and with blanks there."""
     trial = mixed(server, split.write(tmp_path / "study", own=split.THREE, changes=[QUIET]))
-    end = run(
-        "run",
-        trial.path,
-        "--out",
-        tmp_path / "out",
-        ledger=tmp_path / "ledger.db",
-        scratch=tmp_path / "scratch",
-    )
+    end = launched(trial.path, tmp_path)
     assert end.code == 0 and end.complaint == "", end
     assert_true(trial, tmp_path / "out")
     assert_silent(tmp_path, "study.toml")
@@ -146,14 +144,7 @@ def test_a_servers_table_is_not_joined_by_an_order_that_it_does_not_have(
     trial = mixed(
         server, split.write(tmp_path / "study", own=split.THREE, aligned=True, changes=[QUIET, rows])
     )
-    end = run(
-        "run",
-        trial.path,
-        "--out",
-        tmp_path / "out",
-        ledger=tmp_path / "ledger.db",
-        scratch=tmp_path / "scratch",
-    )
+    end = launched(trial.path, tmp_path)
     assert end.code == 30 and "rows have no order" in end.complaint and not results(tmp_path), end
 
 
@@ -204,14 +195,7 @@ def test_what_the_database_refuses_ends_the_run_with_30(
     text = trial.path.read_text()
     assert old in text
     trial.path.write_text(text.replace(old, new))
-    end = run(
-        "run",
-        trial.path,
-        "--out",
-        tmp_path / "out",
-        ledger=tmp_path / "ledger.db",
-        scratch=tmp_path / "scratch",
-    )
+    end = launched(trial.path, tmp_path)
     assert end.code == 30 and words in end.complaint and end.complaint.count("\n") == 1, end
     assert "SECRET" not in end.complaint + end.output and not results(tmp_path)
     assert_silent(tmp_path, "study.toml")

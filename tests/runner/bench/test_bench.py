@@ -282,6 +282,13 @@ def alive(pids: list[int]) -> list[int]:
     return [pid for pid in pids if state(pid) != "Z"]
 
 
+ENDLESS = (
+    *(sys.executable, "-m", "runner", "bench", "rounds", "--rounds", "5,100000"),
+    *("--no-baseline", "--repeats", "1", "--warmup", "0"),
+)
+"""A benchmark that prints its first line and goes on."""
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9), (None, 41)]
@@ -295,22 +302,7 @@ def test_however_it_ends_nothing_is_left(
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     with out.open("wb") as stdout:
         process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "runner",
-                "bench",
-                "rounds",
-                "--rounds",
-                "5,100000",
-                "--no-baseline",
-                "--repeats",
-                "1",
-                "--warmup",
-                "0",
-                "--tls",
-                "on",
-            ],
+            [*ENDLESS, "--tls", "on"],
             cwd=ROOT,
             stdout=stdout,
             stderr=subprocess.PIPE,
@@ -359,24 +351,7 @@ def test_of_a_network_in_namespaces_nothing_is_left(number: int | None) -> None:
     if why := without(Net("custom", 1.0, 1000.0, "netns")):
         pytest.skip(why)
     process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "runner",
-            "bench",
-            "rounds",
-            "--rounds",
-            "5,100000",
-            "--no-baseline",
-            "--repeats",
-            "1",
-            "--warmup",
-            "0",
-            "--net-by",
-            "netns",
-            "--delay-ms",
-            "1",
-        ],
+        [*ENDLESS, "--net-by", "netns", "--delay-ms", "1"],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

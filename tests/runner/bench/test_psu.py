@@ -20,7 +20,7 @@ def test_all_protocols(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         "--common",
         "0,0.5,1",
         "--repeats",
-        "2",
+        "1",
         "--json",
         str(path),
     ]
