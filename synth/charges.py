@@ -68,6 +68,14 @@ class Charges:
         """The least noise (to 40 bits, rounded up) at which the number of rows costs at most rho."""
         return max(significant(self.unit_rows * self.unit_rows / (2 * rho), _BITS, up=True), MIN_SIGMA2)
 
+    def measuring_distances(self, sigma2: Fraction, count: int) -> Fraction:
+        """rho of so many L1 distances released with noise sigma2 each: a unit moves every one by s, replace: 2 s."""
+        return count * self.cells_moved**2 / (2 * sigma2)
+
+    def distances_sigma2(self, rho: Fraction, count: int) -> Fraction:
+        """The least noise (to 40 bits, rounded up) at which so many L1 distances cost at most rho together."""
+        return max(significant(count * self.cells_moved**2 / (2 * rho), _BITS, up=True), MIN_SIGMA2)
+
     @staticmethod
     def selecting(epsilon: Fraction) -> Fraction:
         """rho of one selection: bounded range epsilon (`docs/design/mechanisms.md` 1.1 L1)."""

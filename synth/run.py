@@ -222,12 +222,24 @@ class Run:
         sigma2: Fraction,
         penalties: Sequence[Fraction],
     ) -> None:
-        """Measure the last selected cliques as one batch. answers, penalties: the model's counts, the L1 norm of the noise."""
-        values = self.oracle.measure([self.handles[clique] for clique in cliques], sigma2)
+        """Measure the last selected cliques as one batch; arguments as `measure_shared`'s."""
         first = len(self.selected) - len(cliques) + 1
-        self._keep(cliques, values, sigma2, range(first, first + len(cliques)))
-        for number, (clique, noisy, answer, penalty) in enumerate(
-            zip(cliques, values, answers, penalties, strict=True), first
+        self.measure_shared(cliques, answers, sigma2, penalties, range(first, first + len(cliques)))
+
+    def measure_shared(
+        self,
+        cliques: Sequence[Clique],
+        answers: Sequence[NDArray[np.float64]],
+        sigma2: Fraction,
+        penalties: Sequence[Fraction],
+        rounds: Sequence[int],
+    ) -> None:
+        """Measure cliques as one batch. answers, penalties: the model's counts, the L1 norm of the noise. rounds: of the
+        selections that picked them, 0 for none."""
+        values = self.oracle.measure([self.handles[clique] for clique in cliques], sigma2)
+        self._keep(cliques, values, sigma2, rounds)
+        for number, clique, noisy, answer, penalty in zip(
+            rounds, cliques, values, answers, penalties, strict=True
         ):
             self.observe(
                 "measure",

@@ -1,0 +1,157 @@
+"""PrivMRF's plan: budget, noise, and which marginals may be asked (`synth.plan` has what all algorithms share).
+
+PrivMRF (Cai-Lei-Wei-Xiao, VLDB 2021) with the oracle's questions and zCDP throughout; what is not taken over, and why:
+`docs/design/algorithms.md` 9. Shares of rho:
+
+    columns      0.10   all d one-way marginals
+    dependences  0.08   the distance of every pair from independence, one batch
+    selections   0.12   r = round(1.2 d) of them
+    marginals    0.70   one for each column (fewer, where columns share one), then the r selected ones
+
+and what is left goes to the last batch. Candidates are the pairs, and of the larger sets of at most `max_columns` columns those
+with the fewest cells, until there are MAX_SETS of them or they have MAX_SET_CELLS cells together: custodians count all of them
+before anything is sent, because a pass over the rows in the middle of a run would show by its duration how many there are.
+
+Standard library only at import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate, combinations
+
+from mpc_protocols.functionality import Adjacency, Clique
+from synth.charges import Charges, cell_distance
+from synth.domain import Domain
+from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes, modelled
+from synth.privmrf.algorithm import PrivMrfConfig
+from synth.workload import Workload
+
+COLUMNS_SHARE = Fraction(10, 100)
+PAIRS_SHARE = Fraction(8, 100)
+SELECT_SHARE = Fraction(12, 100)
+MEASURE_SHARE = 1 - COLUMNS_SHARE - PAIRS_SHARE - SELECT_SHARE
+SELECTIONS_PER_COLUMN = Fraction(6, 5)
+MAX_BATCHES = 8
+MAX_SETS = 1 << 14
+MAX_SET_CELLS = 1 << 22
+MIN_SHARPENING = Fraction(1, 20)
+"""Of the budget: what is worth a second measurement of the columns at the end."""
+
+
+@dataclass(frozen=True)
+class PrivMrfPlan(Plan):
+    """PrivMRF's plan. rounds: fewest and most selections. pairs: whose dependence is measured, with noise pairs_sigma2."""
+
+    config: PrivMrfConfig
+    pairs: tuple[Clique, ...]
+    pairs_sigma2: Fraction
+
+    @property
+    def batches(self) -> tuple[int, int]:
+        """Of selections."""
+        return min(1, self.rounds[1]), self.most_batches
+
+    @property
+    def most_batches(self) -> int:
+        """The selections are made in so many batches, unless candidates run out."""
+        return max(1, min(len(self.domain) // 2, MAX_BATCHES))
+
+    def marginal_sigma2(self, first: int) -> Fraction:
+        """The noise of a marginal if so many are measured before the selected ones."""
+        return self.charges.sigma2(MEASURE_SHARE * self.budget.rho_cap / (first + self.rounds[1]))
+
+
+def plan(
+    domain: Domain,
+    workload: Workload,
+    config: PrivMrfConfig,
+    *,
+    epsilon: float,
+    delta: float,
+    adjacency: Adjacency,
+    unit_rows: int = 1,
+) -> PrivMrfPlan:
+    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all custodians.
+
+    Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta) out of range.
+    """
+    charges, columns = Charges(adjacency, unit_rows), len(domain)
+    check_sizes(domain, workload, config)
+    pairs, oversized = modelled(domain, combinations(domain.names, 2), config.max_model_mb)
+    candidates = pairs | modelled(domain, _larger(domain, config.max_columns), config.max_model_mb)[0]
+    picks = round(SELECTIONS_PER_COLUMN * columns) if pairs else 0
+    column_share = COLUMNS_SHARE if pairs else Fraction(1)
+
+    def widest(rho: Fraction) -> Fraction:
+        first = charges.sigma2(column_share * rho / columns)
+        if not pairs:
+            return first
+        return max(
+            first,
+            charges.distances_sigma2(PAIRS_SHARE * rho, len(pairs)),
+            charges.sigma2(MEASURE_SHARE * rho / (columns + picks)),
+            charges.sigma2(MIN_SHARPENING * rho / columns),
+        )
+
+    def distance(
+        sigma2: Fraction,
+    ) -> Fraction:  # the first batch also fixes the bound on the rows, an event of all its cells
+        return (
+            (3 * columns + picks) * charges.distance(sigma2)
+            + (sum(domain.sizes.values()) + len(pairs)) * cell_distance(sigma2)
+            + picks * len(candidates) * SELECTION_DISTANCE
+            + TOTAL_DISTANCE
+        )
+
+    budget = calibrate(epsilon, delta, widest, distance, f"{columns} columns and {picks} selections")
+    rho = budget.rho_cap
+    return PrivMrfPlan(
+        domain,
+        workload,
+        config,
+        charges,
+        budget,
+        charges.sigma2(column_share * rho / columns),
+        charges.epsilon(SELECT_SHARE * rho / max(1, picks)),
+        (min(1, picks), picks),
+        candidates,
+        oversized,
+        tuple(pairs),
+        charges.distances_sigma2(PAIRS_SHARE * rho, max(1, len(pairs))),
+    )
+
+
+def _larger(domain: Domain, most: int) -> list[Clique]:
+    """Sets of 3 to `most` columns, those of the fewest cells, in the order of their cells and then of the domain."""
+    found: list[tuple[int, int, Clique]] = []
+    limit = MAX_SET_CELLS
+    for count in range(3, min(most, len(domain)) + 1):
+        found = sorted([*found, *((cells, count, clique) for cells, clique in _sets(domain, count, limit))])
+        cells = list(accumulate(each[0] for each in found[:MAX_SETS]))
+        fitting = sum(total <= MAX_SET_CELLS for total in cells)
+        if fitting < len(found):  # from now on a set must be smaller than the first that does not fit
+            limit = found[fitting][0] - 1
+            found = found[:fitting]
+    return [clique for _, _, clique in found]
+
+
+def _sets(domain: Domain, count: int, limit: int) -> Iterator[tuple[int, Clique]]:
+    """The sets of `count` columns that have at most `limit` cells, with their cells."""
+    names = sorted(domain.names, key=lambda name: domain.sizes[name])
+    sizes = [domain.sizes[name] for name in names]
+    place = {name: number for number, name in enumerate(domain.names)}
+
+    def grow(chosen: Clique, cells: int, start: int) -> Iterator[tuple[int, Clique]]:
+        missing = count - len(chosen)
+        if not missing:
+            yield cells, tuple(sorted(chosen, key=place.__getitem__))
+            return
+        for number in range(start, len(names) - missing + 1):
+            if cells * sizes[number] ** missing > limit:  # the others are no smaller
+                return
+            yield from grow((*chosen, names[number]), cells * sizes[number], number + 1)
+
+    return grow((), 1, 0)
