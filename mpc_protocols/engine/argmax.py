@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +26,29 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bits import B, each
 from mpc_protocols.engine.bitslice import to_bits
 from mpc_protocols.engine.interface import Gates, N
-from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.errors import ProtocolAborted, StudyInvalid
+from mpc_protocols.mechanisms.selection import SelectionPlan
 
 PAIRS = 1 << 20
 """Comparisons that go through the adder together: bounds the memory at about 100 MB; 1,448 candidates are one batch."""
+MAX_COMPARISONS: Final = 1 << 29
+"""Comparisons of one selection, all its picks together: 32,768 candidates once, 9,459 candidates twelve times. A party holds a
+byte or two of each."""
+MAX_DRAWS: Final = 1 << 20
+"""Draws of noise of one selection, picks times candidates: 1.2 GB of traffic."""
 _LOSSES = 1 << 17  # losses tested at a time
 _NO_CANDIDATE = "A selection opened to no candidate: a peer did not follow the protocol; stop the run."
+
+
+def check_size(plan: SelectionPlan) -> None:
+    """Raise `StudyInvalid` for a selection of more comparisons or draws than any party computes."""
+    kept = len(plan.kept)
+    draws, comparisons = plan.picks * kept, plan.picks * kept * (kept - 1) // 2
+    if draws > MAX_DRAWS or comparisons > MAX_COMPARISONS:
+        raise StudyInvalid(
+            f"A selection of {plan.picks} of {kept} candidates takes {comparisons} comparisons and {draws} draws of noise, "
+            f"at most {MAX_COMPARISONS} and {MAX_DRAWS} are allowed; choose a smaller workload."
+        )
 
 
 def argmax_rows(gates: Gates[B, N], keys: N) -> NDArray[np.int64]:
