@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +26,31 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bits import B, each
 from mpc_protocols.engine.bitslice import to_bits
 from mpc_protocols.engine.interface import Gates, N
-from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.errors import ProtocolAborted, StudyInvalid
+from mpc_protocols.mechanisms.selection import SelectionPlan
 
 PAIRS = 1 << 20
 """Comparisons that go through the adder together: bounds the memory at about 100 MB; 1,448 candidates are one batch."""
+MAX_COMPARISONS: Final = 1 << 29
+"""Comparisons of one selection, all its picks together: 32,768 candidates once, 9,459 candidates twelve times. A party holds a
+byte or two of each."""
+MAX_DRAWS: Final = 1 << 20
+"""Draws of noise of one selection, picks times candidates: 1.2 GB of traffic."""
+MAX_KEPT: Final = 1448
+"""Candidates of which the positions of all pairs are kept for the next selection: 17 MB."""
 _LOSSES = 1 << 17  # losses tested at a time
 _NO_CANDIDATE = "A selection opened to no candidate: a peer did not follow the protocol; stop the run."
+
+
+def check_size(plan: SelectionPlan) -> None:
+    """Raise `StudyInvalid` for a selection of more comparisons or draws than any party computes."""
+    kept = len(plan.kept)
+    draws, comparisons = plan.picks * kept, plan.picks * kept * (kept - 1) // 2
+    if draws > MAX_DRAWS or comparisons > MAX_COMPARISONS:
+        raise StudyInvalid(
+            f"A selection of {plan.picks} of {kept} candidates takes {comparisons} comparisons and {draws} draws of noise, "
+            f"at most {MAX_COMPARISONS} and {MAX_DRAWS} are allowed; choose a smaller workload."
+        )
 
 
 def argmax_rows(gates: Gates[B, N], keys: N) -> NDArray[np.int64]:
@@ -68,17 +88,18 @@ def peel(
 
 
 def losses(gates: Gates[B, N], keys: N) -> B:
-    """[key_p < key_q], p < q in the order of `np.triu_indices`, as single bits: uint8 of shape (rows, pairs)."""
+    """[key_p < key_q], p < q in ascending order, as single bits: uint8 of shape (rows, pairs)."""
     rows, count = keys.shape
-    left, right = _pairs(count)
-    total = rows * len(left)
+    pairs = count * (count - 1) // 2
+    total = rows * pairs
     batches = []
     for start in range(0, total, PAIRS):
-        row, which = np.divmod(np.arange(start, min(start + PAIRS, total)), len(left))
-        negative = gates.less(keys[row, left[which]], keys[row, right[which]])
+        row, which = np.divmod(np.arange(start, min(start + PAIRS, total)), pairs)
+        left, right = _pairs(count, which)
+        negative = gates.less(keys[row, left], keys[row, right])
         batches.append(each(partial(to_bits, cells=len(row), dtype=np.uint8), negative))
     together = batches[0] if len(batches) == 1 else each(lambda *parts: np.concatenate(parts), *batches)
-    return together.reshape(rows, len(left))
+    return together.reshape(rows, pairs)
 
 
 def _open_winners(
@@ -86,13 +107,18 @@ def _open_winners(
 ) -> NDArray[np.int64]:
     """The positions, in `places`, of the candidates that lost to no other of them: one for each row of losses among `count`."""
     rows, several = lost.shape[0], len(places)
-    pairs, complements = _duels(several) if count is None else _duels_of(places, count)
+    kept = _duels(several) if count is None and several <= MAX_KEPT else None
 
     def vectors() -> Iterator[tuple[slice, B]]:
         step = max(1, _LOSSES // (rows * (several - 1)))
         for start in range(0, several, step):
             block = slice(start, start + step)
-            yield block, gates.xor_public(lost[:, pairs[block]], complements[block])
+            pairs, complements = (
+                _duels_of(places, count or several, block)
+                if kept is None
+                else (kept[0][block], kept[1][block])
+            )
+            yield block, gates.xor_public(lost[:, pairs], complements)
 
     winners = gates.zero_rows((rows, several), vectors())
     if not winners.any(axis=1).all():
@@ -107,24 +133,27 @@ def loss_vectors(gates: Gates[B, N], lost: B, count: int) -> B:
     return gates.xor_public(lost[:, pairs], complements)
 
 
-@lru_cache(maxsize=2)
-def _pairs(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Both candidates of every pair, the lower first. Kept, as `_duels`: a run asks again for as many candidates or nearly."""
-    left, right = np.triu_indices(count, 1)
-    return left, right
+def _pairs(count: int, which: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Both candidates of the pairs of these numbers, the lower first; pairs are numbered in ascending order."""
+    first = np.arange(count - 1)
+    starts = first * (2 * count - first - 1) // 2
+    low = np.searchsorted(starts, which, side="right") - 1
+    return low, which - starts[low] + low + 1
 
 
 @lru_cache(maxsize=2)
 def _duels(count: int) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
-    """`_duels_of` all candidates."""
+    """`_duels_of` all candidates. Kept: a run asks again for as many candidates or nearly."""
     return _duels_of(np.arange(count), count)
 
 
-def _duels_of(places: NDArray[np.intp], count: int) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
-    """For every candidate of an ascending list and every other of it: the number of their pair among all pairs of `count`
-    candidates, and 1 if the pair's bit is the other's loss."""
+def _duels_of(
+    places: NDArray[np.intp], count: int, block: slice = slice(None)
+) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
+    """For every candidate of a block of an ascending list and every other of the list: the number of their pair among all pairs
+    of `count` candidates, and 1 if the pair's bit is the other's loss."""
     several = len(places)
-    candidate = np.arange(several)[:, np.newaxis]
+    candidate = np.arange(several)[block, np.newaxis]
     other = np.arange(several - 1) + (np.arange(several - 1) >= candidate)
     mine, theirs = places[candidate], places[other]
     low, high = np.minimum(mine, theirs), np.maximum(mine, theirs)

@@ -18,20 +18,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.argmax import check_size
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import Clique, Handle, Level, MarginalOracle, StudyFacts
-from mpc_protocols.public.begun import BegunEnd
-from mpc_protocols.public.cliques import CliqueRegister
+from mpc_protocols.functionality import MAX_CELLS, Clique, Handle, Level, MarginalOracle, StudyFacts
+from mpc_protocols.public.begun import BegunEnd, BegunSelect
+from mpc_protocols.public.cliques import MAX_SHARED_CELLS, CliqueRegister
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.public.steps import MAX_BYTES, EndStep, PrepareStep, Step, parse
 from mpc_protocols.wire import Wire
 
+MAX_CONTRIBUTED: Final = MAX_SHARED_CELLS + MAX_CELLS
+"""Cells that a custodian sends in a run: all that may be shared, and the marginal of which the number of rows is the sum."""
 Contribute = Callable[[Sequence[Clique], Sequence[Level]], None]
 """How a custodian that does not compute shares its counts of these cliques, which may name these levels. Blocks."""
 
@@ -88,10 +91,11 @@ class LeadingOracle(MarginalOracle):
         picks: int = 1,
         conflicts: Sequence[tuple[int, int]] = (),
     ) -> list[int]:
-        """See `MarginalOracle`; errors as `PublicState.begin_select`."""
+        """See `MarginalOracle`; errors as `PublicState.begin_select`, and of `argmax.check_size`."""
         begun, rounded = self._next().begin_select(
             handles, answers, weights, penalties, epsilon, picks, conflicts
         )
+        check_size(begun.plan)
         self._announce(begun.step)
         return self._party.select(begun, rounded)
 
@@ -167,6 +171,8 @@ def follow(party: ComputingParty[Any, Any]) -> list[NDArray[np.int64]]:
     while True:
         try:
             begun = party.state.begin(parse(party.wire.receive_up_to(party.facts.leader, MAX_BYTES)))
+            if isinstance(begun, BegunSelect):
+                check_size(begun.plan)
             opened += party.run(begun)
         except StudyInvalid as error:
             # the leader refuses such a step before it tells anybody, so the study is not the reason
@@ -182,6 +188,7 @@ def contribute(wire: Wire, facts: StudyFacts, send: Contribute) -> None:
 
     Raises `ProtocolAborted` (an unexpected message), `DataRefused` (own counts), `PeerLost`.
     """
+    sent = 0
     while True:
         step = parse(wire.receive_up_to(facts.leader, MAX_BYTES))
         if isinstance(step, EndStep):
@@ -194,9 +201,10 @@ def contribute(wire: Wire, facts: StudyFacts, send: Contribute) -> None:
             register = CliqueRegister(facts)
             register.declare(step.levels)
             independent = register.to_share(step.cliques) == list(step.cliques)
+            sent += sum(map(register.facts.cells, step.cliques))
         except StudyInvalid:
             independent = False
-        if not independent:
+        if not independent or sent > MAX_CONTRIBUTED:
             raise ProtocolAborted(
                 "The leading party asked a contributor for marginals that are not to be shared; stop the run."
             )

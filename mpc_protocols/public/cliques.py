@@ -11,8 +11,10 @@ a sum of any clique whose versions of the same columns determine them: the colum
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from mpc_protocols.errors import StudyInvalid
@@ -25,6 +27,12 @@ if TYPE_CHECKING:
 
 MAX_SHARED_CELLS: Final = 1 << 28
 """Cells of all that a run shares: 1 GiB in 32-bit cells at each computing party."""
+MAX_DERIVED_CELLS: Final = 1 << 30
+"""Cells of all handles' marginals that are sums of shared ones, which parties keep; all subsets of 15 columns have fewer."""
+MAX_LEVELS: Final = 16
+"""Levels of one column in a run."""
+MAX_COMPARED: Final = 1 << 28
+"""Pairs of cliques that a run looks at to find which are sums of which: minutes; triples of 60 columns take an eighth."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +90,10 @@ class CliqueRegister:
         self._nested: dict[tuple[str, str], tuple[int, ...] | None] = {}
         self._handles: dict[Clique, Handle] = {}
         self._derivations: list[Derivation] = []
+        self._derived_cells = 0
+        self._compared = 0
+        self._coverings: dict[str, list[tuple[dict[str, str], Clique]]] = {}
+        """Of each column of the study, the shared cliques that have it, with what they call their columns."""
         self.facts = facts
         self.cliques: list[Clique] = []
         self.shared: list[Clique] = []
@@ -104,6 +116,12 @@ class CliqueRegister:
             if level.column not in self._columns or len(level.bins) != self.facts.sizes[level.column]:
                 raise StudyInvalid(
                     f"The level {level.name!r} must have a bin for each value of a column of the study, {level.column!r}."
+                )
+        of_column = Counter(level.column for level in (*self._levels.values(), *fresh))
+        for column, count in of_column.items():
+            if count > MAX_LEVELS:
+                raise StudyInvalid(
+                    f"The column {column!r} would have {count} levels, at most {MAX_LEVELS} can be declared; use fewer."
                 )
         self._levels |= {level.name: level for level in fresh}
         self.facts = self.facts.with_levels(fresh)
@@ -140,29 +158,48 @@ class CliqueRegister:
         if len(self._handles) + len(set(cliques) - self._handles.keys()) > MAX_ITEMS:
             raise StudyInvalid(f"A run can use at most {MAX_ITEMS} marginals; choose a smaller workload.")
         fresh: list[Clique] = []
-        covering = [(self._names(clique), clique) for clique in self.shared]
+        coverings: dict[str, list[tuple[dict[str, str], Clique]]] = {}
         for clique in sorted(
             cliques, key=lambda clique: (len(clique), self.facts.cells(clique)), reverse=True
         ):
             names = self._names(clique)
-            if not any(names.keys() <= finer.keys() and self._refines(finer, names) for finer, _ in covering):
-                covering.append((names, clique))
+            known = (self._finer(names, of) for of in (self._coverings, coverings))
+            if not any(True for _ in chain.from_iterable(known)):
                 fresh.append(clique)
+                for column in names:
+                    coverings.setdefault(column, []).append((names, clique))
         cells = sum(self.facts.cells(clique) for clique in [*self.shared, *fresh])
         if cells > MAX_SHARED_CELLS:
             raise StudyInvalid(
                 f"{cells} cells of marginals were to be shared, at most {MAX_SHARED_CELLS} can be; ask for fewer."
             )
-        return sorted(fresh, key=list(cliques).index)
+        new = set(cliques) - self._handles.keys() - set(fresh)
+        derived = self._derived_cells + sum(map(self.facts.cells, new))
+        if derived > MAX_DERIVED_CELLS:
+            raise StudyInvalid(
+                f"{derived} cells of marginals were to be sums of shared ones, at most {MAX_DERIVED_CELLS} can be; ask for "
+                "fewer."
+            )
+        place = {clique: number for number, clique in enumerate(reversed(cliques))}
+        return sorted(fresh, key=lambda clique: -place[clique])
 
-    def register(self, cliques: Sequence[Clique]) -> list[Handle]:
-        """Handles of these cliques; a known clique keeps its handle. What `to_share` names counts as shared from now on."""
-        self.shared += self.to_share(cliques)
+    def register(self, cliques: Sequence[Clique], fresh: Sequence[Clique] | None = None) -> list[Handle]:
+        """Handles of these cliques; a known clique keeps its handle. fresh: what `to_share` gave for them, which counts as shared
+        from now on; None to ask it. Raises as `to_share`."""
+        fresh = self.to_share(cliques) if fresh is None else fresh
+        self.shared += fresh
+        for clique in fresh:
+            names = self._names(clique)
+            for column in names:
+                self._coverings.setdefault(column, []).append((names, clique))
+        own = set(fresh)
         for clique in cliques:
             if clique not in self._handles:
+                derivation = self._derive(clique, own)
                 self._handles[clique] = len(self.cliques)
                 self.cliques.append(clique)
-                self._derivations.append(self._derive(clique))
+                self._derivations.append(derivation)
+                self._derived_cells += 0 if derivation.source == clique else self.facts.cells(clique)
         return [self._handles[clique] for clique in cliques]
 
     def derivation(self, handle: Handle) -> Derivation:
@@ -185,6 +222,19 @@ class CliqueRegister:
     def _names(self, clique: Clique) -> dict[str, str]:
         """What the clique calls each of its columns."""
         return {self.column(name): name for name in clique}
+
+    def _finer(
+        self, names: Mapping[str, str], coverings: Mapping[str, list[tuple[dict[str, str], Clique]]]
+    ) -> Iterator[tuple[dict[str, str], Clique]]:
+        """Those of which a clique is a sum, of shared cliques by column. Raises `StudyInvalid` (`MAX_COMPARED`)."""
+        for of in min((coverings.get(column, []) for column in names), key=len):
+            self._compared += 1
+            if self._compared > MAX_COMPARED:
+                raise StudyInvalid(
+                    f"More than {MAX_COMPARED} pairs of marginals were to be compared; ask for fewer marginals at once."
+                )
+            if names.keys() <= of[0].keys() and self._refines(of[0], names):
+                yield of
 
     def _refines(self, finer: Mapping[str, str], coarser: Mapping[str, str]) -> bool:
         """Each column of a clique is a function of the other clique's version of the same column."""
@@ -211,17 +261,14 @@ class CliqueRegister:
             return None
         return tuple(of_finer[value] for value in range(len(of_finer)))
 
-    def _derive(self, clique: Clique) -> Derivation:
+    def _derive(self, clique: Clique, fresh: Set[Clique]) -> Derivation:
         names = self._names(clique)
-        sources = ((self._names(source), source) for source in self.shared)
-        finer, source = min(
-            (
-                (columns, source)
-                for columns, source in sources
-                if names.keys() <= columns.keys() and self._refines(columns, names)
-            ),
-            key=lambda pair: self.facts.cells(pair[1]),
-        )
+        if clique in fresh:  # no other one, or it would not have to be shared
+            finer, source = names, clique
+        else:
+            finer, source = min(
+                self._finer(names, self._coverings), key=lambda pair: self.facts.cells(pair[1])
+            )
         shape = tuple(self.facts.sizes[name] for name in source)
         versions = [finer[column] for column in names]
         bins = tuple(

@@ -60,6 +60,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+MAX_VARIANCES = 2048
+"""Different variances of one measurement, each with a table of its own: more than a model may have columns."""
+
+
 def _check_facts(facts: StudyFacts) -> None:
     for column, size in facts.sizes.items():
         if type(size) is not int or size < 1:
@@ -227,7 +231,7 @@ class PublicState:
             except StudyInvalid:
                 self._register.forget(known)
                 raise
-            handles = self._register.register(step.cliques)
+            handles = self._register.register(step.cliques, fresh)
             levels = self._register.levels_of(fresh)
             return BegunPrepare(
                 step, self._transcript.add(b"step", step.to_bytes()), tuple(handles), tuple(fresh), levels
@@ -240,6 +244,10 @@ class PublicState:
             return self._begin_select(step, plan, self._groups([step.handles[q] for q in plan.kept]))
         if isinstance(step, MeasureStep):
             self._known(step.handles)
+            if (different := len(set(step.variances))) > MAX_VARIANCES:
+                raise StudyInvalid(
+                    f"A measurement would have {different} different variances, at most {MAX_VARIANCES} are allowed; use fewer."
+                )
             batch = plan_marginals(
                 self._register.facts,
                 [self.cliques[handle] for handle in step.handles],

@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.answer_exchange import AnswerExchange
 from mpc_protocols.engine.argmax import argmax_rows
 from mpc_protocols.engine.bitslice import Elements, UInt, from_planes
+from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.public.answers import Answers, DealerLayout
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState
-from mpc_protocols.shamir.gates import ShamirGates
+from mpc_protocols.shamir.gates import ShamirGates, holders
 from mpc_protocols.shamir.l1_distance import CandidateWords, absolute_sums, score_adder
 from mpc_protocols.shamir.marginals import HeldMarginals
 from mpc_protocols.shamir.mesh import Mesh
@@ -42,9 +43,16 @@ class ShamirEngine:
     dealers = DEALERS
 
     def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts | None) -> None:
-        """counts: this party's own data; None if it only computes. Raises `StudyInvalid` (number of parties)."""
+        """counts: this party's own data; None if it only computes.
+
+        Raises `StudyInvalid` (number of parties, or a leader that is no holder, from whose part c would not be subtracted).
+        """
         self.wire, self._leader = wire, facts.leader
         mesh = Mesh(wire)
+        if facts.leader not in holders(mesh.scheme.threshold):
+            raise StudyInvalid(
+                f"Party {facts.leader} cannot lead: on Shamir shares one of the first {mesh.scheme.threshold + 1} parties does."
+            )
         self.gates = ShamirGates(mesh)
         self.beside = ShamirGates(mesh.fork("noise"))
         self._marginals = HeldMarginals(wire, facts, counts)

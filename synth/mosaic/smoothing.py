@@ -19,19 +19,17 @@ MIN_VALUES = 33
 def smoothed(values: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
     """The counts of ordered values, each measured with noise of this standard deviation; float64 of the same length."""
     length = 1 << (2 * len(values) - 1).bit_length()
-    padded = np.pad(values, (0, length - len(values)), mode="symmetric")
-    place = (np.arange(length)[:, None] + np.arange(length)) % length
-    rows, details = padded[place], []  # a row per shift
-    while rows.shape[1] > 1:
-        even, odd = rows[:, 0::2], rows[:, 1::2]
-        detail = (even - odd) / np.sqrt(2)
+    coarse = np.pad(values, (0, length - len(values)), mode="symmetric")
+    details, step = [], 1
+    while step < length:  # of each level, the coefficients of all shifts: memory n log n
+        next_one = np.roll(coarse, -step)
+        detail = (coarse - next_one) / np.sqrt(2)
         details.append(np.where(np.abs(detail) > DEVIATIONS * sigma, detail, 0.0))
-        rows = (even + odd) / np.sqrt(2)
+        coarse = (coarse + next_one) / np.sqrt(2)
+        step *= 2
     for detail in reversed(details):
-        both = np.stack(((rows + detail) / np.sqrt(2), (rows - detail) / np.sqrt(2)), axis=-1)
-        rows = both.reshape(length, -1)
-    total = np.zeros(length)
-    np.add.at(total, place, rows)
-    found = total[: len(values)] / length
+        step //= 2
+        coarse = (coarse + detail + np.roll(coarse - detail, step)) / np.sqrt(8)
+    found: NDArray[np.float64] = coarse[: len(values)].copy()
     found += (values.sum() - found.sum()) / len(values)
     return found

@@ -11,6 +11,7 @@ the session's business.
 from __future__ import annotations
 
 import json
+import re
 import struct
 import zipfile
 import zlib
@@ -37,6 +38,11 @@ MAX_NAME = 500  # characters
 MAX_SIZE = 2**31  # values of one column
 MAX_POTENTIAL = 1e6  # potential, in absolute value: sums of any number of them stay finite
 MAX_ROWS = 1e15
+
+_ARRAY = re.compile(
+    rb"\{'descr': '(?P<kind>[|<]\w\d)', 'fortran_order': False, 'shape': \((?P<length>\d{1,19}),\), \} *\n"
+)
+"""What NumPy writes before a one-dimensional array. Its own reader takes any Python literal, and fails in many ways."""
 
 Content = tuple[dict[str, int], float, dict[Clique, Array], dict[str, Level]]
 
@@ -73,12 +79,18 @@ def _member(archive: zipfile.ZipFile, name: str, dtype: str) -> np.ndarray[Any, 
     info = archive.getinfo(name)
     if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
         raise _refuse(f"{name} is compressed")
-    stream = BytesIO(archive.read(info))
-    if np.lib.format.read_magic(stream) != (1, 0):
-        raise _refuse(f"{name} has an unknown version")
-    shape, fortran, kind = np.lib.format.read_array_header_1_0(stream)
-    body = stream.read()
-    if kind != np.dtype(dtype) or fortran or len(shape) != 1 or shape[0] * kind.itemsize != len(body):
+    raw = archive.read(info)
+    start = raw.find(b"\n") + 1
+    found = _ARRAY.fullmatch(raw[10:start])
+    if (
+        not start
+        or raw[:8] != np.lib.format.magic(1, 0)
+        or raw[8:10] != struct.pack("<H", start - 10)
+        or not found
+    ):
+        raise _refuse(f"{name} is not an array as NumPy stores it")
+    kind, body = np.dtype(dtype), raw[start:]
+    if found["kind"] != dtype.encode() or int(found["length"]) * kind.itemsize != len(body):
         raise _refuse(f"{name} is not a one-dimensional array of {dtype}")
     return np.frombuffer(body, dtype=kind)
 

@@ -127,7 +127,10 @@ def test_arg_max_of_equal_and_extreme_keys(count: int) -> None:
         assert set(results) == {int(np.argmax(keys))}
 
 
-def test_arg_max_in_several_batches_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kept", [1448, 29])
+def test_arg_max_in_several_batches_of_pairs(monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
+    """Whether the positions of all pairs are kept or made block by block."""
+    monkeypatch.setattr("mpc_protocols.engine.argmax.MAX_KEPT", kept)
     monkeypatch.setattr("mpc_protocols.engine.argmax.PAIRS", 100)
     monkeypatch.setattr("mpc_protocols.engine.argmax._LOSSES", 1)
     rng = np.random.default_rng(3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import combinations, islice, permutations
 
 import numpy as np
 import pytest
@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import MAX_CELLS, Clique, StudyFacts
-from mpc_protocols.public.cliques import CliqueRegister
+from mpc_protocols.functionality import MAX_CELLS, Clique, Level, StudyFacts
+from mpc_protocols.public import cliques as cliques_module
+from mpc_protocols.public.cliques import MAX_DERIVED_CELLS, MAX_LEVELS, CliqueRegister
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 1, "e": 5}
 RNG = np.random.default_rng(0)
@@ -118,3 +119,41 @@ def test_number_of_handles_is_limited() -> None:
     known.register([tuple(columns)[:64]])
     with pytest.raises(StudyInvalid, match="at most 65536 marginals"):
         known.to_share(pairs)
+
+
+def test_what_is_derived_and_kept_is_limited() -> None:
+    """The same columns in another order are another marginal, which a party keeps."""
+    known = register(**{f"c{i}": 16 for i in range(6)})
+    orders = [
+        tuple(order) for order in islice(permutations(known.facts.sizes), MAX_DERIVED_CELLS // MAX_CELLS + 2)
+    ]
+    known.register(orders[:-1])
+    with pytest.raises(StudyInvalid, match="were to be sums of shared ones, at most 1073741824"):
+        known.to_share(orders[-1:])
+    assert known.register(orders[:1]) == [0]
+
+
+def test_levels_of_a_column_are_limited() -> None:
+    known = register(wide=100, other=3)
+    levels = [
+        Level(f"wide/{i}", "wide", tuple(min(v, i) for v in range(100))) for i in range(1, MAX_LEVELS + 1)
+    ]
+    known.declare(levels[:10])
+    known.declare([*levels, Level("other/2", "other", (0, 0, 1))])
+    with pytest.raises(StudyInvalid, match=r"column 'wide' would have 17 levels, at most 16"):
+        known.declare([Level("one more", "wide", (0,) * 99 + (1,))])
+    known.declare(levels)  # known ones may be named again
+
+
+def test_comparing_marginals_is_limited_and_hardly_grows_with_honest_workloads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By column, all triples of 30 columns need 2^20 comparisons; all pairs of 4,525 marginals would be 2^23."""
+    names = [f"c{i}" for i in range(30)]
+    triples = [clique for size in (1, 2, 3) for clique in combinations(names, size)]
+    monkeypatch.setattr(cliques_module, "MAX_COMPARED", 1 << 20)
+    known = register(**dict.fromkeys(names, 2))
+    assert len(known.register(triples)) == len(triples) and len(known.shared) == 4060
+    with pytest.raises(StudyInvalid, match="More than 1048576 pairs of marginals"):
+        for _ in range(20):
+            known.to_share(triples)

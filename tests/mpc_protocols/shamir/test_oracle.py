@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -192,3 +193,15 @@ def test_five_processes_answer_like_the_ideal_oracle(five: Trio) -> None:
     session = bytes(range(32))
     expected = work(IdealOracle(facts(session=session), counter(np.concatenate(TABLES[:5])), Recorder()))
     assert five.run(job, session)[1] == [repr(expected)]
+
+
+@pytest.mark.parametrize(("computing", "leader"), [(3, 2), (5, 3), (9, 8)])
+def test_a_leader_that_holds_no_counts_is_refused(computing: int, leader: int) -> None:
+    """The model's answers are subtracted from the leader's part."""
+    of = replace(facts(), leader=leader)
+
+    def party(wire: Wire) -> None:
+        ShamirOracle(wire, of, None, Recorder()) if wire.me == leader else follow(wire, of, None, Recorder())
+
+    with pytest.raises(StudyInvalid, match=f"Party {leader} cannot lead: on Shamir shares one of the first"):
+        MemoryNetwork(computing, session_id=of.session, patience_s=5).run([party] * computing)

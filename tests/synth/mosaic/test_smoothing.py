@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
-from synth.mosaic.smoothing import smoothed
+from synth.mosaic.smoothing import DEVIATIONS, smoothed
 
 
 @pytest.mark.parametrize("size", [33, 64, 85, 100, 257])
@@ -30,3 +32,31 @@ def test_spikes_stay() -> None:
 def test_without_noise_nothing_changes() -> None:
     values = np.random.default_rng(1).normal(0, 100, 90)
     np.testing.assert_allclose(smoothed(values, 0.0), values, atol=1e-9)
+
+
+def decimated(values: np.ndarray, sigma: float) -> np.ndarray:
+    """Haar coefficients below the threshold set to 0, of a power of two of values."""
+    if len(values) == 1:
+        return values
+    even, odd = values[0::2], values[1::2]
+    detail = (even - odd) / np.sqrt(2)
+    detail = np.where(np.abs(detail) > DEVIATIONS * sigma, detail, 0.0)
+    mean = decimated((even + odd) / np.sqrt(2), sigma)
+    return np.stack([(mean + detail) / np.sqrt(2), (mean - detail) / np.sqrt(2)], axis=1).reshape(-1)
+
+
+@pytest.mark.parametrize("size", [33, 64, 100])
+def test_it_is_the_mean_over_all_shifts_of_the_decimated_transform(size: int) -> None:
+    values = np.random.default_rng(size).normal(100, 60, size)
+    padded = np.pad(values, (0, 2 ** int(np.ceil(np.log2(2 * size))) - size), mode="symmetric")
+    shifted = [np.roll(decimated(np.roll(padded, -s), 30.0), s) for s in range(len(padded))]
+    mean = np.mean(shifted, axis=0)[:size]
+    np.testing.assert_allclose(smoothed(values, 30.0), mean + (values.sum() - mean.sum()) / size, atol=1e-9)
+
+
+def test_a_column_of_a_hundred_thousand_values_takes_little_memory() -> None:
+    tracemalloc.start()
+    smoothed(np.random.default_rng(2).normal(0, 10, 100_000), 10.0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100 * 2**20

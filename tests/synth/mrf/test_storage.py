@@ -96,6 +96,16 @@ def _claiming(shape: tuple[int, ...], descr: str = "<f8") -> bytes:
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + bytes(48)
 
 
+def _literal(text: bytes) -> bytes:
+    """An array whose header is any text."""
+    return _archive(
+        {
+            "header.npy": TEXT,
+            "potentials.npy": b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + bytes(48),
+        }
+    )
+
+
 class _Bomb:
     def __reduce__(self) -> tuple[Any, ...]:
         return (pytest.fail, ("the file was unpickled",))
@@ -103,6 +113,12 @@ class _Bomb:
 
 TEXT = _npy(np.frombuffer(json.dumps(HEADER).encode(), dtype=np.uint8))
 HOSTILE: dict[str, bytes] = {
+    "array header that does not end": _literal(b"{'a': ("),
+    "array header that is deep": _literal(b"-" * 9000 + b"1"),
+    "array header with an unhashable key": _literal(b"{[]: 1}"),
+    "array header of an old Python": _literal(
+        b"{'descr': '<f8', 'fortran_order': False, 'shape': (6L,), }\n"
+    ),
     "empty": b"",
     "text": b"hello",
     "pickle": pickle.dumps(_Bomb()),

@@ -1,0 +1,119 @@
+"""Every release of every algorithm on every backend is on all books, alike, within the study's budget, before it is known.
+
+The books: the leader's record in run.json, each computing party's journal, each custodian's ledger. That a guard is asked before
+anything is opened, and that nothing is if it refuses, is proved for each backend by `tests/conformance/oracle`; here, that what
+the guards allow has reached the disk of all computing parties when the first of them learns an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpc_protocols.backend import BACKENDS, ClearBackend
+from mpc_protocols.functionality import Event
+from mpc_protocols.public.begun import BegunSelect
+from mpc_protocols.public.state import PublicState
+from parties.budget.journal import read
+from parties.budget.ledger import Ledger
+from runner.party.synthesis import plan_of
+from runner.results.outdir import JOURNALS
+from runner.study import load
+from synth.accounting import rho_of
+from synth.algorithm import ALGORITHMS
+from tests.runner import in_memory, small
+
+HORIZONTAL = [backend.name for backend in BACKENDS if "horizontal" in backend.partitions]
+LEARN = ("learn_selection", "learn_counts", "learn_distances", "learn_total")
+
+
+class Books:
+    """Looks at the books on disk whenever a party learns an answer. looked: how often."""
+
+    def __init__(
+        self, out: Path, computing: list[str], custodians: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self._out, self._computing, self._custodians = out, computing, custodians
+        self._released: dict[PublicState, int] = {}
+        self.looked = 0
+        for name in LEARN:
+            monkeypatch.setattr(PublicState, name, self._watched(getattr(PublicState, name)))
+
+    def _watched(
+        self, learn: Callable[[PublicState, Any, Any], None]
+    ) -> Callable[[PublicState, Any, Any], None]:
+        def learn_and_look(state: PublicState, begun: Any, answer: Any) -> None:
+            events = len(begun.plan.events) if isinstance(begun, BegunSelect) else 1
+            self._released[state] = self._released.get(state, 0) + events
+            self._look(self._released[state])
+            learn(state, begun, answer)
+
+        return learn_and_look
+
+    def _look(self, released: int) -> None:
+        for name in self._computing:
+            assert len(read(journal_of(self._out / name)).releases) >= released, name
+        entries = Ledger().entries()
+        written = [entry for entry in entries if len(entry.events) >= released]
+        assert len(written) >= self._custodians, f"{len(written)} ledgers hold release {released}"
+        self.looked += 1
+
+
+def journal_of(folder: Path) -> Path:
+    [journal] = folder.glob(JOURNALS)
+    return journal
+
+
+def whole(event: Event) -> tuple[str, Fraction, Fraction, dict[str, object]]:
+    return event.what, event.rho, event.beta, dict(event.detail)
+
+
+@pytest.mark.parametrize("backend", HORIZONTAL)
+@pytest.mark.parametrize("algorithm", [algorithm.name for algorithm in ALGORITHMS])
+def test_every_release_is_on_all_books_before_it_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str, backend: str
+) -> None:
+    monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
+    clear = isinstance(BACKENDS[backend], ClearBackend)
+    table = "[aim]\nrounds = 3"
+    trial = small.write(
+        tmp_path / "study",
+        parties=3 if clear else max(BACKENDS[backend].computing[0], 2) + 1,
+        changes=[
+            ('algorithm = "aim"', f'algorithm = "{algorithm}"'),
+            ('backend = "replicated"', f'backend = "{backend}"'),
+            (table, f"[{algorithm}]\nsynthetic_rows = 20\n" + ("" if algorithm == "mst" else "rounds = 4")),
+            ("[session]\n", '[session]\ntls = "insecure-loopback"\n'),
+        ],
+        party={} if clear else {small.NAMES[max(BACKENDS[backend].computing[0], 2)]: "compute = false"},
+    )
+    study, out = load(trial.path), tmp_path / "out"
+    plan = plan_of(study)
+    computing = [] if clear else [party.name for party in study.computing]
+    books = Books(out, computing, len(computing) or len(study.parties), monkeypatch)
+    runs = in_memory.run(trial.path, out, monkeypatch)
+
+    ledgers = {entry.reservation.dataset: entry for entry in Ledger().entries()}
+    assert set(ledgers) == {f"trial/{party.name}" for party in study.parties}
+    [*others, first] = ledgers.values()
+    events = [begun.event for begun in first.events]
+    assert books.looked and len(events) > 3
+    assert sum(event.rho for event in events) <= plan.budget.rho_cap <= rho_of(4, Fraction(1, 10**6))
+    assert sum(event.beta for event in events) <= plan.budget.beta_cap
+    for entry in (*others, first):
+        assert [whole(begun.event) for begun in entry.events] == [whole(event) for event in events]
+        assert (entry.state, entry.spent.rho) == ("settled", sum(event.rho for event in events))
+    for name in computing:
+        record = read(journal_of(out / name))
+        assert [whole(release.event) for release in record.releases] == [whole(event) for event in events]
+        assert record.code == 0 and all(release.opened for release in record.releases)
+    assert len(runs) == (1 if clear else len(study.parties))
+    for told in runs.values():
+        shown = told["privacy"]["events"]
+        assert [(event["what"], event["rho"]) for event in shown] == [(e.what, float(e.rho)) for e in events]
+        for event, booked in zip(shown, events, strict=True):
+            assert event.items() >= dict(booked.detail).items()
