@@ -16,16 +16,12 @@ if TYPE_CHECKING:
     from synth.run import Synthesis
     from synth.workload import Workload
 
-MOST_COLUMNS = 6
-
 
 @dataclass(frozen=True)
 class PrivMrfConfig(ModelConfig):
     """The `[privmrf]` table of a study. max_columns: of a marginal."""
 
-    max_columns: int = option(
-        MOST_COLUMNS, "whole", "columns of a marginal, at most", low=2, high=MOST_COLUMNS
-    )
+    max_columns: int = option(4, "whole", "columns of a marginal, at most", low=2, high=6)
 
 
 class PrivMrf(Algorithm["PrivMrfConfig", "PrivMrfPlan"]):

@@ -101,21 +101,22 @@ class ScriptedOracle(MarginalOracle):
         picks: int = 1,
         conflicts: Sequence[tuple[int, int]] = (),
     ) -> list[int]:
-        assert picks == 1 and not conflicts, "no script asks for several picks"
-        self.guard.authorise(
-            Event("select", self.charges.selecting(epsilon), len(handles) * Fraction(1, 2**70)), b""
-        )
+        assert picks <= len(handles) and not conflicts, "no script asks for conflicts"
+        for _ in range(picks):
+            self.guard.authorise(
+                Event("select", self.charges.selecting(epsilon), len(handles) * Fraction(1, 2**70)), b""
+            )
         cliques = [self.handles[handle] for handle in handles]
         self.selections.append((cliques, list(weights), list(penalties), epsilon))
         if self.rng is not None:
-            return [int(self.rng.integers(len(handles)))]
+            return [int(place) for place in self.rng.permutation(len(handles))[:picks]]
         scores = [
             float(w) * (np.abs(truth - answer).sum() - float(penalty))
             for w, truth, answer, penalty in zip(
                 weights, self.counts(cliques), answers, penalties, strict=True
             )
         ]
-        return [int(np.argmax(scores))]
+        return [int(place) for place in np.argsort(-np.array(scores), kind="stable")[:picks]]
 
     def measure(
         self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction]
@@ -134,7 +135,12 @@ class ScriptedOracle(MarginalOracle):
     def distances(
         self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], sigma2: Fraction
     ) -> NDArray[np.int64]:
-        raise AssertionError("no script asks for distances")
+        rho = self.charges.measuring_distances(sigma2, len(handles))
+        self.guard.authorise(Event("distances", rho, len(handles) * cell_distance(sigma2)), b"")
+        if self.rng is not None:
+            return self.rng.normal(0, 10 ** self.rng.uniform(0, 5), len(handles)).astype(np.int64)
+        truth = self.counts([self.handles[handle] for handle in handles])
+        return np.array([np.abs(t - a).sum() for t, a in zip(truth, answers, strict=True)]).astype(np.int64)
 
     def total(self, sigma2: Fraction) -> int:
         assert self.total_seen is None, "marginals give the total: nobody needs to ask for it"

@@ -1,0 +1,189 @@
+"""PrivMRF: shares of the budget, which sets are candidates, the graph and its marginals, a run within budget and model."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpc_protocols.errors import BudgetRefused
+from mpc_protocols.functionality import Adjacency, Clique
+from synth.accounting import Accountant
+from synth.domain import Domain
+from synth.metrics import workload_error
+from synth.mrf import model_size_mb
+from synth.privmrf import plan as plans
+from synth.privmrf.algorithm import ALGORITHM, PrivMrfConfig
+from synth.privmrf.graph import dependent_pairs, first_marginals, inside, nodes_of
+from synth.privmrf.loop import run
+from synth.privmrf.plan import PrivMrfPlan
+from synth.workload import Workload
+from tests.synth.oracles import RefuseThird, ScriptedOracle, chain, codes_domain, ideal
+
+pytestmark = pytest.mark.usefixtures("whatever_the_noise")
+
+ROWS = 20_000
+DOMAIN, CODES = chain(ROWS, np.random.default_rng(11))
+LINKS = {("a", "b"), ("b", "c"), ("c", "d")}
+
+
+def plan_for(
+    config: PrivMrfConfig | None = None,
+    epsilon: float = 1.0,
+    adjacency: Adjacency = "add-remove",
+    unit_rows: int = 1,
+    domain: Domain = DOMAIN,
+) -> PrivMrfPlan:
+    workload = Workload(domain, (domain.names[:1],))
+    return ALGORITHM.plan(
+        domain,
+        workload,
+        config or PrivMrfConfig(),
+        epsilon=epsilon,
+        delta=1e-9,
+        adjacency=adjacency,
+        unit_rows=unit_rows,
+    )
+
+
+@pytest.mark.parametrize(("adjacency", "unit_rows"), [("add-remove", 1), ("replace", 1), ("replace", 3)])
+def test_a_run_spends_the_cap_to_within_a_hundredth(adjacency: Adjacency, unit_rows: int) -> None:
+    plan = plan_for(adjacency=adjacency, unit_rows=unit_rows)
+    guard = Accountant(plan.budget)
+    got = run(ideal(CODES, DOMAIN, guard, adjacency, unit_rows), plan)
+    whats = [event.what for event in guard.events]
+    assert whats[:3] == ["measure", "distances", "measure"] and set(whats[3:]) == {"select", "measure"}
+    assert plan.budget.rho_cap * Fraction(99, 100) <= guard.rho <= plan.budget.rho_cap
+    assert guard.beta <= plan.budget.beta_cap
+    columns, pairs = guard.events[0].rho, guard.events[1].rho
+    assert float(columns / plan.budget.rho_cap) == pytest.approx(0.10, rel=1e-6)
+    assert float(pairs / plan.budget.rho_cap) == pytest.approx(0.08, rel=1e-6)
+    assert len(got.selected) <= plan.rounds[1] == 6
+
+
+@settings(max_examples=25)
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from([0.3, 1.0, 10.0, 1000.0]),
+    st.sampled_from([4, 0.0008, 0.0004]),
+    st.sampled_from(["add-remove", "replace"]),
+    st.integers(1, 5),
+)
+def test_any_answers_stay_within_the_cap_and_the_model(
+    seed: int, epsilon: float, limit: float, adjacency: Adjacency, rows: int
+) -> None:
+    plan = plan_for(PrivMrfConfig(max_model_mb=limit), epsilon, adjacency, rows)
+    guard = Accountant(plan.budget)  # it refuses what exceeds either cap, and the run would fail
+    got = run(ScriptedOracle(CODES, DOMAIN, guard, plan.charges, np.random.default_rng(seed)), plan)
+    assert model_size_mb(DOMAIN.sizes, [m.clique for m in got.measurements]) <= limit
+    assert len(got.selected) == len(set(got.selected)) <= plan.rounds[1]
+    assert guard.rho >= plan.budget.rho_cap * Fraction(94, 100)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(1, 12), min_size=3, max_size=8), st.integers(2, 6), st.integers(1, 60))
+def test_larger_candidates_are_those_of_the_fewest_cells(sizes: list[int], most: int, limit: int) -> None:
+    domain = codes_domain(**{f"x{number}": size for number, size in enumerate(sizes)})
+    every = [
+        (math.prod(domain.sizes[name] for name in clique), count, clique)
+        for count in range(3, most + 1)
+        for clique in itertools.combinations(domain.names, count)
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plans, "MAX_SETS", limit)
+        patch.setattr(plans, "MAX_SET_CELLS", 5000)
+        chosen = [clique for clique in plan_for(PrivMrfConfig(max_columns=most), domain=domain).candidates]
+    larger = [clique for clique in chosen if len(clique) > 2]
+    cells = {clique: cells for cells, _, clique in every}
+    assert len(larger) <= limit and sum(cells[clique] for clique in larger) <= 5000
+    assert set(larger) <= cells.keys() and len(set(larger)) == len(larger)
+    if len(larger) == len(every):
+        return
+    widest = max((cells[clique] for clique in larger), default=0)
+    left_out = [cells[clique] for _, _, clique in every if clique not in larger]
+    assert min(left_out) >= widest, "a set with fewer cells was left out for one with more"
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(2, 9), min_size=3, max_size=7), st.integers(0, 2**32), st.floats(0.0005, 0.01))
+def test_the_graph_takes_the_most_dependent_pairs_that_fit(sizes: list[int], seed: int, limit: float) -> None:
+    domain = codes_domain(**{f"x{number}": size for number, size in enumerate(sizes)}).sizes
+    rng = np.random.default_rng(seed)
+    dependence: dict[Clique, float] = {
+        pair: float(rng.normal()) for pair in itertools.combinations(domain, 2)
+    }
+    taken = dependent_pairs(domain, dependence, limit)
+    for pair in sorted(dependence, key=lambda pair: -dependence[pair]):
+        before = [each for each in taken if dependence[each] > dependence[pair]]
+        fits = model_size_mb(domain, [*before, pair]) <= limit
+        assert (pair in taken) == (fits and dependence[pair] > 0)
+    if taken:
+        nodes = nodes_of(domain, taken)
+        assert inside(nodes, taken) == taken
+        assert all(len(node) > 1 for node in nodes)
+
+
+def test_the_first_marginal_of_a_column_says_most_about_it_without_saying_it_twice() -> None:
+    names = ("a", "b", "c", "d")
+    nodes = [frozenset("abc"), frozenset("cd")]
+    useful = [*itertools.combinations("abc", 2), ("a", "b", "c"), ("c", "d")]
+    # b and c say the same about a: one of them is enough
+    same: dict[Clique, float] = {("a", "b"): 0.9, ("a", "c"): 0.8, ("b", "c"): 1.9, ("c", "d"): 0.1}
+    assert first_marginals(names, nodes, same, useful) == [("a", "b"), ("b", "c"), ("c", "d")]
+    # they say different things: both
+    apart: dict[Clique, float] = {("a", "b"): 0.9, ("a", "c"): 0.8, ("b", "c"): 0.0, ("c", "d"): 0.1}
+    assert first_marginals(names, nodes, apart, useful)[0] == ("a", "b", "c")
+    # nothing depends on anything, or nothing is useful
+    assert first_marginals(names, nodes, dict.fromkeys(same, -1.0), useful) == []
+    assert first_marginals(names, nodes, same, []) == []
+
+
+def test_without_noise_it_looks_where_the_dependence_is() -> None:
+    plan = plan_for(PrivMrfConfig(max_columns=2), epsilon=50.0)
+    oracle = ScriptedOracle(CODES, DOMAIN, Accountant(plan.budget), plan.charges)
+    got = run(oracle, plan)
+    first = [m.clique for m in got.measurements if m.round == 0 and len(m.clique) == 2]
+    assert set(first) > LINKS and all("e" in clique for clique in set(first) - LINKS)
+    for cliques, weights, penalties, epsilon in oracle.selections:
+        assert set(weights) == {1} and epsilon == plan.epsilon and all(p > 0 for p in penalties)
+        assert not set(cliques) & set(first)
+    assert len(oracle.handles) == len(set(oracle.handles))  # everything is shared once
+
+
+def test_a_chain_is_learned() -> None:
+    plan = plan_for(epsilon=10.0)
+    got = run(ideal(CODES, DOMAIN, Accountant(plan.budget)), plan)
+    assert got.rows == round(got.noisy_total) == pytest.approx(ROWS, abs=50)
+    synthetic = got.model.sample(got.rows, np.random.default_rng(0))
+    triples = list(itertools.combinations(DOMAIN.names, 3))
+    independent = np.stack([np.random.default_rng(j).permutation(CODES[:, j]) for j in range(5)], axis=1)
+    error = workload_error(CODES, synthetic, DOMAIN, triples)
+    assert error < 0.06 < 0.5 < workload_error(CODES, independent, DOMAIN, triples)
+
+
+def test_without_any_pair_all_of_the_budget_measures_the_columns() -> None:
+    for domain, limit in ((codes_domain(a=7), 4.0), (codes_domain(a=40, b=40), 0.001)):
+        plan = plan_for(PrivMrfConfig(max_model_mb=limit), domain=domain)
+        assert plan.rounds == (0, 0) and not plan.pairs and not plan.candidates
+        guard = Accountant(plan.budget)
+        got = run(ideal(np.zeros((100, len(domain)), np.int64), domain, guard), plan)
+        assert got.selected == () and [e.what for e in guard.events] == ["measure"]
+        assert plan.budget.rho_cap * (1 - Fraction(1, 10**8)) <= guard.rho <= plan.budget.rho_cap
+
+
+def test_a_small_table_gets_its_columns_alone() -> None:
+    plan = plan_for()
+    got = run(ideal(CODES[:100], DOMAIN, guard := Accountant(plan.budget)), plan)
+    assert got.fallback and [e.what for e in guard.events] == ["measure", "measure"] and got.selected == ()
+
+
+def test_a_refused_release_ends_the_run_before_anything_else_is_asked() -> None:
+    guard = RefuseThird()
+    with pytest.raises(BudgetRefused, match="cap is reached"):
+        run(ideal(CODES, DOMAIN, guard), plan_for())
+    assert guard.asked == ["measure", "distances", "measure"]
