@@ -68,6 +68,13 @@ class Plan:
         """Fewest and most steps in which selections are made: of an algorithm that makes several at once, fewer than `rounds`."""
         return self.rounds
 
+    def knowing(self, owners: Mapping[str, str]) -> Plan:
+        """The plan once the owner of each column is known, of data split by columns; of most algorithms the same.
+
+        Candidates, noise and budget stay as they are: parties have counted and reserved by them.
+        """
+        return self
+
     def times(self, noun: str) -> str:
         """How many selections there are, in words: "10 rounds", "3 to 9 rounds"."""
         low, high = self.rounds

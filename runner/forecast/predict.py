@@ -87,6 +87,7 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
     joined = joining(study, assumed) if isinstance(study, VerticalStudy) else None
     limit = min(assumed, len(custodians) * study.privacy.max_rows)
     if joined is not None:
+        plan = plan.knowing(joined.owned.columns)
         custodians = [party for party in study.parties if party.name in joined.owned.owners]
         assumed, limit = joined.records, joined.population
     backend = BACKENDS[study.backend]

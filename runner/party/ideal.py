@@ -64,6 +64,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     owned = None
     if isinstance(study, VerticalStudy):
         owned = ownership(study, {name: custodian.columns for name, custodian in custodians.items()})
+        plan = plan.knowing(owned.columns)
     for custodian in custodians.values():
         custodian.ready(counted(plan))
         accounts.callback(custodian.close)

@@ -160,6 +160,7 @@ class _Party:
                 sizes = own_events(self._study, owned, self._name)
         plan, collective = self._plan, Collective(wire, self._study)
         assert plan is not None
+        plan = plan if owned is None else plan.knowing(owned.columns)
         computes = wire.me < wire.computing
         study_facts = facts_of(self._study, len(custodians), wire.session_id)
         if owned is not None and self._name in owned.owners and not self._options.allow_retry:

@@ -15,10 +15,14 @@ from synth.mrf.junction_tree import junction_tree
 
 
 def dependent_pairs(
-    sizes: Mapping[str, int], dependence: Mapping[Clique, float], max_model_mb: float
+    sizes: Mapping[str, int],
+    dependence: Mapping[Clique, float],
+    max_model_mb: float,
+    first: Sequence[Clique] = (),
 ) -> list[Clique]:
-    """Pairs, the most dependent first, as long as the junction tree of their graph stays within the limit."""
-    accepted: list[Clique] = []
+    """Pairs, the most dependent first, as long as the junction tree of their graph stays within the limit. first: pairs of the
+    graph that stand before them."""
+    accepted = list(first)
     size = SizeEstimator(sizes, accepted)
     for pair in sorted(dependence, key=lambda pair: -dependence[pair]):
         if dependence[pair] <= 0:

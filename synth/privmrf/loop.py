@@ -42,28 +42,36 @@ def run(oracle: MarginalOracle, plan: PrivMrfPlan, observe: Observe = unobserved
 
     Raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`; nothing is released after that.
     """
-    run = PrivMrfRun(oracle, plan, observe)
-    run.measure_columns(plan.one_way, plan.sigma2, 0)
-    if not plan.pairs:
-        run.refit(0, FINAL_ITERATIONS)
-        return run.synthesis()
-    run.refit(0, ROUND_ITERATIONS)
-    if run.falls_back(joining_cells(plan.candidates), NOISE_LIMIT):
-        run.sharpen()
-        return run.synthesis()
-    candidates = run.look_for_dependence()
-    if candidates:
-        sigma2 = run.measure_first(candidates)
-        run.select_and_measure(candidates, sigma2)
-    if run.left > MIN_SHARPENING * plan.budget.rho_cap:
-        run.sharpen()
-    return run.synthesis()
+    return PrivMrfRun(oracle, plan, observe).carry_out()
 
 
 class PrivMrfRun(Run):
     """A run of PrivMRF. nodes: of the junction tree. dependence: of each pair, as a share of the rows."""
 
     plan: PrivMrfPlan
+
+    def carry_out(self) -> Synthesis:
+        """The whole run."""
+        plan = self.plan
+        self.measure_columns(plan.one_way, plan.sigma2, 0)
+        if not plan.pairs:
+            self.refit(0, FINAL_ITERATIONS)
+            return self.synthesis()
+        self.refit(0, ROUND_ITERATIONS)
+        if self.falls_back(joining_cells(plan.candidates), NOISE_LIMIT):
+            self.sharpen()
+            return self.synthesis()
+        candidates = self.look_for_dependence()
+        if candidates:
+            sigma2 = self.measure_first(candidates)
+            self.select_and_measure(candidates, sigma2)
+        if self.left > MIN_SHARPENING * plan.budget.rho_cap:
+            self.sharpen()
+        return self.synthesis()
+
+    def joined_pairs(self) -> list[Clique]:
+        """The edges of the graph."""
+        return dependent_pairs(self.plan.domain.sizes, self.dependence, self.plan.config.max_model_mb)
 
     def look_for_dependence(self) -> list[Clique]:
         """Ask for the pairs' distances; returns the useful candidates inside the tree that they give, shared."""
@@ -75,7 +83,7 @@ class PrivMrfRun(Run):
         self.spent += plan.charges.measuring_distances(plan.pairs_sigma2, len(pairs))
         rows = max(1.0, self.noisy_total)
         self.dependence = {pair: float(value) / rows for pair, value in zip(pairs, distances, strict=True)}
-        joined = dependent_pairs(plan.domain.sizes, self.dependence, plan.config.max_model_mb)
+        joined = self.joined_pairs()
         self.nodes = nodes_of(plan.domain.sizes, joined) if joined else []
         self.observe(
             "measure",

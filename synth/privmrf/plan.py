@@ -51,8 +51,8 @@ class PrivMrfPlan(Plan):
 
     @property
     def batches(self) -> tuple[int, int]:
-        """Of selections."""
-        return min(1, self.rounds[1]), self.most_batches
+        """Of selections, and the first marginals, for which nothing is selected."""
+        return min(1, self.rounds[1]), self.most_batches + 1
 
     @property
     def most_batches(self) -> int:

@@ -1,0 +1,1 @@
+"""VertiMRF on shares: PrivMRF whose graph takes what depends inside each owner's columns first."""
