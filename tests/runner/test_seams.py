@@ -116,10 +116,11 @@ def test_every_key_is_read_checked_and_shown(tmp_path: Path, name: str) -> None:
     config = ALGORITHMS[name].config
     named = ('algorithm = "aim"', f'algorithm = "{name}"')
     table = config.template(31)
-    study = load(write_study(tmp_path, named, ("[aim]\nrounds = 4", f"[{name}]\n{table}")))
+    write = write_study if "horizontal" in ALGORITHMS[name].partitions else write_vertical
+    study = load(write(tmp_path, named, ("[aim]\nrounds = 4", f"[{name}]\n{table}")))
     assert study.config == config() and study.public()[name] == config().public()
     for key in config.options():
-        path = write_study(tmp_path, named, ("[aim]\nrounds = 4", f"[{name}]\n{key} = []"))
+        path = write(tmp_path, named, ("[aim]\nrounds = 4", f"[{name}]\n{key} = []"))
         assert problems(path) == [f"{path}: [{name}] {key} must be {config.options()[key].expected}, got []."]
 
 
