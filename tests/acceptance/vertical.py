@@ -4,6 +4,7 @@
     python -m tests.acceptance.vertical adult --degree 3 --count 64          64 random 3-way cliques (seed 123)
     python -m tests.acceptance.vertical adult --delay-ms 20 --rate 100       the same run, 20 ms one way, 100 Mbit/s
     python -m tests.acceptance.vertical nltcs --runs 5                       8 & 8 columns, epsilon 0.8, all 3-way cliques
+    python -m tests.acceptance.vertical adult --algorithm vertimrf --epsilon 0.8    another algorithm: TVD of 3-way sets
     python -m tests.acceptance.vertical three --runs 5                       Adult, 5 & 5 & 5, cliques across all three owners
 
 Tables are adult-vfl.csv (45,222 x 15) and nltcs.csv (21,574 x 16) in the folder `DATA`, not shipped: without them this says so
@@ -43,7 +44,7 @@ HELD_SEED = 20260101
 STUDY = """\
 [study]
 name = "{name}"
-algorithm = "aim"
+algorithm = "{algorithm}"
 backend = "{backend}"
 partition = "vertical"
 [privacy]
@@ -53,8 +54,7 @@ adjacency = "{adjacency}"
 max_rows = 65536
 [workload]
 {workload}
-[aim]
-rounds = {rounds}
+{table}
 [domain]
 file = "{domain}"
 [alignment]
@@ -106,10 +106,11 @@ def study(trial: Trial, directory: Path, backend: str, options: argparse.Namespa
     text = STUDY.format(
         name=f"{trial.table}-vertical",
         backend=backend,
-        epsilon=trial.epsilon,
+        epsilon=options.epsilon or trial.epsilon,
         adjacency=trial.adjacency,
         workload=workload,
-        rounds=rounds,
+        algorithm=options.algorithm,
+        table=f"[aim]\nrounds = {rounds}" if options.algorithm == "aim" else "",
         domain=DATA / f"{trial.table}-domain.json",
         via=options.via,
     )
@@ -129,7 +130,7 @@ def run(path: Path, out: Path, options: argparse.Namespace) -> dict[str, Any]:
         program = [sys.executable, "-m", "runner.bench.within", json.dumps(network)]
     began = time.monotonic()
     subprocess.run(
-        [*program, "run", str(path), "--out", str(out)],
+        [*program, "run", str(path), "--out", str(out), "--replace"],
         check=True,
         cwd=ROOT,
         stdout=subprocess.DEVNULL,
@@ -170,7 +171,7 @@ def told(what: str, found: list[dict[str, Any]]) -> None:
         for number, sent in enumerate(found[0]["sent"]):
             party = found[0]["run"]["parties"][number]
             print(
-                f"  c{number}: {sum(sent.values()) / 1e6:.1f} MB sent ("
+                f"  c{number}: {party['rounds']} rounds, {sum(sent.values()) / 1e6:.1f} MB sent ("
                 + ", ".join(f"{name} {count / 1e6:.1f}" for name, count in sent.items() if count > 5e4)
                 + f"); CPU {party['cpu_s']:.1f} s, peak {party['peak_rss_mb']:.0f} MiB"
             )
@@ -182,6 +183,8 @@ def main() -> None:
     )
     parser.add_argument("what", choices=tuple(TRIALS))
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--algorithm", default="aim", help="with the defaults of its table")
+    parser.add_argument("--epsilon", type=float, help="default: the table's")
     parser.add_argument("--ideal-runs", type=int, help="default: as many")
     parser.add_argument("--degree", type=int)
     parser.add_argument("--count", type=int, help="random cliques of the degree; default: all (three: 64)")
@@ -205,7 +208,7 @@ def main() -> None:
         paths = {backend: study(trial, directory, backend, options) for backend in ("replicated", "ideal")}
         domain = load(paths["ideal"]).domain
         cliques, scale = list(load(paths["ideal"]).workload.cliques), 1.0
-        if options.what == "nltcs":
+        if options.what == "nltcs" or options.algorithm != "aim":
             sets = list(itertools.combinations(domain.names, 3))
             cliques = [sets[i] for i in np.random.default_rng(0).choice(len(sets), 300, replace=False)]
             scale = 0.5

@@ -70,7 +70,10 @@ def test_rows_of_three_custodians_and_a_contributor(
     text = capsys.readouterr().out
     plan = json.loads(text[text.index("{") :])
     low, high = plan["range"]["rounds"]
-    assert all(low <= party["rounds"] <= high for party in told["parties"][:3]), (plan["range"], told["parties"])
+    assert all(low <= party["rounds"] <= high for party in told["parties"][:3]), (
+        plan["range"],
+        told["parties"],
+    )
     page = (tmp_path / "out" / "report.html").read_text()
     assert "PrivMRF" in page
 
