@@ -79,7 +79,7 @@ def run(path: Path, out: Path) -> tuple[float, dict[str, Any]]:
     """One run; wall seconds with start-up, and its run.json."""
     began = time.monotonic()
     subprocess.run(
-        [sys.executable, "-m", "runner", "run", str(path), "--out", str(out)],
+        [sys.executable, "-m", "runner", "run", str(path), "--out", str(out), "--replace"],
         check=True,
         cwd=ROOT,
         stdout=subprocess.DEVNULL,
