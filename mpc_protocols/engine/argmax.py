@@ -32,8 +32,8 @@ from mpc_protocols.mechanisms.selection import SelectionPlan
 PAIRS = 1 << 20
 """Comparisons that go through the adder together: bounds the memory at about 100 MB; 1,448 candidates are one batch."""
 MAX_COMPARISONS: Final = 1 << 29
-"""Comparisons of one selection, all its picks together: 32,768 candidates once, 9,459 candidates twelve times. A party holds a
-byte or two of each."""
+"""Comparisons of several picks together: 9,459 candidates twelve times. A party holds two to four bytes of each. One pick has no
+more candidates than a run has handles, and backends compare many in groups."""
 MAX_DRAWS: Final = 1 << 20
 """Draws of noise of one selection, picks times candidates: 1.2 GB of traffic."""
 MAX_KEPT: Final = 1448
@@ -45,7 +45,7 @@ _NO_CANDIDATE = "A selection opened to no candidate: a peer did not follow the p
 def check_size(plan: SelectionPlan) -> None:
     """Raise `StudyInvalid` for a selection of more comparisons or draws than any party computes."""
     kept = len(plan.kept)
-    draws, comparisons = plan.picks * kept, plan.picks * kept * (kept - 1) // 2
+    draws, comparisons = plan.picks * kept, plan.picks * kept * (kept - 1) // 2 if plan.picks > 1 else 0
     if draws > MAX_DRAWS or comparisons > MAX_COMPARISONS:
         raise StudyInvalid(
             f"A selection of {plan.picks} of {kept} candidates takes {comparisons} comparisons and {draws} draws of noise, "

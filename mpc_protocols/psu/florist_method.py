@@ -20,6 +20,7 @@ class Florist(TwoOwners):
 
     name = "florist"
     rank = 3
+    hides_members = True
     union_only = True
     groups = True
     way = "by FLORIST's protocol as printed, whose owners can learn memberships by deviating (florist)"

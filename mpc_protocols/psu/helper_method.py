@@ -21,6 +21,7 @@ class Helper(TwoOwners):
 
     name = "helper"
     rank = 1
+    hides_members = True
     helper = True
     way = "through a computing party without data (helper)"
     matched = "{together}: both owners sent keyed hashes to a computing party without data, which does not have the key (helper)."

@@ -42,8 +42,9 @@ class AlignmentMethod(ABC):
     name: in the study file. rank: place in lists. psu: chosen by `via`, and aligns identifiers; else by `method`, and aligns
     rows. automatic: whether `via = "auto"` may take it. proofs: whether it has `security = "proofs"`. helper: whether a
     computing party without data takes part. pairs: whether an owner plants its fakes twice, instead of from public pools
-    (`dummies`). union_only: whether parties that own nothing hear only the size of the union. groups: whether it runs over any
-    group, for comparisons.
+    (`dummies`). union_only: whether parties that own nothing hear only the size of the union. hides_members: whether, while all
+    follow the protocol, no owner learns which of its records another one holds; report and plan say so only then. groups:
+    whether it runs over any group, for comparisons.
 
     In words: way (after "records are joined"); matched (a sentence; {together} is "Records were matched by ..."); trust (what it
     rests on, a sentence or more), trust_with_proofs (what proofs add); owners, adversary, speed: columns of the README's table.
@@ -57,6 +58,7 @@ class AlignmentMethod(ABC):
     helper: ClassVar[bool] = False
     pairs: ClassVar[bool] = False
     union_only: ClassVar[bool] = False
+    hides_members: ClassVar[bool] = False
     groups: ClassVar[bool] = False
     two_owners: ClassVar[bool] = False
     way: ClassVar[str]

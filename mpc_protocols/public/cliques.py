@@ -131,6 +131,11 @@ class CliqueRegister:
         """Undo `declare` of levels that no clique names yet."""
         for level in levels:
             del self._levels[level.name]
+        self._nested = {
+            pair: bins
+            for pair, bins in self._nested.items()
+            if not {level.name for level in levels} & {*pair}
+        }
         sizes = {
             name: size
             for name, size in self.facts.sizes.items()

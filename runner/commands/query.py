@@ -23,7 +23,7 @@ Print how many rows the model of a finished run expects for every combination of
 values, and their share of all rows. The counts are estimates from released, noisy values: asking
 costs no further budget, whatever the columns.
 """
-MAX_CELLS = 1 << 22
+MAX_LISTED_CELLS = 1 << 22
 Row = tuple[tuple[str, ...], float, float]
 
 
@@ -59,9 +59,9 @@ def run(arguments: argparse.Namespace) -> None:
             )
     if len(set(columns)) != len(columns):
         raise UsageError("A column is named twice; name each once.")
-    if (cells := domain.cells(columns)) > MAX_CELLS:
+    if (cells := domain.cells(columns)) > MAX_LISTED_CELLS:
         raise UsageError(
-            f"{' x '.join(columns)} has {cells:,} cells; at most {MAX_CELLS:,} can be listed: name fewer columns."
+            f"{' x '.join(columns)} has {cells:,} cells; at most {MAX_LISTED_CELLS:,} can be listed: name fewer columns."
         )
     counts = finished.model.marginal(columns).tolist()
     total = finished.model.total or 1.0

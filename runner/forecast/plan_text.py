@@ -143,10 +143,17 @@ def _learns(study: Study, expected: Forecast) -> list[str]:
         "  everybody, and whoever they give it to: synthetic table, model, noisy counts, report: what (epsilon, delta) covers",
         "  nobody: another party's records, counts or number of rows; the noise"
         if joining is None
-        else "  nobody: another owner's records"
-        + (", or which of its own another owner holds" if joining["id"] else "")
-        + "; the noise",
+        else f"  nobody: {_hidden(joining)}; the noise",
     ]
+
+
+def _hidden(joining: dict[str, Any]) -> str:
+    """What no owner learns of another one."""
+    if not joining["id"]:
+        return "another owner's records"
+    if METHODS[joining["via"]].hides_members:
+        return "another owner's records, or which of its own another owner holds"
+    return "the columns of another owner"
 
 
 def _sizes(study: Study, joining: dict[str, Any]) -> list[str]:

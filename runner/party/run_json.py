@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from synth.plan import Plan
 
 
+MAX_COUNT = 1 << 60
+"""Bytes or rounds that a party may say it counted; sums of any number of parties' can be written."""
+
+
 def describe(
     study: Study,
     plan: Plan,
@@ -78,10 +82,10 @@ def describe(
             ),
             "phases": [
                 {
-                    "name": str(phase["name"]),
+                    "name": _phase(phase["name"]),
                     "wall_s": float(phase["wall_s"]),
-                    "rounds": int(phase["rounds"]),
-                    "bytes_sent": int(phase["bytes_sent"]),
+                    "rounds": _count(phase["rounds"]),
+                    "bytes_sent": _count(phase["bytes_sent"]),
                     **(
                         {"withheld": True}
                         if isinstance(study, VerticalStudy) and phase["name"] in WITHHELD
@@ -94,7 +98,7 @@ def describe(
                 {
                     "name": party.name,
                     "role": "compute" if party.compute else "contribute",
-                    **{key: int(counters[key]) for key in ("bytes_sent", "bytes_received", "rounds")},
+                    **{key: _count(counters[key]) for key in ("bytes_sent", "bytes_received", "rounds")},
                 }
                 for party, counters in zip(study.parties, shared["parties"], strict=True)
             ],
@@ -187,15 +191,28 @@ def counters_of(content: dict[str, Any], sender: str) -> dict[str, Any]:
     try:
         return {
             "phases": [
-                {"name": str(phase["name"]), "bytes_sent": int(phase["bytes_sent"])}
+                {"name": _phase(phase["name"]), "bytes_sent": _count(phase["bytes_sent"])}
                 for phase in content["phases"]
             ],
-            **{key: int(content[key]) for key in ("bytes_sent", "bytes_received", "rounds")},
+            **{key: _count(content[key]) for key in ("bytes_sent", "bytes_received", "rounds")},
         }
     except (KeyError, TypeError, ValueError, OverflowError):
         raise ProtocolAborted(
             f"Party {sender} sent counters that do not fit the study; nothing was written."
         ) from None
+
+
+def _phase(name: object) -> str:
+    if name not in PHASES:
+        raise ValueError("phase")
+    assert isinstance(name, str)
+    return name
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or not 0 <= value < MAX_COUNT:
+        raise ValueError("count")
+    return value
 
 
 def timeline_of(shared: Mapping[str, Any], study: Study) -> dict[str, list[float]]:

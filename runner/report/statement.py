@@ -15,6 +15,7 @@ from typing import Any
 
 from mpc_protocols.backend import BACKENDS, DISHONEST_CUSTODIAN, SEMI_HONEST, DistributedBackend
 from mpc_protocols.psu.method import PSU
+from runner.report.alignment_text import hides_members
 from runner.report.number_format import listed, percent, plain, spelled, typeset, whole
 
 FAINT = 5.0
@@ -49,7 +50,7 @@ def statement(facts: Mapping[str, Any]) -> Statement:
         thing=thing,
         promise=_promise(privacy, thing),
         guess=_guess(privacy, thing),
-        adjacency=_adjacency(privacy["adjacency"], "alignment" in facts),
+        adjacency=_adjacency(privacy["adjacency"], facts.get("alignment")),
         unit=_unit(declared),
         fits=_fits(privacy, declared),
         threat=_threat(facts),
@@ -179,16 +180,17 @@ def _guess(privacy: Mapping[str, Any], thing: str) -> str:
     )
 
 
-def _adjacency(kind: str, vertical: bool) -> str:
-    if vertical and kind == "add-remove":
+def _adjacency(kind: str, alignment: Mapping[str, Any] | None) -> str:
+    if alignment is not None and kind == "add-remove":
         return (
             "Add or remove: two collections of data are neighbours when one is the other without one record, at all the "
             "owners that hold it. How many records an owner holds, and how many are in common, is protected too."
         )
-    if vertical and kind == "replace":
+    if alignment is not None and kind == "replace":
         return (
             "Replace: two collections of data are neighbours when they differ in the values of one record. Which records an "
-            "owner holds is the same in both, so the promise does not protect it; nobody is told all the same."
+            "owner holds is the same in both, so the promise does not protect it"
+            + ("; nobody is told all the same." if hides_members(alignment) else ".")
         )
     if kind == "add-remove":
         return (

@@ -32,6 +32,18 @@ if TYPE_CHECKING:
 HEADER_LIMIT = 8 << 20
 MODEL_LIMIT = 1 << 30
 SEED_BITS = 64
+_KEYS = {
+    "rows",
+    "codes",
+    "model",
+    "levels",
+    "measurements",
+    "selections",
+    "noisy_total",
+    "decode_seed",
+    "noise_share",
+    "events",
+}
 _MAX_PART_BITS = 1023  # bits of a rational's numerator or denominator: as a float it stays finite
 
 
@@ -110,7 +122,16 @@ def parse(payload: memoryview, domain: Domain, row_limit: int, sender: str) -> R
     """Read a release received from `sender`. Raises `ProtocolAborted` on anything that the study does not allow."""
     try:
         return _parse(payload, domain, row_limit)
-    except (ValueError, LookupError, TypeError, ArithmeticError, zlib.error, RecursionError, ProtocolAborted):
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        zlib.error,
+        RecursionError,
+        ProtocolAborted,
+    ):
         raise ProtocolAborted(
             f"Party {sender} sent a result that does not fit the study; ask its operator for the log of "
             "this run and repeat it with the same software version everywhere."
@@ -121,7 +142,10 @@ def _parse(payload: memoryview, domain: Domain, row_limit: int) -> Release:
     header_size = int.from_bytes(payload[:4], "big")
     if header_size > HEADER_LIMIT:
         raise ValueError("header")
-    header = json.loads(bytes(payload[4 : 4 + header_size]))
+    raw_header = bytes(payload[4 : 4 + header_size])
+    header = json.loads(raw_header)
+    if header.keys() != _KEYS or json.dumps(header, sort_keys=True).encode() != raw_header:
+        raise ValueError("header")  # also a key that comes twice
     at = 4 + header_size
     rows, width, columns = _whole(header["rows"], row_limit), _code_dtype(domain), len(domain.names)
     expected = rows * columns * width.itemsize
@@ -166,8 +190,8 @@ def _parse(payload: memoryview, domain: Domain, row_limit: int) -> Release:
         raise ValueError("a level that nothing names")
     if at != len(payload):
         raise ValueError("length")
-    noisy_total = float(header["noisy_total"])
-    if not math.isfinite(noisy_total):
+    noisy_total = header["noisy_total"]
+    if type(noisy_total) is not float or not math.isfinite(noisy_total):
         raise ValueError("noisy_total")
     events = tuple(event_from_json(form) for form in header["events"])
     _check_events(events, measurements, selections)

@@ -33,7 +33,7 @@ Table = NDArray[np.int64]
 BATCH = 256  # most pairs judged against the same counts,
 SHARE = 64  # and at most one per so many rows: more would overshoot together
 BLOCK = 2**16  # cells priced at a time: temporary arrays that stay in the cache
-MAX_CELLS = 2**25  # of all targets together: three float32 tables of that many
+MAX_TARGET_CELLS = 2**25  # of all targets together: three float32 tables of that many
 MAX_CODES = 2**25  # rows times targets: one int32 each
 
 
@@ -183,7 +183,7 @@ def _affordable(
     cells = 0
     for index in rng.permutation(len(cliques)).tolist():
         cells += (size := prod(sizes[name] for name in cliques[index]))
-        if cells > MAX_CELLS:
+        if cells > MAX_TARGET_CELLS:
             cells -= size
         elif (len(chosen) + 1) * rows <= MAX_CODES:
             chosen.append(index)

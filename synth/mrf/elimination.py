@@ -29,7 +29,7 @@ from synth.mrf.factor import Array, aligned
 from synth.mrf.junction_tree import Clique, JunctionTree
 from synth.mrf.levels import Chains
 
-MAX_CELLS = 2**28  # of one intermediate or final table: 2 GiB
+MAX_TABLE_CELLS = 2**28  # of one intermediate or final table: 2 GiB
 SMALL_PRODUCT = 64  # below this many multiplications per matrix of a batch, einsum beats matmul
 CHEAP_SUM = 2**16  # cells that are summed in less time than a few steps through the tree take
 MAX_SUBSETS = 5  # columns of a table whose subsets are kept in mind
@@ -90,7 +90,7 @@ def _product(sizes: Mapping[str, int], left: Table, right: Table, kept: frozense
         return prod(sizes[n] for n in names)
 
     out = batch + rows + cols
-    if cells(out) > MAX_CELLS:
+    if cells(out) > MAX_TABLE_CELLS:
         raise ValueError(
             f"This marginal needs a table of {cells(out)} cells over ({', '.join(out)}); ask for fewer columns."
         )
@@ -279,7 +279,7 @@ class Marginals:
         )
         if asked == clique or len(clique) < 2:
             return self._marginal(clique, seen)
-        if (cells := prod(self._sizes[name] for name in clique)) > MAX_CELLS:
+        if (cells := prod(self._sizes[name] for name in clique)) > MAX_TABLE_CELLS:
             raise ValueError(
                 f"This marginal needs a table of {cells} cells over ({', '.join(clique)}); ask for fewer columns."
             )
@@ -315,7 +315,7 @@ class Marginals:
         tables = [self._inside(part, frozenset(names), seen) for part, names in split.items()]
         if len(tables) == 1:
             return tables[0].project(self._chains, live).values.reshape(-1).copy()
-        if (cells := prod(self._sizes[name] for name in live)) > MAX_CELLS:
+        if (cells := prod(self._sizes[name] for name in live)) > MAX_TABLE_CELLS:
             raise ValueError(
                 f"This marginal needs a table of {cells} cells over ({', '.join(live)}); ask for fewer columns."
             )

@@ -41,7 +41,7 @@ class SessionInMemory:
 
 
 def run(path: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
-    """A study without alignment: by party ("" for a backend of one process), what its run.json says. Raises what a party raised.
+    """A run of the study: by party ("" for a backend of one process), what its run.json says. Raises what a party raised.
 
     out: of each party OUT/NAME. The ledger is the environment's.
     """

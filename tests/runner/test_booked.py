@@ -7,7 +7,7 @@ the guards allow has reached the disk of all computing parties when the first of
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,13 @@ from mpc_protocols.public.begun import BegunSelect
 from mpc_protocols.public.state import PublicState
 from parties.budget.journal import read
 from parties.budget.ledger import Ledger
+from parties.budget.spending import SIZE
 from runner.party.synthesis import plan_of
 from runner.results.outdir import JOURNALS
 from runner.study import load
 from synth.accounting import rho_of
 from synth.algorithm import ALGORITHMS
-from tests.runner import in_memory, small
+from tests.runner import in_memory, small, split
 
 HORIZONTAL = [backend.name for backend in BACKENDS if "horizontal" in backend.partitions]
 LEARN = ("learn_selection", "learn_counts", "learn_distances", "learn_total")
@@ -66,6 +67,10 @@ class Books:
 def journal_of(folder: Path) -> Path:
     [journal] = folder.glob(JOURNALS)
     return journal
+
+
+def added(numbers: Iterable[Fraction]) -> Fraction:
+    return sum(numbers, Fraction(0))
 
 
 def whole(event: Event) -> tuple[str, Fraction, Fraction, dict[str, object]]:
@@ -117,3 +122,50 @@ def test_every_release_is_on_all_books_before_it_is_known(
         assert [(event["what"], event["rho"]) for event in shown] == [(e.what, float(e.rho)) for e in events]
         for event, booked in zip(shown, events, strict=True):
             assert event.items() >= dict(booked.detail).items()
+
+
+@pytest.mark.parametrize(("backend", "via"), [("replicated", "merge3"), ("pair", "dh2")])
+def test_what_sizes_tell_owners_is_on_their_books_beside_the_releases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str, via: str
+) -> None:
+    """Two owners under add-remove: the sizes that an owner's list shows, within what it has reserved for them."""
+    monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
+    trial = split.write(
+        tmp_path / "study",
+        parties=3 if backend == "replicated" else 2,
+        changes=[
+            ('backend = "replicated"', f'backend = "{backend}"'),
+            ('via = "merge3"', f'via = "{via}"'),
+            ('adjacency = "replace"', 'adjacency = "add-remove"'),
+            ("min_size = 10", "min_size = 10\nsize_epsilon = 2.0"),  # few dummies
+            ('algorithm = "aim"', 'algorithm = "mst"'),
+            ("[aim]\nrounds = 3", "[mst]\nsynthetic_rows = 20"),
+            ("[session]\n", '[session]\ntls = "insecure-loopback"\n'),
+        ],
+    )
+    study, out = load(trial.path), tmp_path / "out"
+    computing = [party.name for party in study.computing]
+    books = Books(out, computing, 2, monkeypatch)
+    runs = in_memory.run(trial.path, out, monkeypatch)
+    entries = {entry.reservation.dataset: entry for entry in Ledger().entries()}
+    assert books.looked and set(entries) == {"split/north", "split/south"} and len(runs) == len(study.parties)
+    told = [(event["what"], event["rho"]) for event in runs["north"]["privacy"]["events"]]
+    for name in computing:
+        record = read(journal_of(out / name))
+        assert [(release.event.what, float(release.event.rho)) for release in record.releases] == told
+        if (entry := entries.get(f"split/{name}")) is None:
+            assert not added(
+                event.rho for event in record.alignment
+            )  # it owns nothing that a size could tell
+            continue
+        mine = [begun.event for begun in entry.events]
+        beside = [event for event in mine if event.what.startswith("alignment.")]
+        assert [whole(event) for event in record.alignment] == [whole(event) for event in beside]
+        assert [whole(event) for event in mine if event not in beside] == [
+            whole(release.event) for release in record.releases
+        ]
+        sizes = [event for event in beside if event.what == SIZE]
+        assert sizes and added(event.rho for event in sizes) == entry.reservation.size_rho > 0
+        assert added(event.beta for event in sizes) == entry.reservation.size_delta > 0
+        assert added(release.event.rho for release in record.releases) <= entry.reservation.rho
+        assert entry.reservation.rho == plan_of(study).budget.rho_cap and entry.state == "settled"

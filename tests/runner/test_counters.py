@@ -28,7 +28,19 @@ def test_sound_ones_are_read(study: Study) -> None:
     assert timeline_of({"timeline": TIMELINE}, study) == TIMELINE
 
 
-@pytest.mark.parametrize("text", ["1e999", "NaN", "null", '"many"', "[]"])
+def test_nothing_else_is_taken_over(study: Study) -> None:
+    assert counters_of({**COUNTERS, "cpu_s": 3.5, "peak_rss_mb": 70.0}, "west") == COUNTERS
+
+
+@pytest.mark.parametrize("name", ["other", "<b>", None, ["input"], "x" * 10_000])
+def test_a_phase_that_there_is_none_of(name: object) -> None:
+    with pytest.raises(ProtocolAborted, match="west sent counters"):
+        counters_of({**COUNTERS, "phases": [{"name": name, "bytes_sent": 5}]}, "west")
+
+
+@pytest.mark.parametrize(
+    "text", ["1e999", "NaN", "null", '"many"', "[]", "-1", "true", "2.0", '"5"', "9" * 4000]
+)
 def test_counters_that_are_no_numbers(text: str) -> None:
     for key in ("rounds", "bytes_sent"):
         with pytest.raises(ProtocolAborted, match="west sent counters"):

@@ -133,6 +133,8 @@ def test_what_was_written_is_read() -> None:
         ("a negative seed, which no generator takes", lambda header: header.update(decode_seed=-1)),
         ("an endless seed", lambda header: header.update(decode_seed=2**64)),
         ("a total that is no number", lambda header: header.update(noisy_total=float("nan"))),
+        ("a total in words", lambda header: header.update(noisy_total="6.25")),
+        ("a key that nobody knows", lambda header: header.update(zzz=1)),
         ("a model cut short", lambda header: header.update(model=header["model"] - 1)),
         ("levels that the model needs", lambda header: header.update(levels=[])),
         ("bins of too few values", lambda header: header["levels"][0][2].pop()),
@@ -162,6 +164,14 @@ def test_refused(what: str, change: Callable[[dict[str, Any]], object]) -> None:
     read(with_header(lambda header: None))  # the same way of building is accepted unchanged
     with pytest.raises(ProtocolAborted, match=r"^Party south sent a result that does not fit the study"):
         read(with_header(change))
+
+
+@pytest.mark.parametrize("text", [b"[]", b'{"codes": 0, ', b"{ "], ids=["list", "a key twice", "a space"])
+def test_a_header_in_another_form_is_refused(text: bytes) -> None:
+    """What one reader takes the first of, another one takes the last of."""
+    header = text if text == b"[]" else text + WHOLE[5 : 4 + SIZE]
+    with pytest.raises(ProtocolAborted, match=r"^Party south sent a result that does not fit the study"):
+        read(memoryview(len(header).to_bytes(4, "big") + header + WHOLE[4 + SIZE :]))
 
 
 def test_a_model_of_another_domain_is_refused() -> None:

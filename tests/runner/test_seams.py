@@ -267,6 +267,16 @@ def test_a_toy_backend_runs_as_processes(tmp_path: Path) -> None:
     assert abs(measured["noisy_total"] - len(trial.pooled)) < 200
 
 
+def test_plan_says_of_a_toy_alignment_method_that_it_hides_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with METHODS.registered(open_method.METHOD):
+        path = write_vertical(tmp_path, ("min_size = 10", 'min_size = 10\nvia = "open"'))
+        assert main(["plan", str(path), "--rows", "500"]) == 0
+    said = capsys.readouterr().out
+    assert "nobody: the columns of another owner; the noise" in said and "another owner holds" not in said
+
+
 def test_a_toy_alignment_method_joins(tmp_path: Path) -> None:
     with METHODS.registered(open_method.METHOD):
         study = load(write_vertical(tmp_path, ("min_size = 10", 'min_size = 10\nvia = "open"')))

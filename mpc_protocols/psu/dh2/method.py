@@ -20,6 +20,7 @@ class Dh2(TwoOwners):
 
     name = "dh2"
     rank = 2
+    hides_members = True
     automatic = True
     proofs = True
     union_only = True

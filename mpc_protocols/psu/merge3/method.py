@@ -20,6 +20,7 @@ class Merge3(AlignmentMethod):
 
     name = "merge3"
     rank = 0
+    hides_members = True
     automatic = True
     pairs = True
     way = "inside the three-party computation (merge3)"

@@ -84,15 +84,14 @@ def test_an_honest_leader_refuses_before_it_tells_anybody() -> None:
 
 
 @pytest.mark.parametrize(
-    ("candidates", "picks", "fits"),
-    [(32_768, 1, True), (32_769, 1, False), (9_459, 12, True), (9_500, 12, False)],
+    ("candidates", "picks", "fits"), [(40_000, 1, True), (9_459, 12, True), (9_500, 12, False)]
 )
-def test_comparisons_of_a_selection_are_limited(candidates: int, picks: int, fits: bool) -> None:
+def test_comparisons_of_several_picks_are_limited(candidates: int, picks: int, fits: bool) -> None:
     plan = plan_selection(
         [ONE] * candidates, [Fraction(0)] * candidates, ONE, [5] * candidates, 1000, 1, picks
     )
     assert len(plan.kept) == candidates
-    assert fits == (picks * candidates * (candidates - 1) // 2 <= MAX_COMPARISONS)
+    assert fits == (picks == 1 or picks * candidates * (candidates - 1) // 2 <= MAX_COMPARISONS)
     if fits:
         check_size(plan)
     else:

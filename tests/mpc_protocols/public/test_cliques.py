@@ -157,3 +157,17 @@ def test_comparing_marginals_is_limited_and_hardly_grows_with_honest_workloads(
     with pytest.raises(StudyInvalid, match="More than 1048576 pairs of marginals"):
         for _ in range(20):
             known.to_share(triples)
+
+
+def test_a_level_of_a_refused_step_leaves_nothing_behind() -> None:
+    """Another one of its name is what it says: the others never heard of the first."""
+    known = register(x=4, **{f"c{i}": MAX_CELLS for i in range(17)})
+    first, second = (Level("x/2", "x", bins) for bins in ((0, 0, 1, 1), (0, 1, 1, 1)))
+    batch: list[Clique] = [("x",), ("x/2",)]
+    declared = known.declare([first])
+    with pytest.raises(StudyInvalid, match="were to be shared"):
+        known.to_share([*batch, *((f"c{i}",) for i in range(17))])
+    known.forget(declared)
+    known.declare([second])
+    known.register(batch)
+    assert known.derivation(1).bins == (second.bins,)

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from mpc_protocols.psu.method import METHODS
 from runner.report import render
 from runner.report.alignment_text import joined
 from runner.report.statement import faint
 from tests.runner.report.fake import write_run
+from tests.toys import open_method
 
 OWNERS = [
     {"name": "north", "columns": ["age", "work", "schooling"]},
@@ -155,3 +157,12 @@ def test_a_horizontal_page_says_nothing_of_it(tmp_path: Path) -> None:
     write_run(tmp_path, rounds=5)
     page = render(tmp_path).read_text()
     assert "Whose records" not in page and "withheld" not in page and "record by record" not in page
+
+
+def test_only_methods_that_hide_who_is_in_common_are_said_to(tmp_path: Path) -> None:
+    with METHODS.registered(open_method.METHOD):
+        for via in ("merge3", "florist", "open", "ideal", "a newer one"):
+            page = page_of(tmp_path / via, via=via, adjacency="replace")
+            hides = via in ("merge3", "florist")
+            assert ("no owner knows of a record of its own" in page) == hides, via
+            assert ("nobody is told all the same" in page) == hides, via

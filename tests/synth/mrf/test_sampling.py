@@ -109,7 +109,7 @@ def test_the_same_generator_gives_the_same_rows() -> None:
 def test_targets_beyond_the_memory_limits_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"a": 5, "b": 6, "c": 7}
     model = _random_model(sizes, [("a",), ("b",), ("c",)], 2)
-    monkeypatch.setattr(balance, "MAX_CELLS", 34)
+    monkeypatch.setattr(balance, "MAX_TARGET_CELLS", 34)
     chosen = balance._affordable(sizes, [("a", "b"), ("a", "c"), ("b", "c")], 100, np.random.default_rng(0))
     assert chosen == [0]
     monkeypatch.setattr(balance, "MAX_CODES", 99)
