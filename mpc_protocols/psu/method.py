@@ -45,8 +45,10 @@ class AlignmentMethod(ABC):
     (`dummies`). union_only: whether parties that own nothing hear only the size of the union. groups: whether it runs over any
     group, for comparisons.
 
-    In words: way (after "records are joined"); matched (a sentence; {together} is "Records were matched by ..."); trust (what it
-    rests on, a sentence or more), trust_with_proofs (what proofs add); owners, adversary, speed: columns of the README's table.
+    In words: hides (after "another owner's": what joining tells neither another owner nor a computing party); reveals (what it
+    tells beyond sizes and to whom, a clause; "" if nothing); way (after "records are joined"); matched (a sentence; {together}
+    is "Records were matched by ..."); trust (what it rests on, a sentence or more), trust_with_proofs (what proofs add);
+    owners, adversary, speed: columns of the README's table.
     """
 
     name: ClassVar[str]
@@ -59,6 +61,8 @@ class AlignmentMethod(ABC):
     union_only: ClassVar[bool] = False
     groups: ClassVar[bool] = False
     two_owners: ClassVar[bool] = False
+    hides: ClassVar[str] = "records, or which of its own another owner holds"
+    reveals: ClassVar[str] = ""
     way: ClassVar[str]
     matched: ClassVar[str]
     trust: ClassVar[str]
@@ -71,6 +75,11 @@ class AlignmentMethod(ABC):
     @abstractmethod
     def claim(self) -> str:
         """Who does not learn whose memberships, as long as what: a part of run.json's `claim`, without a full stop."""
+
+    @property
+    def hides_memberships(self) -> bool:
+        """Whether nobody learns which of its records another owner holds, beyond what sizes say."""
+        return self.psu and not self.reveals
 
     @abstractmethod
     def misfit(self, owners: Sequence[str], computing: Sequence[str]) -> Misfit | None:

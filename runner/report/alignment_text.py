@@ -85,9 +85,15 @@ def _size(alignment: Mapping[str, Any]) -> str:
     if alignment["method"] != PSU:
         return "How many they are, this page tells only with noise."
     which = "these are" if alignment["population"] == "intersection" else "there are in all"
+    size = f"How many {which}, this page tells only with noise"
+    method = METHODS.get(alignment["via"])
+    if method is None:
+        return f"{size}."
+    if method.reveals:
+        return f"{size}. Joining revealed more than sizes: {typeset(method.reveals)}."
     return (
-        f"How many {which}, this page tells only with noise; which ones, nobody learned: beyond what the sizes below say, no "
-        "owner knows of a record of its own whether another holds it too."
+        f"{size}; which ones, nobody learned: beyond what the sizes below say, no owner knows of a record of its own whether "
+        "another holds it too."
     )
 
 
