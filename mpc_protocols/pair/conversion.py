@@ -41,14 +41,14 @@ def weighted_sum(
         if transfers.link.me == 0
         else (slice(split, None), slice(0, split))
     )
-    known = to_bits(bits, cells, dtype)
+    own_bits = to_bits(bits, cells, dtype)
     factors = np.array([weight % modulus for weight in weights], dtype)[:, np.newaxis]
-    known *= factors
-    twice = known[offered] * dtype(modulus - 2)
-    got, kept = products(transfers, np.ascontiguousarray(bits[chosen]), twice, cells)
-    total: Elements = known.sum(axis=0, dtype=dtype)
-    total += got.sum(axis=0, dtype=dtype)
-    total += kept.sum(axis=0, dtype=dtype)
+    own_bits *= factors
+    twice = own_bits[offered] * dtype(modulus - 2)
+    chosen_part, offered_part = products(transfers, np.ascontiguousarray(bits[chosen]), twice, cells)
+    total: Elements = own_bits.sum(axis=0, dtype=dtype)
+    total += chosen_part.sum(axis=0, dtype=dtype)
+    total += offered_part.sum(axis=0, dtype=dtype)
     return total
 
 
@@ -67,9 +67,9 @@ def masked_numbers(transfers: Transfers, bits: Words, x: Elements) -> Elements:
     flags = to_bits(bits, len(x), dtype)
     own = flags * x
     bracket = x - (own << dtype(1))
-    got, kept = products(transfers, bits[np.newaxis], bracket[np.newaxis], len(x))
-    own += got[0]
-    own += kept[0]
+    chosen_part, offered_part = products(transfers, bits[np.newaxis], bracket[np.newaxis], len(x))
+    own += chosen_part[0]
+    own += offered_part[0]
     return own
 
 

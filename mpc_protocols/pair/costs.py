@@ -35,7 +35,7 @@ from mpc_protocols.pair.gates import shared_latency
 from mpc_protocols.pair.gmw import string_pieces, string_sums_demand
 from mpc_protocols.pair.l1_distance import absolute_demand, chunks
 from mpc_protocols.pair.ot_extension import LEVELS, SECURITY, message_bytes, pieces
-from mpc_protocols.pair.random_ot import AHEAD_BITS, AHEAD_ROWS, BATCH, Demand, Supply
+from mpc_protocols.pair.random_ot import AHEAD_BITS, AHEAD_ROWS, BATCH, Demand, PoolLevel
 from mpc_protocols.pair.sign import carry_demand, score_adder
 from mpc_protocols.pair.zero_test import zero_demand, zero_pieces
 
@@ -50,8 +50,8 @@ class PairCosts:
         """latency_bytes: what a round is worth in the run."""
         self.tally = tally
         self.latency_bytes = latency_bytes
-        self._bits = [Supply(AHEAD_BITS) for _ in range(2)]
-        self._rows = [Supply(AHEAD_ROWS) for _ in range(2)]
+        self._bits = [PoolLevel(AHEAD_BITS) for _ in range(2)]
+        self._rows = [PoolLevel(AHEAD_ROWS) for _ in range(2)]
 
     def both(self, *sizes: int) -> None:
         """Messages of these sizes from each party to the other, all sent before any is received."""
@@ -66,31 +66,31 @@ class PairCosts:
     def reserve(self, demand: Demand) -> None:
         """`Transfers.reserve`."""
         self._make(
-            [of.lacks(words) for of, words in zip(self._bits, demand.bits, strict=True)],
-            [of.lacks(words) for of, words in zip(self._rows, demand.rows, strict=True)],
+            [of.shortfall(words) for of, words in zip(self._bits, demand.bits, strict=True)],
+            [of.shortfall(words) for of, words in zip(self._rows, demand.rows, strict=True)],
         )
 
     def take(self, demand: Demand) -> None:
         """`Transfers.need`, and what is then taken."""
         self._make(
-            [of.grows(words) for of, words in zip(self._bits, demand.bits, strict=True)],
-            [of.grows(words) for of, words in zip(self._rows, demand.rows, strict=True)],
+            [of.refill(words) for of, words in zip(self._bits, demand.bits, strict=True)],
+            [of.refill(words) for of, words in zip(self._rows, demand.rows, strict=True)],
         )
         for of, words in zip((*self._bits, *self._rows), (*demand.bits, *demand.rows), strict=True):
             of.take(words)
 
     def _make(self, bits: Sequence[int], rows: Sequence[int]) -> None:
         words = [sum(of) for of in zip(bits, rows, strict=True)]
-        for done in range(0, max(words), BATCH):
+        for start in range(0, max(words), BATCH):
             self.tally.step(
                 [
                     (me, 1 - me, message_bytes(piece))
                     for me in (0, 1)
-                    for piece in pieces(max(0, min(BATCH, words[me] - done)))
+                    for piece in pieces(max(0, min(BATCH, words[me] - start)))
                 ]
             )
-        for of, made in zip((*self._bits, *self._rows), (*bits, *rows), strict=True):
-            of.left += made
+        for of, count in zip((*self._bits, *self._rows), (*bits, *rows), strict=True):
+            of.words_left += count
 
     # -- bits ------------------------------------------------------------------------------------------------------------
 

@@ -141,7 +141,7 @@ class PairL1Sums:
 
     def _distances(self, layout: DealerLayout, answers: Answers, forms: dict[str, None]) -> Elements:
         """Shares of the sums of a group's candidates."""
-        cells = layout.dealt(
+        cells = layout.by_dealer(
             self._marginals.marginal(self._state, cells.handle)[cells.start : cells.stop]
             for cells in layout.ranges
         )

@@ -74,7 +74,7 @@ def and_pairs(transfers: Transfers, pairs: Sequence[tuple[Words, Words]]) -> lis
     others = transfers.link.exchange(opened)
     product = right ^ others[1]
     product &= left
-    product ^= chosen.got
+    product ^= chosen.values
     product ^= offered.base
     product ^= others[0] & offered.difference
     ends = np.cumsum([x.size for x, _ in pairs])
@@ -95,7 +95,7 @@ def and_known(transfers: Transfers, words: Words) -> Words:
     if link.me == 0:
         chosen = transfers.chosen_bits(size)
         others = link.exchange(mine ^ chosen.choices)
-        product = (mine & others) ^ chosen.got
+        product = (mine & others) ^ chosen.values
     else:
         offered = transfers.offered_bits(size)
         others = link.exchange(mine ^ offered.difference)
@@ -147,7 +147,7 @@ def _string_sums(transfers: Transfers, x: Words, y: Words) -> Words:
     product &= x
     difference &= others[0]
     product ^= difference
-    masks = planes_of(chosen.got ^ offered.base, width).reshape(shape)
+    masks = planes_of(chosen.values ^ offered.base, width).reshape(shape)
     product ^= masks
     total: Words = np.bitwise_xor.reduce(product, axis=1)
     return total

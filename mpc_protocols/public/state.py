@@ -147,7 +147,7 @@ class PublicState:
         picks: int = 1,
         conflicts: Sequence[tuple[int, int]] = (),
     ) -> tuple[BegunSelect, RoundedAnswers]:
-        """The next selection, and the rounded answers of the candidates kept; the others are not even rounded.
+        """The next selection, and the rounded answers of its contenders; the other candidates are not even rounded.
 
         Raises as `begin`, `ValueError` for answers of a wrong length or not finite, or arguments that do not fit together.
         """
@@ -155,8 +155,8 @@ class PublicState:
         sums = sum_bounds(handles, answers, self.row_bound)
         apart = _by_first(len(handles), conflicts)
         plan = self._plan_selection(weights, penalties, epsilon, sums, picks, apart)
-        groups = self._groups([handles[q] for q in plan.kept])
-        rounded = self._rounded(groups, [answers[q] for q in plan.kept])
+        groups = self._groups([handles[q] for q in plan.contenders])
+        rounded = self._rounded(groups, [answers[q] for q in plan.contenders])
         step = SelectStep(
             self._number,
             tuple(handles),
@@ -237,7 +237,7 @@ class PublicState:
             plan = self._plan_selection(
                 step.weights, step.penalties, step.epsilon, step.answer_sums, step.picks, step.conflicts
             )
-            return self._begin_select(step, plan, self._groups([step.handles[q] for q in plan.kept]))
+            return self._begin_select(step, plan, self._groups([step.handles[q] for q in plan.contenders]))
         if isinstance(step, MeasureStep):
             self._known(step.handles)
             batch = plan_marginals(
@@ -311,7 +311,9 @@ class PublicState:
     def _begin_select(
         self, step: SelectStep, plan: SelectionPlan, groups: tuple[DealerLayout, ...]
     ) -> BegunSelect:
-        announced = self._announced(step, groups, [step.answer_sums[q] for q in plan.kept], plan.row_bound)
+        announced = self._announced(
+            step, groups, [step.answer_sums[q] for q in plan.contenders], plan.row_bound
+        )
         inputs = self._begin_release(step, canonical(_plan_integers(plan)))
         return BegunSelect(step, inputs, plan, announced)
 
@@ -416,6 +418,6 @@ def _by_first(n: int, conflicts: Sequence[tuple[int, int]]) -> tuple[tuple[int, 
 def _plan_integers(plan: SelectionPlan) -> list[object]:
     rho = plan.event.rho
     return [
-        plan.a, plan.sensitivity, plan.weights, plan.biases, plan.kept, plan.ring_bits, plan.sign_bits, plan.row_bound,
+        plan.a, plan.sensitivity, plan.weights, plan.biases, plan.contenders, plan.ring_bits, plan.sign_bits, plan.row_bound,
         rho.numerator, rho.denominator,
     ]  # fmt: skip

@@ -142,7 +142,7 @@ class ShamirL1Sums:
         self, layout: DealerLayout, answers: Answers, held: Elements, forms: dict[str, None]
     ) -> tuple[Addends, ...]:
         """Addends of the sums of a group's candidates; `held` takes in the sums over cells whose answer is 0."""
-        cells = layout.dealt(
+        cells = layout.by_dealer(
             self._marginals.marginal(self._state, cells.handle)[cells.start : cells.stop]
             for cells in layout.ranges
         )

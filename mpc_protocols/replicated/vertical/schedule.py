@@ -54,7 +54,7 @@ class Schedule:
         if self.partition.population == "intersection":
             return Work((), tuple(cliques), self._plan(cliques, needs_memberships=False))
         wanted = sorted(
-            {table for clique in cliques for table in union.needed(self.partition, clique)},
+            {table for clique in cliques for table in union.tables_of(self.partition, clique)},
             key=lambda table: (-len(table), table),
         )
         histograms = self._fresh(
@@ -71,23 +71,23 @@ class Schedule:
     def _plan(self, tables: Sequence[Clique], needs_memberships: bool) -> Plan:
         return make_plan(self.partition, self.facts.sizes, self._computing, tables, needs_memberships)
 
-    def _fresh(self, wanted: Sequence[Clique], known: list[Clique]) -> list[Clique]:
-        """Those (largest first) that no known table of the same owners covers; they are known from now on."""
+    def _fresh(self, tables: Sequence[Clique], earlier: list[Clique]) -> list[Clique]:
+        """Those (largest first) that no earlier table of the same owners covers; they are earlier ones from now on."""
         fresh = []
-        for table in wanted:
-            if covering(self.partition, table, known) is None:
+        for table in tables:
+            if covering(self.partition, table, earlier) is None:
                 fresh.append(table)
-                known.append(table)
+                earlier.append(table)
         return fresh
 
 
-def covering(partition: Partition, table: Clique, known: Sequence[Clique]) -> Clique | None:
-    """The first known table over the same owners that has all columns of this one."""
+def covering(partition: Partition, table: Clique, earlier: Sequence[Clique]) -> Clique | None:
+    """The first earlier table over the same owners that has all columns of this one."""
     owners = union.owners_of(partition, table)
     return next(
         (
             other
-            for other in known
+            for other in earlier
             if set(table) <= set(other) and union.owners_of(partition, other) == owners
         ),
         None,

@@ -485,7 +485,7 @@ def test_answers_as_each_party_gets_them(receiver: int) -> None:
         assert len(payload) <= answer_codec.encoded_limit(known.layout)
         got = answer_codec.decode(payload, known.layout, receiver)
         assert got.bitmap == known.bitmap and got.withheld is not None
-        np.testing.assert_array_equal(got.nonzero, known.layout.dealt(answers) != 0)
+        np.testing.assert_array_equal(got.nonzero, known.layout.by_dealer(answers) != 0)
         for handle, answer, value in zip(handles, answers, got.layout.by_range(got.cells), strict=True):
             own = np.zeros(len(answer), bool)
             for third, piece in dealer_slices(handle, len(answer), 3):
