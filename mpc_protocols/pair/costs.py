@@ -22,8 +22,7 @@ from mpc_protocols.engine.alias import LOOKUP_WORDS, AliasTable, alias_table, on
 from mpc_protocols.engine.argmax import PAIRS
 from mpc_protocols.engine.bitslice import words_for
 from mpc_protocols.engine.latency import LATENCY_BYTES
-from mpc_protocols.engine.sampling import BATCH as NOISE_BATCH
-from mpc_protocols.engine.sampling import batches, joint_tables, noise_adder
+from mpc_protocols.engine.sampling import NOISE_BATCH, batches, joint_tables, noise_adder
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler

@@ -23,7 +23,7 @@ from mpc_protocols.engine.alias import AliasTable, alias_table, schedule
 from mpc_protocols.engine.argmax import PAIRS
 from mpc_protocols.engine.bitslice import words_for
 from mpc_protocols.engine.latency import LATENCY_BYTES
-from mpc_protocols.engine.sampling import BATCH, batches, joint_tables, noise_adder
+from mpc_protocols.engine.sampling import NOISE_BATCH, batches, joint_tables, noise_adder
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
@@ -200,4 +200,4 @@ def _masks(weights: Sequence[int], bits: int) -> Masks:
 
 
 def _together(samplers: Sequence[tuple[Sampler, int]]) -> bool:
-    return len(samplers) > 1 and sum(cells for _, cells in samplers) <= BATCH
+    return len(samplers) > 1 and sum(cells for _, cells in samplers) <= NOISE_BATCH

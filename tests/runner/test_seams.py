@@ -33,7 +33,7 @@ from tests.mpc_protocols.psu.owners import CONTEXT, assert_ideal, ids, spec_of
 from tests.runner import small
 from tests.runner.processes import ROOT
 from tests.runner.studies import write_study
-from tests.runner.test_vertical_study import write as write_vertical
+from tests.runner.test_vertical_study import write_vertical
 from tests.toys import open_method, plain_backend, uniform_algorithm
 from tests.worlds.guards import Recorder
 

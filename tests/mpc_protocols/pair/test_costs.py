@@ -38,9 +38,9 @@ from mpc_protocols.public.state import PublicState
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.pair.pair_run import random_words
 from tests.mpc_protocols.replicated.vertical.owners import partition, random_owners
+from tests.worlds import tables
 from tests.worlds.questions import work
 from tests.worlds.tables import CONTRIBUTORS, PARTS, SMALL, counter, facts
-from tests.worlds.tables import SIZES as TABLE_SIZES
 
 
 def protocols(transfers: Transfers) -> None:
@@ -200,10 +200,10 @@ def test_a_dry_run_counts_what_the_run_sends(split: bool, monkeypatch: pytest.Mo
     presumed: LocalCounts = counter(np.concatenate([PARTS[0], PARTS[1], CONTRIBUTORS[0]]))
     common, brought, parties = None, [*data], 3
     if split:
-        common = partition(TABLE_SIZES, {"a": 0, "b": 1, "c": 1, "d": 0}, "union", 400)
-        tables = random_owners(TABLE_SIZES, common, (0.9, 0.9), np.random.default_rng())
-        presumed = ideal_counts(common, tables, TABLE_SIZES)
-        brought, parties = [VerticalData(common, tables[owner]) for owner in (0, 1)], 2  # type: ignore[misc]
+        common = partition(tables.SIZES, {"a": 0, "b": 1, "c": 1, "d": 0}, "union", 400)
+        owned = random_owners(tables.SIZES, common, (0.9, 0.9), np.random.default_rng())
+        presumed = ideal_counts(common, owned, tables.SIZES)
+        brought, parties = [VerticalData(common, owned[owner]) for owner in (0, 1)], 2  # type: ignore[misc]
     network = MemoryNetwork(parties, 2, session_id=of.session)
 
     def party(wire: Wire) -> object:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.adders import Adder
 from mpc_protocols.engine.bitslice import from_bits, to_bits
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.public import answers as public_answers
-from mpc_protocols.public.answers import Answers, CellRange, DealerLayout
+from mpc_protocols.public.answers import Answers, CellRange, DealerLayout, layouts
 from mpc_protocols.replicated.scores import bit_cache
 from mpc_protocols.replicated.scores.dealer import DEALERS
 from mpc_protocols.replicated.scores.l1_distance import DealerCells, add_l1_sums, addend_of
@@ -126,14 +125,14 @@ def distances(
 def small_groups(cell_range: int, group: int, cached: int) -> Iterator[None]:
     """Selections compute with so many cells at a time, and keep the bits of so many."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(public_answers, "MAX_RANGE", cell_range)
-        patch.setattr(public_answers, "MAX_GROUP", group)
+        patch.setattr("mpc_protocols.public.answers.MAX_RANGE", cell_range)
+        patch.setattr("mpc_protocols.public.answers.MAX_GROUP", group)
         patch.setattr(bit_cache, "MAX_CACHED", cached)
-        public_answers.layouts.cache_clear()
+        layouts.cache_clear()
         try:
             yield
         finally:
-            public_answers.layouts.cache_clear()
+            layouts.cache_clear()
 
 
 def answers_of(handles: Sequence[int], answers: Sequence[NDArray[Any]]) -> Answers:
