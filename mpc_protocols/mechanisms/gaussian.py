@@ -77,7 +77,7 @@ class HalfTable:
 class Sampler:
     """X = sum of multiplier times a signed draw of the half table, over the parts (one, or two for a wide sigma).
 
-    sigma2: the variance parameter. tv: bound on the total variation distance of X from the ideal law. bound: greatest |X|.
+    sigma2: the variance parameter. tv: bound on the total variation distance of X from the ideal one. bound: greatest |X|.
     """
 
     sigma2: Fraction
@@ -134,7 +134,7 @@ def _try_half_table(sigma2: Fraction, bits: int) -> HalfTable | None:
 
 
 def _table_distance(thresholds: Sequence[int], cdf: Sequence[Interval], bits: int) -> Fraction:
-    """Upper bound of the TV between the table's law of |X| and the ideal one; `cdf` has one entry more than `thresholds`."""
+    """Upper bound of the TV between the table's |X| and the ideal one; `cdf` has one entry more than `thresholds`."""
     errors = [(0, 0)]  # e_{-1} = 0
     for t, (low, high) in zip(thresholds, cdf, strict=False):
         scaled = t << bits - BITS

@@ -233,13 +233,13 @@ class PublicState:
                 step, self._transcript.add(b"step", step.to_bytes()), tuple(handles), tuple(fresh), levels
             )
         if isinstance(step, SelectStep):
-            self._known(step.handles)
+            self._check_handles(step.handles)
             plan = self._plan_selection(
                 step.weights, step.penalties, step.epsilon, step.answer_sums, step.picks, step.conflicts
             )
             return self._begin_select(step, plan, self._groups([step.handles[q] for q in plan.contenders]))
         if isinstance(step, MeasureStep):
-            self._known(step.handles)
+            self._check_handles(step.handles)
             batch = plan_marginals(
                 self._register.facts,
                 [self.cliques[handle] for handle in step.handles],
@@ -318,7 +318,7 @@ class PublicState:
         return BegunSelect(step, inputs, plan, announced)
 
     def _begin_distances(self, step: DistanceStep) -> BegunDistances:
-        self._known(step.handles)
+        self._check_handles(step.handles)
         if self._bound is None:
             raise StudyInvalid("Distances can be asked for only when a noisy total is known; measure before.")
         cliques = [self.cliques[handle] for handle in step.handles]
@@ -381,14 +381,14 @@ class PublicState:
         return RoundedAnswers(groups, answers, self.row_bound, theta)
 
     def _check_answers(self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]]) -> None:
-        self._known(handles)
+        self._check_handles(handles)
         for handle, answer in zip(handles, answers, strict=True):
             if answer.shape != (self.cells(handle),):
                 raise ValueError(
                     f"Handle {handle} has {self.cells(handle)} cells, its answer has shape {answer.shape}."
                 )
 
-    def _known(self, handles: Sequence[Handle]) -> None:
+    def _check_handles(self, handles: Sequence[Handle]) -> None:
         for handle in handles:
             if not 0 <= handle < len(self._register.cliques):
                 raise ProtocolAborted(

@@ -89,10 +89,10 @@ def validate(
 ) -> list[str]:
     """Everything that `count` would refuse, in one go: the first row of each kind of misfit in each column. Empty: all fits."""
     seen = inspect(source, domain, unit)
-    if not seen.found:
+    if not seen.present:
         return list(seen.problems)
     here = unit if unit is not None and unit[0] in source.columns else None
-    scan = Scan(source, domain.subset(seen.found), max_rows=max_rows, unit=here, allow_empty=allow_empty)
+    scan = Scan(source, domain.subset(seen.present), max_rows=max_rows, unit=here, allow_empty=allow_empty)
     for _ in scan.blocks(block_rows, stop=False):
         pass
     return [*seen.problems, *scan.problems()]

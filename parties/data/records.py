@@ -118,9 +118,9 @@ def validate(
     seen = inspect(source, domain, keys=names)
     known = policy if all(name in source.columns for name in names) else None
     problems = [*seen.problems, *_unordered(source, policy)]
-    if not seen.found:
+    if not seen.present:
         return problems
-    scan, reader = _scan(source, domain.subset(seen.found), known, max_rows, allow_empty)
+    scan, reader = _scan(source, domain.subset(seen.present), known, max_rows, allow_empty)
     for _ in scan.blocks(block_rows, stop=False):
         pass
     problems += scan.problems()

@@ -62,11 +62,11 @@ def ownership(study: VerticalStudy, announced: Mapping[str, Sequence[str]]) -> O
 def misfits(study: VerticalStudy, announced: Mapping[str, Sequence[str]]) -> list[str]:
     """Everything that keeps these owners from running the study, one sentence each."""
     if len(announced) < 2:
-        return lacking(study, announced)
-    return clashing(study, announced) + lacking(study, announced)
+        return missing_owners(study, announced)
+    return clashing(study, announced) + missing_owners(study, announced)
 
 
-def lacking(study: VerticalStudy, announced: Mapping[str, Sequence[str]]) -> list[str]:
+def missing_owners(study: VerticalStudy, announced: Mapping[str, Sequence[str]]) -> list[str]:
     """What is wrong if there are no other owners than these."""
     names = [party.name for party in study.parties if party.name in announced]
     if len(names) < 2:
