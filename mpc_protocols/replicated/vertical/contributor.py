@@ -103,14 +103,14 @@ class VerticalContributor:
             cells = self._rows.cells(start, stop, piece.left.columns)
             readers = shuffle_streams.readers()
             for shuffle in component_shuffles(self._wire.me, plan.computing, piece.helper):
-                arranged = OwnerShuffle(cells, piece.layout, readers[shuffle.helper], dtype)
-                self._wire.send(shuffle.worker, arranged.places.view(np.uint8).data)
-                under_way.append((piece, shuffle, arranged))
-        for piece, shuffle, arranged in under_way:
+                own_shuffle = OwnerShuffle(cells, piece.layout, readers[shuffle.helper], dtype)
+                self._wire.send(shuffle.worker, own_shuffle.places.view(np.uint8).data)
+                under_way.append((piece, shuffle, own_shuffle))
+        for piece, shuffle, own_shuffle in under_way:
             shape = (piece.layout.blocks, piece.layout.columns)
             prefixes = np.frombuffer(
                 self._wire.receive(shuffle.worker, shape[0] * shape[1] * plan.element), dtype
             ).reshape(shape)
-            parts[piece.group][:, piece.first : piece.first + piece.layout.columns] += arranged.finish(
+            parts[piece.group][:, piece.first : piece.first + piece.layout.columns] += own_shuffle.finish(
                 prefixes
             )
