@@ -8,12 +8,9 @@ bits that parties share for nothing. sigma^2 is an exact rational.
 
 Above sigma = 100: X = X1 + K X2 with sigma1 = 1.6 K, sigma1^2 + K^2 sigma2^2 = sigma^2, K = 2^round(lg sqrt(sigma / 1.6)).
 
-Statement. One draw is within total variation `Sampler.tv` of the discrete Gaussian, an exact upper bound computed with the
-table. Proof. Half table: with e_j = t_j / 2^64 - P(|X| <= j) and tail T = P(|X| > B),
-TV = 1/2 [sum_{j<B} |e_j - e_{j-1}| + |T - e_{B-1}| + T]; the sign is exact by symmetry (x = 0 takes both signs together).
-Sum of two: completing the square, P(X1 + K X2 = x) = const exp(-x^2 / (2 sigma^2)) sum_j exp(-(K j - c x)^2 / (2 s^2)),
-s = sigma1 K sigma2 / sigma; by Poisson summation the sum is constant up to 1 +- kap,
-kap = 2 sum_{m>=1} exp(-2 pi^2 m^2 (s/K)^2), so TV <= kap / (1 - kap), to which both tables' TV is added.
+Statement, proven there. One draw is within total variation `Sampler.tv` of the discrete Gaussian, an exact upper bound computed
+with the table; of a sum of two, both tables' TV and kap / (1 - kap) with kap = 2 sum_{m>=1} exp(-2 pi^2 m^2 (s/K)^2),
+s = sigma1 K sigma2 / sigma.
 
 All thresholds come from certified integer enclosures (`interval`), so every machine computes the same integers.
 Threat model: sigma^2 and the table are public; U, s and X are secret (shares; in `ideal`: in the clear).

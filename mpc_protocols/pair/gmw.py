@@ -8,11 +8,8 @@ one message, and
 
     share of i = x_i y_i  ^  x_i f_peer ^ m[a]  ^  m'[0] ^ e_peer d'
 
-Proof for x_i y_j: x_i f_j ^ m[a] ^ m[0] ^ e_i d = x_i (y_j ^ d) ^ a d ^ (x_i ^ a) d = x_i y_j. (a, d and the XOR of both m
-are what is called a triple; the product a d of one party with itself is not needed.)
-
-One bit with a string: the same transfer with more bits of its strings, so y may have up to 128 planes where x has one, and a sum
-over such products, or over ANDs, costs nothing more.
+which is proven in `docs/design/pair.md` 1. One bit with a string: the same transfer with more bits of its strings, so y may have
+up to 128 planes where x has one, and a sum over such products, or over ANDs, costs nothing more.
 
 Who learns what: nothing; e is masked by a, which the peer knows nothing of, f by the d that the peer, knowing one string, knows
 nothing of. Every transfer is used once. Cost: 1 round; 2 bits an AND and party, 1 + w bits one bit with w; besides the transfers.
