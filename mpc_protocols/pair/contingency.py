@@ -76,7 +76,7 @@ def table_chunks(shape: TableShape) -> list[int]:
 
 
 def table_demand(shape: TableShape, records: int) -> Demand:
-    """What a chunk of so many records takes."""
+    """Transfers for a chunk of so many records."""
     words = shape.levels * words_for(records)
     return Demand(rows=(words, 0) if shape.owner == 0 else (0, words))
 

@@ -21,7 +21,7 @@ from mpc_protocols.pair.sign import carry, carry_demand
 
 
 def weighted_sum_demand(planes: int, cells: int) -> Demand:
-    """What `weighted_sum` takes."""
+    """Transfers for `weighted_sum`."""
     return products_demand((planes - planes // 2, planes // 2), cells)
 
 
@@ -53,7 +53,7 @@ def weighted_sum(
 
 
 def masked_numbers_demand(cells: int) -> Demand:
-    """What `masked_numbers` takes."""
+    """Transfers for `masked_numbers`."""
     return products_demand((1, 1), cells)
 
 
@@ -74,7 +74,7 @@ def masked_numbers(transfers: Transfers, bits: Words, x: Elements) -> Elements:
 
 
 def lift_demand(bits: int, cells: int, adder: Adder) -> Demand:
-    """What `lift` takes for integers of so many bits."""
+    """Transfers for `lift` of integers of so many bits."""
     return carry_demand(bits, words_for(cells), adder) + weighted_sum_demand(1, cells)
 
 

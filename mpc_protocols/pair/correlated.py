@@ -22,7 +22,7 @@ from mpc_protocols.pair.random_ot import Demand, Transfers
 
 
 def products_demand(rows: tuple[int, int], cells: int) -> Demand:
-    """What `products` takes where party 0 brings rows[0] planes of bits and party 1 rows[1], of so many cells."""
+    """Transfers for `products` where party 0 brings rows[0] planes of bits and party 1 rows[1], of so many cells."""
     words = words_for(cells)
     return Demand(rows=(rows[0] * words, rows[1] * words))
 

@@ -5,7 +5,7 @@ supplies of transfers, so that what is made ahead counts where it is made. The t
 
     costs = PairCosts(Tally.of(2))       two parties that compute, then contributors
     costs.start()
-    costs.absolute_sums(50_000, 18, "ripple")
+    costs.l1_sums(50_000, 18, "ripple")
     costs.tally.rounds, costs.tally.sent
 
 `steps` has whole steps of the oracle.
@@ -32,7 +32,7 @@ from mpc_protocols.pair.conversion import lift_demand
 from mpc_protocols.pair.correlated import products_demand
 from mpc_protocols.pair.gates import shared_latency
 from mpc_protocols.pair.gmw import string_pieces, string_sums_demand
-from mpc_protocols.pair.l1_distance import absolute_demand, chunks
+from mpc_protocols.pair.l1_distance import chunks, l1_demand
 from mpc_protocols.pair.ot_extension import LEVELS, SECURITY, message_bytes, pieces
 from mpc_protocols.pair.random_ot import AHEAD_BITS, AHEAD_ROWS, BATCH, Demand, PoolLevel
 from mpc_protocols.pair.sign import carry_demand, score_adder
@@ -43,7 +43,7 @@ WORD = 8
 
 
 class PairCosts:
-    """What two parties send on a tally, and what transfers they have left."""
+    """A tally of what two parties send, with the transfers that they have left."""
 
     def __init__(self, tally: Tally, latency_bytes: int = LATENCY_BYTES) -> None:
         """latency_bytes: what a round is worth in the run."""
@@ -161,10 +161,10 @@ class PairCosts:
         self.carry(8 * narrow, words_for(cells), adder)
         self.weighted_sum(1, cells, wide)
 
-    def absolute_sums(self, cells: int, planes: int, adder: Adder) -> None:
-        """`l1_distance.absolute_sums`."""
+    def l1_sums(self, cells: int, planes: int, adder: Adder) -> None:
+        """`l1_distance.l1_sums`."""
         for size in chunks(cells):
-            self.reserve(absolute_demand(size, planes, adder))
+            self.reserve(l1_demand(size, planes, adder))
             self.carry(planes - 1, words_for(size), adder)
             self.products((1, 1), size)
 

@@ -102,7 +102,7 @@ def and_known(transfers: Transfers, words: Words) -> Words:
 
 
 def string_sums_demand(terms: int, words: int) -> Demand:
-    """What `string_sums` takes for so many terms of so many words."""
+    """Transfers for `string_sums` of so many terms of so many words."""
     return Demand(rows=(terms * words, terms * words))
 
 

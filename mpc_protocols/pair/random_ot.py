@@ -59,7 +59,7 @@ def _sum(left: Both, right: Both) -> Both:
 
 @dataclass(frozen=True, repr=False)
 class ChosenBits:
-    """Of transfers in which this party chooses: its choices a, and m[a]; words of shape (n,)."""
+    """Transfers in which this party chooses: its choices a, and m[a]; words of shape (n,)."""
 
     choices: Words
     values: Words
@@ -67,7 +67,7 @@ class ChosenBits:
 
 @dataclass(frozen=True, repr=False)
 class OfferedBits:
-    """Of transfers in which this party offers: m[0], and m[0] ^ m[1]; words of shape (n,)."""
+    """Transfers in which this party offers: m[0], and m[0] ^ m[1]; words of shape (n,)."""
 
     base: Words
     difference: Words

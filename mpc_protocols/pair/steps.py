@@ -33,7 +33,7 @@ class Group:
 
 
 class StepCosts:
-    """What a run sends so far."""
+    """Bytes and rounds of a run so far."""
 
     def __init__(
         self, contributors: int = 0, latency_bytes: int = LATENCY_BYTES, leader: int = USUAL_LEADER
@@ -177,7 +177,7 @@ class StepCosts:
                 self._answers(group)
             if group.compared_cells:
                 adder = score_adder(planes, words_for(group.compared_cells), self._main.latency_bytes)
-                self._main.absolute_sums(group.compared_cells, planes, adder)
+                self._main.l1_sums(group.compared_cells, planes, adder)
 
     def _reveal(self, samplers: Sequence[tuple[Sampler, int]], generated: int | None) -> None:
         cells = sum(count for _, count in samplers)

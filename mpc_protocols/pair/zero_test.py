@@ -37,7 +37,7 @@ def zero_pieces(planes: int, words: int) -> list[int]:
 
 
 def zero_demand(planes: int, words: int) -> Demand:
-    """What so many planes take."""
+    """Transfers for so many planes."""
     return Demand(rows=(planes * words, planes * words))
 
 

@@ -105,7 +105,7 @@ class AlignmentMethod(ABC):
     def forecast(
         self, spec: AlignmentSpec, context: Context, lengths: Sequence[int], union: int, columns: int
     ) -> Forecast:
-        """What each party sends and computes. lengths: of the owners' lists, fakes included. columns: of the key."""
+        """Bytes and seconds of each party. lengths: of the owners' lists, fakes included. columns: of the key."""
 
     def recipients(self, context: Context, me: int) -> list[Member]:
         """Who learns something from the sizes of the owner with this wire number."""

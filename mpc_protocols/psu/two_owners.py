@@ -43,7 +43,7 @@ class TwoOwners(AlignmentMethod):
 
     @abstractmethod
     def cost(self, spec: AlignmentSpec, first: int, second: int, union: int) -> Cost:
-        """Of `between` (and `help`) for lists of these lengths; `forecast` adds what all protocols of two owners send beside."""
+        """Cost of `between` (and `help`) for lists of these lengths; `forecast` adds what all protocols of two owners send."""
 
     def help(
         self, wire: Wire, spec: AlignmentSpec, context: Context, entropy: Entropy

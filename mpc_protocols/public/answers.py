@@ -166,7 +166,7 @@ class PartDigest:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What one party has of the answers of a group, in dealt order.
+    """One party's part of the answers of a group, in dealt order.
 
     cells: uint32, 0 where this party deals and does not know better. nonzero: bool, where an answer is not 0, also there.
     withheld: the dealer that does not know the answers of its own cells, with their digest; None if all are known.

@@ -39,7 +39,7 @@ class Group:
 
 
 class StepCosts:
-    """What a run sends so far."""
+    """Bytes and rounds of a run so far."""
 
     def __init__(
         self, computing: int, contributors: int = 0, latency_bytes: int = LATENCY_BYTES, leader: int = 1
@@ -163,7 +163,7 @@ class StepCosts:
             if number:
                 self._answers(group)
             if group.lengths.any():
-                masks += self._main.absolute_sums(group.lengths, planes)
+                masks += self._main.l1_sums(group.lengths, planes)
         return masks
 
     def _pick(self, plan: SelectionPlan, masks: Masks, lists: Sequence[int]) -> None:

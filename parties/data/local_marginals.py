@@ -32,7 +32,7 @@ _UNION_CELLS = 1 << 17  # 1 MiB of counters: larger unions miss the second-level
 
 @dataclass(frozen=True)
 class LocalTable:
-    """What a custodian knows after its one pass; all of it private but `ignored`.
+    """A custodian's table after its one pass; all of it private but `ignored`.
 
     counts: marginals of any cliques inside the counted ones. clamped, absent: per column, how many numbers lay outside
     low..high and how many values were missing (the custodian's own log may show them). ignored: columns of the data that

@@ -41,7 +41,7 @@ log = logging.getLogger("cosynth.custodian.records")  # below the logger whose l
 
 @dataclass(frozen=True)
 class Records:
-    """What an owner brings to a vertical run; all of it private but `ignored`.
+    """An owner's records for a vertical run; all of it private but `ignored`.
 
     rows: n, its records. codes: per own column (n,), unsigned integers below the column's size. identifiers: `entries[i]` is
     the identifier of record i, and `rows[i]` its row in the table; None if the study aligns by row order. clamped, absent: per

@@ -109,13 +109,13 @@ def how(facts: Mapping[str, Any]) -> str:
 
 
 def variances(detail: Mapping[str, Any]) -> list[Fraction]:
-    """Of an event's public facts, the noise of its counts: one for all, or one a marginal; none without any."""
+    """Variances of the noise of an event's counts, from its public facts: one for all, or one a marginal; maybe none."""
     found = detail.get("sigma2", [])
     return [Fraction(of) for of in ([found] if isinstance(found, str) else found)]
 
 
 def faint(facts: Mapping[str, Any]) -> str:
-    """What is to be said of a run whose noisy total its noise hardly tells from nothing; "" of any other.
+    """Warning about a run whose noisy total hardly differs from nothing, given the noise; "" for any other run.
 
     A run about nobody ends like any other, for an error would tell how many there are (`party.alignment`). The total and the
     noise are released, so this costs no privacy.

@@ -67,7 +67,7 @@ def misfits(study: VerticalStudy, announced: Mapping[str, Sequence[str]]) -> lis
 
 
 def missing_owners(study: VerticalStudy, announced: Mapping[str, Sequence[str]]) -> list[str]:
-    """What is wrong if there are no other owners than these."""
+    """Problems of a study that has no other owners than these."""
     names = [party.name for party in study.parties if party.name in announced]
     if len(names) < 2:
         return [
@@ -86,7 +86,7 @@ def missing_owners(study: VerticalStudy, announced: Mapping[str, Sequence[str]])
 
 
 def clashing(study: VerticalStudy, announced: Mapping[str, Sequence[str]]) -> list[str]:
-    """What is wrong whoever else there is."""
+    """Problems of these owners, whichever others there are."""
     names = [party.name for party in study.parties if party.name in announced]
     found, owner = [], _owners_of(study, announced)
     shared = [column for column in study.domain.names if len(owner[column]) > 1]

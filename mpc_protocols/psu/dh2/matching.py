@@ -121,7 +121,7 @@ class Matching(ABC):
         return place[self.their_traps].astype(f"<u{POSITION_BYTES}").tobytes()
 
     def check_places(self, payload: memoryview) -> Positions:
-        """The same of the other: different ones of its tests, as many as there are positions in the own list."""
+        """Verify which of its tests the other says are for own traps: different places, each inside the own list."""
         places = np.frombuffer(payload, f"<u{POSITION_BYTES}").astype(np.int64)
         if places.max() >= len(self.lists.own) or len(np.unique(places)) < len(places):
             self.exchange.abort("answered for this party's traps with places that repeat or lie outside")

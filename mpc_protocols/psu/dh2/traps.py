@@ -73,7 +73,7 @@ class Proofs:
     def prove(
         self, what: bytes, start: int, key: int, public: bytes, inputs: Elements, outputs: Elements
     ) -> bytes:
-        """That outputs = inputs^key. what: names the list; start: the block's place in it."""
+        """Prove that outputs = inputs^key. what: names the list; start: the block's place in it."""
         context = self._context(self.exchange.side, what, start)
         return dleq.prove(
             self.group, key, self.group.generator, public, inputs, outputs, context, self.entropy

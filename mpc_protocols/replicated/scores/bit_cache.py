@@ -163,7 +163,7 @@ class BitShareCache:
     def dealer_cells(
         self, share: Callable[[CellRange], RingShare], answers: Answers, planes: int
     ) -> tuple[list[DealerCells], Elements]:
-        """What `add_l1_sums` needs to add up |x - c| over a group: the cells whose c is not 0, a segment for each candidate,
+        """Input of `add_l1_sums` for |x - c| over a group: the cells whose c is not 0, a segment for each candidate,
         and this party's part of the others' sums.
 
         share: this party's share of a range, the same in each selection; asked for where it is not kept. One round if cells are

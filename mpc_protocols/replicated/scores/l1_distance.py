@@ -51,7 +51,7 @@ class DealerCells:
 
 
 def addend_of(trio: Trio, x: RingShare, dealer: int) -> Elements:
-    """What this party knows of shared cells of the dealer t: x_t + x_{t+1} at the dealer t, x_{t+2} at both others."""
+    """This party's addend of shared cells of the dealer t: x_t + x_{t+1} at the dealer t, x_{t+2} at both others."""
     if trio.me == dealer:
         return x.own + x.next
     return x.next if trio.left == dealer else x.own

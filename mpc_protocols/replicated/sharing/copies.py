@@ -29,7 +29,7 @@ DIGEST_BYTES = 32
 
 @dataclass(frozen=True)
 class Copy:
-    """What `sender` sent to this party and, alike, to `peer`."""
+    """An array that `sender` sent to this party and, alike, to `peer`."""
 
     sender: int
     peer: int

@@ -37,7 +37,7 @@ class Operands:
 
 
 def operand(trio: Trio, x: RingShare) -> Elements:
-    """What this party knows of x = a + b: a at P0, b at P1 and P2."""
+    """This party's addend of x = a + b: a at P0, b at P1 and P2."""
     if trio.me == 0:
         return x.own + x.next
     return x.next if trio.me == 1 else x.own

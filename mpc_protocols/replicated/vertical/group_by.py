@@ -141,7 +141,7 @@ class OwnerShuffle:
         self._masks: Elements = block_masks[last_blocks]
 
     def add_own(self, weights: Elements) -> None:
-        """What O knows of w, shape (rows, v): it sums that itself."""
+        """Add the components of w that O knows, shape (rows, v): it sums these itself."""
         present = np.flatnonzero(self._arrangement < self._layout.rows)
         self._rows[present] += weights[self._arrangement[present]]
 

@@ -96,7 +96,7 @@ class Plan:
         return prod(self.width(part) for part in factor.parts)
 
     def joints(self, owner: int) -> tuple[Clique, ...]:
-        """What an owner inputs as one-hot columns, in this order; () is its membership."""
+        """Joints that an owner inputs as one-hot columns, in this order; () is its membership."""
         return self._joints.get(owner, ())
 
     def input_width(self, owner: int) -> int:

@@ -62,7 +62,7 @@ def make_plan(
 
 
 def estimate(plan: Plan) -> int:
-    """What a plan costs in all, in bytes and work counted as bytes; for comparing plans, `costs` has the exact figures."""
+    """Cost of a plan in all, in bytes and work counted as bytes; for comparing plans, `costs` has the exact figures."""
     rows, element = plan.partition.rows, plan.element
     total = sum(
         rows * element * plan.input_width(owner) * (1 if owner < plan.computing else 2)

@@ -24,7 +24,7 @@ from mpc_protocols.replicated.vertical.records import CodedRows
 
 @dataclass(frozen=True)
 class Work:
-    """What one request takes: owners' own histograms, tables over several owners' rows, and how these are computed."""
+    """The work of one request: owners' own histograms, tables over several owners' rows, and how these are computed."""
 
     histograms: tuple[Clique, ...]
     tables: tuple[Clique, ...]
@@ -32,7 +32,7 @@ class Work:
 
 
 class Schedule:
-    """What is still to be computed for the cliques asked for; every party and contributor of a run follows it alike."""
+    """The tables still to be computed for the cliques asked for; every party and contributor of a run follows it alike."""
 
     def __init__(self, partition: Partition, facts: StudyFacts, computing: int) -> None:
         self.partition = partition
@@ -50,7 +50,7 @@ class Schedule:
         return fresh
 
     def next(self, cliques: Sequence[Clique]) -> Work:
-        """What the cliques that the oracle shares now take; they count as shared from then on."""
+        """The work for the cliques that the oracle shares now; they count as shared from then on."""
         if self.partition.population == "intersection":
             return Work((), tuple(cliques), self._plan(cliques, needs_memberships=False))
         wanted = sorted(

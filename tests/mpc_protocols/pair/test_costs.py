@@ -26,7 +26,7 @@ from mpc_protocols.pair.conversion import lift, weighted_sum
 from mpc_protocols.pair.costs import PairCosts
 from mpc_protocols.pair.engine import DEALERS
 from mpc_protocols.pair.gmw import and_bits, and_known, open_bits, string_sums
-from mpc_protocols.pair.l1_distance import absolute_sums
+from mpc_protocols.pair.l1_distance import l1_sums
 from mpc_protocols.pair.link import Link
 from mpc_protocols.pair.oracle import PairOracle, contribute, follow
 from mpc_protocols.pair.random_ot import Demand, Transfers
@@ -53,7 +53,7 @@ def protocols(transfers: Transfers) -> None:
     open_bits(transfers.link, words(6))
     for adder in ("ripple", "tree"):
         signs(transfers, words(130).astype(np.uint32), 18, adder)
-        absolute_sums(transfers, words(250).astype(np.uint32), np.array([250]), 12, adder)
+        l1_sums(transfers, words(250).astype(np.uint32), np.array([250]), 12, adder)
         lift(transfers, words(70).astype(np.uint16), np.uint32, adder)
     zero_cells(transfers, words(5, 2), 100)
     weighted_sum(transfers, words(5, 2), [1, 2, 3, 4, 5], 100, np.uint64)
@@ -78,7 +78,7 @@ def predicted() -> Tally:
     costs.opening(48)
     for adder in ("ripple", "tree"):
         costs.carry(17, words_for(130), adder)
-        costs.absolute_sums(250, 12, adder)
+        costs.l1_sums(250, 12, adder)
         costs.lift(70, 2, 4, adder)
     costs.zero_cells(5, 100)
     costs.weighted_sum(5, 100, 8)
