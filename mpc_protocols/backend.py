@@ -216,7 +216,7 @@ class DistributedBackend(Backend):
 
 
 class OracleParts(NamedTuple):
-    """What an engine's oracle module has: the leader's oracle, every other computing party's part, a contributor's."""
+    """The three parts of an engine's oracle module: the leader's oracle, every other computing party's part, a contributor's."""
 
     lead: Callable[..., AbstractContextManager[MarginalOracle]]
     follow: Callable[..., list[NDArray[np.int64]]]

@@ -210,7 +210,7 @@ class MarginalOracle(ABC):
 
 @dataclass(frozen=True)
 class Question:
-    """What clients are asked for one integer vector each.
+    """A request to clients for one integer vector each.
 
     content: canonical public bytes that say what is asked, the same for all clients. length: entries of a vector. bound: the
     largest magnitude of an entry. sensitivity2: squared L2 norm by which one privacy unit can move the sum of all vectors, at

@@ -128,11 +128,11 @@ class IdealOracle(MarginalOracle):
         plan = begun.plan
         for event, inputs in begun.authorisations():
             self._guard.authorise(event, inputs)
-        scores = dict(zip(plan.kept, self._scores(plan, rounded), strict=True))
+        scores = dict(zip(plan.contenders, self._scores(plan, rounded), strict=True))
         picked: list[int] = []
         while len(picked) < plan.picks and (candidates := plan.candidates(picked)):
-            uniforms = {q: self._uniform(gumbel.BITS) for q in plan.kept}
-            dithers = {q: self._uniform(plan.a) for q in plan.kept}
+            uniforms = {q: self._uniform(gumbel.BITS) for q in plan.contenders}
+            dithers = {q: self._uniform(plan.a) for q in plan.contenders}
             winner = selection.reference(
                 [scores[q] for q in candidates],
                 [uniforms[q] for q in candidates],
@@ -185,8 +185,8 @@ class IdealOracle(MarginalOracle):
         return self._derived[handle]
 
     def _scores(self, plan: SelectionPlan, rounded: RoundedAnswers) -> list[int]:
-        """Of each candidate kept."""
-        sums = zip(plan.kept, self._l1_sums(len(plan.kept), rounded), strict=True)
+        """Of each contender."""
+        sums = zip(plan.contenders, self._l1_sums(len(plan.contenders), rounded), strict=True)
         return [plan.weights[q] * distance - plan.biases[q] for q, distance in sums]
 
     def _l1_sums(self, candidates: int, rounded: RoundedAnswers) -> list[int]:

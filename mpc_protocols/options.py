@@ -21,7 +21,7 @@ Kind = Literal["whole", "number", "flag", "text", "word"]
 
 @dataclass(frozen=True)
 class Option:
-    """What one key may hold.
+    """The values that one key may hold.
 
     low, high: of a whole number, inclusive. above, below: of a number, exclusive. words: texts that are allowed beside the
     kind, or instead of it (kind "word"). optional: the default None stands for the key being absent. help: for the template, and
@@ -52,7 +52,7 @@ class Option:
 
     @property
     def expected(self) -> str:
-        """What the key may hold, in the words of an error sentence."""
+        """The values that the key may hold, in the words of an error sentence."""
         upper = f" and less than {self.below:g}" if self.below < math.inf else ""
         most = f" and at most {self.high}" if self.high < 2**63 - 1 else ""
         plain = {

@@ -155,7 +155,7 @@ class OwnRows:
 
 @dataclass(frozen=True)
 class VerticalData:
-    """What a party brings to the oracle instead of its own counts. own: its rows, None if it only computes."""
+    """A party's contribution to the oracle in place of its own counts. own: its rows, None if it only computes."""
 
     partition: Partition
     own: OwnRows | None

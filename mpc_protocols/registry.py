@@ -52,21 +52,21 @@ class Registry(Generic[D]):
     def __iter__(self) -> Iterator[D]:
         return iter(
             sorted(
-                {**self._found, **self._added}.values(),
+                {**self._in_package, **self._added}.values(),
                 key=lambda version: (version.rank, version.name),
             )
         )
 
     def __contains__(self, name: object) -> bool:
-        return name in self._added or name in self._found
+        return name in self._added or name in self._in_package
 
     def __getitem__(self, name: str) -> D:
         """The version of this name. Raises KeyError."""
-        return self._added[name] if name in self._added else self._found[name]
+        return self._added[name] if name in self._added else self._in_package[name]
 
     def get(self, name: str) -> D | None:
         """The version of this name; None if there is none."""
-        return self._added.get(name) or self._found.get(name)
+        return self._added.get(name) or self._in_package.get(name)
 
     def register(self, version: D) -> None:
         """Add a version that lies elsewhere. Raises ValueError: of another kind, or of a name that is taken."""
@@ -87,7 +87,7 @@ class Registry(Generic[D]):
             del self._added[version.name]
 
     @cached_property
-    def _found(self) -> Mapping[str, D]:
+    def _in_package(self) -> Mapping[str, D]:
         found: dict[str, D] = {}
         for module in sorted(self._modules()):
             version = getattr(importlib.import_module(module), self._kind.upper(), None)

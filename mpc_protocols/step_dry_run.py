@@ -118,7 +118,7 @@ class StepDryRun(IdealDryRun, Generic[G]):
     def _select(
         self, announced: int, groups: list[G], plan: SelectionPlan, generated: int, lists: Sequence[int]
     ) -> None:
-        """A selection. groups: empty if one candidate is kept. lists: of several picks, on how many candidates each was made."""
+        """A selection. groups: empty if there is one contender. lists: of several picks, on how many candidates each was made."""
 
     @abstractmethod
     def _distances(
@@ -175,8 +175,8 @@ class StepDryRun(IdealDryRun, Generic[G]):
 
     def _count_select(self, begun: BegunSelect, rounded: RoundedAnswers, picked: Sequence[int]) -> None:
         plan = begun.plan
-        several = len(plan.kept) > 1
-        rows = plan.picks * len(plan.kept)
+        several = len(plan.contenders) > 1
+        rows = plan.picks * len(plan.contenders)
         generated = self._gumbel.take((plan.a, plan.ring_bits), rows) if several else 0
         self._seconds += generated * self._gumbel_s
         lists = [len(plan.candidates(picked[:number])) for number in range(len(picked))]

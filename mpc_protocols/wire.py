@@ -21,7 +21,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Traffic:
-    """What one party has sent and received: payload bytes, messages, and the length of the longest chain (rounds)."""
+    """One party's traffic, both ways: payload bytes, messages, and the length of the longest chain (rounds)."""
 
     bytes_sent: int = 0
     bytes_received: int = 0

@@ -45,7 +45,7 @@ class Credential:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a certificate says: names it speaks for, who signed it, when it is valid (UTC), SHA-256 of its DER as hex."""
+    """Contents of a certificate: names it speaks for, who signed it, when it is valid (UTC), SHA-256 of its DER as hex."""
 
     names: tuple[str, ...]
     issuer: str

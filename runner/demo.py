@@ -178,7 +178,7 @@ def split() -> dict[str, pd.DataFrame]:
 
 
 def real_rows(vertical: bool) -> pd.DataFrame:
-    """What the synthetic table stands for: everybody, or the women that both owners hold."""
+    """The rows that the synthetic table stands for: everybody, or the women that both owners hold."""
     if not vertical:
         return survey()
     counsel, register = (

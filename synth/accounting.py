@@ -124,7 +124,7 @@ def _rounded(x: Decimal, rounding: str) -> Decimal:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What an (epsilon, delta) leaves for zCDP beside samplers of finite precision: what rho is converted at.
+    """The (epsilon, delta) that samplers of finite precision leave for zCDP: what rho is converted at.
 
     epsilon: the promised one, or less (`calibrate`). delta: what the samplers' statistical distances leave of the promised one.
     """

@@ -32,7 +32,7 @@ P = TypeVar("P", bound="Plan")
 
 
 class Promise(TypedDict):
-    """What the study promises. unit_rows (1): the most rows of one privacy unit over all custodians."""
+    """The study's promise. unit_rows (1): the most rows of one privacy unit over all custodians."""
 
     epsilon: float
     delta: float

@@ -92,7 +92,7 @@ class RoundPlan(Plan, ABC):
 
     @abstractmethod
     def weight(self, clique: Clique) -> int:
-        """What a candidate's score is multiplied by."""
+        """The factor of a candidate's score."""
 
     def penalty(self, clique: Clique, sigma2: Fraction) -> Fraction:
         """sqrt(2/pi) sigma n_q: expected L1 norm of the noise added when the clique is measured."""

@@ -60,17 +60,17 @@ class Measured:
 
     @property
     def bins(self) -> dict[str, tuple[int, ...]]:
-        """Of each column that is measured over bins of its values, the bin of every value."""
+        """The bin of every value, for each column that is measured over bins."""
         return {level.column: level.bins for level in self.levels}
 
     def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """Of its counts as a table. sizes: of the columns."""
+        """Shape of its counts as a table. sizes: of the columns."""
         return tuple(max(self.bins[name]) + 1 if name in self.bins else sizes[name] for name in self.columns)
 
 
 @dataclass(frozen=True)
 class Synthesis:
-    """What a synthesizer releases. rows: how many rows the table is to have (public: the study's number or the noisy total).
+    """The release of a synthesizer. rows: how many rows the table is to have (public: the study's number or the noisy total).
 
     selections: one per event of a selection, in order, as it was asked; () where no candidate was left to be picked. levels: all
     that selections and measurements name.
@@ -114,7 +114,7 @@ class Run:
 
     @property
     def model(self) -> Model:
-        """What `refit` found last."""
+        """The model that `refit` fitted last."""
         if self._model is None:
             raise RuntimeError("A model must be fitted before it is asked.")
         return self._model
@@ -288,7 +288,7 @@ class Run:
         return measured.values.astype(np.float64)
 
     def synthesis(self) -> Synthesis:
-        """What the run has come to."""
+        """The result of the run."""
         rows, total = self.plan.config.synthetic_rows, self.noisy_total
         if self.noise_share is not None:  # most of the budget was spent after the first count
             total = self.model.total

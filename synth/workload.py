@@ -96,7 +96,7 @@ class Workload:
 
     @cached_property
     def weights(self) -> dict[Clique, int]:
-        """Of each clique of the closure: w_q = sum over the workload's cliques q' of |q ∩ q'|."""
+        """Weights of the cliques of the closure: w_q = sum over the workload's cliques q' of |q ∩ q'|."""
         # |q ∩ q'| is the sum over q's columns of "q' has this column", so the sum over q' needs each column's count only
         occurrences = Counter(name for clique in self.cliques for name in clique)
         return {clique: sum(occurrences[name] for name in clique) for clique in self.closure}

@@ -44,7 +44,7 @@ _NO_CANDIDATE = "A selection opened to no candidate: a peer did not follow the p
 
 def check_size(plan: SelectionPlan) -> None:
     """Raise `StudyInvalid` for a selection of more comparisons or draws than any party computes."""
-    kept = len(plan.kept)
+    kept = len(plan.contenders)
     draws, comparisons = plan.picks * kept, plan.picks * kept * (kept - 1) // 2 if plan.picks > 1 else 0
     if draws > MAX_DRAWS or comparisons > MAX_COMPARISONS:
         raise StudyInvalid(

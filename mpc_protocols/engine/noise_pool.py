@@ -36,23 +36,23 @@ class PoolModel:
 
     most: int
     kind: Hashable = None
-    left: int = 0
-    used: int = 0
+    rows_left: int = 0
+    rows_used: int = 0
 
     def shortfall(self, kind: Hashable, count: int) -> int:
         """Rows to generate before `count` can be taken: 0 if they are there. Changes nothing."""
-        if kind == self.kind and self.left >= count:
+        if kind == self.kind and self.rows_left >= count:
             return 0
-        return max(count, min(self.most, GROWTH * self.used if kind == self.kind else 0))
+        return max(count, min(self.most, GROWTH * self.rows_used if kind == self.kind else 0))
 
     def take(self, kind: Hashable, count: int) -> int:
         """Take `count` rows. Returns the number of rows generated for it; leftovers are discarded then."""
         fresh = self.shortfall(kind, count)
         if fresh:
-            self.used, self.left = self.used if kind == self.kind else 0, fresh
+            self.rows_used, self.rows_left = self.rows_used if kind == self.kind else 0, fresh
             self.kind = kind
-        self.left -= count
-        self.used += count
+        self.rows_left -= count
+        self.rows_used += count
         return fresh
 
 
@@ -69,9 +69,9 @@ class NoisePool(Generic[N]):
 
     def take(self, kind: Hashable, count: int, fresh: N | None) -> N:
         """The next `count` rows of a kind. fresh: the shortfall, generated for this release; None if there is none."""
-        needed = self._model.take(kind, count)
-        if needed != (0 if fresh is None else len(fresh)):
-            raise ValueError(f"{needed} fresh rows of noise are needed, not {fresh and len(fresh)}.")
+        shortfall = self._model.take(kind, count)
+        if shortfall != (0 if fresh is None else len(fresh)):
+            raise ValueError(f"{shortfall} fresh rows of noise are needed, not {fresh and len(fresh)}.")
         rows = self._rows if fresh is None else fresh
         assert rows is not None
         self._rows = rows[count:]

@@ -32,13 +32,13 @@ from mpc_protocols.engine.interface import BitSource, Gates, N
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import HalfTable, Sampler
 
-BATCH = 1 << 18
+NOISE_BATCH = 1 << 18
 """Cells that are drawn together: bounds the memory at about 200 bytes a cell of one batch."""
 
 
 def noise_adder(table: AliasTable, count: int, latency_bytes: int) -> Adder:
     """The comparison of the draws of so many cells."""
-    return adder_for(table.rest_bits, words_for(count), latency_bytes, -(-count // BATCH))
+    return adder_for(table.rest_bits, words_for(count), latency_bytes, -(-count // NOISE_BATCH))
 
 
 def gumbel_adder(count: int, latency_bytes: int) -> Adder:
@@ -81,10 +81,10 @@ def gaussian_noises(
 ) -> N:
     """Independent draws of several samplers, each so many, one after the other; the rounds are those of the widest.
 
-    Tables are brought to as many columns as the largest has, which changes no distribution. What has more than BATCH cells is
-    drawn for itself.
+    Tables are brought to as many columns as the largest has, which changes no distribution. What has more than NOISE_BATCH cells
+    is drawn for itself.
     """
-    if len(samplers) == 1 or sum(count for _, count in samplers) > BATCH:
+    if len(samplers) == 1 or sum(count for _, count in samplers) > NOISE_BATCH:
         return gates.concatenate([gaussian_noise(gates, source, of, count, ring) for of, count in samplers])
     noise = None
     for part in range(max(len(of.parts) for of, _ in samplers)):
@@ -137,7 +137,7 @@ def _half_tables_noise(
 
 def batches(count: int) -> list[int]:
     """Cells of each batch."""
-    return [min(BATCH, count - start) for start in range(0, count, BATCH)]
+    return [min(NOISE_BATCH, count - start) for start in range(0, count, NOISE_BATCH)]
 
 
 def _half_table_noise(

@@ -113,16 +113,16 @@ class ComputingParty(Generic[B, N]):
 
     def select(self, begun: BegunSelect, rounded: RoundedAnswers | None) -> list[int]:
         """Positions of the selected candidates in the step's handles. rounded: at the leader only, the answers."""
-        plan, several = begun.plan, len(begun.plan.kept) > 1
+        plan, several = begun.plan, len(begun.plan.contenders) > 1
         _check_sums(begun.answers, plan.sign_bits)
         ring: UInt = np.uint32 if plan.ring_bits == 32 else np.uint64
         sums = self.engine.l1_sums(self.state, begun.answers, plan.sign_bits, ring, rounded)
         self._authorise(begun.authorisations(), sums.exchange if several else None)
         self._agree(begun.inputs)
-        picked, generated = [plan.kept[0]], 0
+        picked, generated = [plan.contenders[0]], 0
         if several:
-            kind, needed = (plan.a, plan.ring_bits), plan.picks * len(plan.kept)
-            generated = self._gumbel.shortfall(kind, needed)
+            kind, count = (plan.a, plan.ring_bits), plan.picks * len(plan.contenders)
+            generated = self._gumbel.shortfall(kind, count)
 
             def noise() -> N:
                 source = self.engine.beside.release_bits(
@@ -134,14 +134,14 @@ class ComputingParty(Generic[B, N]):
                 scores, fresh = interleave(self.engine.gates, sums.compute, self.engine.beside, noise)
             else:
                 scores, fresh = sums.compute(), None
-            weights = [plan.weights[q] for q in plan.kept]
-            keys = self.engine.keys(scores, weights, [plan.biases[q] for q in plan.kept], ring)
-            drawn = self._gumbel.take(kind, needed, fresh)
+            weights = [plan.weights[q] for q in plan.contenders]
+            keys = self.engine.keys(scores, weights, [plan.biases[q] for q in plan.contenders], ring)
+            drawn = self._gumbel.take(kind, count, fresh)
             if plan.picks == 1:
-                picked = [plan.kept[self.engine.largest(keys + drawn)]]
+                picked = [plan.contenders[self.engine.largest(keys + drawn)]]
             else:
-                noisy = keys + drawn.reshape(plan.picks, len(plan.kept))
-                picked = peel(self.engine.gates, noisy, plan.candidates, plan.kept)
+                noisy = keys + drawn.reshape(plan.picks, len(plan.contenders))
+                picked = peel(self.engine.gates, noisy, plan.candidates, plan.contenders)
         self.state.learn_selection(begun, picked)
         for position in picked:
             self._observe(
@@ -150,7 +150,7 @@ class ComputingParty(Generic[B, N]):
                 step=begun.step.number,
                 position=position,
                 candidates=len(begun.step.handles),
-                kept=len(plan.kept),
+                kept=len(plan.contenders),
                 cells=sum(layout.size for layout in begun.answers.groups),
                 signs=sums.signs,
                 scores=sums.form,

@@ -8,12 +8,9 @@ bits that parties share for nothing. sigma^2 is an exact rational.
 
 Above sigma = 100: X = X1 + K X2 with sigma1 = 1.6 K, sigma1^2 + K^2 sigma2^2 = sigma^2, K = 2^round(lg sqrt(sigma / 1.6)).
 
-Statement. One draw is within total variation `Sampler.tv` of the discrete Gaussian, an exact upper bound computed with the
-table. Proof. Half table: with e_j = t_j / 2^64 - P(|X| <= j) and tail T = P(|X| > B),
-TV = 1/2 [sum_{j<B} |e_j - e_{j-1}| + |T - e_{B-1}| + T]; the sign is exact by symmetry (x = 0 takes both signs together).
-Sum of two: completing the square, P(X1 + K X2 = x) = const exp(-x^2 / (2 sigma^2)) sum_j exp(-(K j - c x)^2 / (2 s^2)),
-s = sigma1 K sigma2 / sigma; by Poisson summation the sum is constant up to 1 +- kap,
-kap = 2 sum_{m>=1} exp(-2 pi^2 m^2 (s/K)^2), so TV <= kap / (1 - kap), to which both tables' TV is added.
+Statement, proven there. One draw is within total variation `Sampler.tv` of the discrete Gaussian, an exact upper bound computed
+with the table; of a sum of two, both tables' TV and kap / (1 - kap) with kap = 2 sum_{m>=1} exp(-2 pi^2 m^2 (s/K)^2),
+s = sigma1 K sigma2 / sigma.
 
 All thresholds come from certified integer enclosures (`interval`), so every machine computes the same integers.
 Threat model: sigma^2 and the table are public; U, s and X are secret (shares; in `ideal`: in the clear).
@@ -77,7 +74,7 @@ class HalfTable:
 class Sampler:
     """X = sum of multiplier times a signed draw of the half table, over the parts (one, or two for a wide sigma).
 
-    sigma2: the variance parameter. tv: bound on the total variation distance of X from the ideal law. bound: greatest |X|.
+    sigma2: the variance parameter. tv: bound on the total variation distance of X from the ideal one. bound: greatest |X|.
     """
 
     sigma2: Fraction
@@ -134,7 +131,7 @@ def _try_half_table(sigma2: Fraction, bits: int) -> HalfTable | None:
 
 
 def _table_distance(thresholds: Sequence[int], cdf: Sequence[Interval], bits: int) -> Fraction:
-    """Upper bound of the TV between the table's law of |X| and the ideal one; `cdf` has one entry more than `thresholds`."""
+    """Upper bound of the TV between the table's |X| and the ideal one; `cdf` has one entry more than `thresholds`."""
     errors = [(0, 0)]  # e_{-1} = 0
     for t, (low, high) in zip(thresholds, cdf, strict=False):
         scaled = t << bits - BITS

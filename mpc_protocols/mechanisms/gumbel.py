@@ -7,9 +7,10 @@ scale enters by the dither (`selection`).
     F(k) = P(K <= k) = exp(-exp(-gamma k)), gamma = 1/64          t_k = round(2^80 F(k)),  k = -250 .. 3194
     K = -250 + #{k : U >= t_k},  U uniform on 80 bits, so K lies in -250 .. 3195
 
-Statement. The law of K is within total variation 2^-70 of the discrete Gumbel law on all integers (2^-70.08, computed by
-`tests/mpc_protocols/mechanisms/test_gumbel.py`). Proof: half the sum of the rounding errors of consecutive thresholds, plus
-F(-251) and 1 - F(3195), the mass folded into the two ends. Every candidate of a selection is charged `BETA`.
+Statement. The distribution of K is within total variation 2^-70 of the discrete Gumbel distribution on all integers
+(2^-70.08, computed by `tests/mpc_protocols/mechanisms/test_gumbel.py`). Proof: half the sum of the rounding errors of
+consecutive thresholds, plus F(-251) and 1 - F(3195), the mass folded into the two ends. Every candidate of a selection is
+charged `BETA`.
 
 Threat model: the table is public. U, K are secret and exist as shares only (in `ideal`: in the clear).
 """
@@ -32,7 +33,7 @@ BITS: Final = 80
 """Uniform bits of one draw."""
 GAMMA: Final = Fraction(1, 64)
 BETA: Final = Fraction(1, 2**70)
-"""Bound on the total variation distance of one K from the discrete Gumbel law."""
+"""Bound on the total variation distance of one K from the discrete Gumbel distribution."""
 SHA256: Final = "8c298b4a218de191e3e775318356f508c6142740863dc78f9085803fc0c5ee83"
 """Of the thresholds, ten big-endian bytes each: part of what the parties agree on."""
 

@@ -42,7 +42,7 @@ class SelectionPlan:
     """Public integers of a selection of one or several picks, the same at every party.
 
     a: lg of the grid step, bits of V. sensitivity: Delta_int. weights, biases: w' and bias of every candidate offered (also of
-    those not kept). kept: positions of the candidates that some pick can take, ascending; only these are scored and get noise.
+    those that cannot win). contenders: positions of the candidates that some pick can take, ascending; only these get noise.
     ring_bits: the ring of the keys, in which differences of keys on one list are read with their sign. sign_bits: planes k of a
     cell's difference. row_bound: n', to which answers are clipped. event: what each pick is charged. picks: how many there are
     at most. lowest, highest: bounds of each candidate's key. conflicts: of each candidate, the others that leave with it.
@@ -52,7 +52,7 @@ class SelectionPlan:
     sensitivity: int
     weights: tuple[int, ...]
     biases: tuple[int, ...]
-    kept: tuple[int, ...]
+    contenders: tuple[int, ...]
     ring_bits: int
     sign_bits: int
     row_bound: int
@@ -75,11 +75,11 @@ class SelectionPlan:
     def candidates(self, picked: Sequence[int]) -> tuple[int, ...]:
         """Positions among which the next pick is made, after these: a function of public inputs; empty if none is left."""
         if not picked and self.picks == 1:
-            return self.kept
-        gone = set(picked).union(*(self.conflicts[q] for q in picked))
-        left = [q for q in self.kept if q not in gone]
-        floor = max((self.lowest[q] for q in left), default=0)
-        return tuple(q for q in left if self.highest[q] >= floor)
+            return self.contenders
+        removed = set(picked).union(*(self.conflicts[q] for q in picked))
+        remaining = [q for q in self.contenders if q not in removed]
+        floor = max((self.lowest[q] for q in remaining), default=0)
+        return tuple(q for q in remaining if self.highest[q] >= floor)
 
 
 @cache
@@ -186,15 +186,15 @@ def plan_selection(
         w * (row_bound + total) - bias + (gumbel.HIGH + 1 << scale.a) - 1
         for w, bias, total in zip(integers, biases, answer_sums, strict=True)
     ]
-    apart = _both_ways(n, conflicts)
+    conflict_sets = _both_ways(n, conflicts)
     lows = sorted((low for low, w in zip(lowest, integers, strict=True) if w), reverse=True)
-    taken = sum(sorted((1 + len(others) for others in apart), reverse=True)[: picks - 1])
-    floor = lows[min(taken, len(lows) - 1)]
-    kept = tuple(q for q in range(n) if integers[q] and highest[q] >= floor)
+    removable = sum(sorted((1 + len(others) for others in conflict_sets), reverse=True)[: picks - 1])
+    floor = lows[min(removable, len(lows) - 1)]
+    contenders = tuple(q for q in range(n) if integers[q] and highest[q] >= floor)
     if picks == 1:
-        spread = max(highest[q] for q in kept) - min(lowest[q] for q in kept)
+        spread = max(highest[q] for q in contenders) - min(lowest[q] for q in contenders)
     else:  # two keys of one list differ by less than the sum of their ranges, since each range reaches the list's floor
-        spread = 2 * max(highest[q] - lowest[q] for q in kept)
+        spread = 2 * max(highest[q] - lowest[q] for q in contenders)
     if spread >= 1 << ring - 1:
         raise StudyInvalid(
             f"Keys of a selection would spread over {spread}, more than a ring of {ring} bits tells apart."
@@ -216,7 +216,7 @@ def plan_selection(
         scale.sensitivity,
         integers,
         biases,
-        kept,
+        contenders,
         ring,
         planes,
         row_bound,
@@ -224,7 +224,7 @@ def plan_selection(
         picks,
         tuple(lowest),
         tuple(highest),
-        apart,
+        conflict_sets,
     )
 
 
@@ -232,11 +232,11 @@ def _both_ways(n: int, conflicts: Sequence[Sequence[int]]) -> tuple[frozenset[in
     """Of each candidate, all that it is in conflict with."""
     if not conflicts:
         return (frozenset(),) * n
-    found: list[set[int]] = [set(later) for later in conflicts]
+    conflicting: list[set[int]] = [set(later) for later in conflicts]
     for q, later in enumerate(conflicts):
         for p in later:
-            found[p].add(q)
-    return tuple(map(frozenset, found))
+            conflicting[p].add(q)
+    return tuple(map(frozenset, conflicting))
 
 
 def _heaviest(weights: Sequence[Fraction]) -> Fraction:

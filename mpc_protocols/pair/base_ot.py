@@ -39,7 +39,7 @@ Keys = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class BaseTransfers:
-    """What a party holds after both directions. Secret, and therefore without a printed form.
+    """A party's strings after both directions. Secret, and therefore without a printed form.
 
     offered: (n, 2, 2) words, both keys of the transfers in which this party is S. choices: (n,) uint8, its bits as R. chosen:
     (n, 2) words, the keys that they name.

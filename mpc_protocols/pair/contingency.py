@@ -76,7 +76,7 @@ def table_chunks(shape: TableShape) -> list[int]:
 
 
 def table_demand(shape: TableShape, records: int) -> Demand:
-    """What a chunk of so many records takes."""
+    """Transfers for a chunk of so many records."""
     words = shape.levels * words_for(records)
     return Demand(rows=(words, 0) if shape.owner == 0 else (0, words))
 
@@ -97,7 +97,7 @@ def of_paths(transfers: Transfers, shape: TableShape, categories: NDArray[np.int
         link.turn()
         offered = link.receive((shape.levels, 2, size, 2), np.uint64)
         sent = link.receive((size, shape.width), shape.dtype)
-        keys = _strings(chosen.got, shape.levels, size)
+        keys = _strings(chosen.values, shape.levels, size)
         away = np.take_along_axis(offered, sides[:, np.newaxis, :, np.newaxis], axis=1)[:, 0] ^ keys
         for piece in _blocks(shape, size):
             own = paths[piece]

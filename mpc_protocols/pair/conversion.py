@@ -21,7 +21,7 @@ from mpc_protocols.pair.sign import carry, carry_demand
 
 
 def weighted_sum_demand(planes: int, cells: int) -> Demand:
-    """What `weighted_sum` takes."""
+    """Transfers for `weighted_sum`."""
     return products_demand((planes - planes // 2, planes // 2), cells)
 
 
@@ -41,19 +41,19 @@ def weighted_sum(
         if transfers.link.me == 0
         else (slice(split, None), slice(0, split))
     )
-    known = to_bits(bits, cells, dtype)
+    own_bits = to_bits(bits, cells, dtype)
     factors = np.array([weight % modulus for weight in weights], dtype)[:, np.newaxis]
-    known *= factors
-    twice = known[offered] * dtype(modulus - 2)
-    got, kept = products(transfers, np.ascontiguousarray(bits[chosen]), twice, cells)
-    total: Elements = known.sum(axis=0, dtype=dtype)
-    total += got.sum(axis=0, dtype=dtype)
-    total += kept.sum(axis=0, dtype=dtype)
+    own_bits *= factors
+    twice = own_bits[offered] * dtype(modulus - 2)
+    chosen_part, offered_part = products(transfers, np.ascontiguousarray(bits[chosen]), twice, cells)
+    total: Elements = own_bits.sum(axis=0, dtype=dtype)
+    total += chosen_part.sum(axis=0, dtype=dtype)
+    total += offered_part.sum(axis=0, dtype=dtype)
     return total
 
 
 def masked_numbers_demand(cells: int) -> Demand:
-    """What `masked_numbers` takes."""
+    """Transfers for `masked_numbers`."""
     return products_demand((1, 1), cells)
 
 
@@ -67,14 +67,14 @@ def masked_numbers(transfers: Transfers, bits: Words, x: Elements) -> Elements:
     flags = to_bits(bits, len(x), dtype)
     own = flags * x
     bracket = x - (own << dtype(1))
-    got, kept = products(transfers, bits[np.newaxis], bracket[np.newaxis], len(x))
-    own += got[0]
-    own += kept[0]
+    chosen_part, offered_part = products(transfers, bits[np.newaxis], bracket[np.newaxis], len(x))
+    own += chosen_part[0]
+    own += offered_part[0]
     return own
 
 
 def lift_demand(bits: int, cells: int, adder: Adder) -> Demand:
-    """What `lift` takes for integers of so many bits."""
+    """Transfers for `lift` of integers of so many bits."""
     return carry_demand(bits, words_for(cells), adder) + weighted_sum_demand(1, cells)
 
 

@@ -22,7 +22,7 @@ from mpc_protocols.pair.random_ot import Demand, Transfers
 
 
 def products_demand(rows: tuple[int, int], cells: int) -> Demand:
-    """What `products` takes where party 0 brings rows[0] planes of bits and party 1 rows[1], of so many cells."""
+    """Transfers for `products` where party 0 brings rows[0] planes of bits and party 1 rows[1], of so many cells."""
     words = words_for(cells)
     return Demand(rows=(rows[0] * words, rows[1] * words))
 
@@ -45,13 +45,13 @@ def products(transfers: Transfers, bits: Words, values: Elements, cells: int) ->
     link.turn()
     flips = _flags(link.receive((others, words), np.uint64), cells, dtype)
     masked = link.receive((mine, cells), dtype)
-    got = _elements(chosen.got, mine, cells, dtype)
-    _negate_where(got, _flags(bits ^ chosen.choices.reshape(mine, words), cells, dtype))
-    got += _flags(bits, cells, dtype) * masked
+    product = _elements(chosen.values, mine, cells, dtype)
+    _negate_where(product, _flags(bits ^ chosen.choices.reshape(mine, words), cells, dtype))
+    product += _flags(bits, cells, dtype) * masked
     difference *= flips
     _negate_where(base, flips)
     difference -= base
-    return got, difference
+    return product, difference
 
 
 def _negate_where(values: Elements, flags: Elements) -> None:

@@ -5,7 +5,7 @@ supplies of transfers, so that what is made ahead counts where it is made. The t
 
     costs = PairCosts(Tally.of(2))       two parties that compute, then contributors
     costs.start()
-    costs.absolute_sums(50_000, 18, "ripple")
+    costs.l1_sums(50_000, 18, "ripple")
     costs.tally.rounds, costs.tally.sent
 
 `steps` has whole steps of the oracle.
@@ -22,8 +22,7 @@ from mpc_protocols.engine.alias import LOOKUP_WORDS, AliasTable, alias_table, on
 from mpc_protocols.engine.argmax import PAIRS
 from mpc_protocols.engine.bitslice import words_for
 from mpc_protocols.engine.latency import LATENCY_BYTES
-from mpc_protocols.engine.sampling import BATCH as NOISE_BATCH
-from mpc_protocols.engine.sampling import batches, joint_tables, noise_adder
+from mpc_protocols.engine.sampling import NOISE_BATCH, batches, joint_tables, noise_adder
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
@@ -33,9 +32,9 @@ from mpc_protocols.pair.conversion import lift_demand
 from mpc_protocols.pair.correlated import products_demand
 from mpc_protocols.pair.gates import shared_latency
 from mpc_protocols.pair.gmw import string_pieces, string_sums_demand
-from mpc_protocols.pair.l1_distance import absolute_demand, chunks
+from mpc_protocols.pair.l1_distance import chunks, l1_demand
 from mpc_protocols.pair.ot_extension import LEVELS, SECURITY, message_bytes, pieces
-from mpc_protocols.pair.random_ot import AHEAD_BITS, AHEAD_ROWS, BATCH, Demand, Supply
+from mpc_protocols.pair.random_ot import AHEAD_BITS, AHEAD_ROWS, BATCH, Demand, PoolLevel
 from mpc_protocols.pair.sign import carry_demand, score_adder
 from mpc_protocols.pair.zero_test import zero_demand, zero_pieces
 
@@ -44,14 +43,14 @@ WORD = 8
 
 
 class PairCosts:
-    """What two parties send on a tally, and what transfers they have left."""
+    """A tally of what two parties send, with the transfers that they have left."""
 
     def __init__(self, tally: Tally, latency_bytes: int = LATENCY_BYTES) -> None:
         """latency_bytes: what a round is worth in the run."""
         self.tally = tally
         self.latency_bytes = latency_bytes
-        self._bits = [Supply(AHEAD_BITS) for _ in range(2)]
-        self._rows = [Supply(AHEAD_ROWS) for _ in range(2)]
+        self._bits = [PoolLevel(AHEAD_BITS) for _ in range(2)]
+        self._rows = [PoolLevel(AHEAD_ROWS) for _ in range(2)]
 
     def both(self, *sizes: int) -> None:
         """Messages of these sizes from each party to the other, all sent before any is received."""
@@ -66,31 +65,31 @@ class PairCosts:
     def reserve(self, demand: Demand) -> None:
         """`Transfers.reserve`."""
         self._make(
-            [of.lacks(words) for of, words in zip(self._bits, demand.bits, strict=True)],
-            [of.lacks(words) for of, words in zip(self._rows, demand.rows, strict=True)],
+            [of.shortfall(words) for of, words in zip(self._bits, demand.bits, strict=True)],
+            [of.shortfall(words) for of, words in zip(self._rows, demand.rows, strict=True)],
         )
 
     def take(self, demand: Demand) -> None:
         """`Transfers.need`, and what is then taken."""
         self._make(
-            [of.grows(words) for of, words in zip(self._bits, demand.bits, strict=True)],
-            [of.grows(words) for of, words in zip(self._rows, demand.rows, strict=True)],
+            [of.refill(words) for of, words in zip(self._bits, demand.bits, strict=True)],
+            [of.refill(words) for of, words in zip(self._rows, demand.rows, strict=True)],
         )
         for of, words in zip((*self._bits, *self._rows), (*demand.bits, *demand.rows), strict=True):
             of.take(words)
 
     def _make(self, bits: Sequence[int], rows: Sequence[int]) -> None:
         words = [sum(of) for of in zip(bits, rows, strict=True)]
-        for done in range(0, max(words), BATCH):
+        for start in range(0, max(words), BATCH):
             self.tally.step(
                 [
                     (me, 1 - me, message_bytes(piece))
                     for me in (0, 1)
-                    for piece in pieces(max(0, min(BATCH, words[me] - done)))
+                    for piece in pieces(max(0, min(BATCH, words[me] - start)))
                 ]
             )
-        for of, made in zip((*self._bits, *self._rows), (*bits, *rows), strict=True):
-            of.left += made
+        for of, count in zip((*self._bits, *self._rows), (*bits, *rows), strict=True):
+            of.words_left += count
 
     # -- bits ------------------------------------------------------------------------------------------------------------
 
@@ -162,10 +161,10 @@ class PairCosts:
         self.carry(8 * narrow, words_for(cells), adder)
         self.weighted_sum(1, cells, wide)
 
-    def absolute_sums(self, cells: int, planes: int, adder: Adder) -> None:
-        """`l1_distance.absolute_sums`."""
+    def l1_sums(self, cells: int, planes: int, adder: Adder) -> None:
+        """`l1_distance.l1_sums`."""
         for size in chunks(cells):
-            self.reserve(absolute_demand(size, planes, adder))
+            self.reserve(l1_demand(size, planes, adder))
             self.carry(planes - 1, words_for(size), adder)
             self.products((1, 1), size)
 

@@ -65,14 +65,16 @@ class PairDryRun(StepDryRun[Group]):
 
     def _groups(self, rounded: RoundedAnswers, planes: int) -> list[Group]:
         groups = [Group(len(encode(answers)), int(answers.nonzero.sum())) for answers in rounded]
-        self._seconds += sum(group.compared for group in groups) * SIGN_S
+        self._seconds += sum(group.compared_cells for group in groups) * SIGN_S
         return groups
 
     def _select(
         self, announced: int, groups: list[Group], plan: SelectionPlan, generated: int, lists: Sequence[int]
     ) -> None:
-        kept = len(plan.kept)
-        self._costs.select(announced, groups, kept, plan.a, plan.sign_bits, plan.ring_bits, generated, lists)
+        candidates = len(plan.contenders)
+        self._costs.select(
+            announced, groups, candidates, plan.a, plan.sign_bits, plan.ring_bits, generated, lists
+        )
 
     def _distances(
         self, announced: int, groups: list[Group], sampler: Sampler, count: int, planes: int, generated: int

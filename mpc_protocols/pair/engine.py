@@ -25,7 +25,7 @@ from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, Stud
 from mpc_protocols.pair.argmax import argmax
 from mpc_protocols.pair.conversion import lift
 from mpc_protocols.pair.gates import SECRET_BYTES, PairGates
-from mpc_protocols.pair.l1_distance import absolute_sums
+from mpc_protocols.pair.l1_distance import l1_sums
 from mpc_protocols.pair.link import Link
 from mpc_protocols.pair.marginals import CountedMarginals, JoinedMarginals
 from mpc_protocols.pair.random_ot import Transfers
@@ -141,7 +141,7 @@ class PairL1Sums:
 
     def _distances(self, layout: DealerLayout, answers: Answers, forms: dict[str, None]) -> Elements:
         """Shares of the sums of a group's candidates."""
-        cells = layout.dealt(
+        cells = layout.by_dealer(
             self._marginals.marginal(self._state, cells.handle)[cells.start : cells.stop]
             for cells in layout.ranges
         )
@@ -157,4 +157,4 @@ class PairL1Sums:
         adder = score_adder(self._planes, words_for(count), self._gates.link.latency_bytes)
         self.signs += count
         forms[adder] = None
-        return total + absolute_sums(self._gates.transfers, known, lengths, self._planes, adder)
+        return total + l1_sums(self._gates.transfers, known, lengths, self._planes, adder)

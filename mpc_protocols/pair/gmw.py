@@ -8,11 +8,8 @@ one message, and
 
     share of i = x_i y_i  ^  x_i f_peer ^ m[a]  ^  m'[0] ^ e_peer d'
 
-Proof for x_i y_j: x_i f_j ^ m[a] ^ m[0] ^ e_i d = x_i (y_j ^ d) ^ a d ^ (x_i ^ a) d = x_i y_j. (a, d and the XOR of both m
-are what is called a triple; the product a d of one party with itself is not needed.)
-
-One bit with a string: the same transfer with more bits of its strings, so y may have up to 128 planes where x has one, and a sum
-over such products, or over ANDs, costs nothing more.
+which is proven in `docs/design/pair.md` 1. One bit with a string: the same transfer with more bits of its strings, so y may have
+up to 128 planes where x has one, and a sum over such products, or over ANDs, costs nothing more.
 
 Who learns what: nothing; e is masked by a, which the peer knows nothing of, f by the d that the peer, knowing one string, knows
 nothing of. Every transfer is used once. Cost: 1 round; 2 bits an AND and party, 1 + w bits one bit with w; besides the transfers.
@@ -74,7 +71,7 @@ def and_pairs(transfers: Transfers, pairs: Sequence[tuple[Words, Words]]) -> lis
     others = transfers.link.exchange(opened)
     product = right ^ others[1]
     product &= left
-    product ^= chosen.got
+    product ^= chosen.values
     product ^= offered.base
     product ^= others[0] & offered.difference
     ends = np.cumsum([x.size for x, _ in pairs])
@@ -95,7 +92,7 @@ def and_known(transfers: Transfers, words: Words) -> Words:
     if link.me == 0:
         chosen = transfers.chosen_bits(size)
         others = link.exchange(mine ^ chosen.choices)
-        product = (mine & others) ^ chosen.got
+        product = (mine & others) ^ chosen.values
     else:
         offered = transfers.offered_bits(size)
         others = link.exchange(mine ^ offered.difference)
@@ -105,7 +102,7 @@ def and_known(transfers: Transfers, words: Words) -> Words:
 
 
 def string_sums_demand(terms: int, words: int) -> Demand:
-    """What `string_sums` takes for so many terms of so many words."""
+    """Transfers for `string_sums` of so many terms of so many words."""
     return Demand(rows=(terms * words, terms * words))
 
 
@@ -147,7 +144,7 @@ def _string_sums(transfers: Transfers, x: Words, y: Words) -> Words:
     product &= x
     difference &= others[0]
     product ^= difference
-    masks = planes_of(chosen.got ^ offered.base, width).reshape(shape)
+    masks = planes_of(chosen.values ^ offered.base, width).reshape(shape)
     product ^= masks
     total: Words = np.bitwise_xor.reduce(product, axis=1)
     return total

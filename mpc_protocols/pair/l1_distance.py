@@ -28,12 +28,12 @@ def chunks(cells: int) -> list[int]:
     return [min(CHUNK, cells - start) for start in range(0, cells, CHUNK)]
 
 
-def absolute_demand(cells: int, planes: int, adder: Adder) -> Demand:
-    """What one chunk takes."""
+def l1_demand(cells: int, planes: int, adder: Adder) -> Demand:
+    """Transfers for one chunk."""
     return carry_demand(planes - 1, words_for(cells), adder) + masked_numbers_demand(cells)
 
 
-def absolute_sums(
+def l1_sums(
     transfers: Transfers, x: Elements, lengths: NDArray[np.int64], planes: int, adder: Adder
 ) -> Elements:
     """Shares of the sums of |x| over consecutive segments of public lengths (0 allowed): (cells,) to (segments,)."""
@@ -43,7 +43,7 @@ def absolute_sums(
     start = 0
     for cells in chunks(len(x)):
         piece = slice(start, start + cells)
-        terms[piece] = _absolute(transfers, x[piece], planes, adder)
+        terms[piece] = _absolute_values(transfers, x[piece], planes, adder)
         start += cells
     return sum_segments(terms, lengths)
 
@@ -60,9 +60,9 @@ def sum_segments(values: Elements, lengths: NDArray[np.int64]) -> Elements:
     return sums
 
 
-def _absolute(transfers: Transfers, x: Elements, planes: int, adder: Adder) -> Elements:
+def _absolute_values(transfers: Transfers, x: Elements, planes: int, adder: Adder) -> Elements:
     """Shares of |x| = x - 2 m x, cell by cell."""
-    transfers.reserve(absolute_demand(len(x), planes, adder))
+    transfers.reserve(l1_demand(len(x), planes, adder))
     negative = signs(transfers, x, planes, adder)
     twice = masked_numbers(transfers, negative, x)
     twice <<= x.dtype.type(1)

@@ -28,7 +28,7 @@ from mpc_protocols.wire import Wire
 
 
 class CountedMarginals(AdditiveMarginals):
-    """Of all custodians' rows together: the sums of their own counts (horizontal)."""
+    """Marginals of all custodians' rows together: the sums of their own counts (horizontal)."""
 
     def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts | None) -> None:
         """counts: this party's own data, None if it only computes."""
@@ -47,7 +47,7 @@ class CountedMarginals(AdditiveMarginals):
 
 
 class JoinedMarginals(AdditiveMarginals):
-    """Of the common table's rows, whose columns the two computing parties own (vertical)."""
+    """Marginals of the common table's rows, whose columns the two computing parties own (vertical)."""
 
     def __init__(self, transfers: Transfers, facts: StudyFacts, data: VerticalData) -> None:
         """data: this party's own rows. Raises `DataRefused`, `StudyInvalid` (other owners than the two)."""

@@ -1,4 +1,4 @@
-"""Stocks of random oblivious transfers in both directions: all the correlated randomness of the two-party engine.
+"""Pools of random oblivious transfers in both directions: all the correlated randomness of the two-party engine.
 
 A transfer is random: the choosing party has a bit a and the string m[a], the offering one both strings, of which it keeps m[0]
 and the difference d = m[0] ^ m[1]. Two kinds, which differ in what is kept of the 128 bits of a string:
@@ -59,15 +59,15 @@ def _sum(left: Both, right: Both) -> Both:
 
 @dataclass(frozen=True, repr=False)
 class ChosenBits:
-    """Of transfers in which this party chooses: its choices a, and m[a]; words of shape (n,)."""
+    """Transfers in which this party chooses: its choices a, and m[a]; words of shape (n,)."""
 
     choices: Words
-    got: Words
+    values: Words
 
 
 @dataclass(frozen=True, repr=False)
 class OfferedBits:
-    """Of transfers in which this party offers: m[0], and m[0] ^ m[1]; words of shape (n,)."""
+    """Transfers in which this party offers: m[0], and m[0] ^ m[1]; words of shape (n,)."""
 
     base: Words
     difference: Words
@@ -75,10 +75,10 @@ class OfferedBits:
 
 @dataclass(frozen=True, repr=False)
 class ChosenRows:
-    """As `ChosenBits`; got: (64, n, 2), numbered as in `bit_matrix`."""
+    """As `ChosenBits`; values: (64, n, 2), numbered as in `bit_matrix`."""
 
     choices: Words
-    got: Blocks
+    values: Blocks
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,62 +90,62 @@ class OfferedRows:
 
 
 @dataclass
-class Supply:
-    """How many words of one kind and direction are there. ahead: most that are made unasked. used: given away so far."""
+class PoolLevel:
+    """How many words of one kind and direction are there. ahead: most that are made unasked. words_used: given away so far."""
 
     ahead: int
-    left: int = 0
-    used: int = 0
+    words_left: int = 0
+    words_used: int = 0
 
-    def lacks(self, words: int) -> int:
+    def shortfall(self, words: int) -> int:
         """Words to make before so many can be taken."""
-        return max(0, words - self.left)
+        return max(0, words - self.words_left)
 
-    def grows(self, words: int) -> int:
-        """As `lacks`, and if any, more for what comes next."""
-        lacking = self.lacks(words)
-        return max(lacking, min(self.ahead, self.used)) if lacking else 0
+    def refill(self, words: int) -> int:
+        """As `shortfall`, and if there is one, more for what comes next."""
+        shortfall = self.shortfall(words)
+        return max(shortfall, min(self.ahead, self.words_used)) if shortfall else 0
 
     def take(self, words: int) -> None:
         """Give away what is there."""
-        self.left -= words
-        self.used += words
+        self.words_left -= words
+        self.words_used += words
 
 
-class _Stock:
+class _TransferPool:
     """Like arrays of words, (n,) or (64, n, 2), taken from the front."""
 
     def __init__(self, ahead: int, *arrays: Words) -> None:
-        """ahead: of the supply. arrays: nothing, in the shapes of what will be there."""
-        self.supply = Supply(ahead)
+        """ahead: of the level. arrays: nothing, in the shapes of what will be there."""
+        self.level = PoolLevel(ahead)
         self._arrays, self._start = arrays, 0
 
     def put(self, words: int, *arrays: Words) -> None:
         """More words, behind those that are there."""
         if not words:
             return
-        if self.supply.left:
-            kept = tuple(_words(array, slice(self._start, None)) for array in self._arrays)
+        if self.level.words_left:
+            remainder = tuple(_words(array, slice(self._start, None)) for array in self._arrays)
             arrays = tuple(
                 np.concatenate(pair, axis=0 if pair[0].ndim == 1 else 1)
-                for pair in zip(kept, arrays, strict=True)
+                for pair in zip(remainder, arrays, strict=True)
             )
         self._arrays, self._start = arrays, 0
-        self.supply.left += words
+        self.level.words_left += words
 
     def take(self, words: int) -> tuple[Words, ...]:
         """The next words; there must be so many."""
-        assert words <= self.supply.left
+        assert words <= self.level.words_left
         piece = slice(self._start, self._start + words)
         self._start += words
-        self.supply.take(words)
+        self.level.take(words)
         return tuple(_words(array, piece) for array in self._arrays)
 
 
 def _words(array: Words, piece: slice) -> Words:
     """Some of the words of an array of shape (n,) or (64, n, 2)."""
-    found: Words = array[piece] if array.ndim == 1 else array[:, piece]
-    return found
+    result: Words = array[piece] if array.ndim == 1 else array[:, piece]
+    return result
 
 
 class Transfers:
@@ -156,10 +156,12 @@ class Transfers:
         self.link = link
         self._choosing, self._offering = choosing, offering
         nothing, no_rows = np.empty(0, np.uint64), np.empty((LANES, 0, 2), np.uint64)
-        self._chosen_bits, self._offered_bits = (_Stock(AHEAD_BITS, nothing, nothing) for _ in range(2))
+        self._chosen_bits, self._offered_bits = (
+            _TransferPool(AHEAD_BITS, nothing, nothing) for _ in range(2)
+        )
         self._chosen_rows, self._offered_rows = (
-            _Stock(AHEAD_ROWS, nothing, no_rows),
-            _Stock(AHEAD_ROWS, no_rows, no_rows),
+            _TransferPool(AHEAD_ROWS, nothing, no_rows),
+            _TransferPool(AHEAD_ROWS, no_rows, no_rows),
         )
         self._operation = 0
 
@@ -173,30 +175,30 @@ class Transfers:
         return Transfers(link, self._choosing.fork(link), self._offering.fork(link))
 
     def reserve(self, demand: Demand) -> None:
-        """Make what the stocks lack of a demand: 1 round for each BATCH of words, none if nothing is lacking."""
+        """Make what the pools lack of a demand: 1 round for each BATCH of words, none if they lack nothing."""
         me, peer = self.link.me, self.link.peer
         self._make(
             (
-                self._chosen_bits.supply.lacks(demand.bits[me]),
-                self._chosen_rows.supply.lacks(demand.rows[me]),
+                self._chosen_bits.level.shortfall(demand.bits[me]),
+                self._chosen_rows.level.shortfall(demand.rows[me]),
             ),
             (
-                self._offered_bits.supply.lacks(demand.bits[peer]),
-                self._offered_rows.supply.lacks(demand.rows[peer]),
+                self._offered_bits.level.shortfall(demand.bits[peer]),
+                self._offered_rows.level.shortfall(demand.rows[peer]),
             ),
         )
 
     def need(self, demand: Demand) -> None:
-        """As `reserve`, for one step of a protocol: what is lacking is made with more for the steps to come."""
+        """As `reserve`, for one step of a protocol: what the pools lack is made with more for the steps to come."""
         me, peer = self.link.me, self.link.peer
         self._make(
             (
-                self._chosen_bits.supply.grows(demand.bits[me]),
-                self._chosen_rows.supply.grows(demand.rows[me]),
+                self._chosen_bits.level.refill(demand.bits[me]),
+                self._chosen_rows.level.refill(demand.rows[me]),
             ),
             (
-                self._offered_bits.supply.grows(demand.bits[peer]),
-                self._offered_rows.supply.grows(demand.rows[peer]),
+                self._offered_bits.level.refill(demand.bits[peer]),
+                self._offered_rows.level.refill(demand.rows[peer]),
             ),
         )
 
@@ -233,22 +235,22 @@ class Transfers:
         if not sum(chosen) and not sum(offered):
             return
         choosing, offering = _Growth(chosen, 1, 1), _Growth(offered, 2, 0)
-        for done in range(0, max(sum(chosen), sum(offered)), BATCH):
-            for piece, choices, got in self._choosing.extend(_within(sum(chosen), done)):
-                choosing.add(done + piece.start, (choices,), (got,))
+        for offset in range(0, max(sum(chosen), sum(offered)), BATCH):
+            for piece, choices, values in self._choosing.extend(_within(sum(chosen), offset)):
+                choosing.add(offset + piece.start, (choices,), (values,))
             self.link.turn()
-            for piece, first, second in self._offering.extend(_within(sum(offered), done)):
+            for piece, first, second in self._offering.extend(_within(sum(offered), offset)):
                 second ^= first
-                offering.add(done + piece.start, (), (first, second))
+                offering.add(offset + piece.start, (), (first, second))
         self._chosen_bits.put(chosen[0], *choosing.bits)
         self._chosen_rows.put(chosen[1], *choosing.rows)
         self._offered_bits.put(offered[0], *offering.bits)
         self._offered_rows.put(offered[1], *offering.rows)
 
 
-def _within(words: int, done: int) -> int:
+def _within(words: int, start: int) -> int:
     """Words of the next batch."""
-    return max(0, min(words - done, BATCH))
+    return max(0, min(words - start, BATCH))
 
 
 _DIAGONAL = (np.uint64(1) << np.arange(LANES, dtype=np.uint64))[:, np.newaxis]
@@ -266,7 +268,7 @@ class _Growth:
     def __init__(self, words: Both, strings: int, choices: int) -> None:
         """strings: how many rows belong to a transfer. choices: 1 where the choices are known, 0 where not."""
         bits, rows = words
-        self._split = bits
+        self._bit_words = bits
         self.bits = tuple(np.empty(bits, np.uint64) for _ in range(choices + strings))
         self.rows = (
             *(np.empty(rows, np.uint64) for _ in range(choices)),
@@ -276,12 +278,12 @@ class _Growth:
     def add(self, start: int, choices: tuple[Words, ...], strings: tuple[Blocks, ...]) -> None:
         """The transfers of the words from `start` on."""
         size = strings[0].shape[1]
-        cut = min(max(self._split - start, 0), size)
-        if cut:
-            packed = [_one_bit(string[:, :cut]) for string in strings]
-            for bits, found in zip(self.bits, (*(c[:cut] for c in choices), *packed), strict=True):
-                bits[start : start + cut] = found
-        if cut < size:
-            place = slice(start + cut - self._split, start + size - self._split)
+        as_bits = min(max(self._bit_words - start, 0), size)
+        if as_bits:
+            packed = [_one_bit(string[:, :as_bits]) for string in strings]
+            for bits, values in zip(self.bits, (*(c[:as_bits] for c in choices), *packed), strict=True):
+                bits[start : start + as_bits] = values
+        if as_bits < size:
+            place = slice(start + as_bits - self._bit_words, start + size - self._bit_words)
             for rows, string in zip(self.rows, (*choices, *strings), strict=True):
-                _words(rows, place)[...] = _words(string, slice(cut, size))
+                _words(rows, place)[...] = _words(string, slice(as_bits, size))

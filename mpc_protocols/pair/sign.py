@@ -43,7 +43,7 @@ def score_adder(planes: int, words: int, latency_bytes: int) -> Adder:
 
 
 def carry_demand(planes: int, words: int, adder: Adder) -> Demand:
-    """What `carry` takes: in both directions but for the products of known operands, in which party 0 chooses."""
+    """Transfers for `carry`: in both directions but for the products of known operands, in which party 0 chooses."""
     if adder == "ripple":
         return Demand(bits=(planes * words, (planes - 1) * words))
     merged = sum(merge_schedule(planes)) * words

@@ -26,14 +26,14 @@ ELEMENT = 4
 
 @dataclass(frozen=True)
 class Group:
-    """A group of a selection. answers: bytes of its answers, encoded (`answer_codec`). compared: cells whose answer is not 0."""
+    """A group of a selection. answers: their bytes, encoded (`answer_codec`). compared_cells: with an answer other than 0."""
 
     answers: int
-    compared: int
+    compared_cells: int
 
 
 class StepCosts:
-    """What a run sends so far."""
+    """Bytes and rounds of a run so far."""
 
     def __init__(
         self, contributors: int = 0, latency_bytes: int = LATENCY_BYTES, leader: int = USUAL_LEADER
@@ -175,9 +175,9 @@ class StepCosts:
         for number, group in enumerate(groups):
             if number:
                 self._answers(group)
-            if group.compared:
-                adder = score_adder(planes, words_for(group.compared), self._main.latency_bytes)
-                self._main.absolute_sums(group.compared, planes, adder)
+            if group.compared_cells:
+                adder = score_adder(planes, words_for(group.compared_cells), self._main.latency_bytes)
+                self._main.l1_sums(group.compared_cells, planes, adder)
 
     def _reveal(self, samplers: Sequence[tuple[Sampler, int]], generated: int | None) -> None:
         cells = sum(count for _, count in samplers)

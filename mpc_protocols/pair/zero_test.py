@@ -37,7 +37,7 @@ def zero_pieces(planes: int, words: int) -> list[int]:
 
 
 def zero_demand(planes: int, words: int) -> Demand:
-    """What so many planes take."""
+    """Transfers for so many planes."""
     return Demand(rows=(planes * words, planes * words))
 
 
@@ -66,7 +66,7 @@ def _masked_sum(transfers: Transfers, bits: Words) -> Blocks:
     selected = np.negative((flips[np.newaxis] >> _SHIFTS) & np.uint64(1))  # all ones where l_i ^ e_peer is 1
     shape = (LANES, *bits.shape, 2)
     parts = offered.difference.reshape(shape) & selected[..., np.newaxis]
-    parts ^= chosen.got.reshape(shape)
+    parts ^= chosen.values.reshape(shape)
     parts ^= offered.base.reshape(shape)
     total: Blocks = np.bitwise_xor.reduce(parts, axis=1)
     return total

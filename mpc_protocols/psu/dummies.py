@@ -41,7 +41,7 @@ _BITS = 192
 
 @dataclass(frozen=True)
 class PartyList:
-    """What one owner feeds into the protocol: its `real` identifiers first, then fakes."""
+    """An owner's input to the protocol: its `real` identifiers first, then fakes."""
 
     entries: list[bytes] = field(repr=False)
     real: int = field(repr=False)
@@ -57,18 +57,18 @@ class Noise:
 
     @property
     def delta(self) -> Fraction:
-        """Of a release that this noise protects, at shift * epsilon; an upper bound, tight to 2^-150."""
+        """delta of a release that this noise protects, at shift * epsilon; an upper bound, tight to 2^-150."""
         return delta_of(self.epsilon, self.c, self.shift)
 
 
 def overlap_noise(spec: AlignmentSpec, owners: int = 2) -> Noise:
-    """What hides the repetitions among so many owners: an identifier moves them by up to owners - 1."""
+    """Noise that hides the repetitions among so many owners: an identifier moves them by up to owners - 1."""
     shift = owners - 1
     return Noise(spec.size_epsilon / shift, centre(spec.size_epsilon / shift, spec.size_delta, shift), shift)
 
 
 def list_noise(spec: AlignmentSpec) -> Noise:
-    """What hides a number that one identifier moves by one: the length of a list, the rows of aligned tables."""
+    """Noise that hides a number that one identifier moves by one: the length of a list, the rows of aligned tables."""
     return Noise(spec.size_epsilon, centre(spec.size_epsilon, spec.size_delta))
 
 

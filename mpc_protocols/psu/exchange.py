@@ -84,8 +84,8 @@ class Exchange:
 
     def check_size(self, count: int) -> None:
         """Abort unless the study allows the other owner a list of `count` entries."""
-        due = list_size(self.spec, 1 - self.side)
-        least, most = (self.spec.min_size, longest_list(self.spec)) if due is None else (due, due)
+        fixed = list_size(self.spec, 1 - self.side)
+        least, most = (self.spec.min_size, longest_list(self.spec)) if fixed is None else (fixed, fixed)
         if not least <= count <= most:
             self.abort(f"announced a list of {count} entries where {least} to {most} are allowed")
 

@@ -55,8 +55,8 @@ def align(
 
     # 3 and 5: own set under the first key. 11 and 12: the same set under the second, in an order of its own.
     theirs = _swap(exchange, group, group.power(hashed[permutation(n, entropy)], k1), m, "its set")
-    asked = permutation(n, entropy)
-    questions = _swap(exchange, group, group.power(hashed[asked], k2), m, "its questions")
+    question_order = permutation(n, entropy)
+    questions = _swap(exchange, group, group.power(hashed[question_order], k2), m, "its questions")
     # 4 and 6, and the answers.
     with exchange.judging("its set"):
         both = group.power(theirs, k1)[permutation(m, entropy)]
@@ -86,11 +86,11 @@ def align(
         with exchange.judging("the union"):
             union = group.power(merged_rows[permutation(count, entropy)], k2 * k3 % q)
         _one_way(exchange, group, union, 0, "nothing")
-    return _result(exchange, group, union, own, asked)
+    return _result(exchange, group, union, own, question_order)
 
 
 def _result(
-    exchange: Exchange, group: Group, union: Elements, own: Elements, asked: NDArray[np.int64]
+    exchange: Exchange, group: Group, union: Elements, own: Elements, question_order: NDArray[np.int64]
 ) -> Alignment:
     """Step 10 and the map: U sorted by encoding, own records looked up in it."""
     table = np.sort(_words(union))
@@ -101,7 +101,7 @@ def _result(
     ):
         exchange.abort("left records of this party out of the union")
     rows = np.empty(len(records), np.int64)
-    rows[asked] = places
+    rows[question_order] = places
     return Alignment(len(table), rows, digest(b"psu union", exchange.sid, table.tobytes()), group.operations)
 
 

@@ -108,7 +108,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Context:
-    """What a run is bound to: the study's digest (32 bytes) and the parties' identities.
+    """Identity of a run: the study's digest (32 bytes) and the parties' identities.
 
     owners: two to eight, in the study's order; the first is FLORIST's active party, otherwise the order says nothing. helper: the
     third party of `helper`. computing: the computing parties in the order of their numbers, owners among them; `merge3` needs

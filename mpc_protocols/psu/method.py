@@ -46,8 +46,10 @@ class AlignmentMethod(ABC):
     follow the protocol, no owner learns which of its records another one holds; report and plan say so only then. groups:
     whether it runs over any group, for comparisons.
 
-    In words: way (after "records are joined"); matched (a sentence; {together} is "Records were matched by ..."); trust (what it
-    rests on, a sentence or more), trust_with_proofs (what proofs add); owners, adversary, speed: columns of the README's table.
+    In words: hides (`hidden` of a method that does not hide members); reveals (what it tells beyond sizes and to whom, a clause;
+    "" if nothing); way (after "records are joined"); matched (a sentence; {together}
+    is "Records were matched by ..."); trust (what it rests on, a sentence or more), trust_with_proofs (what proofs add);
+    owners, adversary, speed: columns of the README's table.
     """
 
     name: ClassVar[str]
@@ -61,6 +63,8 @@ class AlignmentMethod(ABC):
     hides_members: ClassVar[bool] = False
     groups: ClassVar[bool] = False
     two_owners: ClassVar[bool] = False
+    hides: ClassVar[str] = "values beside the identifiers"
+    reveals: ClassVar[str] = ""
     way: ClassVar[str]
     matched: ClassVar[str]
     trust: ClassVar[str]
@@ -73,6 +77,11 @@ class AlignmentMethod(ABC):
     @abstractmethod
     def claim(self) -> str:
         """Who does not learn whose memberships, as long as what: a part of run.json's `claim`, without a full stop."""
+
+    @property
+    def hidden(self) -> str:
+        """What joining tells neither another owner nor a computing party; after "another owner's"."""
+        return "records, or which of its own another owner holds" if self.hides_members else self.hides
 
     @abstractmethod
     def misfit(self, owners: Sequence[str], computing: Sequence[str]) -> Misfit | None:
@@ -98,7 +107,7 @@ class AlignmentMethod(ABC):
     def forecast(
         self, spec: AlignmentSpec, context: Context, lengths: Sequence[int], union: int, columns: int
     ) -> Forecast:
-        """What each party sends and computes. lengths: of the owners' lists, fakes included. columns: of the key."""
+        """Bytes and seconds of each party. lengths: of the owners' lists, fakes included. columns: of the key."""
 
     def recipients(self, context: Context, me: int) -> list[Member]:
         """Who learns something from the sizes of the owner with this wire number."""

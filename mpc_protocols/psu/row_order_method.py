@@ -21,6 +21,7 @@ class RowOrder(AlignmentMethod):
     name = "row-order"
     rank = 1000
     psu = False
+    hides = "records"
     way = "by the order of their rows, which must be the same at all owners; it protects nothing about who is in the data"
     matched = "Nothing was matched: row after row belongs together."
     trust = "It protects nothing about who is in the data."

@@ -43,7 +43,7 @@ class TwoOwners(AlignmentMethod):
 
     @abstractmethod
     def cost(self, spec: AlignmentSpec, first: int, second: int, union: int) -> Cost:
-        """Of `between` (and `help`) for lists of these lengths; `forecast` adds what all protocols of two owners send beside."""
+        """Cost of `between` (and `help`) for lists of these lengths; `forecast` adds what all protocols of two owners send."""
 
     def help(
         self, wire: Wire, spec: AlignmentSpec, context: Context, entropy: Entropy
@@ -91,8 +91,8 @@ class TwoOwners(AlignmentMethod):
         tables = self.help(wire, spec, context, entropy)
         if wire.me in [member.number for member in _idle(context)]:
             for owner in context.owners:
-                said = bytes(wire.receive(owner.number, COUNT_BYTES + DIGEST_BYTES))
-                tables.append((int.from_bytes(said[:COUNT_BYTES], "big"), said[COUNT_BYTES:]))
+                message = bytes(wire.receive(owner.number, COUNT_BYTES + DIGEST_BYTES))
+                tables.append((int.from_bytes(message[:COUNT_BYTES], "big"), message[COUNT_BYTES:]))
         if len(set(tables)) != 1:
             raise ProtocolAborted(
                 f"Parties {context.owners[0].name} and {context.owners[1].name} did not arrive at the same common "

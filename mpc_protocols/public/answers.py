@@ -85,14 +85,14 @@ class DealerLayout:
         self.size = sum(cells.cells for cells in self.ranges)
         self.slices: list[list[tuple[int, slice]]] = [[] for _ in range(dealers)]
         sizes: list[list[int]] = [[] for _ in range(dealers)]
-        dealt_for: list[list[int]] = [[] for _ in range(dealers)]
+        slice_candidates: list[list[int]] = [[] for _ in range(dealers)]
         for number, (q, cells) in enumerate(group):
             for dealer, part in dealer_slices(cells.handle, cells.cells, dealers):
                 self.slices[dealer].append((number, part))
                 sizes[dealer].append(len(range(cells.cells)[part]))
-                dealt_for[dealer].append(q - first)
+                slice_candidates[dealer].append(q - first)
         self.slice_cells = [np.array(lengths, np.int64) for lengths in sizes]
-        self._dealt_for = [np.array(positions, np.intp) for positions in dealt_for]
+        self._slice_candidates = [np.array(positions, np.intp) for positions in slice_candidates]
         self.counts = np.stack(
             [
                 self._per_candidate(dealer, lengths, np.int64)
@@ -107,20 +107,20 @@ class DealerLayout:
                 start, stop = stop, stop + length
                 self._targets[number].append((slice(start, stop), part))
 
-    def dealt(self, values: Iterable[Cells]) -> NDArray[np.uint32]:
+    def by_dealer(self, values: Iterable[Cells]) -> NDArray[np.uint32]:
         """Integers in [0, 2^32) of each range, in dealt order."""
-        ordered = np.empty(self.size, np.uint32)
+        out = np.empty(self.size, np.uint32)
         for cells, targets in zip(values, self._targets, strict=True):
             for place, part in targets:
-                ordered[place] = cells[part]
-        return ordered
+                out[place] = cells[part]
+        return out
 
-    def by_range(self, ordered: NDArray[Any]) -> list[NDArray[Any]]:
-        """Inverse of `dealt`, of any dtype: the cells of each range."""
-        values = [np.empty(cells.cells, ordered.dtype) for cells in self.ranges]
+    def by_range(self, by_dealer: NDArray[Any]) -> list[NDArray[Any]]:
+        """Inverse of `by_dealer`, of any dtype: the cells of each range."""
+        values = [np.empty(cells.cells, by_dealer.dtype) for cells in self.ranges]
         for of_range, targets in zip(values, self._targets, strict=True):
             for place, part in targets:
-                of_range[part] = ordered[place]
+                of_range[part] = by_dealer[place]
         return values
 
     def slice_sums(self, dealer: int, cells: NDArray[Any], dtype: type[np.integer[Any]]) -> NDArray[Any]:
@@ -137,7 +137,7 @@ class DealerLayout:
         self, dealer: int, of_slices: NDArray[Any], dtype: type[np.integer[Any]]
     ) -> NDArray[Any]:
         sums = np.zeros(self.candidates.stop - self.candidates.start, dtype)
-        np.add.at(sums, self._dealt_for[dealer], of_slices)
+        np.add.at(sums, self._slice_candidates[dealer], of_slices)
         return sums
 
 
@@ -166,7 +166,7 @@ class PartDigest:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What one party has of the answers of a group, in dealt order.
+    """One party's part of the answers of a group, in dealt order.
 
     cells: uint32, 0 where this party deals and does not know better. nonzero: bool, where an answer is not 0, also there.
     withheld: the dealer that does not know the answers of its own cells, with their digest; None if all are known.
@@ -180,7 +180,7 @@ class Answers:
     @classmethod
     def of(cls, layout: DealerLayout, values: Iterable[Cells]) -> Answers:
         """At the party that knows them: integers in [0, 2^32) for each range."""
-        cells = layout.dealt(values)
+        cells = layout.by_dealer(values)
         return cls(layout, cells, cells != 0)
 
     @cached_property

@@ -99,7 +99,7 @@ class CliqueRegister:
         self.shared: list[Clique] = []
 
     def unknown(self, levels: Sequence[Level]) -> list[Level]:
-        """Those of the levels that are not declared yet, in order."""
+        """Levels that are not declared yet, in order."""
         return [level for level in dict.fromkeys(levels) if self._levels.get(level.name) != level]
 
     def declare(self, levels: Sequence[Level]) -> list[Level]:

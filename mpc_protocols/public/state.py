@@ -151,7 +151,7 @@ class PublicState:
         picks: int = 1,
         conflicts: Sequence[tuple[int, int]] = (),
     ) -> tuple[BegunSelect, RoundedAnswers]:
-        """The next selection, and the rounded answers of the candidates kept; the others are not even rounded.
+        """The next selection, and the rounded answers of its contenders; the other candidates are not even rounded.
 
         Raises as `begin`, `ValueError` for answers of a wrong length or not finite, or arguments that do not fit together.
         """
@@ -159,8 +159,8 @@ class PublicState:
         sums = sum_bounds(handles, answers, self.row_bound)
         apart = _by_first(len(handles), conflicts)
         plan = self._plan_selection(weights, penalties, epsilon, sums, picks, apart)
-        groups = self._groups([handles[q] for q in plan.kept])
-        rounded = self._rounded(groups, [answers[q] for q in plan.kept])
+        groups = self._groups([handles[q] for q in plan.contenders])
+        rounded = self._rounded(groups, [answers[q] for q in plan.contenders])
         step = SelectStep(
             self._number,
             tuple(handles),
@@ -237,13 +237,13 @@ class PublicState:
                 step, self._transcript.add(b"step", step.to_bytes()), tuple(handles), tuple(fresh), levels
             )
         if isinstance(step, SelectStep):
-            self._known(step.handles)
+            self._check_handles(step.handles)
             plan = self._plan_selection(
                 step.weights, step.penalties, step.epsilon, step.answer_sums, step.picks, step.conflicts
             )
-            return self._begin_select(step, plan, self._groups([step.handles[q] for q in plan.kept]))
+            return self._begin_select(step, plan, self._groups([step.handles[q] for q in plan.contenders]))
         if isinstance(step, MeasureStep):
-            self._known(step.handles)
+            self._check_handles(step.handles)
             if (different := len(set(step.variances))) > MAX_VARIANCES:
                 raise StudyInvalid(
                     f"A measurement would have {different} different variances, at most {MAX_VARIANCES} are allowed; use fewer."
@@ -319,12 +319,14 @@ class PublicState:
     def _begin_select(
         self, step: SelectStep, plan: SelectionPlan, groups: tuple[DealerLayout, ...]
     ) -> BegunSelect:
-        announced = self._announced(step, groups, [step.answer_sums[q] for q in plan.kept], plan.row_bound)
+        announced = self._announced(
+            step, groups, [step.answer_sums[q] for q in plan.contenders], plan.row_bound
+        )
         inputs = self._begin_release(step, canonical(_plan_integers(plan)))
         return BegunSelect(step, inputs, plan, announced)
 
     def _begin_distances(self, step: DistanceStep) -> BegunDistances:
-        self._known(step.handles)
+        self._check_handles(step.handles)
         if self._bound is None:
             raise StudyInvalid("Distances can be asked for only when a noisy total is known; measure before.")
         cliques = [self.cliques[handle] for handle in step.handles]
@@ -387,14 +389,14 @@ class PublicState:
         return RoundedAnswers(groups, answers, self.row_bound, theta)
 
     def _check_answers(self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]]) -> None:
-        self._known(handles)
+        self._check_handles(handles)
         for handle, answer in zip(handles, answers, strict=True):
             if answer.shape != (self.cells(handle),):
                 raise ValueError(
                     f"Handle {handle} has {self.cells(handle)} cells, its answer has shape {answer.shape}."
                 )
 
-    def _known(self, handles: Sequence[Handle]) -> None:
+    def _check_handles(self, handles: Sequence[Handle]) -> None:
         for handle in handles:
             if not 0 <= handle < len(self._register.cliques):
                 raise ProtocolAborted(
@@ -424,6 +426,6 @@ def _by_first(n: int, conflicts: Sequence[tuple[int, int]]) -> tuple[tuple[int, 
 def _plan_integers(plan: SelectionPlan) -> list[object]:
     rho = plan.event.rho
     return [
-        plan.a, plan.sensitivity, plan.weights, plan.biases, plan.kept, plan.ring_bits, plan.sign_bits, plan.row_bound,
+        plan.a, plan.sensitivity, plan.weights, plan.biases, plan.contenders, plan.ring_bits, plan.sign_bits, plan.row_bound,
         rho.numerator, rho.denominator,
     ]  # fmt: skip

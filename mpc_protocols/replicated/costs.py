@@ -13,7 +13,7 @@ from mpc_protocols.engine.alias import AliasTable, alias_table, schedule
 from mpc_protocols.engine.argmax import PAIRS
 from mpc_protocols.engine.bitslice import piece_lengths, words_for
 from mpc_protocols.engine.latency import LATENCY_BYTES
-from mpc_protocols.engine.sampling import BATCH, batches, joint_tables, noise_adder
+from mpc_protocols.engine.sampling import NOISE_BATCH, batches, joint_tables, noise_adder
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
@@ -134,7 +134,7 @@ def gaussian_noises(
     latency_bytes: int = LATENCY_BYTES,
 ) -> None:
     """`sampling.gaussian_noises`: each sampler so many cells."""
-    if len(samplers) == 1 or sum(cells for _, cells in samplers) > BATCH:
+    if len(samplers) == 1 or sum(cells for _, cells in samplers) > NOISE_BATCH:
         for sampler, cells in samplers:
             gaussian_noise(tally, sampler, cells, element, latency_bytes)
         return

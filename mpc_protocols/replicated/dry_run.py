@@ -77,7 +77,7 @@ class ReplicatedDryRun(StepDryRun[Group]):
             self.tally,
             announced,
             groups,
-            len(plan.kept),
+            len(plan.contenders),
             plan.a,
             plan.sign_bits,
             plan.ring_bits,

@@ -164,10 +164,10 @@ class ReplicatedL1Sums:
 
     def _add(self, answers: Answers, parts: Elements) -> None:
         """Add this party's part of sum |M - c| over a group to its candidates' `parts`, modulo 2^32."""
-        compared, others = self._bits.compared(self._cells, answers, self._planes)
+        cells, others = self._bits.dealer_cells(self._cells, answers, self._planes)
         parts += others
-        add_l1_sums(self._trio, compared, self._planes, None, parts)
-        signs = [len(cells.known) for cells in compared]
+        add_l1_sums(self._trio, cells, self._planes, None, parts)
+        signs = [len(part.addend) for part in cells]
         form = score_adder(signs, self._planes, self._trio.latency_bytes) if any(signs) else "sums"
         self._forms[form] = None
         self.signs += sum(signs)

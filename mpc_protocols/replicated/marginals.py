@@ -33,7 +33,7 @@ class MarginalSource(Marginals[RingShare]):
 
 
 class SharedMarginals(MarginalSource):
-    """Of all custodians' rows together: the sums of their own counts (horizontal)."""
+    """Marginals of all custodians' rows together: the sums of their own counts (horizontal)."""
 
     def __init__(self, trio: Trio, facts: StudyFacts, counts: LocalCounts | None) -> None:
         """counts: this party's own data, None if it only computes."""

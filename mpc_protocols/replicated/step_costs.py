@@ -74,12 +74,12 @@ def counts(tally: Tally, blocks: Sequence[int]) -> None:
 
 @dataclass(frozen=True)
 class Group:
-    """A group of a selection. answers: bytes of its answers encoded for each follower (`answer_codec.encode`). compared, shared:
-    cells of each dealer with an answer other than 0, and those whose bits travel for it (`bit_cache.CacheModel`)."""
+    """A group of a selection. answers: bytes of its answers encoded for each follower (`answer_codec.encode`). compared_cells,
+    newly_shared_cells: of each dealer, those with an answer other than 0 and those whose bits travel (`bit_cache.CacheModel`)."""
 
     answers: Sequence[int]
-    compared: Sequence[int]
-    shared: Sequence[int]
+    compared_cells: Sequence[int]
+    newly_shared_cells: Sequence[int]
 
 
 def select(
@@ -132,9 +132,11 @@ def l1_sums(
     for number, group in enumerate(groups):
         if number:
             tally.step(_to_followers(group.answers))
-        if any(group.shared):
-            share_bits(tally, group.shared, planes)
-        l1_distances(tally, group.compared, planes, score_adder(group.compared, planes, latency_bytes))
+        if any(group.newly_shared_cells):
+            share_bits(tally, group.newly_shared_cells, planes)
+        l1_distances(
+            tally, group.compared_cells, planes, score_adder(group.compared_cells, planes, latency_bytes)
+        )
     products(tally, candidates)
 
 

@@ -5,7 +5,7 @@ has follows from the heights of its columns, and those from which bits of a numb
 them to the protocols and to this file. The tests compare with the wire's counters, exactly.
 
     costs = ShamirCosts(Tally.of(5), computing=5)
-    masks = costs.absolute_sums(lengths, 18)             what bits the sums' addends have
+    masks = costs.l1_sums(lengths, 18)             what bits the sums' addends have
     costs.tally.rounds, costs.tally.sent
 
 `steps` has whole steps of the oracle. Nothing here is secret: every argument is a size or a public number.
@@ -23,7 +23,7 @@ from mpc_protocols.engine.alias import AliasTable, alias_table, schedule
 from mpc_protocols.engine.argmax import PAIRS
 from mpc_protocols.engine.bitslice import words_for
 from mpc_protocols.engine.latency import LATENCY_BYTES
-from mpc_protocols.engine.sampling import BATCH, batches, joint_tables, noise_adder
+from mpc_protocols.engine.sampling import NOISE_BATCH, batches, joint_tables, noise_adder
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
@@ -39,7 +39,7 @@ Masks = tuple[int, ...]
 
 
 class ShamirCosts:
-    """What m computing parties send on a tally."""
+    """A tally of what m computing parties send."""
 
     def __init__(self, tally: Tally, computing: int, latency_bytes: int = LATENCY_BYTES) -> None:
         """latency_bytes: what a round is worth in the run."""
@@ -84,8 +84,8 @@ class ShamirCosts:
         self.planes_of(cells, masks, 32, held)
         self.all(WORD * 32 * words_for(cells))
 
-    def absolute_sums(self, lengths: NDArray[np.int64], planes: int) -> Masks:
-        """`l1_distance.absolute_sums` over candidates of so many compared cells; the masks of what it returns."""
+    def l1_sums(self, lengths: NDArray[np.int64], planes: int) -> Masks:
+        """`l1_distance.l1_sums` over candidates of so many compared cells; the masks of what it returns."""
         place = CandidateWords(lengths)
         self.all(WORD * planes * place.size, self.holders)
         self.and_words(sum_gates([self.holders] * planes, place.size, self._latency), place.size)
@@ -200,4 +200,4 @@ def _masks(weights: Sequence[int], bits: int) -> Masks:
 
 
 def _together(samplers: Sequence[tuple[Sampler, int]]) -> bool:
-    return len(samplers) > 1 and sum(cells for _, cells in samplers) <= BATCH
+    return len(samplers) > 1 and sum(cells for _, cells in samplers) <= NOISE_BATCH

@@ -28,7 +28,7 @@ from mpc_protocols.public.answers import Answers, DealerLayout
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.shamir.gates import ShamirGates, holders
-from mpc_protocols.shamir.l1_distance import CandidateWords, absolute_sums, score_adder
+from mpc_protocols.shamir.l1_distance import CandidateWords, l1_sums, score_adder
 from mpc_protocols.shamir.marginals import HeldMarginals
 from mpc_protocols.shamir.mesh import Mesh
 from mpc_protocols.shamir.numbers import Addends, concatenate
@@ -150,7 +150,7 @@ class ShamirL1Sums:
         self, layout: DealerLayout, answers: Answers, held: Elements, forms: dict[str, None]
     ) -> tuple[Addends, ...]:
         """Addends of the sums of a group's candidates; `held` takes in the sums over cells whose answer is 0."""
-        cells = layout.dealt(
+        cells = layout.by_dealer(
             self._marginals.marginal(self._state, cells.handle)[cells.start : cells.stop]
             for cells in layout.ranges
         )
@@ -165,4 +165,4 @@ class ShamirL1Sums:
         self.signs += len(known)
         words = CandidateWords(lengths).size
         forms[score_adder(self._planes, words, self._gates.latency_bytes)] = None
-        return absolute_sums(self._gates, known, lengths, self._planes)
+        return l1_sums(self._gates, known, lengths, self._planes)

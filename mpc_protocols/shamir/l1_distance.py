@@ -97,7 +97,7 @@ def score_adder(planes: int, words: int, latency_bytes: int) -> Adder:
     return sum_adder(planes - 1, words, latency_bytes)
 
 
-def absolute_sums(
+def l1_sums(
     gates: ShamirGates, cells: Elements, lengths: NDArray[np.int64], planes: int
 ) -> tuple[Addends, ...]:
     """Sums of |d| over each candidate's cells, of which there are some: addends of shape (candidates,).

@@ -39,7 +39,7 @@ class Group:
 
 
 class StepCosts:
-    """What a run sends so far."""
+    """Bytes and rounds of a run so far."""
 
     def __init__(
         self, computing: int, contributors: int = 0, latency_bytes: int = LATENCY_BYTES, leader: int = 1
@@ -75,7 +75,7 @@ class StepCosts:
     ) -> None:
         """`ShamirOracle.select`. generated: rows of noise made for it. lists: of several picks, how many candidates each had."""
         self._announce(step)
-        if len(plan.kept) == 1:
+        if len(plan.contenders) == 1:
             self._agree()
             return
         self._answers(groups[0])
@@ -83,9 +83,9 @@ class StepCosts:
         masks: list[Masks] = []
 
         def scores() -> None:
-            masks.append(self._l1_sums(groups, plan.sign_bits, len(plan.kept)))
+            masks.append(self._l1_sums(groups, plan.sign_bits, len(plan.contenders)))
             if plan.ring_bits == 64:
-                self._main.planes_of(len(plan.kept), masks.pop(), 32, held=True)
+                self._main.planes_of(len(plan.contenders), masks.pop(), 32, held=True)
                 masks.append(((1 << 32) - 1,))
 
         if generated:
@@ -163,14 +163,14 @@ class StepCosts:
             if number:
                 self._answers(group)
             if group.lengths.any():
-                masks += self._main.absolute_sums(group.lengths, planes)
+                masks += self._main.l1_sums(group.lengths, planes)
         return masks
 
     def _pick(self, plan: SelectionPlan, masks: Masks, lists: Sequence[int]) -> None:
-        bits, count = plan.ring_bits, len(plan.kept)
+        bits, count = plan.ring_bits, len(plan.contenders)
         ring: UInt = np.uint32 if bits == 32 else np.uint64
-        shifts = shifts_of(np.array([plan.weights[q] % (1 << bits) for q in plan.kept], ring))
-        offsets = np.array([-plan.biases[q] % (1 << bits) for q in plan.kept], ring)
+        shifts = shifts_of(np.array([plan.weights[q] % (1 << bits) for q in plan.contenders], ring))
+        offsets = np.array([-plan.biases[q] % (1 << bits) for q in plan.contenders], ring)
         self._main.planes_of(
             count, scaled_masks(masks, shifts, bits), bits, held=bits == 32, public=public_mask(offsets)
         )

@@ -32,7 +32,7 @@ _UNION_CELLS = 1 << 17  # 1 MiB of counters: larger unions miss the second-level
 
 @dataclass(frozen=True)
 class LocalTable:
-    """What a custodian knows after its one pass; all of it private but `ignored`.
+    """A custodian's table after its one pass; all of it private but `ignored`.
 
     counts: marginals of any cliques inside the counted ones. clamped, absent: per column, how many numbers lay outside
     low..high and how many values were missing (the custodian's own log may show them). ignored: columns of the data that
@@ -89,10 +89,10 @@ def validate(
 ) -> list[str]:
     """Everything that `count` would refuse, in one go: the first row of each kind of misfit in each column. Empty: all fits."""
     seen = inspect(source, domain, unit)
-    if not seen.found:
+    if not seen.present:
         return list(seen.problems)
     here = unit if unit is not None and unit[0] in source.columns else None
-    scan = Scan(source, domain.subset(seen.found), max_rows=max_rows, unit=here, allow_empty=allow_empty)
+    scan = Scan(source, domain.subset(seen.present), max_rows=max_rows, unit=here, allow_empty=allow_empty)
     for _ in scan.blocks(block_rows, stop=False):
         pass
     return [*seen.problems, *scan.problems()]

@@ -41,7 +41,7 @@ log = logging.getLogger("cosynth.custodian.records")  # below the logger whose l
 
 @dataclass(frozen=True)
 class Records:
-    """What an owner brings to a vertical run; all of it private but `ignored`.
+    """An owner's records for a vertical run; all of it private but `ignored`.
 
     rows: n, its records. codes: per own column (n,), unsigned integers below the column's size. identifiers: `entries[i]` is
     the identifier of record i, and `rows[i]` its row in the table; None if the study aligns by row order. clamped, absent: per
@@ -118,9 +118,9 @@ def validate(
     seen = inspect(source, domain, keys=names)
     known = policy if all(name in source.columns for name in names) else None
     problems = [*seen.problems, *_unordered(source, policy)]
-    if not seen.found:
+    if not seen.present:
         return problems
-    scan, reader = _scan(source, domain.subset(seen.found), known, max_rows, allow_empty)
+    scan, reader = _scan(source, domain.subset(seen.present), known, max_rows, allow_empty)
     for _ in scan.blocks(block_rows, stop=False):
         pass
     problems += scan.problems()

@@ -29,10 +29,10 @@ Unit = tuple[str, int]
 
 @dataclass(frozen=True)
 class Inspection:
-    """A look at the column names only. found, missing: of the study's columns (and keys); ignored: the data's other columns.
+    """A look at the column names only. present, missing: of the study's columns (and keys); ignored: the data's other columns.
     problems: sentences, empty if the data can be read by the study."""
 
-    found: tuple[str, ...]
+    present: tuple[str, ...]
     missing: tuple[str, ...]
     ignored: tuple[str, ...]
     problems: tuple[str, ...]

@@ -278,19 +278,19 @@ def _header(location: Location) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _lines(reader: Any, wanted: set[int], single: bool) -> dict[int, str]:
+def _lines(reader: Any, records: set[int], single: bool) -> dict[int, str]:
     """The first physical line of each wanted record. Blank lines are no records, except in a table of one column."""
-    found: dict[int, str] = {}
+    lines: dict[int, str] = {}
     record, start = -1, 1  # record -1 is the header
     try:
         for fields in reader:
             if fields or single:
-                if record in wanted:
-                    found[record] = f"line {start}"
-                    if len(found) == len(wanted):
+                if record in records:
+                    lines[record] = f"line {start}"
+                    if len(lines) == len(records):
                         break
                 record += 1
             start = reader.line_num + 1
     except csv.Error:  # Python and DuckDB disagree about the file: the record's number must do
         pass
-    return found
+    return lines

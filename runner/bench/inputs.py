@@ -47,11 +47,11 @@ def shared(trio: Trio, values: NDArray[Any]) -> RingShare:
     return share_own(trio, values if trio.me == 0 else np.zeros_like(values))
 
 
-def expect(bench: str, found: NDArray[Any], wanted: NDArray[Any]) -> None:
+def expect(bench: str, result: NDArray[Any], expected: NDArray[Any]) -> None:
     """Raise `CosynthError` unless the two are equal."""
-    if found.shape != wanted.shape or not np.array_equal(found, wanted):
-        wrong = int(np.count_nonzero(found != wanted)) if found.shape == wanted.shape else found.size
+    if result.shape != expected.shape or not np.array_equal(result, expected):
+        wrong = int(np.count_nonzero(result != expected)) if result.shape == expected.shape else result.size
         raise CosynthError(
-            f"The benchmark {bench} came to a wrong result: {wrong} of {wanted.size} values are not plain "
+            f"The benchmark {bench} came to a wrong result: {wrong} of {expected.size} values are not plain "
             "NumPy's; its figures mean nothing, please report it."
         )

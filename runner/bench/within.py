@@ -18,8 +18,8 @@ from typing import NoReturn
 from runner.failures import describe
 
 
-def program(place: str) -> tuple[str, ...]:
-    """What runs instead of `runner.launch.children.PROGRAM`."""
+def command_of(place: str) -> tuple[str, ...]:
+    """The command that replaces `runner.launch.children.PROGRAM`."""
     return (sys.executable, "-P", "-m", "runner.bench.within", place)
 
 
@@ -45,11 +45,11 @@ def main() -> NoReturn:
                 *arguments,
             ],
         )
-    from runner.__main__ import program as run_program
+    from runner.__main__ import program
     from runner.bench.net import shim
 
     sys.argv = ["runner", *arguments]
-    run_program({"way_in": shim.way_in(shim.Network(**where["network"]))})
+    program({"way_in": shim.way_in(shim.Network(**where["network"]))})
 
 
 def _launch(place: str, arguments: list[str]) -> int:
@@ -61,7 +61,7 @@ def _launch(place: str, arguments: list[str]) -> int:
             Path(arguments[arguments.index("--out") + 1]),
             progress="json",
             replace=True,
-            program=program(place),
+            program=command_of(place),
         )
     except (Exception, KeyboardInterrupt) as error:
         code, sentence = describe(error)

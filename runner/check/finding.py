@@ -27,5 +27,5 @@ def note(text: str) -> Finding:
 
 
 def problem(error: CosynthError) -> Finding:
-    """What a run would end with."""
+    """The problem with which a run would end."""
     return Finding(error.sentence, error)

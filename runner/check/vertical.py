@@ -14,7 +14,7 @@ from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, Study
 from mpc_protocols.partition import MAX_OWNERS
 from runner.check.finding import Finding, fine, note, problem
 from runner.study import DataLocation, VerticalStudy
-from runner.study.owners import Ownership, clashing, lacking, method_of
+from runner.study.owners import Ownership, clashing, method_of, missing_owners
 from runner.study.private_file import Private
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def ownership(study: VerticalStudy) -> Iterator[Finding]:
         announced[party.name] = columns
     for sentence in clashing(study, announced):
         yield problem(StudyInvalid(f"{study.path}: {sentence}"))
-    for sentence in lacking(study, announced):
+    for sentence in missing_owners(study, announced):
         if len(announced) < len(study.parties):
             yield note(f"as far as the study says which party has data: {sentence}")
         else:

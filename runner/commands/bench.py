@@ -43,15 +43,15 @@ BY_HELP = "who slows it down: the session itself (default), or namespaces with n
 
 def add(commands: Commands) -> None:
     """Declare the command. Its options depend on the benchmarks there are, which are found when it runs (`parser`)."""
-    # no prefix character: options are arguments like any other here
-    stub = commands.add_parser(
+    # without a prefix character options are arguments like any other, and left to `parser`
+    command = commands.add_parser(
         "bench",
         help="what every protocol costs, beside MPyC and plain NumPy",
         add_help=False,
         prefix_chars="\0",
     )
-    stub.add_argument("rest", nargs="*")
-    stub.set_defaults(run=run)
+    command.add_argument("rest", nargs="*")
+    command.set_defaults(run=run)
 
 
 def parser(benches: Sequence[Bench]) -> argparse.ArgumentParser:

@@ -19,7 +19,7 @@ from mpc_protocols.errors import CosynthError, PeerIdentity, UsageError
 from runner.commands import command
 from runner.failures import describe
 from runner.launch.first_failure import Report, interrupted, write_report
-from runner.launch.watchdog import Job, hold
+from runner.launch.watchdog import Job, watch
 from runner.party.options import CertificateFiles, PartyOptions
 from runner.results.outdir import EVENTS, PRIVATE_LOG, RUN, UNFINISHED, claim, finished, state
 from runner.study import load, private_file
@@ -147,7 +147,7 @@ def _party(arguments: argparse.Namespace) -> None:
     try:
         if arguments.job is not None:
             job = Job.read(arguments.job)
-            ready = hold(job, name)
+            ready = watch(job, name)
         options = _options(arguments, name, job)
         if job is None and options.certs is not None:
             _check_key(options.certs, arguments.json)

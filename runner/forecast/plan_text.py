@@ -143,27 +143,19 @@ def _learns(study: Study, expected: Forecast) -> list[str]:
         "  everybody, and whoever they give it to: synthetic table, model, noisy counts, report: what (epsilon, delta) covers",
         "  nobody: another party's records, counts or number of rows; the noise"
         if joining is None
-        else f"  nobody: {_hidden(joining)}; the noise",
+        else f"  nobody: another owner's {METHODS[joining['via']].hidden}; the noise",
     ]
-
-
-def _hidden(joining: dict[str, Any]) -> str:
-    """What no owner learns of another one."""
-    if not joining["id"]:
-        return "another owner's records"
-    if METHODS[joining["via"]].hides_members:
-        return "another owner's records, or which of its own another owner holds"
-    return "the columns of another owner"
 
 
 def _sizes(study: Study, joining: dict[str, Any]) -> list[str]:
     """What joining tells each party, and what that adds to the study's claim."""
     owners, noisy = [owner["name"] for owner in joining["owners"]], study.privacy.adjacency == "add-remove"
     padded = isinstance(study, VerticalStudy) and study.alignment.pad_to is not None
-    lines = []
+    method = METHODS[joining["via"]]
+    lines = [f"  the owners, from joining: {method.reveals}"] if method.reveals else []
     for view in joining["views"]:
         name = view["name"]
-        words = METHODS[joining["via"]].sizes_shown(name in owners, len(owners), noisy, padded)
+        words = method.sizes_shown(name in owners, len(owners), noisy, padded)
         sums = (
             f"together with the results epsilon {view['epsilon']:.4g}, delta {view['delta']:.4g}"
             if view["sizes"]

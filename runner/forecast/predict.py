@@ -38,7 +38,7 @@ COUNTERS_BYTES, COUNTERS_ROUNDS = 1200, 5
 
 @dataclass(frozen=True)
 class PartyForecast:
-    """What one party sends."""
+    """Traffic of one party."""
 
     name: str
     role: str

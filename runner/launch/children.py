@@ -73,7 +73,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a process used: CPU seconds (user and system) and the largest resident memory in MiB."""
+    """Resources that a process used: CPU seconds (user and system) and the largest resident memory in MiB."""
 
     cpu_s: float
     peak_rss_mb: float

@@ -30,7 +30,7 @@ from runner.launch.first_failure import as_error, first_cause
 from runner.launch.watchdog import Job
 from runner.party.options import PartyOptions, Progress
 from runner.party.progress import Display
-from runner.results.outdir import PARTIES, PRIVATE_LOG, USAGE, claim, finished, install, sweep
+from runner.results.outdir import PARTY_FOLDERS, PRIVATE_LOG, USAGE, claim, finished, install, sweep
 from runner.study import Study, load, private_file
 
 
@@ -136,19 +136,19 @@ def _parties(
             lambda: _certificates(study, temporary),
         )
         _conclude(out, children, by_user)
-    run = finished(out / PARTIES / study.leader.name)
+    run = finished(out / PARTY_FOLDERS / study.leader.name)
     run["deployment"] = "one-machine"
     for child in children:  # functions of how much data a party has: not for the folder that is passed on
         used = {"cpu_s": round(child.usage.cpu_s, 3), "peak_rss_mb": round(child.usage.peak_rss_mb, 1)}
-        (out / PARTIES / child.party / USAGE).write_text(json.dumps(used) + "\n", encoding="utf-8")
-    install(out / PARTIES / study.leader.name, out, run)
+        (out / PARTY_FOLDERS / child.party / USAGE).write_text(json.dumps(used) + "\n", encoding="utf-8")
+    install(out / PARTY_FOLDERS / study.leader.name, out, run)
     return run
 
 
 def _conclude(out: Path, children: Sequence[Child], by_user: bool) -> None:
     """Raise the first cause, if the run failed; what killed parties left half written is removed."""
     for child in children:
-        sweep(out / PARTIES / child.party)
+        sweep(out / PARTY_FOLDERS / child.party)
     if by_user:
         raise Interrupted(f"Interrupted; {out} holds no result of this run, only the parties' logs.")
     cause = first_cause([child.report for child in children])
@@ -159,7 +159,7 @@ def _conclude(out: Path, children: Sequence[Child], by_user: bool) -> None:
 def _command(
     study: Study, party: str, options: PartyOptions, account: dict[str, Any] | None, temporary: Path
 ) -> Command:
-    out, data = options.out / PARTIES / party, options.data.get(party)
+    out, data = options.out / PARTY_FOLDERS / party, options.data.get(party)
     certificates = (temporary / "ca.crt", temporary / f"{party}.crt", temporary / f"{party}.key")
     ca, cert, key = map(str, certificates) if study.session.tls == "mutual" else (None, None, None)
     report, job = temporary / f"{party}.report", temporary / f"{party}.job"

@@ -30,7 +30,7 @@ PATIENCE = 2.0
 
 @dataclass(frozen=True)
 class Job:
-    """What the launcher tells a party process besides its command line: a JSON file, `--job FILE`."""
+    """The launcher's orders to a party process besides its command line: a JSON file, `--job FILE`."""
 
     launcher: int
     report: str
@@ -51,7 +51,7 @@ class Job:
             raise errors.UsageError(f"--job {path} is for the launcher's own use; run without it.") from None
 
 
-def hold(job: Job, party: str) -> threading.Event:
+def watch(job: Job, party: str) -> threading.Event:
     """Tie this process to its launcher, in a daemon thread. Returns an event that the launcher's first heartbeat sets."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
@@ -59,11 +59,11 @@ def hold(job: Job, party: str) -> threading.Event:
     if os.getppid() != job.launcher:
         os._exit(errors.PeerLost.exit_code)
     ready = threading.Event()
-    threading.Thread(target=_listen, args=(job, party, ready), name="leash", daemon=True).start()
+    threading.Thread(target=_listen, args=(job, party, ready), name="watchdog", daemon=True).start()
     return ready
 
 
-def _listen(job: Job, party: str, begun: threading.Event) -> None:
+def _listen(job: Job, party: str, heartbeat: threading.Event) -> None:
     while True:
         ready, _, _ = select.select([0], [], [], job.silence_s)
         if not ready:
@@ -72,7 +72,7 @@ def _listen(job: Job, party: str, begun: threading.Event) -> None:
         if not os.read(0, 4096):
             reason = "is gone"
             break
-        begun.set()
+        heartbeat.set()
     write_report(
         Path(job.report),
         Report(

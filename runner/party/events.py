@@ -111,7 +111,7 @@ class Meter:
         return sum(share.shared_s for share in self._shares.values())
 
     def mark(self, phase: str) -> None:
-        """Attribute what has passed since the last mark to `phase`."""
+        """Attribute time and traffic since the last mark to `phase`."""
         now, traffic = time.monotonic(), self.traffic()
         share = self._shares.setdefault(phase, _Share())
         share.wall_s += now - self._since

@@ -15,7 +15,7 @@ from runner.party.events import EventLog, Meter
 from runner.party.logs import recording
 from runner.party.options import PartyOptions
 from runner.party.run_json import describe
-from runner.results.outdir import PARTIES
+from runner.results.outdir import PARTY_FOLDERS
 from runner.study import Study, VerticalStudy, digest, load, private_file
 from runner.study.owners import ownership
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def run_ideal(options: PartyOptions) -> None:
     """Run the whole study in this process, in the clear: it protects nothing. Raises `CosynthError`."""
     study = load(options.study)
-    private = options.out / PARTIES
+    private = options.out / PARTY_FOLDERS
     private.mkdir(exist_ok=True)
     with recording(options, study, private) as observe, ExitStack() as accounts:
         _run(options, study, observe, accounts)

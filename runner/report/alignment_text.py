@@ -85,19 +85,18 @@ def _size(alignment: Mapping[str, Any]) -> str:
     if alignment["method"] != PSU:
         return "How many they are, this page tells only with noise."
     which = "these are" if alignment["population"] == "intersection" else "there are in all"
-    told = f"How many {which}, this page tells only with noise"
-    if not hides_members(alignment):
-        return f"{told}."
+    size = f"How many {which}, this page tells only with noise"
+    method = METHODS.get(alignment["via"])
+    if method is None:
+        return f"{size}."
+    if method.reveals:
+        return f"{size}. Joining revealed more than sizes: {typeset(method.reveals)}."
+    if not method.hides_members:
+        return f"{size}."
     return (
-        f"{told}; which ones, nobody learned: beyond what the sizes below say, no owner knows of a record of its own whether "
+        f"{size}; which ones, nobody learned: beyond what the sizes below say, no owner knows of a record of its own whether "
         "another holds it too."
     )
-
-
-def hides_members(alignment: Mapping[str, Any]) -> bool:
-    """Whether no owner learned which of its records another one holds; not of a method that is not known here."""
-    method = METHODS.get(alignment["via"])
-    return method is not None and method.hides_members
 
 
 def _way(alignment: Mapping[str, Any]) -> str:

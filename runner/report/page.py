@@ -137,7 +137,7 @@ def _ledger(run: Run) -> dict[str, Any]:
     )
     for i, event in enumerate(run.events, 1):
         spent += event.rho
-        what, clique, note = _told(run, event, next(winners, None) if event.what == "select" else None)
+        what, clique, note = _event_words(run, event, next(winners, None) if event.what == "select" else None)
         rows.append(
             {
                 "number": i,
@@ -178,7 +178,7 @@ def _calibration(privacy: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _told(run: Run, event: Release, winner: Clique | None) -> tuple[str, str, str]:
+def _event_words(run: Run, event: Release, winner: Clique | None) -> tuple[str, str, str]:
     """An event as (verb, cliques, figures); a selection's own record leaves out who won. Unknown events keep their name."""
     detail = event.detail
     of = {level.name: level for m in run.measurements for level in m.levels}

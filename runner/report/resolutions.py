@@ -31,7 +31,7 @@ MAX_NAMED, MAX_PARTS, MAX_STEPS = 5, 100, 160
 
 
 @dataclass(frozen=True)
-class Asked:
+class Resolution:
     """A resolution of a column. bins: of every value; size: their number. times: of how many marginals it was part."""
 
     size: int
@@ -39,7 +39,7 @@ class Asked:
     times: int
 
 
-def resolutions(run: Run) -> dict[str, list[Asked]]:
+def resolutions(run: Run) -> dict[str, list[Resolution]]:
     """Of each column that was measured over bins, in domain order: from coarse to fine, its own values last if they were part of
     a marginal of several columns."""
     found: dict[str, dict[tuple[int, ...], int]] = {}
@@ -50,20 +50,22 @@ def resolutions(run: Run) -> dict[str, list[Asked]]:
                 times = found.setdefault(column, {})
                 times[bins] = times.get(bins, 0) + 1
     return {
-        name: sorted((Asked(max(bins) + 1, bins, n) for bins, n in found[name].items()), key=lambda a: a.size)
+        name: sorted(
+            (Resolution(max(bins) + 1, bins, n) for bins, n in found[name].items()), key=lambda a: a.size
+        )
         for name in run.domain.names
         if any(max(bins) + 1 < len(bins) for bins in found.get(name, ()))
     }
 
 
-def strips(run: Run, name: str, asked: Sequence[Asked]) -> Markup:
-    """The drawing of one column. asked: as `resolutions` says."""
-    column, finest = run.domain[name], max((a for a in asked if a.size < len(a.bins)), key=lambda a: a.size)
+def strips(run: Run, name: str, found: Sequence[Resolution]) -> Markup:
+    """The drawing of one column. found: as `resolutions` says."""
+    column, finest = run.domain[name], max((a for a in found if a.size < len(a.bins)), key=lambda a: a.size)
     order = sorted(range(column.size), key=lambda code: (finest.bins[code], code))
     shares = (synthetic_counts(run, (name,)) / max(len(run.codes), 1))[order]
     bottom, step = 4 + HILL, (RIGHT - LEFT) / column.size
     marks = [tag("path", d=_hill(shares, bottom), class_="synthetic area")]
-    for row, one in enumerate(asked):
+    for row, one in enumerate(found):
         y = bottom + 6 + ROW * row
         marks.append(label(LEFT - 6, y + 11, str(one.size), class_="figure", anchor="end"))
         parts = _parts([one.bins[code] for code in order])
@@ -75,7 +77,7 @@ def strips(run: Run, name: str, asked: Sequence[Asked]) -> Markup:
                     "rect",
                     tag(
                         "title",
-                        f"{_told(column, order[start:stop])}: {percent(share, 1)} of the synthetic rows",
+                        f"{_in_words(column, order[start:stop])}: {percent(share, 1)} of the synthetic rows",
                     ),
                     x=LEFT + step * start,
                     y=y,
@@ -86,12 +88,12 @@ def strips(run: Run, name: str, asked: Sequence[Asked]) -> Markup:
                 )
             )
         marks.append(label(WIDTH - 2, y + 11, f"×\u2009{one.times}", class_="figure", anchor="end"))
-    bottom += 6 + ROW * len(asked)
+    bottom += 6 + ROW * len(found)
     for text, place in _ticks(column):
         x = LEFT + step * place
         marks.append(tag("line", x1=x, x2=x, y1=bottom, y2=bottom + 4, class_="axis"))
         marks.append(label(min(x, RIGHT), bottom + 15, text, class_="figure", anchor="middle"))
-    described = "; ".join(f"{one.size} in {one.times} marginals" for one in asked)
+    described = "; ".join(f"{one.size} in {one.times} marginals" for one in found)
     return drawing(
         WIDTH, bottom + 20, marks, title=f"{name}: numbers of bins asked for", description=described
     )
@@ -118,7 +120,7 @@ def _parts(bins: Sequence[int]) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-def _told(column: Column, codes: Sequence[int]) -> str:
+def _in_words(column: Column, codes: Sequence[int]) -> str:
     """The values of a bin in words."""
     if isinstance(column, Categorical) or len(codes) == 1:
         named = ", ".join(column.label(code) for code in codes[:MAX_NAMED])

@@ -14,8 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from mpc_protocols.backend import BACKENDS, DISHONEST_CUSTODIAN, SEMI_HONEST, DistributedBackend
-from mpc_protocols.psu.method import PSU
-from runner.report.alignment_text import hides_members
+from mpc_protocols.psu.method import METHODS, PSU, AlignmentMethod
 from runner.report.number_format import listed, percent, plain, spelled, typeset, whole
 
 FAINT = 5.0
@@ -50,7 +49,7 @@ def statement(facts: Mapping[str, Any]) -> Statement:
         thing=thing,
         promise=_promise(privacy, thing),
         guess=_guess(privacy, thing),
-        adjacency=_adjacency(privacy["adjacency"], facts.get("alignment")),
+        adjacency=_adjacency(privacy["adjacency"], "alignment" in facts, _alignment_method(facts)),
         unit=_unit(declared),
         fits=_fits(privacy, declared),
         threat=_threat(facts),
@@ -110,13 +109,13 @@ def how(facts: Mapping[str, Any]) -> str:
 
 
 def variances(detail: Mapping[str, Any]) -> list[Fraction]:
-    """Of an event's public facts, the noise of its counts: one for all, or one a marginal; none without any."""
+    """Variances of the noise of an event's counts, from its public facts: one for all, or one a marginal; maybe none."""
     found = detail.get("sigma2", [])
     return [Fraction(of) for of in ([found] if isinstance(found, str) else found)]
 
 
 def faint(facts: Mapping[str, Any]) -> str:
-    """What is to be said of a run whose noisy total its noise hardly tells from nothing; "" of any other.
+    """Warning about a run whose noisy total hardly differs from nothing, given the noise; "" for any other run.
 
     A run about nobody ends like any other, for an error would tell how many there are (`party.alignment`). The total and the
     noise are released, so this costs no privacy.
@@ -180,17 +179,25 @@ def _guess(privacy: Mapping[str, Any], thing: str) -> str:
     )
 
 
-def _adjacency(kind: str, alignment: Mapping[str, Any] | None) -> str:
-    if alignment is not None and kind == "add-remove":
+def _alignment_method(facts: Mapping[str, Any]) -> AlignmentMethod | None:
+    """How records were joined; None if they were not, in the clear, or by a method that this version does not know."""
+    return METHODS.get((facts.get("alignment") or {}).get("via", ""))
+
+
+def _adjacency(kind: str, vertical: bool, method: AlignmentMethod | None) -> str:
+    reveals = f" Joining revealed more: {typeset(method.reveals)}." if method and method.reveals else ""
+    if vertical and kind == "add-remove":
         return (
             "Add or remove: two collections of data are neighbours when one is the other without one record, at all the "
             "owners that hold it. How many records an owner holds, and how many are in common, is protected too."
+            + reveals
         )
-    if alignment is not None and kind == "replace":
+    if vertical and kind == "replace":
         return (
             "Replace: two collections of data are neighbours when they differ in the values of one record. Which records an "
             "owner holds is the same in both, so the promise does not protect it"
-            + ("; nobody is told all the same." if hides_members(alignment) else ".")
+            + ("; nobody is told all the same." if method and method.hides_members else ".")
+            + reveals
         )
     if kind == "add-remove":
         return (
@@ -282,8 +289,8 @@ def _learned(facts: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
     besides = "what the next section says, " if vertical else ""
     hidden = "Any other party’s rows, counts or number of rows"
     if vertical:
-        which = ", or which of its own another party holds" if facts["alignment"]["id"] else ""
-        hidden = f"Any other party’s records{which}; counts"
+        method = _alignment_method(facts)
+        hidden = f"Another owner’s {typeset(method.hides)}; counts" if method else "Any other party’s counts"
     computing = (
         "Each computing party",
         f"{_RELEASED}; besides these, {besides}{shows}, and the sizes and times of messages.",

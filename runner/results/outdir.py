@@ -28,7 +28,7 @@ from runner.failures import reason
 MARK = ".cosynth"
 LOG = "cosynth.log"
 PRIVATE_LOG = "private.log"
-PARTIES = "parties"
+PARTY_FOLDERS = "parties"
 """Where a run on one machine keeps each party's own files, inside its directory."""
 USAGE = "usage.json"
 """A party's CPU seconds and largest resident memory (MiB) in a run on one machine: with its own files, not beside the results."""
@@ -54,7 +54,7 @@ def state(directory: Path) -> State:
     """What the last run that got anywhere has left in `directory`, or in those of its parties."""
     results = directory / RUN
     finished_ns = results.stat().st_mtime_ns if results.exists() else 0
-    for journal in [*directory.glob(JOURNALS), *directory.glob(f"{PARTIES}/*/{JOURNALS}")]:
+    for journal in [*directory.glob(JOURNALS), *directory.glob(f"{PARTY_FOLDERS}/*/{JOURNALS}")]:
         if journal.stat().st_mtime_ns > finished_ns and _has_spent(journal):
             return "interrupted"
     return "finished" if finished_ns else "free"

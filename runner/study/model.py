@@ -64,7 +64,7 @@ class Unit:
 
     @property
     def protected(self) -> ProtectedUnit:
-        """The same as a custodian's ledger knows it."""
+        """The unit as a custodian's ledger knows it."""
         from parties.budget.notion import ProtectedUnit
 
         if self.identifier:

@@ -62,12 +62,12 @@ def ownership(study: VerticalStudy, announced: Mapping[str, Sequence[str]]) -> O
 def misfits(study: VerticalStudy, announced: Mapping[str, Sequence[str]]) -> list[str]:
     """Everything that keeps these owners from running the study, one sentence each."""
     if len(announced) < 2:
-        return lacking(study, announced)
-    return clashing(study, announced) + lacking(study, announced)
+        return missing_owners(study, announced)
+    return clashing(study, announced) + missing_owners(study, announced)
 
 
-def lacking(study: VerticalStudy, announced: Mapping[str, Sequence[str]]) -> list[str]:
-    """What is wrong if there are no other owners than these."""
+def missing_owners(study: VerticalStudy, announced: Mapping[str, Sequence[str]]) -> list[str]:
+    """Problems of a study that has no other owners than these."""
     names = [party.name for party in study.parties if party.name in announced]
     if len(names) < 2:
         return [
@@ -86,7 +86,7 @@ def lacking(study: VerticalStudy, announced: Mapping[str, Sequence[str]]) -> lis
 
 
 def clashing(study: VerticalStudy, announced: Mapping[str, Sequence[str]]) -> list[str]:
-    """What is wrong whoever else there is."""
+    """Problems of these owners, whichever others there are."""
     names = [party.name for party in study.parties if party.name in announced]
     found, owner = [], _owners_of(study, announced)
     shared = [column for column in study.domain.names if len(owner[column]) > 1]

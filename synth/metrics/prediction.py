@@ -21,7 +21,7 @@ ITERATIONS = 200
 
 
 def auc(train: Codes, test: Codes, domain: Domain, label: str) -> float:
-    """Of the rows `test`, ranked by a model of `train`: P(a row with label code 1 ranks above one with 0), ties half.
+    """Area under the curve: P(a row of `test` with label code 1 ranks above one with 0, by a model of `train`), ties half.
 
     Codes of both tables: (rows, columns in domain order). 0.5 if `train` knows one label only. Raises `ValueError`: a label that
     is not binary, or test rows of one label only.

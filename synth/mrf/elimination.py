@@ -39,50 +39,56 @@ MAX_SUBSETS = 5  # columns of a table whose subsets are kept in mind
 class Table:
     """An array with one axis per column, in probability or count space.
 
-    given: of a conditional distribution, what it is conditional on, each the level of a column that the array has or refines.
+    condition: of a conditional distribution, what it is conditional on, each the level of a column that the array has or refines.
     """
 
     columns: Clique
     values: Array
-    given: Clique = ()
+    condition: Clique = ()
 
-    def project(self, chains: Chains, kept: Clique) -> Table:
-        """Sum down to `kept`, in that order; its levels are as coarse as the table's or coarser."""
-        return self if kept == self.columns else Table(kept, chains.summed(self.values, self.columns, kept))
-
-    def restricted(self, chains: Chains, needed: Mapping[str, str]) -> Table:
-        """Sum over the columns that are not needed, and to the level at which each is, if that is coarser than its own."""
-        kept = tuple(
-            chains.coarser_of(name, needed[chains.column[name]])
-            for name in self.columns
-            if chains.column[name] in needed
+    def project(self, chains: Chains, columns: Clique) -> Table:
+        """Sum down to `columns`, in that order; its levels are as coarse as the table's or coarser."""
+        return (
+            self
+            if columns == self.columns
+            else Table(columns, chains.summed(self.values, self.columns, columns))
         )
-        return self.project(chains, kept)
+
+    def restricted(self, chains: Chains, levels: Mapping[str, str]) -> Table:
+        """Sum over the columns that `levels` (column: level) lacks, and to these levels where they are coarser than the own."""
+        columns = tuple(
+            chains.coarser_of(name, levels[chains.column[name]])
+            for name in self.columns
+            if chains.column[name] in levels
+        )
+        return self.project(chains, columns)
 
 
-def contract(chains: Chains, left: Table, right: Table, kept: Mapping[str, str]) -> Table:
-    """Product of two tables summed down to `kept` (column: level), or to their own level where that is coarser."""
+def contract(chains: Chains, left: Table, right: Table, target: Mapping[str, str]) -> Table:
+    """Product of two tables summed down to `target` (column: level), or to their own level where that is coarser."""
     ours, theirs = ({chains.column[n]: n for n in table.columns} for table in (left, right))
     shared = ours.keys() & theirs.keys()
     # what the other side or the result can tell apart; the rest of a side is summed first
-    met = {c: chains.coarser_of(ours[c], theirs[c]) for c in shared}
-    left = left.restricted(chains, chains.finest_of(met, {c: n for c, n in kept.items() if c in ours}))
-    right = right.restricted(chains, chains.finest_of(met, {c: n for c, n in kept.items() if c in theirs}))
+    common = {c: chains.coarser_of(ours[c], theirs[c]) for c in shared}
+    left = left.restricted(chains, chains.finest_of(common, {c: n for c, n in target.items() if c in ours}))
+    right = right.restricted(
+        chains, chains.finest_of(common, {c: n for c, n in target.items() if c in theirs})
+    )
     joint = chains.finest(left.columns, right.columns)
     left, right = (
         Table(names, chains.lifted(table.values, table.columns, names))
         for table in (left, right)
         for names in (tuple(joint[chains.column[n]] for n in table.columns),)
     )
-    table = _product(chains.sizes, left, right, frozenset(joint[c] for c in kept if c in joint))
-    return table.restricted(chains, kept)
+    table = _product(chains.sizes, left, right, frozenset(joint[c] for c in target if c in joint))
+    return table.restricted(chains, target)
 
 
-def _product(sizes: Mapping[str, int], left: Table, right: Table, kept: frozenset[str]) -> Table:
-    """sum over the columns outside `kept` of left * right; columns of one side only are kept."""
+def _product(sizes: Mapping[str, int], left: Table, right: Table, target: frozenset[str]) -> Table:
+    """sum over the columns outside `target` of left * right; columns of one side only stay."""
     shared = set(left.columns) & set(right.columns)
-    batch = tuple(n for n in left.columns if n in shared and n in kept)
-    summed = tuple(n for n in left.columns if n in shared and n not in kept)
+    batch = tuple(n for n in left.columns if n in shared and n in target)
+    summed = tuple(n for n in left.columns if n in shared and n not in target)
     rows = tuple(n for n in left.columns if n not in shared)
     cols = tuple(n for n in right.columns if n not in shared)
 
@@ -123,8 +129,8 @@ class Marginals:
         self._columns = chains.columns()
         self._near: list[dict[int, Clique]] = [{} for _ in tree.nodes]
         self._beliefs: list[Table] = []
-        self._held = [chains.finest(node) for node in tree.nodes]
-        self._given: dict[
+        self._finest = [chains.finest(node) for node in tree.nodes]
+        self._conditionals: dict[
             tuple[int, int], Table
         ] = {}  # (node, neighbour): the node's table given their separator
         self._parts: list[
@@ -139,7 +145,7 @@ class Marginals:
                 part_of.append(part_of[parent])
                 self._near[index][parent] = self._near[parent][index] = separator
                 outer = self._beliefs[parent].project(chains, separator)
-                self._given[index, parent] = Table(node, conditionals[index])
+                self._conditionals[index, parent] = Table(node, conditionals[index])
                 self._beliefs.append(
                     Table(node, conditionals[index] * chains.lifted(outer.values, separator, node))
                 )
@@ -150,7 +156,7 @@ class Marginals:
             self._parts[part_of[index]].append(
                 (self._columns.mask(node), self._beliefs[index].values.size, index)
             )
-            self._part.update(dict.fromkeys(self._held[index], part_of[index]))
+            self._part.update(dict.fromkeys(self._finest[index], part_of[index]))
         # Of each column, the finest level that shares a table with another column: what is finer depends on that alone.
         self._core = chains.finest(*(node for node in tree.nodes if len(node) > 1))
         self._expansions: dict[str, Array] = {}
@@ -178,19 +184,19 @@ class Marginals:
 
     def _holds(self, node: int, name: str) -> bool:
         """Whether the node's table has the column at this level or a finer one."""
-        own = self._held[node].get(self._chains.column[name])
+        own = self._finest[node].get(self._chains.column[name])
         return own is not None and self._chains.rank[own] >= self._chains.rank[name]
 
     def _conditional(self, node: int, towards: int) -> Table:
         """The node's distribution given its separator towards a neighbour (0 where the separator has no mass)."""
-        known = self._given.get((node, towards))
-        if known is None:
+        table = self._conditionals.get((node, towards))
+        if table is None:
             belief, separator = self._beliefs[node], self._near[node][towards]
             outer = belief.project(self._chains, separator)
             mass = self._chains.lifted(outer.values, separator, belief.columns)
             values = np.divide(belief.values, mass, out=np.zeros_like(belief.values), where=mass > 0)
-            known = self._given[node, towards] = Table(belief.columns, values)
-        return known
+            table = self._conditionals[node, towards] = Table(belief.columns, values)
+        return table
 
     def _carry(self, node: int, towards: int, wanted: frozenset[str]) -> list[Table]:
         """Tables whose product is P(wanted | separator) as seen through the edge from `node` to `towards`.
@@ -198,93 +204,93 @@ class Marginals:
         A table that depends on a few of the separator's columns only stays over those: it is multiplied in at the end, small.
         """
         key = (node, towards, wanted)
-        known = self._carried.get(key)
-        if known is None:
+        carried = self._carried.get(key)
+        if carried is None:
             chains = self._chains
             separator = chains.finest(self._near[node][towards])
-            asked = chains.finest(wanted)
+            wanted_levels = chains.finest(wanted)
 
             def passes(table: Table) -> bool:
                 return all(
                     (own := separator.get(chains.column[name])) is not None
                     and chains.rank[own] >= chains.rank[name]
-                    for name in table.given
+                    for name in table.condition
                 )
 
-            tables = self._asked(node, wanted)
-            known = [table for table in tables if passes(table)]
+            tables = self._from_neighbours(node, wanted)
+            carried = [table for table in tables if passes(table)]
             rest = [table for table in tables if not passes(table)]
             own = [name for name in wanted if self._holds(node, name)]
             if rest or own:
-                told = [
-                    asked[chains.column[name]]
+                carried_levels = [
+                    wanted_levels[chains.column[name]]
                     for table in rest
                     for name in table.columns
-                    if chains.column[name] in asked
+                    if chains.column[name] in wanted_levels
                 ]
-                kept = chains.finest(own, separator.values(), told)
-                table = self._sum_out(self._conditional(node, towards), rest, kept)
-                known.append(Table(table.columns, table.values, self._near[node][towards]))
-            self._carried[key] = known
-        return known
+                target = chains.finest(own, separator.values(), carried_levels)
+                table = self._sum_out(self._conditional(node, towards), rest, target)
+                carried.append(Table(table.columns, table.values, self._near[node][towards]))
+            self._carried[key] = carried
+        return carried
 
-    def _asked(self, node: int, wanted: frozenset[str]) -> list[Table]:
+    def _from_neighbours(self, node: int, wanted: frozenset[str]) -> list[Table]:
         """What the neighbours of `node` know of the wanted columns that it does not hold, given their separators with it."""
         rank, column = self._chains.rank, self._chains.column
-        asked: dict[int, set[str]] = {}
+        by_neighbour: dict[int, set[str]] = {}
         for name in wanted:
             if not self._holds(node, name):
                 leads = [first for most, first in self._reach[node][column[name]] if most >= rank[name]]
-                asked.setdefault(leads[0], set()).add(name)
+                by_neighbour.setdefault(leads[0], set()).add(name)
         return [
             table
-            for other, names in sorted(asked.items())
+            for other, names in sorted(by_neighbour.items())
             for table in self._carry(other, node, frozenset(names))
         ]
 
-    def _sum_out(self, table: Table, others: Sequence[Table], kept: Mapping[str, str]) -> Table:
-        """Product of `table` and `others`, summed down to `kept`; next comes always the factor with the smallest result."""
+    def _sum_out(self, table: Table, others: Sequence[Table], target: Mapping[str, str]) -> Table:
+        """Product of `table` and `others`, summed down to `target`; next comes always the factor with the smallest result."""
         chains, others = self._chains, list(others)
         while others:
             sizes = []
             for index, other in enumerate(others):
                 rest = (later.columns for later in others[:index] + others[index + 1 :])
-                needed = chains.finest(kept.values(), *rest)
-                left = chains.finest(table.columns, other.columns)
+                required = chains.finest(target.values(), *rest)
+                joint = chains.finest(table.columns, other.columns)
                 cells = prod(
-                    self._sizes[chains.coarser_of(name, needed[column])]
-                    for column, name in left.items()
-                    if column in needed
+                    self._sizes[chains.coarser_of(name, required[column])]
+                    for column, name in joint.items()
+                    if column in required
                 )
-                sizes.append((cells, index, needed))
-            _, index, needed = min(sizes, key=lambda entry: entry[:2])
-            table = contract(chains, table, others.pop(index), needed)
-        return table.restricted(chains, kept)
+                sizes.append((cells, index, required))
+            _, index, required = min(sizes, key=lambda entry: entry[:2])
+            table = contract(chains, table, others.pop(index), required)
+        return table.restricted(chains, target)
 
     def marginals(self, cliques: Sequence[Clique]) -> list[Array]:
         """Expected counts over each clique (flat, row-major in the given order)."""
-        seen: dict[frozenset[str], Table] = {}
+        cache: dict[frozenset[str], Table] = {}
         order = sorted(range(len(cliques)), key=lambda place: -len(cliques[place]))
-        found = {place: self._expanded(cliques[place], seen) for place in order}
-        return [found[place] for place in range(len(cliques))]
+        results = {place: self._expanded(cliques[place], cache) for place in order}
+        return [results[place] for place in range(len(cliques))]
 
-    def _expanded(self, clique: Clique, seen: dict[frozenset[str], Table]) -> Array:
+    def _expanded(self, clique: Clique, cache: dict[frozenset[str], Table]) -> Array:
         """One of `marginals`: at the levels at which its columns meet others, then expanded to its own."""
         chains = self._chains
-        asked = tuple(
+        core_clique = tuple(
             chains.coarser_of(name, self._core[chains.column[name]])
             if chains.column.get(name) in self._core
             else name
             for name in clique
         )
-        if asked == clique or len(clique) < 2:
-            return self._marginal(clique, seen)
+        if core_clique == clique or len(clique) < 2:
+            return self._marginal(clique, cache)
         if (cells := prod(self._sizes[name] for name in clique)) > MAX_TABLE_CELLS:
             raise ValueError(
                 f"This marginal needs a table of {cells} cells over ({', '.join(clique)}); ask for fewer columns."
             )
-        values = self._marginal(asked, seen).reshape([self._sizes[name] for name in asked])
-        for axis, (core, name) in enumerate(zip(asked, clique, strict=True)):
+        values = self._marginal(core_clique, cache).reshape([self._sizes[name] for name in core_clique])
+        for axis, (core, name) in enumerate(zip(core_clique, clique, strict=True)):
             if core != name:
                 values = values.take(chains.bins(name, core), axis=axis)
                 values *= self._expansion(name, core).reshape(
@@ -294,25 +300,25 @@ class Marginals:
 
     def _expansion(self, name: str, core: str) -> Array:
         """P(value at this level | its bin at the level at which its column meets others)."""
-        known = self._expansions.get(name)
-        if known is None:
+        shares = self._expansions.get(name)
+        if shares is None:
             own = self._marginal((name,), {})
             bins = self._chains.bins(name, core)
             mass = np.bincount(bins, own, self._sizes[core])[bins]
-            known = self._expansions[name] = np.divide(own, mass, out=np.zeros_like(own), where=mass > 0)
-        return known
+            shares = self._expansions[name] = np.divide(own, mass, out=np.zeros_like(own), where=mass > 0)
+        return shares
 
-    def _marginal(self, clique: Clique, seen: dict[frozenset[str], Table]) -> Array:
-        """One of `marginals`. seen: of some sets inside a part, a table that holds them."""
+    def _marginal(self, clique: Clique, cache: dict[frozenset[str], Table]) -> Array:
+        """One of `marginals`. cache: of some sets inside a part, a table that holds them."""
         if not all(name in self._sizes for name in clique) or len(
             {self._chains.column[name] for name in clique}
         ) != len(clique):
             raise ValueError(f"({', '.join(clique)}) must name columns of the domain, each once.")
         live = tuple(name for name in clique if self._sizes[name] > 1)
-        split: dict[int, list[str]] = {}
+        by_part: dict[int, list[str]] = {}
         for name in live:
-            split.setdefault(self._part[self._chains.column[name]], []).append(name)
-        tables = [self._inside(part, frozenset(names), seen) for part, names in split.items()]
+            by_part.setdefault(self._part[self._chains.column[name]], []).append(name)
+        tables = [self._inside(part, frozenset(names), cache) for part, names in by_part.items()]
         if len(tables) == 1:
             return tables[0].project(self._chains, live).values.reshape(-1).copy()
         if (cells := prod(self._sizes[name] for name in live)) > MAX_TABLE_CELLS:
@@ -326,21 +332,23 @@ class Marginals:
             product = product * aligned(table.values / self._total, table.columns, live)
         return product.reshape(-1)
 
-    def _inside(self, part: int, wanted: frozenset[str], seen: dict[frozenset[str], Table]) -> Table:
+    def _inside(self, part: int, wanted: frozenset[str], cache: dict[frozenset[str], Table]) -> Table:
         """Expected counts over columns of one part: from a larger table, if a small one was made, or from the tree."""
-        larger = seen.get(wanted)
+        larger = cache.get(wanted)
         if larger is not None and (len(larger.columns) == len(wanted) or larger.values.size <= CHEAP_SUM):
-            seen[wanted] = larger.project(
+            cache[wanted] = larger.project(
                 self._chains, tuple(name for name in larger.columns if name in wanted)
             )
-            return seen[wanted]
+            return cache[wanted]
         cells, mask = self._columns.cells, self._columns.mask(wanted)
         _, _, node = min((-cells(mask & columns), size, node) for columns, size, node in self._parts[part])
-        table = self._sum_out(self._beliefs[node], self._asked(node, wanted), self._chains.finest(wanted))
-        seen[wanted] = table
+        table = self._sum_out(
+            self._beliefs[node], self._from_neighbours(node, wanted), self._chains.finest(wanted)
+        )
+        cache[wanted] = table
         for count in range(1, len(wanted) if len(wanted) <= MAX_SUBSETS else 0):
             for subset in map(frozenset, combinations(wanted, count)):
-                other = seen.get(subset)
+                other = cache.get(subset)
                 if other is None or (len(other.columns) > count and other.values.size > table.values.size):
-                    seen[subset] = table
+                    cache[subset] = table
         return table

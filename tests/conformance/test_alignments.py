@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from mpc_protocols.psu.cost import Cost
-from mpc_protocols.psu.dh2 import cost as dh2_cost
 from mpc_protocols.psu.dh2 import owner
-from mpc_protocols.psu.dh2.method import METHOD as DH2
-from mpc_protocols.psu.dh2.method import Dh2
+from mpc_protocols.psu.dh2.cost import dh2_cost
+from mpc_protocols.psu.dh2.method import METHOD, Dh2
 from mpc_protocols.psu.dummies import overlap_noise
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
 from mpc_protocols.psu.groups.group import Group
@@ -42,13 +41,13 @@ class FewTraps(Dh2):
 
     def cost(self, spec: AlignmentSpec, first: int, second: int, union: int) -> Cost:
         pool = 0 if spec.adjacency == "replace" else 2 * overlap_noise(spec).c
-        return dh2_cost.cost(first, second, union, proofs=spec.security == "proofs", pool=pool, traps=TRAPS)
+        return dh2_cost(first, second, union, proofs=spec.security == "proofs", pool=pool, traps=TRAPS)
 
 
-METHODS_TRIED = (*(method for method in METHODS if method is not DH2), FewTraps(), open_method.METHOD)
+METHODS_TRIED = (*(method for method in METHODS if method is not METHOD), FewTraps(), open_method.METHOD)
 CHECKS = [check for method in METHODS_TRIED for check in check_alignment(method)]
 BRIEF = ("what it says of itself", "rows and costs are right (owners 0, 1 of 2 computing)", "with proofs")
-CHECKS += [check for check in check_alignment(DH2) if check.name in BRIEF]
+CHECKS += [check for check in check_alignment(METHOD) if check.name in BRIEF]
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=str)

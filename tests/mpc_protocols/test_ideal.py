@@ -140,13 +140,13 @@ def test_selection_is_the_reference_on_the_scores() -> None:
             plan.weights[q]
             * sum(abs(m - c) for m, c in zip(count([CLIQUES[q]])[0].tolist(), answer.tolist(), strict=True))
             - plan.biases[q]
-            for q, answer in zip(plan.kept, by_range(rounded), strict=True)
+            for q, answer in zip(plan.contenders, by_range(rounded), strict=True)
         ]
         source = stream(seed)
         uniforms = [int.from_bytes(source(10), "big") for _ in scores]
         dithers = [int.from_bytes(source((plan.a + 7) // 8), "big") >> -plan.a % 8 for _ in scores]
         assert max(uniforms) < 1 << 80 and max(dithers) < 1 << plan.a
-        assert select(made) == plan.kept[selection.reference(scores, uniforms, dithers, plan.a)]
+        assert select(made) == plan.contenders[selection.reference(scores, uniforms, dithers, plan.a)]
 
 
 def test_total_and_row_bound() -> None:
@@ -224,7 +224,7 @@ def test_five_thousand_selections_fit_the_exact_law() -> None:
     other = oracle()
     begun, rounded = other.state.begin_select(*args)
     plan = begun.plan
-    assert plan.kept == (0, 1, 2, 3)
+    assert plan.contenders == (0, 1, 2, 3)
     scores = [
         w * int(np.abs(count([CLIQUES[q]])[0] - c).sum()) - bias
         for w, bias, q, c in zip(plan.weights, plan.biases, candidates, by_range(rounded), strict=True)

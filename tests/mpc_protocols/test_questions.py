@@ -177,7 +177,11 @@ def test_what_cannot_win_at_first_may_win_later() -> None:
     handles = oracle.prepare([("a",), ("b",), ("c",)])
     answers = [np.array([0.0, 1000.0]), np.array([1000.0, 0.0]), np.array([1000.0, 0.0])]
     weights, penalties = [F(1)] * 3, [F(0), F(0), F(10_000)]
-    assert oracle.state.begin_select(handles, answers, weights, penalties, F(30), 3)[0].plan.kept == (0, 1, 2)
+    assert oracle.state.begin_select(handles, answers, weights, penalties, F(30), 3)[0].plan.contenders == (
+        0,
+        1,
+        2,
+    )
     for picks, wanted in ((1, [0]), (2, [0, 1]), (3, [0, 1, 2])):
         again = IdealOracle(
             StudyFacts(sizes, "add-remove", 1, 2000, b"s"), lambda cliques: [rows] * len(cliques), Recorder()

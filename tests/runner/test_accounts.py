@@ -28,7 +28,7 @@ from runner.study import load, private_file
 from tests.runner import small
 from tests.runner.folders import Folders
 from tests.runner.processes import run
-from tests.runner.test_vertical_study import write as write_vertical
+from tests.runner.test_vertical_study import write_vertical
 
 IDEAL = [("replicated", "ideal")]
 PERSON = ("max_rows = 4096", 'max_rows = 4096\nunit = { id = "person", max_rows = 3, max_custodians = 1 }')

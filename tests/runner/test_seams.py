@@ -33,7 +33,7 @@ from tests.mpc_protocols.psu.owners import CONTEXT, assert_ideal, ids, spec_of
 from tests.runner import small
 from tests.runner.processes import ROOT
 from tests.runner.studies import write_study
-from tests.runner.test_vertical_study import write as write_vertical
+from tests.runner.test_vertical_study import write_vertical
 from tests.toys import open_method, plain_backend, uniform_algorithm
 from tests.worlds.guards import Recorder
 
@@ -267,20 +267,16 @@ def test_a_toy_backend_runs_as_processes(tmp_path: Path) -> None:
     assert abs(measured["noisy_total"] - len(trial.pooled)) < 200
 
 
-def test_plan_says_of_a_toy_alignment_method_that_it_hides_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_toy_alignment_method_joins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with METHODS.registered(open_method.METHOD):
         path = write_vertical(tmp_path, ("min_size = 10", 'min_size = 10\nvia = "open"'))
-        assert main(["plan", str(path), "--rows", "500"]) == 0
-    said = capsys.readouterr().out
-    assert "nobody: the columns of another owner; the noise" in said and "another owner holds" not in said
-
-
-def test_a_toy_alignment_method_joins(tmp_path: Path) -> None:
-    with METHODS.registered(open_method.METHOD):
-        study = load(write_vertical(tmp_path, ("min_size = 10", 'min_size = 10\nvia = "open"')))
+        study = load(path)
         assert "each owner learns every identifier of the other" in claim_of(study)
+        assert main(["plan", str(path), "--rows", "100"]) == 0
+        text = capsys.readouterr().out
+        assert "  the owners, from joining: each owner learns every identifier of the other\n" in text
+        assert "nobody: another owner's values beside the identifiers; the noise" in text
+        assert "which of its own another owner holds" not in text
         lists, spec = [ids(range(12)), ids(range(7, 20))], spec_of("open")
 
         def body(wire: Wire) -> Alignment:

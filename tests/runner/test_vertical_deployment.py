@@ -270,11 +270,9 @@ def test_an_abort_is_on_record_and_keeps_its_cause(tmp_path: Path) -> None:
 
 
 def records_of(study, trial: split.Trial, name: str):  # type: ignore[no-untyped-def]
-    from parties.data.records import read as read_records
+    from parties.data.records import read
     from parties.data.source import locate, open_source
     from runner.party.alignment import identifier_policy
 
     with open_source(locate(trial.path.parent / f"{name}.csv")) as source:
-        return read_records(
-            source, study.domain.subset(split.TWO[name]), identifier_policy(study), max_rows=4096
-        )
+        return read(source, study.domain.subset(split.TWO[name]), identifier_policy(study), max_rows=4096)

@@ -27,12 +27,12 @@ FOURTH = '\n[[party]]\nname = "east"\naddress = "127.0.0.1:7104"\n'
 EVERYBODY = {"north": ("age",), "south": ("sex", "work")}
 
 
-def write(directory: Path, *changes: tuple[str, str], more: str = "") -> Path:
+def write_vertical(directory: Path, *changes: tuple[str, str], more: str = "") -> Path:
     return write_study(directory, *changes, text=VERTICAL + more)
 
 
 def study_of(directory: Path, *changes: tuple[str, str], more: str = "") -> VerticalStudy:
-    study = load(write(directory, *changes, more=more))
+    study = load(write_vertical(directory, *changes, more=more))
     assert isinstance(study, VerticalStudy)
     return study
 
@@ -203,7 +203,7 @@ BAD: dict[str, tuple[Sequence[tuple[str, str]], str]] = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_vertical_studies(tmp_path: Path, case: str) -> None:
     changes, words = BAD[case]
-    path = write(tmp_path, *changes)
+    path = write_vertical(tmp_path, *changes)
     with pytest.raises(StudyInvalid) as raised:
         load(path)
     assert raised.value.exit_code == 10

@@ -28,6 +28,8 @@ class Open(TwoOwners):
 
     name = "open"
     union_only = True
+    hides = "values beside the identifiers"
+    reveals = "each owner learns every identifier of the other"
     way = "in the clear between the two owners (open)"
     matched = "{together}, in the clear."
     trust = "The owners showed each other all identifiers."
@@ -37,7 +39,7 @@ class Open(TwoOwners):
 
     @property
     def claim(self) -> str:
-        return "each owner learns every identifier of the other"
+        return self.reveals
 
     def between(
         self,

@@ -10,7 +10,7 @@ from mpc_protocols.psu.exchange import COUNT_BYTES
 from mpc_protocols.psu.groups.hashing import NAME_BYTES
 
 
-def cost(
+def dh2_cost(
     first: int,
     second: int,
     union: int,
@@ -34,8 +34,8 @@ def cost(
         )  # lists, tags; shown, by both; traps' tags; equality
         # own list; tags and their entries of O or queries; names given, of the other's records and of own ones; equality
         total.powers[side] = mine + 2 * theirs + other + sizes[side] + 2
-        shown = block_count(pool + traps)
-        total.powers[side] += _proving(pool + traps, shown) + _checking(pool + traps, shown)
+        opened_blocks = block_count(pool + traps)
+        total.powers[side] += _proving(pool + traps, opened_blocks) + _checking(pool + traps, opened_blocks)
         total.powers[side] += traps + _proving(traps) + _checking(traps)  # tags of traps, by both
     total.powers[0] += (
         first + traps + _proving(traps) + traps

@@ -31,7 +31,7 @@ from mpc_protocols.psu.randomness import Entropy, permutation
 
 ENTRY = b"psu dh2 entry"
 Positions = NDArray[np.int64]
-Found = tuple[Elements, NDArray[np.bool_]]
+CommonRecords = tuple[Elements, NDArray[np.bool_]]
 """G of every position of the other's list, in its order and without its traps; which of them are common."""
 
 
@@ -55,7 +55,7 @@ class Matching(ABC):
         self.points = group.rows(len(lists.theirs))
         self.tests = permutation(len(lists.theirs), entropy)
 
-    def run(self) -> Found:
+    def run(self) -> CommonRecords:
         """The whole step."""
         for part in blocks(len(self.points)):
             self.points[part] = self.hashed(self.tags(part))
@@ -86,7 +86,7 @@ class Matching(ABC):
         """Flight b, after the traps have been shown. Drops the other's tests of own traps."""
 
     @abstractmethod
-    def match(self) -> Found:
+    def match(self) -> CommonRecords:
         """Flights c and d."""
 
     def raised_traps(self) -> bytes:
@@ -121,18 +121,18 @@ class Matching(ABC):
         return place[self.their_traps].astype(f"<u{POSITION_BYTES}").tobytes()
 
     def check_places(self, payload: memoryview) -> Positions:
-        """The same of the other: different ones of its tests, as many as there are positions in the own list."""
+        """Verify which of its tests the other says are for own traps: different places, each inside the own list."""
         places = np.frombuffer(payload, f"<u{POSITION_BYTES}").astype(np.int64)
         if places.max() >= len(self.lists.own) or len(np.unique(places)) < len(places):
             self.exchange.abort("answered for this party's traps with places that repeat or lie outside")
         return places
 
-    def found(self, tests: Positions, common: NDArray[np.bool_]) -> Found:
-        """Of tests for these positions, which were found to be common."""
-        left = _all_but(len(self.points), self.their_traps)
+    def common_records(self, tests: Positions, common: NDArray[np.bool_]) -> CommonRecords:
+        """What `run` returns. tests: positions that were tested. common: which of them turned out common."""
+        others = _all_but(len(self.points), self.their_traps)
         at = np.zeros(len(self.points), np.bool_)
         at[tests] = common
-        return self.points[left], at[left]
+        return self.points[others], at[others]
 
 
 class Answering(Matching):
@@ -156,14 +156,18 @@ class Answering(Matching):
         tested: Names = np.empty(len(self.points), f"S{NAME_BYTES}")
         for part in blocks(len(self.points)):
             tested[part] = self.entries(self.points[part], group.power(self.points[part], self.kappa))
-        told = tested[self.tests]
+        own_entries = tested[self.tests]
         self.queries = group.rows(len(self.lists.own))
 
-        def heard(part: slice, payload: memoryview) -> None:
+        def consume(part: slice, payload: memoryview) -> None:
             self.queries[part] = group.parse(payload)
 
         exchange.stream(
-            len(told), len(self.queries), lambda part: told[part].tobytes(), heard, group.element_bytes
+            len(own_entries),
+            len(self.queries),
+            lambda part: own_entries[part].tobytes(),
+            consume,
+            group.element_bytes,
         )
         exchange.distinct(self.queries, "queries")
 
@@ -187,7 +191,7 @@ class Answering(Matching):
             exchange.abort("sent queries that leave out traps of this party")
         self.queries = self.queries[_all_but(len(self.queries), places)]
 
-    def match(self) -> Found:
+    def match(self) -> CommonRecords:
         exchange = self.exchange
         for part in blocks(len(self.queries)):
             queries = self.queries[part]
@@ -204,7 +208,7 @@ class Answering(Matching):
         bits = np.unpackbits(packed.reshape(-1)).astype(np.bool_)
         if bits[len(tests) :].any() or bits.sum() > len(self.queries):
             exchange.abort("claimed more common records than there can be")
-        return self.found(tests, bits[: len(tests)])
+        return self.common_records(tests, bits[: len(tests)])
 
     def answers(self, queries: Elements) -> Elements:
         """The queries under kappa."""
@@ -228,10 +232,10 @@ class Asking(Matching):
                 self.queries[part] = queries
             return queries.tobytes()
 
-        def heard(part: slice, payload: memoryview) -> None:
+        def consume(part: slice, payload: memoryview) -> None:
             self.their_entries[part] = np.frombuffer(payload, f"S{NAME_BYTES}")
 
-        exchange.stream(len(self.points), len(self.their_entries), query, heard, NAME_BYTES)
+        exchange.stream(len(self.points), len(self.their_entries), query, consume, NAME_BYTES)
         exchange.distinct(self.their_entries.view(np.uint8).reshape(-1, NAME_BYTES), "tags")
 
     def answer_traps(self) -> None:
@@ -253,10 +257,10 @@ class Asking(Matching):
             exchange.abort("sent tags that leave out traps of this party")
         self.their_entries = self.their_entries[_all_but(len(self.their_entries), where)]
 
-    def match(self) -> Found:
+    def match(self) -> CommonRecords:
         group, exchange = self.group, self.exchange
-        asked = np.flatnonzero(~np.isin(self.tests, self.their_traps))
-        tests = self.tests[asked]
+        numbers = np.flatnonzero(~np.isin(self.tests, self.their_traps))
+        tests = self.tests[numbers]
         entries: Names = np.empty(len(tests), f"S{NAME_BYTES}")
         for part in blocks(len(tests)):
             size = (part.stop - part.start) * group.element_bytes
@@ -266,19 +270,19 @@ class Asking(Matching):
                 b"answers",
                 part.start,
                 self.matching_public,
-                self.queries[asked[part]],
+                self.queries[numbers[part]],
                 answers,
                 payload[size:],
             ):
                 exchange.abort("sent answers whose proof does not hold")
             with exchange.judging("answers"):
-                raised = group.power_each(answers, group.inverses(_integers(self.blinds[asked[part]])))
+                raised = group.power_each(answers, group.inverses(_integers(self.blinds[numbers[part]])))
             entries[part] = self.entries(self.points[tests[part]], raised)
         common, bits = self.compare(entries)
         packed = np.packbits(bits)
         for part in blocks(len(packed)):
             exchange.send(packed[part].tobytes())
-        return self.found(tests, common)
+        return self.common_records(tests, common)
 
     def compare(self, entries: Names) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which of these entries are in O, and which entries of O are among these."""
@@ -304,6 +308,6 @@ def _integers(scalars: NDArray[np.uint8]) -> list[int]:
 
 
 def _all_but(count: int, dropped: Positions) -> NDArray[np.bool_]:
-    left = np.ones(count, np.bool_)
-    left[dropped] = False
-    return left
+    flags = np.ones(count, np.bool_)
+    flags[dropped] = False
+    return flags

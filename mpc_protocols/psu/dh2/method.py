@@ -66,11 +66,11 @@ class Dh2(TwoOwners):
         return owner.align(wire, entries, spec, context, group or Ristretto255(), entropy)
 
     def cost(self, spec: AlignmentSpec, first: int, second: int, union: int) -> Cost:
-        from mpc_protocols.psu.dh2.cost import cost
+        from mpc_protocols.psu.dh2.cost import dh2_cost
         from mpc_protocols.psu.dummies import overlap_noise
 
         pool = 0 if spec.adjacency == "replace" else 2 * overlap_noise(spec).c
-        return cost(first, second, union, proofs=spec.security == "proofs", pool=pool)
+        return dh2_cost(first, second, union, proofs=spec.security == "proofs", pool=pool)
 
 
 METHOD = Dh2()

@@ -68,7 +68,7 @@ class Owner:
         listed = [*entries, *trap_identifiers(self.seed, traps)]
         self.order = permutation(len(listed), entropy)
         self.own_list = group.power(group.hash_many(listed, self.exchange.sid)[self.order], self.list_key)
-        self.shown = self._positions(entries)
+        self.opened_positions = self._positions(entries)
 
     def run(self) -> Alignment:
         """The whole protocol."""
@@ -102,7 +102,7 @@ class Owner:
             self.public[0],
             self.their_public[0],
             self.seed,
-            self.shown,
+            self.opened_positions,
             self.traps,
         )
         if self.exchange.side == 0:
@@ -172,8 +172,8 @@ class Owner:
         """Where in the own list stand the full pool and the traps."""
         spec, exchange = self.exchange.spec, self.exchange
         pool = full_pool(spec, exchange.sid, exchange.side)
-        wanted = set(pool)
-        number = {entry: i for i, entry in enumerate(entries) if entry in wanted}
+        pool_set = set(pool)
+        number = {entry: i for i, entry in enumerate(entries) if entry in pool_set}
         if len(number) < len(pool):
             raise ValueError(
                 "The own list lacks entries of the pool that it must hold: `dummies.assemble` makes it."

@@ -39,7 +39,7 @@ class Lists:
     """Both lists as one owner holds them.
 
     own, theirs: elements in the order sent, traps among them. key: of the own list; public, their_public: g to the lists' keys.
-    seed: of the own traps. shown: positions in `own` of the full pool, then of the traps, in the order of their numbers.
+    seed: of the own traps. opened_positions: in `own` of the full pool, then of the traps, in the order of their numbers.
     """
 
     own: Elements
@@ -48,13 +48,13 @@ class Lists:
     public: bytes
     their_public: bytes
     seed: bytes = field(repr=False)
-    shown: NDArray[np.int64] = field(repr=False)
+    opened_positions: NDArray[np.int64] = field(repr=False)
     traps: int
 
     @property
     def own_traps(self) -> NDArray[np.int64]:
         """(traps,): positions in `own`."""
-        return self.shown[len(self.shown) - self.traps :]
+        return self.opened_positions[len(self.opened_positions) - self.traps :]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Proofs:
     def prove(
         self, what: bytes, start: int, key: int, public: bytes, inputs: Elements, outputs: Elements
     ) -> bytes:
-        """That outputs = inputs^key. what: names the list; start: the block's place in it."""
+        """Prove that outputs = inputs^key. what: names the list; start: the block's place in it."""
         context = self._context(self.exchange.side, what, start)
         return dleq.prove(
             self.group, key, self.group.generator, public, inputs, outputs, context, self.entropy
@@ -104,10 +104,10 @@ def show(proofs: Proofs, lists: Lists) -> NDArray[np.int64]:
     pools = [full_pool(exchange.spec, exchange.sid, side) for side in (0, 1)]
     own = [*pools[exchange.side], *trap_identifiers(lists.seed, lists.traps)]
     theirs = pools[1 - exchange.side]
-    found = np.empty(len(theirs) + lists.traps, np.int64)
+    positions = np.empty(len(theirs) + lists.traps, np.int64)
 
     def produce(part: slice) -> bytes:
-        places = lists.shown[part]
+        places = lists.opened_positions[part]
         hashed = group.hash_many(own[part], exchange.sid)
         proof = proofs.prove(b"shown", part.start, lists.key, lists.public, hashed, lists.own[places])
         return places.astype(f"<u{POSITION_BYTES}").tobytes() + lists.seed + proof
@@ -125,7 +125,7 @@ def show(proofs: Proofs, lists: Lists) -> NDArray[np.int64]:
             payload[end + SEED_BYTES :],
         ):
             exchange.abort("could not show the pool and the traps that its list must hold")
-        found[part] = places
+        positions[part] = places
 
-    exchange.stream(len(own), len(found), produce, consume, POSITION_BYTES, SEED_BYTES + proofs.size)
-    return found[len(theirs) :]
+    exchange.stream(len(own), len(positions), produce, consume, POSITION_BYTES, SEED_BYTES + proofs.size)
+    return positions[len(theirs) :]

@@ -30,7 +30,7 @@ class InvalidElement(ValueError):
 
 @dataclass
 class Operations:
-    """What has been computed: exponentiations, those of the generator, products of two elements, hashes to the group."""
+    """Counts of operations: exponentiations, those of the generator, products of two elements, hashes to the group."""
 
     powers: int = 0
     generated: int = 0

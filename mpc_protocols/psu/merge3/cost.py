@@ -13,14 +13,14 @@ from mpc_protocols.replicated.sorting.costs import merge, mix, repeats, spread
 from mpc_protocols.replicated.step_costs import agreement
 
 
-def merge3(context: Context, sizes: Sequence[int], union: int, columns: int = 1) -> Tally:
+def merge3_cost(context: Context, sizes: Sequence[int], union: int, columns: int = 1) -> Tally:
     """Everything that the parties send. sizes: of the owners' lists, dummies included. columns: of the key."""
     numbers = [owner.number for owner in context.owners]
     outside = [number for number in numbers if number >= 3]
     tally = Tally.of(max(3, *(number + 1 for number in numbers)))
     total, longest = sum(sizes), max(sizes)
-    told = COUNT_BYTES + columns
-    tally.step([(number, peer, told) for number in numbers for peer in range(3) if peer != number])
+    announced = COUNT_BYTES + columns
+    tally.step([(number, peer, announced) for number in numbers for peer in range(3) if peer != number])
     agreement(tally)
     _inputs(tally, numbers, outside, sizes)
     merge(tally, sizes)
@@ -53,19 +53,19 @@ def merge3(context: Context, sizes: Sequence[int], union: int, columns: int = 1)
 def _inputs(tally: Tally, numbers: Sequence[int], outside: Sequence[int], sizes: Sequence[int]) -> None:
     """`lists.Input` and `lists.send_list`: a contributor sends everything without waiting."""
     lists = dict(zip(numbers, sizes, strict=True))
-    sent = []
+    transfers = []
     for index, number in enumerate(outside):
         masked = masked_component(index)
-        sent += [
+        transfers += [
             (number, peer, SEED_BYTES)
             for peer in range(3)
             for component in (peer, (peer + 1) % 3)
             if component != masked
         ]
-        sent += [
+        transfers += [
             (number, peer, size) for size in _blocks(lists[number]) for peer in (masked, (masked - 1) % 3)
         ]
-    travelling = tally.leave(sent)
+    travelling = tally.leave(transfers)
     for start in range(0, max(sizes), BLOCK):
         tally.step([(p, (p + 1) % 3, WORD * _block(lists[p], start)) for p in range(3) if p in lists])
     tally.arrive(travelling)

@@ -64,7 +64,7 @@ class Input:
             self.trio.send(self.trio.right, self.share.next[start : start + BLOCK])
 
     def copies(self) -> list[Copy]:
-        """Of a contributor's list, when it is whole: this party's two components, each of which another one was sent as well."""
+        """Copies to compare, once a contributor's list is whole: this party's two components, each sent to another as well."""
         if self.index is None:
             return []
         return [

@@ -64,10 +64,10 @@ class Merge3(AlignmentMethod):
         self, spec: AlignmentSpec, context: Context, lengths: Sequence[int], union: int, columns: int
     ) -> Forecast:
         from mpc_protocols.psu.forecast import HASH_S, WORD_S, Forecast
-        from mpc_protocols.psu.merge3.cost import merge3
+        from mpc_protocols.psu.merge3.cost import merge3_cost
         from mpc_protocols.psu.merge3.keys import false_merges
 
-        tally = merge3(context, lengths, union, columns)
+        tally = merge3_cost(context, lengths, union, columns)
         local = dict(zip([owner.number for owner in context.owners], lengths, strict=True))
         seconds = {
             number: HASH_S * local.get(number, 0) + (WORD_S * tally.sent[number] if number < 3 else 0.0)

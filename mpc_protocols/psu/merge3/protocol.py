@@ -99,15 +99,17 @@ class ComputingParty:
         if self.own is not None:
             for peer in (self.trio.left, self.trio.right):
                 self.wire.send(peer, mine)
-        said = [
+        announcements = [
             mine
             if side == self.side
             else bytes(self.wire.receive_up_to(owner.number, COUNT_BYTES + MAX_COLUMNS))
             for side, owner in enumerate(self.context.owners)
         ]
-        self.sizes = [self._size(side, payload) for side, payload in enumerate(said)]
-        self._check_kinds([payload[COUNT_BYTES:] for payload in said])
-        self.compare(digest(b"psu merge3 sizes", self.sid, *said), "was told other sizes or column types")
+        self.sizes = [self._size(side, payload) for side, payload in enumerate(announcements)]
+        self._check_kinds([payload[COUNT_BYTES:] for payload in announcements])
+        self.compare(
+            digest(b"psu merge3 sizes", self.sid, *announcements), "was told other sizes or column types"
+        )
 
     def share(self) -> list[BitShare]:
         """All lists as shares of keys with their labels, in the owners' order."""
@@ -259,8 +261,8 @@ def contribute(
     send_list(wire, index, own.words)
     sum_of_two, third, teller = holders(index)
     tables = [bytes(wire.receive(peer, DIGEST_BYTES)) for peer in range(3)]
-    told = np.frombuffer(wire.receive(teller, COUNT_BYTES * (len(context.owners) + 1)), ">u8").tolist()
-    sizes, count = told[:-1], told[-1]
+    counts = np.frombuffer(wire.receive(teller, COUNT_BYTES * (len(context.owners) + 1)), ">u8").tolist()
+    sizes, count = counts[:-1], counts[-1]
     for side, announced in enumerate(sizes):
         check_size(spec, context, side, announced, context.name(teller))
     if sizes[context.side(wire.me) or 0] != size or not len(np.unique(own.words)) <= count <= sum(sizes):
@@ -280,8 +282,8 @@ def contribute(
         ]
         received[:, block] = (parts[0] ^ parts[1]).reshape(shape)
     table = table_digest(sid, sizes, union)
-    for peer, said in enumerate(tables):
-        if said != table:
+    for peer, peers_table in enumerate(tables):
+        if peers_table != table:
             raise ProtocolAborted(
                 f"Party {context.name(peer)} did not arrive at the same union; the alignment was stopped."
             )
@@ -290,8 +292,10 @@ def contribute(
 
 def check_size(spec: AlignmentSpec, context: Context, side: int, count: int, teller: str) -> None:
     """Abort unless the study allows an owner a list of `count` entries; before anything is allocated for it."""
-    due = list_size(spec, side, len(context.owners))
-    least, most = (spec.min_size, longest_list(spec, len(context.owners))) if due is None else (due, due)
+    fixed = list_size(spec, side, len(context.owners))
+    least, most = (
+        (spec.min_size, longest_list(spec, len(context.owners))) if fixed is None else (fixed, fixed)
+    )
     if not least <= count <= most:
         raise ProtocolAborted(
             f"Party {teller} announced a list of {count} entries where {least} to {most} are allowed; "

@@ -4,7 +4,7 @@ The public answer c of the model is subtracted from the component that the deale
 cell does not change from one selection to the next, and the evaluators' shares of its bits (`masked_sign.share_bits`) are used
 again. They are shares, not masks: what is opened between evaluators contains fresh masks each time. Which cells are compared is
 public (c is not 0 there), so each cell's bits are shared when it is first compared, and kept cell by cell, since the next
-selection compares other cells. A range that is not large and almost empty (`dense`) shares the bits of all its cells at once:
+selection compares other cells. A range that is not large and almost empty shares the bits of all cells at once (`shares_all`):
 sharing the remaining bits later would cost each later selection a round.
 
 At most MAX_CACHED cells are kept: a group that does not fit beside the others drops all of them, and so does another width k
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitslice import Elements
 from mpc_protocols.public.answers import MAX_GROUP, Answers, CellRange, DealerLayout, Flags, dealer_slices
 from mpc_protocols.replicated.scores.dealer import DEALERS
-from mpc_protocols.replicated.scores.l1_distance import DealerCells, known_of
+from mpc_protocols.replicated.scores.l1_distance import DealerCells, addend_of
 from mpc_protocols.replicated.scores.masked_sign import Packed, packed_words, share_bits
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.trio import Trio
@@ -41,15 +41,16 @@ MAX_CACHED = MAX_GROUP
 """Most cells that are kept: those of one group, so that memory is flat beyond it."""
 
 
-def dense(compared: int, cells: int) -> bool:
+def shares_all(compared: int, cells: int) -> bool:
     """Whether a range of so many cells, so many of them compared, shares the bits of all of them."""
     return cells <= MAX_UNASKED or SPARSE * compared >= cells
 
 
-def _fits(layout: DealerLayout, kept: Collection[CellRange]) -> bool:
-    """Whether a group can be kept beside what is kept already."""
+def _fits(layout: DealerLayout, cached: Collection[CellRange]) -> bool:
+    """Whether a group fits beside the ranges that are in the cache."""
     return (
-        sum(cells.cells for cells in kept) + sum(cells.cells for cells in layout.ranges if cells not in kept)
+        sum(cells.cells for cells in cached)
+        + sum(cells.cells for cells in layout.ranges if cells not in cached)
         <= MAX_CACHED
     )
 
@@ -59,35 +60,35 @@ class CacheModel:
 
     def __init__(self) -> None:
         self._planes = 0
-        self._shared: dict[CellRange, Flags] = {}
+        self._with_bits: dict[CellRange, Flags] = {}
 
     def compare(self, answers: Answers, planes: int) -> tuple[list[int], list[int]]:
         """A group is compared with integers of `planes` bits: of each dealer, the cells compared, and those shared for it."""
         layout = answers.layout
-        if planes != self._planes or not _fits(layout, self._shared):
-            self._shared.clear()
+        if planes != self._planes or not _fits(layout, self._with_bits):
+            self._with_bits.clear()
         self._planes = planes
-        found = [[0] * DEALERS for _ in range(2)]
+        totals = [[0] * DEALERS for _ in range(2)]
         for cell_range, compared in zip(layout.ranges, layout.by_range(answers.nonzero), strict=True):
-            for counts, flags in zip(found, (compared, self._fresh(cell_range, compared)), strict=True):
+            for counts, flags in zip(totals, (compared, self._fresh(cell_range, compared)), strict=True):
                 for dealer, piece in dealer_slices(cell_range.handle, cell_range.cells, DEALERS):
                     counts[dealer] += int(np.count_nonzero(flags[piece]))
-        return found[0], found[1]
+        return totals[0], totals[1]
 
     def _fresh(self, cell_range: CellRange, compared: Flags) -> Flags:
         """The cells whose bits are shared now that these are compared; from now on they are."""
-        before = self._shared.get(cell_range)
+        before = self._with_bits.get(cell_range)
         if before is None:
-            found = (
+            fresh = (
                 np.ones_like(compared)
-                if dense(int(np.count_nonzero(compared)), len(compared))
+                if shares_all(int(np.count_nonzero(compared)), len(compared))
                 else compared.copy()
             )
-            self._shared[cell_range] = found
-            return found.copy()
-        found = compared & ~before
+            self._with_bits[cell_range] = fresh
+            return fresh.copy()
+        fresh = compared & ~before
         before |= compared
-        return found
+        return fresh
 
 
 class _Store:
@@ -97,21 +98,21 @@ class _Store:
         self.evaluates = evaluates
         self.complete = True
         self.columns: dict[CellRange, slice] = {}
-        self.known = np.empty(0, np.uint32)
-        self.shared = np.empty(0, np.bool_)
+        self.addends = np.empty(0, np.uint32)
+        self.has_bits = np.empty(0, np.bool_)
         self.bits: Packed = np.empty((packed_words(planes), 0), np.uint32)
 
     def add(self, parts: Sequence[tuple[CellRange, Elements]]) -> None:
         """The cells of ranges that are new."""
-        count = len(self.known)
+        count = len(self.addends)
         for cell_range, part in parts:
             self.columns[cell_range] = slice(count, count + len(part))
             count += len(part)
-        count -= len(self.known)
+        count -= len(self.addends)
         if count:
             self.complete = False
-            self.known = np.concatenate([self.known, *(part for _, part in parts)])
-            self.shared = np.concatenate((self.shared, np.zeros(count, np.bool_)))
+            self.addends = np.concatenate([self.addends, *(part for _, part in parts)])
+            self.has_bits = np.concatenate((self.has_bits, np.zeros(count, np.bool_)))
             if self.evaluates:
                 self.bits = np.concatenate((self.bits, np.zeros((len(self.bits), count), np.uint32)), axis=1)
 
@@ -155,14 +156,14 @@ class BitShareCache:
         self._trio = trio
         self._planes = 0
         self._stores: list[_Store] = []
-        self._kept: set[CellRange] = set()
+        self._cached: set[CellRange] = set()
         self._ranges: tuple[CellRange, ...] = ()
         self._choices: list[_Choice] = []
 
-    def compared(
+    def dealer_cells(
         self, share: Callable[[CellRange], RingShare], answers: Answers, planes: int
     ) -> tuple[list[DealerCells], Elements]:
-        """What `add_l1_sums` needs to add up |x - c| over a group: the cells whose c is not 0, a segment for each candidate,
+        """Input of `add_l1_sums` for |x - c| over a group: the cells whose c is not 0, a segment for each candidate,
         and this party's part of the others' sums.
 
         share: this party's share of a range, the same in each selection; asked for where it is not kept. One round if cells are
@@ -171,27 +172,27 @@ class BitShareCache:
         layout = answers.layout
         new = self._find(share, layout, planes)
         if not all(store.complete for store in self._stores):
-            self._share(self._with_dense(answers, new))
+            self._share(self._with_shared_ranges(answers, new))
         parts = np.zeros(layout.counts.shape[1], np.uint32)
-        return [self._compared(dealer, answers, parts) for dealer in range(DEALERS)], parts
+        return [self._dealer_cells(dealer, answers, parts) for dealer in range(DEALERS)], parts
 
-    def _compared(self, dealer: int, answers: Answers, parts: Elements) -> DealerCells:
+    def _dealer_cells(self, dealer: int, answers: Answers, parts: Elements) -> DealerCells:
         """The compared cells of one dealer; what its other cells are to this party is added to the candidates' `parts`."""
         store, choice, place = self._stores[dealer], self._choices[dealer], answers.layout.places[dealer]
-        known: Elements = choice.take(store.known)
+        addends: Elements = choice.take(store.addends)
         bits: Packed = choice.take(store.bits) if store.evaluates else store.bits
         nonzero, lengths = answers.nonzero[place], answers.layout.counts[dealer]
         if not nonzero.all():
             if self._trio.right != dealer:  # of the two evaluators, the first adds what both know
-                parts += answers.layout.sums(dealer, known * ~nonzero, np.uint32)
+                parts += answers.layout.sums(dealer, addends * ~nonzero, np.uint32)
             where = np.flatnonzero(nonzero)
             lengths = np.diff(np.searchsorted(where, np.append(0, np.cumsum(lengths))))
-            known, bits = known.take(where), bits.take(where, axis=1) if store.evaluates else bits
+            addends, bits = addends.take(where), bits.take(where, axis=1) if store.evaluates else bits
             if store.evaluates:
-                known -= answers.cells[place].take(where)
+                addends -= answers.cells[place].take(where)
         elif store.evaluates:
-            known = known - answers.cells[place]
-        return DealerCells(known, bits, lengths)
+            addends = addends - answers.cells[place]
+        return DealerCells(addends, bits, lengths)
 
     def _find(
         self, share: Callable[[CellRange], RingShare], layout: DealerLayout, planes: int
@@ -199,26 +200,26 @@ class BitShareCache:
         """Where the group's cells are; what is new is stored. Returns which ranges are new."""
         if planes == self._planes and self._ranges == layout.ranges and layout.size <= MAX_CACHED:
             return set()
-        if planes != self._planes or not _fits(layout, self._kept):
+        if planes != self._planes or not _fits(layout, self._cached):
             self._stores = [_Store(planes, dealer != self._trio.me) for dealer in range(DEALERS)]
-            self._kept.clear()
+            self._cached.clear()
         self._planes = planes
-        new = set(layout.ranges) - self._kept
-        self._kept |= new
+        new = set(layout.ranges) - self._cached
+        self._cached |= new
         self._ranges, self._choices = layout.ranges, []
         for dealer, (store, owned) in enumerate(zip(self._stores, layout.slices, strict=True)):
             fresh = [(n, piece) for n, piece in owned if layout.ranges[n] in new]
             store.add(
                 [
-                    (layout.ranges[n], known_of(self._trio, share(layout.ranges[n])[piece], dealer))
+                    (layout.ranges[n], addend_of(self._trio, share(layout.ranges[n])[piece], dealer))
                     for n, piece in fresh
                 ]
             )
             self._choices.append(_Choice.of([store.columns[layout.ranges[n]] for n, _ in owned]))
         return new
 
-    def _with_dense(self, answers: Answers, new: set[CellRange]) -> list[Flags]:
-        """Of each dealer, the compared cells, and all cells of new ranges that are dense."""
+    def _with_shared_ranges(self, answers: Answers, new: set[CellRange]) -> list[Flags]:
+        """Of each dealer, the compared cells, and all cells of new ranges that share the bits of all."""
         layout, flags = answers.layout, [answers.nonzero[place] for place in answers.layout.places]
         if not new:
             return flags
@@ -228,7 +229,7 @@ class BitShareCache:
             np.add.at(compared, of, layout.slice_sums(dealer, part, np.int64))
         whole = np.array(
             [
-                cell_range in new and dense(count, cell_range.cells)
+                cell_range in new and shares_all(count, cell_range.cells)
                 for cell_range, count in zip(layout.ranges, compared.tolist(), strict=True)
             ]
         )
@@ -241,23 +242,23 @@ class BitShareCache:
         """Share the bits of those of these cells whose bits are not shared yet."""
         stores, choices = self._stores, self._choices
         fresh = [
-            part & ~choice.take(store.shared)
+            part & ~choice.take(store.has_bits)
             for part, choice, store in zip(flags, choices, stores, strict=True)
         ]
         if not any(part.any() for part in fresh):
             return
-        known = [
+        addends = [
             np.concatenate(
-                [store.known[:0], *(columns[new] for columns, new in choice.flagged(store.known, part))]
+                [store.addends[:0], *(columns[new] for columns, new in choice.flagged(store.addends, part))]
             )
             for store, choice, part in zip(stores, choices, fresh, strict=True)
         ]
         for store, choice, part, bits in zip(
-            stores, choices, fresh, share_bits(self._trio, known, self._planes), strict=True
+            stores, choices, fresh, share_bits(self._trio, addends, self._planes), strict=True
         ):
-            for columns, new in choice.flagged(store.shared, part):
+            for columns, new in choice.flagged(store.has_bits, part):
                 columns[new] = True
-            store.complete = bool(store.shared.all())
+            store.complete = bool(store.has_bits.all())
             if store.evaluates:
                 start = 0
                 for columns, new in choice.flagged(store.bits, part):

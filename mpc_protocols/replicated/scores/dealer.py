@@ -41,9 +41,9 @@ class DealerRoles:
     def __init__(self, trio: Trio, words: Sequence[int]) -> None:
         self._trio = trio
         operations = [trio.operation() for _ in range(DEALERS)]
-        self.dealt = words[trio.me]
+        self.dealt_words = words[trio.me]
         self._first = words[trio.left]
-        self.evaluated = self._first + words[trio.right]
+        self.evaluated_words = self._first + words[trio.right]
         self._to_first, self._as_first = (
             trio.next_reader(operations[trio.me]),
             trio.own_reader(operations[trio.left]),
@@ -53,8 +53,8 @@ class DealerRoles:
             trio.next_reader(operations[trio.right]),
         )
         self._leaving, self._arriving = (
-            np.empty((0, self.dealt), np.uint64),
-            np.empty((0, self.evaluated), np.uint64),
+            np.empty((0, self.dealt_words), np.uint64),
+            np.empty((0, self.evaluated_words), np.uint64),
         )
 
     def second(self, rows: Words) -> Words:
@@ -66,28 +66,30 @@ class DealerRoles:
         return rows[..., : self._first]
 
     def masks(self, rows: int) -> tuple[Words, Words]:
-        """Fresh masks for `rows` rows: the dealer's, of shape (rows, dealt), and shares of the others', (rows, evaluated)."""
-        mask = np.empty((rows, self.dealt), np.uint64)
+        """Fresh masks for `rows` rows: the dealer's, of shape (rows, dealt_words), and shares of the others', (rows,
+        evaluated_words)."""
+        mask = np.empty((rows, self.dealt_words), np.uint64)
         scratch = np.empty_like(mask)
         self._to_first.fill(mask)
         self.to_second.fill(scratch)
         mask ^= scratch
-        share = np.empty((rows, self.evaluated), np.uint64)
+        share = np.empty((rows, self.evaluated_words), np.uint64)
         _fill_rows(self._as_first, self.first(share))
         _fill_rows(self.as_second, self.second(share))
         return mask, share
 
     def deal(self, rows: Words) -> None:
-        """Share what this party knows as a dealer, shape (rows, dealt), with its evaluators in the next `exchange`."""
+        """Share what this party knows as a dealer, shape (rows, dealt_words), with its evaluators in the next `exchange`."""
         leaving = np.empty_like(rows)
         self.to_second.fill(leaving)
         leaving ^= rows
         self._leaving = leaving
-        self._arriving = np.empty((len(rows), self.evaluated), np.uint64)
+        self._arriving = np.empty((len(rows), self.evaluated_words), np.uint64)
         _fill_rows(self.as_second, self.second(self._arriving))
 
     def exchange(self, parts: Words, also: Callable[[], None] = alone) -> tuple[Words, Words]:
-        """One step: open what the evaluators hold in two parts, shape (rows, evaluated), and share what was dealt.
+        """One step: open what the evaluators hold in two parts, shape (rows, evaluated_words), and share what
+        was dealt.
 
         Returns the opened rows and this party's shares of the dealt ones. `also` sends more in the same step.
         """
@@ -97,7 +99,7 @@ class DealerRoles:
         also()
         trio.turn()
         share = self._arriving
-        seconds = self.evaluated - self._first
+        seconds = self.evaluated_words - self._first
         received = trio.receive(trio.left, dealt * self._first + rows * seconds, np.uint64)
         self.first(share)[...] = received[: dealt * self._first].reshape(dealt, self._first)
         opened = np.empty_like(parts)  # not in place: the parts are on their way
@@ -111,7 +113,7 @@ class DealerRoles:
             trio.receive(trio.right, (rows, self._first), np.uint64),
             out=self.first(opened),
         )
-        self._leaving, self._arriving = self._leaving[:0], np.empty((0, self.evaluated), np.uint64)
+        self._leaving, self._arriving = self._leaving[:0], np.empty((0, self.evaluated_words), np.uint64)
         return opened, share
 
 

@@ -37,21 +37,21 @@ ADDERS: tuple[Adder, ...] = ("ripple", "tree")
 class DealerCells:
     """The cells of one dealer at one party.
 
-    known: (cells,) the dealer's a, an evaluator's b. bits: the evaluators' shares of a's bits (`masked_sign.share_bits`), cell by
-    cell; at the dealer without columns. lengths: (segments,) how many consecutive cells belong to each segment; may be 0.
+    addend: (cells,) the dealer's a, an evaluator's b. bits: the evaluators' shares of a's bits (`masked_sign.share_bits`), cell
+    by cell; at the dealer without columns. lengths: (segments,) how many consecutive cells belong to each segment; may be 0.
     """
 
-    known: Elements
+    addend: Elements
     bits: Packed
     lengths: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        if int(self.lengths.sum()) != len(self.known):
-            raise ValueError(f"Segments of {int(self.lengths.sum())} cells do not cover {len(self.known)}.")
+        if int(self.lengths.sum()) != len(self.addend):
+            raise ValueError(f"Segments of {int(self.lengths.sum())} cells do not cover {len(self.addend)}.")
 
 
-def known_of(trio: Trio, x: RingShare, dealer: int) -> Elements:
-    """What this party knows of shared cells of the dealer t: x_t + x_{t+1} at the dealer t, x_{t+2} at both others."""
+def addend_of(trio: Trio, x: RingShare, dealer: int) -> Elements:
+    """This party's addend of shared cells of the dealer t: x_t + x_{t+1} at the dealer t, x_{t+2} at both others."""
     if trio.me == dealer:
         return x.own + x.next
     return x.next if trio.left == dealer else x.own
@@ -77,36 +77,36 @@ def add_l1_sums(
     The three parties' parts add up to the sums, but are no sharing before `reshare`. `adder` (None: `score_adder`) is the same
     at all parties. Memory: about 15 bytes a cell besides the cells given.
     """
-    sizes = [len(part.known) for part in cells]
+    sizes = [len(part.addend) for part in cells]
     if not any(sizes):
         return
     adder = adder or score_adder(sizes, planes, trio.latency_bytes)
     mine, first, second = trio.me, trio.left, trio.right
     roles = DealerRoles(trio, [words_for(size) for size in sizes])
     total = Addends(
-        to_planes(cells[mine].known, planes),
-        np.empty((planes, roles.evaluated), np.uint64),
-        np.empty((bit_rows(planes), roles.evaluated), np.uint64),
+        to_planes(cells[mine].addend, planes),
+        np.empty((planes, roles.evaluated_words), np.uint64),
+        np.empty((bit_rows(planes), roles.evaluated_words), np.uint64),
     )
     for t, part in ((first, roles.first), (second, roles.second)):
-        to_planes(cells[t].known, planes, part(total.b))
+        to_planes(cells[t].addend, planes, part(total.b))
         unpack(cells[t].bits, part(total.shares))
     _, opened = signs(
-        roles, total, planes, adder, lambda mask: _send_columns(trio, roles, cells[mine].known, mask)
+        roles, total, planes, adder, lambda mask: _send_columns(trio, roles, cells[mine].addend, mask)
     )
     for t, words in ((first, roles.first(opened)), (second, roles.second(opened))):
         ends = np.cumsum(cells[t].lengths)
-        _add_terms(trio, roles, cells[t].known, words, t == first, parts, ends - cells[t].lengths, ends)
+        _add_terms(trio, roles, cells[t].addend, words, t == first, parts, ends - cells[t].lengths, ends)
 
 
-def _send_columns(trio: Trio, roles: DealerRoles, known: Elements, mask: Words) -> None:
+def _send_columns(trio: Trio, roles: DealerRoles, addend: Elements, mask: Words) -> None:
     """At the dealer: the masked columns s = 1 - 2u and v = s a, piece by piece."""
-    dtype = known.dtype.type
-    for piece, flip in bit_pieces(mask, len(known), dtype):
+    dtype = addend.dtype.type
+    for piece, flip in bit_pieces(mask, len(addend), dtype):
         np.negative(flip, out=flip)  # all ones where s = -1
         columns = np.empty((2, len(flip)), dtype)
         roles.to_second.fill(columns)
-        value = known[piece] ^ flip
+        value = addend[piece] ^ flip
         value -= flip
         np.subtract(value, columns[1], out=columns[1])
         flip <<= dtype(1)
@@ -118,7 +118,7 @@ def _send_columns(trio: Trio, roles: DealerRoles, known: Elements, mask: Words) 
 def _add_terms(
     trio: Trio,
     roles: DealerRoles,
-    known: Elements,
+    addend: Elements,
     opened: Words,
     is_first: bool,
     parts: Elements,
@@ -126,15 +126,15 @@ def _add_terms(
     ends: NDArray[np.int64],
 ) -> None:
     """At an evaluator: add its part of |a + b|, t (v + s b), to the sums of the segments [starts, ends)."""
-    dtype = known.dtype.type
-    for piece, flip in bit_pieces(opened, len(known), dtype):
+    dtype = addend.dtype.type
+    for piece, flip in bit_pieces(opened, len(addend), dtype):
         if is_first:
             columns = trio.receive(trio.left, (2, len(flip)), dtype)
         else:
             columns = np.empty((2, len(flip)), dtype)
             roles.as_second.fill(columns)
         np.negative(flip, out=flip)  # all ones where t = -1
-        terms = columns[0] * known[piece]
+        terms = columns[0] * addend[piece]
         terms += columns[1]
         terms ^= flip
         terms -= flip

@@ -59,27 +59,27 @@ def unpack(packed: Packed, out: Words) -> None:
         to_planes(group, len(rows), rows)
 
 
-def share_bits(trio: Trio, known: Sequence[Elements], planes: int) -> list[Packed]:
-    """Share the bits of a of each part: `known`[t] of shape (cells_t,) is a at the dealer t and may be anything elsewhere.
+def share_bits(trio: Trio, addends: Sequence[Elements], planes: int) -> list[Packed]:
+    """Share the bits of a of each part: `addends`[t] of shape (cells_t,) is a at the dealer t and may be anything elsewhere.
 
     Returns per part the evaluators' shares (at the dealer: nothing, an empty array). 1 round, `bit_rows` bits a cell from each
     part's dealer to its first evaluator.
     """
-    roles = DealerRoles(trio, [words_for(len(dealer)) for dealer in known])
-    bits = to_planes(known[trio.me], planes - 1)
+    roles = DealerRoles(trio, [words_for(len(dealer)) for dealer in addends])
+    bits = to_planes(addends[trio.me], planes - 1)
     pairs = (planes - 1) // 2
     roles.deal(np.concatenate((bits, bits[0 : 2 * pairs : 2] & bits[1 : 2 * pairs : 2])))
-    _, shares = roles.exchange(np.empty((0, roles.evaluated), np.uint64))
-    shared = [np.empty((packed_words(planes), 0), np.uint32) for _ in known]
-    shared[trio.left] = pack(roles.first(shares), len(known[trio.left]))
-    shared[trio.right] = pack(roles.second(shares), len(known[trio.right]))
-    return shared
+    _, shares = roles.exchange(np.empty((0, roles.evaluated_words), np.uint64))
+    packed = [np.empty((packed_words(planes), 0), np.uint32) for _ in addends]
+    packed[trio.left] = pack(roles.first(shares), len(addends[trio.left]))
+    packed[trio.right] = pack(roles.second(shares), len(addends[trio.right]))
+    return packed
 
 
 @dataclass(frozen=True)
 class Addends:
-    """Planes of a + b at one party. a: (k, dealt) of the part it deals. b: (k, evaluated) and shares: (bit_rows(k), evaluated)
-    of those it evaluates, in the order of `DealerRoles`."""
+    """Planes of a + b at one party. a: (k, dealt_words) of the part it deals. b: (k, evaluated_words) and shares:
+    (bit_rows(k), evaluated_words) of those it evaluates, in the order of `DealerRoles`."""
 
     a: Words
     b: Words
@@ -92,18 +92,19 @@ def steps(planes: int, adder: Adder) -> list[tuple[int, int]]:
     count = -(-low // 2)
     if adder == "ripple":
         return [(1, 3 if start + 1 < low else 1) for start in range(2, low, 2)] + [(1, 0)]
-    exchanged, found = 2 * count - 1, []
+    exchanged, schedule = 2 * count - 1, []
     while count > 1:
         merged = 2 * (count // 2) - 1
-        found.append((exchanged, merged))
+        schedule.append((exchanged, merged))
         exchanged, count = merged, count - count // 2
-    return [*found, (exchanged, 0)]
+    return [*schedule, (exchanged, 0)]
 
 
 def signs(
     roles: DealerRoles, total: Addends, planes: int, adder: Adder, last: Callable[[Words], None]
 ) -> tuple[Words, Words]:
-    """Signs of a + b read modulo 2^planes, planes >= 2: mask at the dealer, shape (dealt,), and opened, shape (evaluated,).
+    """Signs of a + b read modulo 2^planes, planes >= 2: mask at the dealer, shape (dealt_words,), and opened, shape
+    (evaluated_words,).
 
     `last` gets the mask and sends what depends on it in the same step as the last exchange. Rounds: `steps`.
     """
@@ -122,16 +123,16 @@ def _ripple(
 ) -> tuple[Words, Words]:
     """The carry out of the low `planes` >= 1 planes, pair by pair: its mask, and opened."""
     a, b, bits, products = total.a, total.b, total.shares[:planes], total.shares[planes:]
-    mask = np.zeros(roles.dealt, np.uint64)  # nothing is carried into the lowest plane
-    opened = share = np.zeros(roles.evaluated, np.uint64)
-    dealt = np.zeros((3, roles.evaluated), np.uint64)
+    mask = np.zeros(roles.dealt_words, np.uint64)  # nothing is carried into the lowest plane
+    opened = share = np.zeros(roles.evaluated_words, np.uint64)
+    dealt = np.zeros((3, roles.evaluated_words), np.uint64)
     for start in range(0, planes, 2):
         stop = min(start + 2, planes)
         masks, shares = roles.masks(1)
         if stop < planes:
             roles.deal(_times_mask(a[stop : min(stop + 2, planes)], masks[0]))
-        known = roles.second(share)
-        known ^= roles.second(opened)  # from here on, shares of the carry itself
+        second_share = roles.second(share)
+        second_share ^= roles.second(opened)  # from here on, shares of the carry itself
         if stop - start == 2:
             part = _carried_pair(
                 bits[start],
@@ -217,8 +218,8 @@ def _tree(
         parts = dealt
         parts ^= left & right_share
         parts ^= right & left_share
-        known = roles.second(parts)
-        known ^= roles.second(left & right)
+        second_parts = roles.second(parts)
+        second_parts ^= roles.second(left & right)
         masks, shares = roles.masks(len(parts))
         parts ^= shares
         mask, share = _merged(*mask, masks), _merged(*share, shares)
@@ -235,13 +236,13 @@ def _pairs(roles: DealerRoles, total: Addends, planes: int) -> Words:
     propagate = b1 & a0
     propagate ^= b0 & a1
     propagate ^= both
-    known = roles.second(propagate)
-    known ^= roles.second(b0 & b1)
+    second_part = roles.second(propagate)
+    second_part ^= roles.second(b0 & b1)
     rows = [generate, propagate[1:]]
     if planes % 2:
         top = bits[whole:].copy()
-        known = roles.second(top)
-        known ^= roles.second(b[whole:planes])
+        second_part = roles.second(top)
+        second_part ^= roles.second(b[whole:planes])
         rows = [generate, bits[whole:] & b[whole:planes], propagate[1:]] + [top] * (planes > 1)
     return np.concatenate(rows)
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bits import Bits
 from mpc_protocols.engine.bitslice import Words
 from mpc_protocols.engine.prg import KeyStream
-from mpc_protocols.replicated.sharing.copies import lacking
+from mpc_protocols.replicated.sharing.copies import receive_missing
 from mpc_protocols.replicated.sharing.trio import Trio
 
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -98,5 +98,5 @@ def open_bits(trio: Trio, x: BitShare) -> Words:
 
     Raises `ProtocolAborted` if the two holders of a component disagree.
     """
-    opened: Words = x.own ^ x.next ^ lacking(trio, x.own, x.next)
+    opened: Words = x.own ^ x.next ^ receive_missing(trio, x.own, x.next)
     return opened

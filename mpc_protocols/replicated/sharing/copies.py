@@ -29,18 +29,18 @@ DIGEST_BYTES = 32
 
 @dataclass(frozen=True)
 class Copy:
-    """What `sender` sent to this party and, alike, to `peer`."""
+    """An array that `sender` sent to this party and, alike, to `peer`."""
 
     sender: int
     peer: int
     array: NDArray[Any]
 
 
-def lacking(trio: Trio, own: NDArray[Any], following: NDArray[Any]) -> NDArray[Any]:
-    """The component that this party lacks of a value that is opened. 1 round. Raises `ProtocolAborted`.
+def receive_missing(trio: Trio, own: NDArray[Any], following: NDArray[Any]) -> NDArray[Any]:
+    """Exchange components: the one that this party lacks of a value that is opened. 1 round. Raises `ProtocolAborted`.
 
     own, following: the components it holds. The left neighbour holds `own` as its second one and sends its first; the right one
-    holds `following` as its first, and its second is what is lacking here.
+    holds `following` as its first, and its second is what this party lacks.
     """
     trio.send(trio.right, own)
     if own.size:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitslice import Elements, UInt
-from mpc_protocols.replicated.sharing.copies import lacking
+from mpc_protocols.replicated.sharing.copies import receive_missing
 from mpc_protocols.replicated.sharing.trio import Trio
 
 RINGS = (np.uint16, np.uint32, np.uint64)
@@ -144,7 +144,7 @@ def open_ring(trio: Trio, x: RingShare) -> Elements:
 
     Raises `ProtocolAborted` if the two holders of a component disagree.
     """
-    opened: Elements = x.own + x.next + lacking(trio, x.own, x.next)
+    opened: Elements = x.own + x.next + receive_missing(trio, x.own, x.next)
     return opened
 
 

@@ -37,17 +37,17 @@ class Operands:
 
 
 def operand(trio: Trio, x: RingShare) -> Elements:
-    """What this party knows of x = a + b: a at P0, b at P1 and P2."""
+    """This party's addend of x = a + b: a at P0, b at P1 and P2."""
     if trio.me == 0:
         return x.own + x.next
     return x.next if trio.me == 1 else x.own
 
 
-def share_operands(trio: Trio, known: Elements, planes: int) -> Operands:
-    """Bit planes of a (`known` at P0) and b (`known` at P1 and P2). 1 round: `planes` bits a cell from P0 to P1."""
+def share_operands(trio: Trio, addend: Elements, planes: int) -> Operands:
+    """Bit planes of a (`addend` at P0) and b (`addend` at P1 and P2). 1 round: `planes` bits a cell from P0 to P1."""
     operation = trio.operation()
-    mine = to_planes(known, planes)
-    shape = (planes, words_for(len(known)))
+    mine = to_planes(addend, planes)
+    shape = (planes, words_for(len(addend)))
     if trio.me == 0:
         mask = trio.own_mask(shape, np.uint64, operation)
         mine ^= mask

@@ -5,7 +5,7 @@ It follows the same schedule and plans as the computing parties, from the same p
     its own histograms (union)      seed and masked counts                 (`engine.contribution`)
     one-hot columns, each row block      masked rows to two parties             (`matrices`)
     orders of the rows              places to each of the three, in return masked prefix sums (`group_by`)
-    after each section of rows      its part of the permuted sums           (`matrices`, as a block of one column)
+    after each range of rows        its part of the permuted sums           (`matrices`, as a block of one column)
 
 What it receives is masked by streams it does not know; it learns which tables are computed. Threat model: `source`.
 """
@@ -24,11 +24,11 @@ from mpc_protocols.partition import VerticalData
 from mpc_protocols.replicated.vertical import orders
 from mpc_protocols.replicated.vertical.group_by import (
     OwnerShuffle,
-    Shuffling,
-    begin_shuffling,
+    ShuffleStreams,
     component_shuffles,
+    send_shuffle_seeds,
 )
-from mpc_protocols.replicated.vertical.matrices import begin_dealing, deal_block, ring_of
+from mpc_protocols.replicated.vertical.matrices import deal_block, ring_of, send_mask_seeds
 from mpc_protocols.replicated.vertical.plan import Group, Plan
 from mpc_protocols.replicated.vertical.schedule import Schedule, own_histograms, own_rows
 from mpc_protocols.wire import Wire
@@ -61,30 +61,30 @@ class VerticalContributor:
     def _follow(self, plan: Plan) -> None:
         me, dtype = self._wire.me, ring_of(plan.element)
         joints = plan.joints(me)
-        dealing = begin_dealing(self._wire)
-        shuffling = begin_shuffling(self._wire) if me in plan.ordering() else None
-        for section in plan.sections():
+        streams = send_mask_seeds(self._wire)
+        shuffle_streams = send_shuffle_seeds(self._wire) if me in plan.ordering() else None
+        for row_range in plan.row_ranges():
             parts: dict[Group, Elements] = {
                 group: np.zeros(plan.shape(group), dtype)
                 for group in plan.groups(by_permutation=True)
                 if group.lefts[0].owner == me
             }
-            for start, stop in section:
+            for start, stop in row_range:
                 if joints:
-                    deal_block(self._wire, dealing, self._rows.one_hot(start, stop, joints, dtype))
-                if shuffling is not None:
+                    deal_block(self._wire, streams, self._rows.one_hot(start, stop, joints, dtype))
+                if shuffle_streams is not None:
                     for batch in orders.batches(plan, stop - start):
                         self._order(
                             plan,
                             [piece for piece in batch if piece.group in parts],
                             parts,
-                            shuffling,
+                            shuffle_streams,
                             start,
                             stop,
                         )
             if parts:
                 deal_block(
-                    self._wire, dealing, np.concatenate([part.reshape(-1, 1) for part in parts.values()])
+                    self._wire, streams, np.concatenate([part.reshape(-1, 1) for part in parts.values()])
                 )
 
     def _order(
@@ -92,7 +92,7 @@ class VerticalContributor:
         plan: Plan,
         batch: Sequence[orders.Piece],
         parts: dict[Group, Elements],
-        shuffling: Shuffling,
+        shuffle_streams: ShuffleStreams,
         start: int,
         stop: int,
     ) -> None:
@@ -101,16 +101,16 @@ class VerticalContributor:
         under_way = []
         for piece in batch:
             cells = self._rows.cells(start, stop, piece.left.columns)
-            readers = shuffling.readers()
+            readers = shuffle_streams.readers()
             for shuffle in component_shuffles(self._wire.me, plan.computing, piece.helper):
-                arranged = OwnerShuffle(cells, piece.layout, readers[shuffle.helper], dtype)
-                self._wire.send(shuffle.worker, arranged.places.view(np.uint8).data)
-                under_way.append((piece, shuffle, arranged))
-        for piece, shuffle, arranged in under_way:
+                own_shuffle = OwnerShuffle(cells, piece.layout, readers[shuffle.helper], dtype)
+                self._wire.send(shuffle.worker, own_shuffle.places.view(np.uint8).data)
+                under_way.append((piece, shuffle, own_shuffle))
+        for piece, shuffle, own_shuffle in under_way:
             shape = (piece.layout.blocks, piece.layout.columns)
             prefixes = np.frombuffer(
                 self._wire.receive(shuffle.worker, shape[0] * shape[1] * plan.element), dtype
             ).reshape(shape)
-            parts[piece.group][:, piece.first : piece.first + piece.layout.columns] += arranged.finish(
+            parts[piece.group][:, piece.first : piece.first + piece.layout.columns] += own_shuffle.finish(
                 prefixes
             )

@@ -39,7 +39,7 @@ def share(tally: Tally, facts: StudyFacts, work: Work) -> None:
 
 
 def run(tally: Tally, plan: Plan) -> None:
-    """`execution.PlanExecution`: seeds, every row block, the end of every section."""
+    """`execution.PlanExecution`: seeds, every row block, the end of every row range."""
     for owner in plan.contributing():
         tally.step(
             [(owner, _party(owner, place), SEED_BYTES * (2 if place == 0 else 1)) for place in range(3)]
@@ -48,8 +48,8 @@ def run(tally: Tally, plan: Plan) -> None:
     for owner in plan.ordering():
         tally.step([(owner, party, SEED_BYTES) for party in range(3)])
     total = plan.cells() + plan.counts_somebody
-    for section in plan.sections():
-        for start, stop in section:
+    for row_range in plan.row_ranges():
+        for start, stop in row_range:
             row_block(tally, plan, stop - start)
         for owner in plan.ordering():
             cells = sum(

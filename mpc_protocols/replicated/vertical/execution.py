@@ -1,7 +1,7 @@
 """One plan under way at one computing party, block by block of the common table's rows (`plan`, `source`).
 
 Every step is a protocol of `matrices` or `group_by`; this file says in which order they run and adds up this party's part of
-every cell, which is reshared ONCE for each section of rows (`Plan.sections`; a plan in the wide ring has one). Threat model and
+every cell, which is reshared ONCE for each range of rows (`Plan.row_ranges`; a plan in the wide ring has one). Threat model and
 who learns what: `source`.
 """
 
@@ -18,15 +18,15 @@ from mpc_protocols.replicated.sharing.copies import same_copies
 from mpc_protocols.replicated.sharing.ring import RingShare, reshare
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.vertical import orders
-from mpc_protocols.replicated.vertical.group_by import GroupBySum, expect_shuffling, sums_by_cell
+from mpc_protocols.replicated.vertical.group_by import GroupBySum, receive_shuffle_seeds, sums_by_cell
 from mpc_protocols.replicated.vertical.matrices import (
     Matrix,
     block_copies,
-    dealt_block,
-    expect_dealing,
     input_rows,
     multiply,
     product,
+    receive_block,
+    receive_mask_seeds,
     ring_of,
     seed_copies,
     side_by_side,
@@ -38,7 +38,7 @@ MEMBERSHIP: Clique = ()
 
 
 class PlanExecution:
-    """This party's part of every cell of a section so far."""
+    """This party's part of every cell of a row range so far."""
 
     def __init__(self, trio: Trio, plan: Plan, rows: CodedRows | None) -> None:
         """rows: this party's own, if it owns columns. Receives the contributors' seeds. Blocks."""
@@ -46,17 +46,17 @@ class PlanExecution:
         self._plan = plan
         self._rows = rows
         self._dtype: UInt = ring_of(plan.element)
-        self._dealings = {owner: expect_dealing(trio.wire, owner) for owner in plan.contributing()}
-        if self._dealings:
+        self._mask_streams = {owner: receive_mask_seeds(trio.wire, owner) for owner in plan.contributing()}
+        if self._mask_streams:
             same_copies(
                 trio,
                 [
                     copy
-                    for owner, dealing in self._dealings.items()
-                    for copy in seed_copies(trio, dealing, owner)
+                    for owner, streams in self._mask_streams.items()
+                    for copy in seed_copies(trio, streams, owner)
                 ],
             )
-        self._shufflings = {owner: expect_shuffling(trio.wire, owner) for owner in plan.ordering()}
+        self._shuffle_streams = {owner: receive_shuffle_seeds(trio.wire, owner) for owner in plan.ordering()}
         self._plain, self._by_permutation = (
             plan.groups(by_permutation=False),
             plan.groups(by_permutation=True),
@@ -66,7 +66,7 @@ class PlanExecution:
         }
         self._somebody: Elements = np.zeros(1, self._dtype)
 
-    def section(self, row_blocks: Sequence[tuple[int, int]]) -> RingShare:
+    def sum_row_range(self, row_blocks: Sequence[tuple[int, int]]) -> RingShare:
         """The cells of all tables over these row blocks, in the plan's order, modulo 2^32; before them R, if the union needs it.
 
         After the row blocks 1 round, or 9 from the narrow ring.
@@ -75,7 +75,7 @@ class PlanExecution:
             parts.fill(0)
         for start, stop in row_blocks:
             self._block_rows(start, stop)
-        self._take_dealt_parts()
+        self._add_contributor_sums()
         shared = reshare(self._trio, np.concatenate(self._cells()))
         return lift(self._trio, shared, np.uint32) if self._dtype is np.uint16 else shared
 
@@ -88,50 +88,50 @@ class PlanExecution:
             rights = side_by_side([factors[factor] for factor in group.rights], self._dtype)
             self._parts[group] += product(left, rights, self._dtype)
         for batch in orders.batches(self._plan, stop - start):
-            sums = [self._job(piece, factors, start, stop) for piece in batch]
+            sums = [self._group_by_sum(piece, factors, start, stop) for piece in batch]
             for piece, part in zip(batch, sums_by_cell(self._trio, sums, self._dtype), strict=True):
                 columns = slice(piece.first, piece.first + piece.layout.columns)
                 self._parts[piece.group][:, columns] += part
 
-    def _take_dealt_parts(self) -> None:
+    def _add_contributor_sums(self) -> None:
         """What contributors have of the sums over their own orders."""
         groups_of = {
             owner: [group for group in self._by_permutation if group.lefts[0].owner == owner]
-            for owner in self._dealings
-            if owner in self._shufflings
+            for owner in self._mask_streams
+            if owner in self._shuffle_streams
         }
-        taken = self._dealt(
+        blocks = self._contributor_blocks(
             {
                 owner: (sum(self._parts[group].size for group in groups), 1)
                 for owner, groups in groups_of.items()
             }
         )
         for owner, groups in groups_of.items():
-            dealt = taken[owner].own
-            assert dealt is not None
+            sums = blocks[owner].own
+            assert sums is not None
             start = 0
             for group in groups:
                 size = self._parts[group].size
-                self._parts[group] += dealt[start : start + size].reshape(self._parts[group].shape)
+                self._parts[group] += sums[start : start + size].reshape(self._parts[group].shape)
                 start += size
 
-    def _dealt(self, shapes: Mapping[int, tuple[int, int]]) -> dict[int, Matrix]:
+    def _contributor_blocks(self, shapes: Mapping[int, tuple[int, int]]) -> dict[int, Matrix]:
         """The contributors' next blocks, compared between the two parties that got each. 1 round, if there are any."""
         trio = self._trio
-        found = {
-            owner: dealt_block(trio, self._dealings[owner], owner, shape, self._dtype)
+        blocks = {
+            owner: receive_block(trio, self._mask_streams[owner], owner, shape, self._dtype)
             for owner, shape in shapes.items()
         }
-        if found:
+        if blocks:
             same_copies(
                 trio,
                 [
                     copy
-                    for owner, block in found.items()
-                    for copy in block_copies(trio, self._dealings[owner], owner, block)
+                    for owner, block in blocks.items()
+                    for copy in block_copies(trio, self._mask_streams[owner], owner, block)
                 ],
             )
-        return found
+        return blocks
 
     def _cells(self) -> list[Elements]:
         """This party's parts in the order of the products."""
@@ -163,7 +163,9 @@ class PlanExecution:
         matrices = dict(
             zip([owner for owner, _, _ in blocks], input_rows(trio, blocks, self._dtype), strict=True)
         )
-        matrices |= self._dealt({owner: shapes[owner] for owner in self._dealings if owner in shapes})
+        matrices |= self._contributor_blocks(
+            {owner: shapes[owner] for owner in self._mask_streams if owner in shapes}
+        )
         joints = {}
         for owner, matrix in matrices.items():
             first = 0
@@ -204,14 +206,18 @@ class PlanExecution:
             factors |= dict(zip(level, multiply(self._trio, pairs, self._dtype), strict=True))
         return factors
 
-    def _job(self, piece: orders.Piece, factors: dict[Factor, Matrix], start: int, stop: int) -> GroupBySum:
+    def _group_by_sum(
+        self, piece: orders.Piece, factors: dict[Factor, Matrix], start: int, stop: int
+    ) -> GroupBySum:
         owner = piece.left.owner
         weights = side_by_side([factors[factor] for factor in piece.group.rights], self._dtype)
         cells = None
         if owner == self._trio.me:
             assert self._rows is not None
             cells = self._rows.cells(start, stop, piece.left.columns)
-        reader = self._shufflings[owner].readers()[self._trio.me] if owner in self._shufflings else None
+        reader = (
+            self._shuffle_streams[owner].readers()[self._trio.me] if owner in self._shuffle_streams else None
+        )
         return GroupBySum(
             owner,
             piece.helper,

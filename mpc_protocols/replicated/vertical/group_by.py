@@ -58,7 +58,7 @@ def component_shuffles(owner: int, computing: int, helper: int) -> list[Componen
 class GroupBySum:
     """One sum over cells. helper: H of a computing owner. cells: at a computing O the cell of each row (ABSENT: none).
 
-    reader: at the parties' side of a contributor's asked, the stream that this party as H shares with it; None for a computing O.
+    reader: at the parties' side of a contributor's sum, the stream that this party as H shares with it; None for a computing O.
     """
 
     owner: int
@@ -78,47 +78,49 @@ class GroupBySum:
 
 
 def sums_by_cell(trio: Trio, sums: Sequence[GroupBySum], dtype: UInt) -> list[Elements]:
-    """This party's part of each asked's sums, shape (cells, v) (`ring.reshare` makes a sharing of it). 2 rounds for all together.
+    """This party's part of each of these sums, shape (cells, v) (`ring.reshare` makes a sharing of it). 2 rounds for all.
 
     A contributor's own part is not among them: `contributor` adds it. Raises `ProtocolAborted` for places that do not exist or
     come twice.
     """
     tasks = [
-        (asked, shuffle, trio.operation(), trio.operation())
-        for asked in sums
-        for shuffle in component_shuffles(asked.owner, trio.wire.computing, asked.helper)
+        (query, shuffle, trio.operation(), trio.operation())
+        for query in sums
+        for shuffle in component_shuffles(query.owner, trio.wire.computing, query.helper)
     ]
-    owned: dict[int, OwnerShuffle] = {}
-    for number, (asked, shuffle, first, second) in enumerate(tasks):
-        if trio.me == asked.owner:
-            arranged = OwnerShuffle(asked.cells, asked.layout, _between(trio, shuffle.helper, first), dtype)
-            arranged.add_known(asked.weights.both(dtype))
-            trio.send(shuffle.worker, arranged.places)
-            owned[number] = arranged
+    own_shuffles: dict[int, OwnerShuffle] = {}
+    for number, (query, shuffle, first, second) in enumerate(tasks):
+        if trio.me == query.owner:
+            own_shuffle = OwnerShuffle(
+                query.cells, query.layout, _between(trio, shuffle.helper, first), dtype
+            )
+            own_shuffle.add_own(query.weights.both(dtype))
+            trio.send(shuffle.worker, own_shuffle.places)
+            own_shuffles[number] = own_shuffle
         elif trio.me == shuffle.helper:
-            with_owner = _between(trio, asked.owner, first) if asked.reader is None else asked.reader
+            with_owner = _between(trio, query.owner, first) if query.reader is None else query.reader
             trio.send(
                 shuffle.worker,
                 _helped(
-                    asked.layout,
-                    _component(trio, asked, shuffle, dtype),
+                    query.layout,
+                    _component(trio, query, shuffle, dtype),
                     with_owner,
                     _between(trio, shuffle.worker, second),
                     dtype,
                 ),
             )
     trio.turn()
-    parts = {id(asked): np.zeros((asked.layout.cells, asked.layout.columns), dtype) for asked in sums}
-    for asked, shuffle, _, second in tasks:
+    parts = {id(query): np.zeros((query.layout.cells, query.layout.columns), dtype) for query in sums}
+    for query, shuffle, _, second in tasks:
         if trio.me == shuffle.worker:
-            parts[id(asked)] += _work(trio, asked, shuffle, _between(trio, shuffle.helper, second), dtype)
+            parts[id(query)] += _work(trio, query, shuffle, _between(trio, shuffle.helper, second), dtype)
     trio.turn()
-    for number, arranged in owned.items():
-        asked, shuffle, _, _ = tasks[number]
-        parts[id(asked)] += arranged.finish(
-            trio.receive(shuffle.worker, (asked.layout.blocks, asked.layout.columns), dtype)
+    for number, own_shuffle in own_shuffles.items():
+        query, shuffle, _, _ = tasks[number]
+        parts[id(query)] += own_shuffle.finish(
+            trio.receive(shuffle.worker, (query.layout.blocks, query.layout.columns), dtype)
         )
-    return [parts[id(asked)] for asked in sums]
+    return [parts[id(query)] for query in sums]
 
 
 class OwnerShuffle:
@@ -133,20 +135,20 @@ class OwnerShuffle:
         self._arrangement, self._starts, self._last = arrange(cells, layout)
         shuffled, masks, shuffled_blocks, block_masks = _draw(stream, layout, dtype)
         delta = _inverse(shuffled)[self._arrangement]
-        chosen = _inverse(shuffled_blocks)[self._last]
-        self.places: NDArray[Any] = np.concatenate([delta, chosen]).astype(index_type(layout))
+        last_blocks = _inverse(shuffled_blocks)[self._last]
+        self.places: NDArray[Any] = np.concatenate([delta, last_blocks]).astype(index_type(layout))
         self._rows: Elements = masks[delta]
-        self._masks: Elements = block_masks[chosen]
+        self._masks: Elements = block_masks[last_blocks]
 
-    def add_known(self, weights: Elements) -> None:
-        """What O knows of w, shape (rows, v): it sums that itself."""
-        held = np.flatnonzero(self._arrangement < self._layout.rows)
-        self._rows[held] += weights[self._arrangement[held]]
+    def add_own(self, weights: Elements) -> None:
+        """Add the components of w that O knows, shape (rows, v): it sums these itself."""
+        present = np.flatnonzero(self._arrangement < self._layout.rows)
+        self._rows[present] += weights[self._arrangement[present]]
 
     def finish(self, prefixes: Elements) -> Elements:
         """O's part, from D."""
-        used = (int(self._last[-1]) + 1) * self._layout.block
-        part: Elements = np.add.reduceat(self._rows[:used], self._starts, axis=0, dtype=self._dtype)
+        end = (int(self._last[-1]) + 1) * self._layout.block
+        part: Elements = np.add.reduceat(self._rows[:end], self._starts, axis=0, dtype=self._dtype)
         ends = prefixes[self._last] + self._masks
         part += ends
         part[1:] -= ends[:-1]
@@ -157,8 +159,8 @@ def arrange(
     cells: NDArray[np.int64], layout: Layout
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """pi of shape (L,); the first place of every cell; its last block J, strictly increasing. Local to O."""
-    held = np.flatnonzero(cells != ABSENT)
-    of = cells[held]
+    present = np.flatnonzero(cells != ABSENT)
+    of = cells[present]
     order = np.argsort(of.astype(np.uint16) if layout.cells <= 1 << 16 else of, kind="stable")
     sizes = np.bincount(of, minlength=layout.cells)
     blocks = np.maximum(1, -(-sizes // layout.block))
@@ -166,7 +168,7 @@ def arrange(
     starts = (ends - blocks) * layout.block
     places = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(len(of))
     arrangement = np.full(layout.places, ABSENT, np.int64)
-    arrangement[places] = held[order]
+    arrangement[places] = present[order]
     absent = np.flatnonzero(cells == ABSENT)
     arrangement[arrangement == ABSENT] = np.concatenate([np.arange(layout.rows, layout.places), absent])
     return arrangement, starts, ends - 1
@@ -185,23 +187,23 @@ def _helped(
 
 
 def _work(
-    trio: Trio, asked: GroupBySum, shuffle: ComponentShuffle, with_helper: Reader, dtype: UInt
+    trio: Trio, query: GroupBySum, shuffle: ComponentShuffle, with_helper: Reader, dtype: UInt
 ) -> Elements:
     """Q's round: sends D to O; its own part."""
-    layout = asked.layout
-    places = trio.receive(asked.owner, layout.places + layout.cells, index_type(layout)).astype(np.int64)
+    layout = query.layout
+    places = trio.receive(query.owner, layout.places + layout.cells, index_type(layout)).astype(np.int64)
     masked = trio.receive(shuffle.helper, (layout.places + layout.blocks, layout.columns), dtype)
-    delta, chosen = places[: layout.places], places[layout.places :]
-    if int(delta.max()) >= layout.places or int(chosen.max()) >= layout.blocks:
-        raise ProtocolAborted(f"Party {asked.owner} named a place beyond those of a shuffle; stop the run.")
-    if _repeats(delta, layout.places) or _repeats(chosen, layout.blocks):
-        raise ProtocolAborted(f"Party {asked.owner} named a place of a shuffle twice; stop the run.")
+    delta, last_blocks = places[: layout.places], places[layout.places :]
+    if int(delta.max()) >= layout.places or int(last_blocks.max()) >= layout.blocks:
+        raise ProtocolAborted(f"Party {query.owner} named a place beyond those of a shuffle; stop the run.")
+    if _repeats(delta, layout.places) or _repeats(last_blocks, layout.blocks):
+        raise ProtocolAborted(f"Party {query.owner} named a place of a shuffle twice; stop the run.")
     rows = masked[: layout.places][delta].reshape(layout.blocks, layout.block, layout.columns)
     prefixes = np.cumsum(rows.sum(axis=1, dtype=dtype), axis=0, dtype=dtype)
     random = np.empty((layout.blocks, layout.columns), dtype)
     with_helper.fill(random)
-    trio.send(asked.owner, prefixes - random)
-    part: Elements = masked[layout.places :][chosen]
+    trio.send(query.owner, prefixes - random)
+    part: Elements = masked[layout.places :][last_blocks]
     part[1:] -= part[:-1].copy()
     return part
 
@@ -231,7 +233,7 @@ def index_type(layout: Layout) -> UInt:
     return np.uint16 if layout.index_bytes == 2 else np.uint32
 
 
-class Shuffling:
+class ShuffleStreams:
     """The streams that a contributor shares with each party as H of its orders; `seeds` has those that are known here."""
 
     def __init__(self, wire: Wire, seeds: Mapping[int, bytes]) -> None:
@@ -247,17 +249,17 @@ class Shuffling:
         return {party: stream.reader(self._number) for party, stream in self._streams.items()}
 
 
-def begin_shuffling(wire: Wire) -> Shuffling:
+def send_shuffle_seeds(wire: Wire) -> ShuffleStreams:
     """At a contributor: choose and send the seeds."""
     seeds = {party: secrets.token_bytes(SEED_BYTES) for party in range(3)}
     for party, seed in seeds.items():
         wire.send(party, seed)
-    return Shuffling(wire, seeds)
+    return ShuffleStreams(wire, seeds)
 
 
-def expect_shuffling(wire: Wire, contributor: int) -> Shuffling:
+def receive_shuffle_seeds(wire: Wire, contributor: int) -> ShuffleStreams:
     """At a computing party: its own seed of a contributor. Blocks."""
-    return Shuffling(wire, {wire.me: bytes(wire.receive(contributor, SEED_BYTES))})
+    return ShuffleStreams(wire, {wire.me: bytes(wire.receive(contributor, SEED_BYTES))})
 
 
 def _inverse(order: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -266,10 +268,10 @@ def _inverse(order: NDArray[np.int64]) -> NDArray[np.int64]:
     return inverse
 
 
-def _component(trio: Trio, asked: GroupBySum, shuffle: ComponentShuffle, dtype: UInt) -> Elements:
+def _component(trio: Trio, query: GroupBySum, shuffle: ComponentShuffle, dtype: UInt) -> Elements:
     """At H or Q: the component of w that the shuffle shuffles."""
-    component = asked.weights.own if trio.me == shuffle.component else asked.weights.next
-    return np.zeros(asked.weights.shape, dtype) if component is None else component
+    component = query.weights.own if trio.me == shuffle.component else query.weights.next
+    return np.zeros(query.weights.shape, dtype) if component is None else component
 
 
 def _between(trio: Trio, peer: int, operation: int) -> Reader:

@@ -54,7 +54,10 @@ class Matrix:
             return self
         where = slice(first, first + width)
         return Matrix(
-            (self.shape[0], width), _cut(self.own, where), _cut(self.next, where), _cut(self.plain, where)
+            (self.shape[0], width),
+            _columns(self.own, where),
+            _columns(self.next, where),
+            _columns(self.plain, where),
         )
 
     def both(self, dtype: UInt) -> Elements:
@@ -96,7 +99,7 @@ def side_by_side(matrices: Sequence[Matrix], dtype: UInt) -> Matrix:
     )
 
 
-class Dealing:
+class MaskStreams:
     """The streams with which one contributor deals one sharing; `holder` is k, the party that gets seeds only.
 
     Every seed and every block goes to two parties, which compare what they got before use (`seed_copies`, `block_copies`).
@@ -127,50 +130,50 @@ def holder_of(wire: Wire, contributor: int) -> int:
     return list(wire.contributors).index(contributor) % 3
 
 
-def begin_dealing(wire: Wire) -> Dealing:
+def send_mask_seeds(wire: Wire) -> MaskStreams:
     """At a contributor: choose and send the seeds."""
     k = holder_of(wire, wire.me)
     first, second = secrets.token_bytes(SEED_BYTES), secrets.token_bytes(SEED_BYTES)
     wire.send(k, first + second)
     wire.send((k + 1) % 3, second)
     wire.send((k + 2) % 3, first)
-    return Dealing(wire, k, (first, second))
+    return MaskStreams(wire, k, (first, second))
 
 
-def expect_dealing(wire: Wire, contributor: int) -> Dealing:
+def receive_mask_seeds(wire: Wire, contributor: int) -> MaskStreams:
     """At a computing party: the seeds of a contributor that are due here. Blocks."""
     k = holder_of(wire, contributor)
     if wire.me == k:
         both = bytes(wire.receive(contributor, 2 * SEED_BYTES))
-        return Dealing(wire, k, (both[:SEED_BYTES], both[SEED_BYTES:]))
+        return MaskStreams(wire, k, (both[:SEED_BYTES], both[SEED_BYTES:]))
     seed = bytes(wire.receive(contributor, SEED_BYTES))
-    return Dealing(wire, k, (None, seed) if wire.me == (k + 1) % 3 else (seed, None))
+    return MaskStreams(wire, k, (None, seed) if wire.me == (k + 1) % 3 else (seed, None))
 
 
-def deal_block(wire: Wire, dealing: Dealing, block: Elements) -> None:
+def deal_block(wire: Wire, streams: MaskStreams, block: Elements) -> None:
     """At a contributor: deal its next block, which it must not use again (it is masked in place)."""
-    for mask in dealing.masks((block.shape[0], block.shape[1]), block.dtype.type):
-        block -= _known(mask)
+    for mask in streams.masks((block.shape[0], block.shape[1]), block.dtype.type):
+        block -= _present(mask)
     payload = np.ascontiguousarray(block).reshape(-1).view(np.uint8).data
     for offset in (1, 2):
-        wire.send((dealing.holder + offset) % 3, payload)
+        wire.send((streams.holder + offset) % 3, payload)
 
 
-def dealt_block(
-    trio: Trio, dealing: Dealing, contributor: int, shape: tuple[int, int], dtype: UInt
+def receive_block(
+    trio: Trio, streams: MaskStreams, contributor: int, shape: tuple[int, int], dtype: UInt
 ) -> Matrix:
     """At a computing party: its components of a contributor's next block. Blocks."""
-    first, second = dealing.masks(shape, dtype)
-    if trio.me == dealing.holder:
+    first, second = streams.masks(shape, dtype)
+    if trio.me == streams.holder:
         return Matrix(shape, first, second)
     rest = trio.receive(contributor, shape, dtype)
-    return Matrix(shape, second, rest) if trio.me == (dealing.holder + 1) % 3 else Matrix(shape, rest, first)
+    return Matrix(shape, second, rest) if trio.me == (streams.holder + 1) % 3 else Matrix(shape, rest, first)
 
 
-def seed_copies(trio: Trio, dealing: Dealing, contributor: int) -> list[Copy]:
+def seed_copies(trio: Trio, streams: MaskStreams, contributor: int) -> list[Copy]:
     """At a computing party: the seeds that another one was to be sent as well."""
-    k = dealing.holder
-    first, second = dealing.seeds
+    k = streams.holder
+    first, second = streams.seeds
     return [
         Copy(contributor, other if trio.me == k else k, np.frombuffer(seed, np.uint8))
         for seed, other in ((second, (k + 1) % 3), (first, (k + 2) % 3))
@@ -178,13 +181,13 @@ def seed_copies(trio: Trio, dealing: Dealing, contributor: int) -> list[Copy]:
     ]
 
 
-def block_copies(trio: Trio, dealing: Dealing, contributor: int, block: Matrix) -> list[Copy]:
+def block_copies(trio: Trio, streams: MaskStreams, contributor: int, block: Matrix) -> list[Copy]:
     """At a computing party: what of a contributor's block another one was to be sent as well."""
-    k = dealing.holder
+    k = streams.holder
     if trio.me == k:
         return []
     rest = block.next if trio.me == (k + 1) % 3 else block.own
-    return [Copy(contributor, (2 * k - trio.me) % 3, _known(rest))]
+    return [Copy(contributor, (2 * k - trio.me) % 3, _present(rest))]
 
 
 def input_rows(
@@ -196,7 +199,7 @@ def input_rows(
         operation = trio.operation()
         matrix: Matrix | None = None
         if trio.me == owner:
-            plain = _known(block)
+            plain = _present(block)
             mask = trio.own_mask(shape, dtype, operation)
             rest = plain - mask
             trio.send(trio.right, rest)
@@ -256,7 +259,7 @@ def product(a: Matrix, b: Matrix, dtype: UInt) -> Elements:
     return parts
 
 
-def _cut(values: Elements | None, where: slice) -> Elements | None:
+def _columns(values: Elements | None, where: slice) -> Elements | None:
     return None if values is None else values[:, where]
 
 
@@ -267,7 +270,7 @@ def _sum(x: NDArray[Any] | None, y: NDArray[Any] | None) -> Elements | None:
     return total
 
 
-def _known(values: Elements | None) -> Elements:
+def _present(values: Elements | None) -> Elements:
     if values is None:
         raise ValueError("An owner must bring the rows it inputs.")
     return values

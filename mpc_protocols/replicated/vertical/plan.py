@@ -75,7 +75,7 @@ class Plan:
 
     partition, sizes: of the study. computing: which owners compute (wire numbers below it). products: in the order of the
     tables. needs_memberships: all memberships are multiplied (`restricted` factors; union: to count the rows somebody holds).
-    element: bytes of the ring in which counts are summed, in sections of at most NARROW_ROWS rows if these are 2. row_block: rows
+    element: bytes of the ring in which counts are summed, in ranges of at most NARROW_ROWS rows if these are 2. row_block: rows
     at a time.
     """
 
@@ -96,7 +96,7 @@ class Plan:
         return prod(self.width(part) for part in factor.parts)
 
     def joints(self, owner: int) -> tuple[Clique, ...]:
-        """What an owner inputs as one-hot columns, in this order; () is its membership."""
+        """Joints that an owner inputs as one-hot columns, in this order; () is its membership."""
         return self._joints.get(owner, ())
 
     def input_width(self, owner: int) -> int:
@@ -187,8 +187,8 @@ class Plan:
         """Whether R is computed besides the tables: the number of rows that anybody holds (`union`)."""
         return self.needs_memberships and self.partition.population == "union"
 
-    def sections(self) -> list[list[tuple[int, int]]]:
-        """The blocks (first row and end) of each section: rows whose counts are summed in the plan's ring before it is left."""
+    def row_ranges(self) -> list[list[tuple[int, int]]]:
+        """The blocks (first row and end) of each row range: rows whose counts are summed in the plan's ring before it is left."""
         rows, limit = self.partition.rows, NARROW_ROWS if self.element == 2 else self.partition.rows
         ends = [(first, min(first + limit, rows)) for first in range(0, rows, max(1, limit))]
         return [

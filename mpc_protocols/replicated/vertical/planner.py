@@ -7,7 +7,7 @@ Choices, by an estimate of what travels in all (bytes; local work counted at wha
     narrowest column times w on the right (one secure product for each column, then plain products): per owner, whichever is less
     over all its cliques;
   - a left joint is one-hot or an order of the rows, whichever is less over all its rights;
-  - counts over fewer than 2^16 rows are summed modulo 2^16 and lifted after each such section, if that is less.
+  - counts over fewer than 2^16 rows are summed modulo 2^16 and lifted after each such range, if that is less.
 Rows go in row blocks, so that what a party holds of them does not grow with their number.
 
 Public: everything here. A plan depends on the partition, the domain's sizes and the tables asked for, never on data.
@@ -62,7 +62,7 @@ def make_plan(
 
 
 def estimate(plan: Plan) -> int:
-    """What a plan costs in all, in bytes and work counted as bytes; for comparing plans, `costs` has the exact figures."""
+    """Cost of a plan in all, in bytes and work counted as bytes; for comparing plans, `costs` has the exact figures."""
     rows, element = plan.partition.rows, plan.element
     total = sum(
         rows * element * plan.input_width(owner) * (1 if owner < plan.computing else 2)
@@ -94,17 +94,17 @@ def _cheapest(
     element: int,
 ) -> Plan:
     """Whether an owner's own cliques are split: owner by owner, in order, whichever costs less."""
-    split: frozenset[int] = frozenset()
-    best = _plan(partition, sizes, computing, tables, needs_memberships, element, split)
+    split_owners: frozenset[int] = frozenset()
+    best = _plan(partition, sizes, computing, tables, needs_memberships, element, split_owners)
     alone = [
         owner
         for owner in partition.owners
         if any(len(table) > 1 and {partition.columns[name] for name in table} == {owner} for table in tables)
     ]
     for owner in alone:
-        other = _plan(partition, sizes, computing, tables, needs_memberships, element, split | {owner})
+        other = _plan(partition, sizes, computing, tables, needs_memberships, element, split_owners | {owner})
         if estimate(other) < estimate(best):
-            split, best = split | {owner}, other
+            split_owners, best = split_owners | {owner}, other
     return best
 
 
@@ -115,9 +115,9 @@ def _plan(
     tables: Sequence[Clique],
     needs_memberships: bool,
     element: int,
-    split: frozenset[int],
+    split_owners: frozenset[int],
 ) -> Plan:
-    products = tuple(_product(partition, sizes, table, split) for table in tables)
+    products = tuple(_product(partition, sizes, table, split_owners) for table in tables)
     needs_memberships = needs_memberships or any(product.right.restricted for product in products)
     plan = Plan(partition, sizes, computing, products, needs_memberships, element, 1)
     columns = {part for product in products for part in product.right.parts}
@@ -138,7 +138,7 @@ def _plan(
 
 
 def _product(
-    partition: Partition, sizes: Mapping[str, int], table: Clique, split: frozenset[int]
+    partition: Partition, sizes: Mapping[str, int], table: Clique, split_owners: frozenset[int]
 ) -> TablePlan:
     columns: dict[int, list[str]] = {}
     for name in table:
@@ -151,7 +151,7 @@ def _product(
     parts = [Joint(owner, tuple(columns[owner])) for owner in partition.owners if owner in columns]
     if len(parts) == 1:
         (whole,) = parts
-        if whole.owner in split and len(whole.columns) > 1:
+        if whole.owner in split_owners and len(whole.columns) > 1:
             least = min(whole.columns, key=lambda name: sizes[name])
             rest = tuple(name for name in whole.columns if name != least)
             return TablePlan(Joint(whole.owner, rest), Factor((Joint(whole.owner, (least,)),), True), False)
@@ -179,5 +179,5 @@ def _block_rows(plan: Plan) -> int:
         (plan.width(left) for group in plan.groups(by_permutation=True) for left in group.lefts), default=0
     )
     rows = max(rows, min(cells, 4 * BLOCK_BYTES // row))
-    section = min(plan.partition.rows, NARROW_ROWS) if plan.element == 2 else plan.partition.rows
-    return max(1, -(-section // max(1, -(-section // rows))))
+    row_range = min(plan.partition.rows, NARROW_ROWS) if plan.element == 2 else plan.partition.rows
+    return max(1, -(-row_range // max(1, -(-row_range // rows))))

@@ -24,7 +24,7 @@ from mpc_protocols.replicated.vertical.records import CodedRows
 
 @dataclass(frozen=True)
 class Work:
-    """What one request takes: owners' own histograms, tables over several owners' rows, and how these are computed."""
+    """The work of one request: owners' own histograms, tables over several owners' rows, and how these are computed."""
 
     histograms: tuple[Clique, ...]
     tables: tuple[Clique, ...]
@@ -32,7 +32,7 @@ class Work:
 
 
 class Schedule:
-    """What is still to be computed for the cliques asked for; every party and contributor of a run follows it alike."""
+    """The tables still to be computed for the cliques asked for; every party and contributor of a run follows it alike."""
 
     def __init__(self, partition: Partition, facts: StudyFacts, computing: int) -> None:
         self.partition = partition
@@ -50,11 +50,11 @@ class Schedule:
         return fresh
 
     def next(self, cliques: Sequence[Clique]) -> Work:
-        """What the cliques that the oracle shares now take; they count as shared from then on."""
+        """The work for the cliques that the oracle shares now; they count as shared from then on."""
         if self.partition.population == "intersection":
             return Work((), tuple(cliques), self._plan(cliques, needs_memberships=False))
         wanted = sorted(
-            {table for clique in cliques for table in union.needed(self.partition, clique)},
+            {table for clique in cliques for table in union.tables_of(self.partition, clique)},
             key=lambda table: (-len(table), table),
         )
         histograms = self._fresh(
@@ -71,23 +71,23 @@ class Schedule:
     def _plan(self, tables: Sequence[Clique], needs_memberships: bool) -> Plan:
         return make_plan(self.partition, self.facts.sizes, self._computing, tables, needs_memberships)
 
-    def _fresh(self, wanted: Sequence[Clique], known: list[Clique]) -> list[Clique]:
-        """Those (largest first) that no known table of the same owners covers; they are known from now on."""
+    def _fresh(self, tables: Sequence[Clique], earlier: list[Clique]) -> list[Clique]:
+        """Those (largest first) that no earlier table of the same owners covers; they are earlier ones from now on."""
         fresh = []
-        for table in wanted:
-            if covering(self.partition, table, known) is None:
+        for table in tables:
+            if covering(self.partition, table, earlier) is None:
                 fresh.append(table)
-                known.append(table)
+                earlier.append(table)
         return fresh
 
 
-def covering(partition: Partition, table: Clique, known: Sequence[Clique]) -> Clique | None:
-    """The first known table over the same owners that has all columns of this one."""
+def covering(partition: Partition, table: Clique, earlier: Sequence[Clique]) -> Clique | None:
+    """The first earlier table over the same owners that has all columns of this one."""
     owners = union.owners_of(partition, table)
     return next(
         (
             other
-            for other in known
+            for other in earlier
             if set(table) <= set(other) and union.owners_of(partition, other) == owners
         ),
         None,

@@ -64,10 +64,10 @@ class VerticalMarginals(MarginalSource):
         sizes, components = self._schedule.facts.sizes, []
         for which in ("own", "next"):
             joint = {}
-            for table in union.needed(self._schedule.partition, clique):
+            for table in union.tables_of(self._schedule.partition, clique):
                 source = covering(self._schedule.partition, table, list(self._tables))
                 assert source is not None
-                joint[table] = union.summed(getattr(self._tables[source], which), source, table, sizes)
+                joint[table] = union.sum_down(getattr(self._tables[source], which), source, table, sizes)
             components.append(
                 union.assemble(self._schedule.partition, clique, sizes, joint, getattr(self._somebody, which))
             )
@@ -76,7 +76,7 @@ class VerticalMarginals(MarginalSource):
     def _compute(self, plan: Plan, tables: Sequence[Clique]) -> None:
         """All tables of a plan, and R where the union needs it for the first time."""
         run = PlanExecution(self._trio, plan, self._rows)
-        cells, *rest = (run.section(section) for section in plan.sections())
+        cells, *rest = (run.sum_row_range(row_range) for row_range in plan.row_ranges())
         for more in rest:
             cells = cells + more
         if plan.counts_somebody:
@@ -86,6 +86,6 @@ class VerticalMarginals(MarginalSource):
             stop = start + self._schedule.facts.cells(table)
             share = cells[start:stop]
             self._tables[table] = RingShare(
-                *(union.summed(part, of.columns, table, plan.sizes) for part in (share.own, share.next))
+                *(union.sum_down(part, of.columns, table, plan.sizes) for part in (share.own, share.next))
             )
             start = stop

@@ -35,21 +35,21 @@ def columns_of(partition: Partition, clique: Clique, owners: tuple[int, ...]) ->
     return tuple(name for name in clique if partition.columns[name] in owners)
 
 
-def needed(partition: Partition, clique: Clique) -> list[Clique]:
+def tables_of(partition: Partition, clique: Clique) -> list[Clique]:
     """The tables J_C that a clique's marginal takes, C not empty."""
     return [
         columns_of(partition, clique, subset) for subset in subsets(owners_of(partition, clique)) if subset
     ]
 
 
-def summed(cells: Elements, columns: Clique, kept: Clique, sizes: Mapping[str, int]) -> Elements:
-    """The table over `kept` from that over `columns`, both flat and row-major; no column kept: the one sum."""
-    if not kept:
+def sum_down(cells: Elements, columns: Clique, target: Clique, sizes: Mapping[str, int]) -> Elements:
+    """The table over `target` from that over `columns`, both flat and row-major; the one sum if `target` is empty."""
+    if not target:
         total: Elements = cells.sum(dtype=cells.dtype).reshape(1)
         return total
     shape = tuple(sizes[name] for name in columns)
-    axes = tuple(columns.index(name) for name in kept)
-    table: Elements = Derivation(columns, shape, axes, (None,) * len(kept)).apply(cells)
+    axes = tuple(columns.index(name) for name in target)
+    table: Elements = Derivation(columns, shape, axes, (None,) * len(target)).apply(cells)
     return table
 
 
@@ -67,17 +67,19 @@ def assemble(
     owners = owners_of(partition, clique)
     marginal = np.zeros([sizes[name] for name in clique], somebody.dtype)
     for holders in subsets(owners):
-        kept = columns_of(partition, clique, holders)
-        exactly = np.zeros(int(np.prod([sizes[name] for name in kept], dtype=np.int64)), somebody.dtype)
+        holder_columns = columns_of(partition, clique, holders)
+        exactly = np.zeros(
+            int(np.prod([sizes[name] for name in holder_columns], dtype=np.int64)), somebody.dtype
+        )
         for more in subsets(tuple(owner for owner in owners if owner not in holders)):
             columns = columns_of(partition, clique, (*holders, *more))
-            table = summed(joint[columns], columns, kept, sizes) if columns else somebody
+            table = sum_down(joint[columns], columns, holder_columns, sizes) if columns else somebody
             if len(more) % 2:
                 exactly -= table
             else:
                 exactly += table
-        where = tuple(slice(None) if name in kept else partition.missing[name] for name in clique)
-        marginal[where] += exactly.reshape([sizes[name] for name in kept])
+        where = tuple(slice(None) if name in holder_columns else partition.missing[name] for name in clique)
+        marginal[where] += exactly.reshape([sizes[name] for name in holder_columns])
     return marginal.reshape(-1)
 
 

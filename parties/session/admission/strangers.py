@@ -67,7 +67,7 @@ class Strangers:
             self._end(min(self._present.values(), key=self._worth))
 
     def leave(self, stranger: Stranger) -> None:
-        """It has proved who it is, or has gone. Does nothing the second time."""
+        """Count it no longer: it has proved who it is, or has gone. Does nothing the second time."""
         self._present.pop(stranger.number, None)
 
     def dropped(self, host: str, why: str) -> None:

@@ -334,7 +334,7 @@ class Link:
         self._pump()
 
     def refuse(self, error: CosynthError) -> None:
-        """What came from this peer cannot be accepted: end the run, naming it."""
+        """End the run, naming this peer, for a message that cannot be accepted."""
         self._loop.call_soon_threadsafe(self._hub.lost, self, error)
 
     # The end: the event loop's thread.

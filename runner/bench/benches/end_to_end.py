@@ -24,13 +24,12 @@ from runner.bench.mock_table import write_tables
 from runner.bench.parameters import PARTIES, ROWS, Parameter, Params
 from runner.bench.processes import party_names
 from runner.bench.registry import Place, Program
-from runner.bench.within import program
+from runner.bench.within import command_of
 from runner.launch.children import PROGRAM, environment
 from runner.launch.first_failure import Report, as_error
 from runner.launch.ports import free_ports
 from runner.launch.watchdog import PR_SET_PDEATHSIG
-from runner.results.outdir import PARTIES as FOLDERS
-from runner.results.outdir import USAGE
+from runner.results.outdir import PARTY_FOLDERS, USAGE
 
 COLUMNS = Parameter("columns", "columns of the table, the first ones of fourteen like Adult's", (14,), 3, 14)
 AIM_ROUNDS = Parameter("aim-rounds", "rounds of AIM", (10,), 1, 100)
@@ -127,7 +126,7 @@ def _program(place: Place, backend: str) -> tuple[str, ...]:
     else:
         rate = {} if place.net.bytes_per_s is None else {"bytes_per_s": place.net.bytes_per_s}
         where = {"network": {"delay_s": place.net.delay_s, **rate}}
-    return program(json.dumps(where))
+    return command_of(json.dumps(where))
 
 
 def _run(place: Place, backend: str) -> dict[str, Any]:
@@ -189,7 +188,7 @@ def _run(place: Place, backend: str) -> dict[str, Any]:
 
 def _used(out: Path, party: str) -> dict[str, float]:
     """CPU seconds and largest resident memory (MiB) of a party's process."""
-    found: dict[str, float] = json.loads((out / FOLDERS / party / USAGE).read_text(encoding="utf-8"))
+    found: dict[str, float] = json.loads((out / PARTY_FOLDERS / party / USAGE).read_text(encoding="utf-8"))
     return found
 
 

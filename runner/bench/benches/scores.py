@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.public.answers import MAX_GROUP
 from mpc_protocols.replicated.scores.dealer import DEALERS
-from mpc_protocols.replicated.scores.l1_distance import DealerCells, add_l1_sums, known_of
+from mpc_protocols.replicated.scores.l1_distance import DealerCells, add_l1_sums, addend_of
 from mpc_protocols.replicated.scores.masked_sign import share_bits
 from mpc_protocols.replicated.sharing.ring import RingShare, open_ring, reshare, sum_segments
 from mpc_protocols.replicated.sharing.trio import Trio
@@ -96,7 +96,7 @@ def _by_dealer(
 ) -> list[DealerCells]:
     """The cells of a group by their dealers, with their answers, the bits of x shared; edges: bounds of the candidates."""
     x, c, where = x[group], c[group], np.arange(group.start, min(group.stop, len(c)))
-    known = [known_of(trio, x[dealer::DEALERS], dealer) for dealer in range(DEALERS)]
+    known = [addend_of(trio, x[dealer::DEALERS], dealer) for dealer in range(DEALERS)]
     counts = [np.diff(np.searchsorted(where[dealer::DEALERS], edges)) for dealer in range(DEALERS)]
     once = share_bits(trio, known, bits)
     public = [0 if dealer == trio.me else c[dealer::DEALERS] for dealer in range(DEALERS)]

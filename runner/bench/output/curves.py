@@ -132,11 +132,11 @@ def _line(
     return group(marks, class_=f"series hue{one.hue}")
 
 
-def _spaced(wanted: Sequence[tuple[float, int]], least: float = 13.0) -> dict[int, float]:
+def _spaced(heights: Sequence[tuple[float, int]], least: float = 13.0) -> dict[int, float]:
     """Heights of the names at the ends of the lines, moved apart so that they can be read; by series."""
     placed: dict[int, float] = {}
     last = -math.inf
-    for y, number in sorted(wanted):
+    for y, number in sorted(heights):
         last = max(y, last + least)
         placed[number] = last
     over = max(0.0, last - _BOTTOM)

@@ -20,7 +20,7 @@ _COLUMNS = (
 
 
 def heading(bench: Bench) -> str:
-    """What the rows below it are."""
+    """The line above a benchmark's rows."""
     columns = "".join(f"{name:>{width}}" for name, width in _COLUMNS)
     if isinstance(bench, Program):
         columns = columns.replace("above MB", " peak MB")

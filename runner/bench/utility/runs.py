@@ -41,7 +41,7 @@ class Row(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Row:
-        """Of NAME or NAME:KEY=VALUE:KEY=VALUE. Raises `UsageError`."""
+        """Read NAME or NAME:KEY=VALUE:KEY=VALUE. Raises `UsageError`."""
         name, *parts = text.split(":")
         if name not in (*ALGORITHMS.names, INDEPENDENT):
             raise UsageError(
@@ -66,7 +66,7 @@ def _value(text: str) -> Any:
 
 @dataclass(frozen=True)
 class Result:
-    """Of one run. cpu_s: of planning, asking and fitting; of drawing the table."""
+    """Figures of one run. cpu_s: of planning, asking and fitting; of drawing the table."""
 
     scores: Mapping[str, float]
     cpu_s: tuple[float, float]

@@ -59,7 +59,7 @@ class Table:
 
 
 def names(directory: Path) -> list[str]:
-    """Of the tables in a folder. Raises `UsageError` if there is no such folder."""
+    """Names of the tables in a folder. Raises `UsageError` if there is no such folder."""
     if not directory.is_dir():
         raise UsageError(
             f"--data {directory} is no folder: give one with NAME.csv and NAME-domain.json, or NAME.bif."

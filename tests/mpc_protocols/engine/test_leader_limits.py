@@ -90,7 +90,7 @@ def test_comparisons_of_several_picks_are_limited(candidates: int, picks: int, f
     plan = plan_selection(
         [ONE] * candidates, [Fraction(0)] * candidates, ONE, [5] * candidates, 1000, 1, picks
     )
-    assert len(plan.kept) == candidates
+    assert len(plan.contenders) == candidates
     assert fits == (picks == 1 or picks * candidates * (candidates - 1) // 2 <= MAX_COMPARISONS)
     if fits:
         check_size(plan)

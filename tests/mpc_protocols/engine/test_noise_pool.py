@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mpc_protocols.engine import step as step_module
-from mpc_protocols.engine.noise_pool import GROWTH, NoisePool, PoolModel
+from mpc_protocols.engine import step
+from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GROWTH, NoisePool, PoolModel
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.replicated.sharing.ring import RingShare
 from tests.mpc_protocols.replicated.test_oracle import serve
@@ -75,7 +75,7 @@ def made_by(
 ) -> tuple[Any, list[NDArray[Any]]]:
     """What `body` returned, and the rows of every making of a run, put together from the three parties' shares."""
     seen: dict[int, list[RingShare]] = {0: [], 1: [], 2: []}
-    original, lock = getattr(step_module, name), threading.Lock()
+    original, lock = getattr(step, name), threading.Lock()
 
     def spy(gates: Any, *arguments: Any) -> RingShare:
         rows: RingShare = original(gates, *arguments)
@@ -84,7 +84,7 @@ def made_by(
         return rows
 
     with monkeypatch.context() as patch:
-        patch.setattr(step_module, name, spy)
+        patch.setattr(step, name, spy)
         result, _ = serve(body, PARTS)
     return result, [total(list(shares)) for shares in zip(*seen.values(), strict=True)]
 
@@ -100,7 +100,7 @@ def test_every_row_goes_into_one_release(monkeypatch: pytest.MonkeyPatch) -> Non
 
     opened, makings = made_by(monkeypatch, body, "gaussian_noise")
     exact = counter(np.concatenate(PARTS))(cliques)
-    model, rows, at, expected = PoolModel(step_module.GAUSSIAN_ROWS), iter(makings), 0, []  # type: ignore[attr-defined]
+    model, rows, at, expected = PoolModel(GAUSSIAN_ROWS), iter(makings), 0, []
     current = np.zeros(0, np.int64)
     for sigma2, cells in zip(sigmas, exact, strict=True):
         if model.take(sigma2, len(cells)):

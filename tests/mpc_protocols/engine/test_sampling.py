@@ -287,7 +287,7 @@ def test_gaussian_noise_equals_the_reference(
 
 def test_batches_do_not_change_the_noise_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many batches: every cell still follows the reference of its own bits."""
-    monkeypatch.setattr(sampling, "BATCH", 64)
+    monkeypatch.setattr(sampling, "NOISE_BATCH", 64)
     sampler = gaussian.sampler(Fraction(4))
     table = alias_table(sampler.parts[0][1].thresholds, gaussian.BITS)
     results, _ = run_trio(lambda trio: _with_bits(trio, sampler, 200))

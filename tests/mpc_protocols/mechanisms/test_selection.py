@@ -92,12 +92,12 @@ def test_integers_keep_the_rules(c: Candidates, epsilon: Fraction, factor: int) 
     assert all(abs(b - w * p) <= F(1, 2) for b, w, p in zip(got.biases, got.weights, penalties, strict=True))
     assert got.sign_bits == rows.bit_length() + 1
     # every pair of keys of kept candidates, at the extremes of data and noise, differs by less than half the ring
-    least = {q: -got.biases[q] + (-250 << got.a) for q in got.kept}
+    least = {q: -got.biases[q] + (-250 << got.a) for q in got.contenders}
     most = {
         q: got.weights[q] * (rows + sums[q]) - got.biases[q] + (3195 << got.a) + (1 << got.a) - 1
-        for q in got.kept
+        for q in got.contenders
     }
-    assert got.kept and max(most.values()) - min(least.values()) < 1 << got.ring_bits - 1
+    assert got.contenders and max(most.values()) - min(least.values()) < 1 << got.ring_bits - 1
     # the rule of `docs/design/mechanisms.md` 5 in its own form
     widest = max(got.weights) * (max(rows, *sums) * 2) + (3446 << got.a)
     assert 2 * widest < 1 << got.ring_bits - 1
@@ -130,7 +130,7 @@ def test_pruning_never_changes_the_outcome(c: Candidates, epsilon: Fraction, rng
             drawn = [[values[q] for q in over] for values in (scores, uniforms, dithers)]  # noqa: B023
             return over[reference(*drawn, got.a)]  # type: ignore[arg-type, call-arg]
 
-        assert run(live) == run(got.kept)
+        assert run(live) == run(got.contenders)
 
 
 def test_pruning_takes_what_cannot_win_and_nothing_else() -> None:
@@ -142,7 +142,7 @@ def test_pruning_takes_what_cannot_win_and_nothing_else() -> None:
     boundary = w * 2 * rows + (3196 << a) - 1 + (250 << a)
     at = plan([1, 1], epsilon, rows=rows, penalties=[F(0), F(boundary, w)])
     beyond = plan([1, 1], epsilon, rows=rows, penalties=[F(0), F(boundary + 1, w)])
-    assert at.kept == (0, 1) and beyond.kept == (0,)
+    assert at.contenders == (0, 1) and beyond.contenders == (0,)
     # at the boundary the dropped-or-not candidate can still tie the other's least key (and loses to the lower position)
     scores = [-at.biases[0], w * 2 * rows - at.biases[1]]
     assert reference(scores, [0, FULL], [0, (1 << a) - 1], a) == 0
@@ -152,12 +152,12 @@ def test_pruning_takes_what_cannot_win_and_nothing_else() -> None:
 def test_huge_penalties_do_not_overflow() -> None:
     """`prune = false`: biases far beyond the ring are dropped by the exact rule before a key is computed."""
     got = plan([1, 2, 3], F(35, 1000), penalties=[F(10), F(10**15), F(20)])
-    assert got.kept == (0, 2) and got.ring_bits == 32
+    assert got.contenders == (0, 2) and got.ring_bits == 32
 
 
 def test_a_weight_that_rounds_to_zero_is_dropped() -> None:
     got = plan([F(1), F(1, 10_000)], F(1))
-    assert got.weights[1] == 0 and got.kept == (0,)
+    assert got.weights[1] == 0 and got.contenders == (0,)
 
 
 def test_ties_go_to_the_lowest_position() -> None:

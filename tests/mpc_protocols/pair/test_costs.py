@@ -26,7 +26,7 @@ from mpc_protocols.pair.conversion import lift, weighted_sum
 from mpc_protocols.pair.costs import PairCosts
 from mpc_protocols.pair.engine import DEALERS
 from mpc_protocols.pair.gmw import and_bits, and_known, open_bits, string_sums
-from mpc_protocols.pair.l1_distance import absolute_sums
+from mpc_protocols.pair.l1_distance import l1_sums
 from mpc_protocols.pair.link import Link
 from mpc_protocols.pair.oracle import PairOracle, contribute, follow
 from mpc_protocols.pair.random_ot import Demand, Transfers
@@ -38,9 +38,9 @@ from mpc_protocols.public.state import PublicState
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.pair.pair_run import random_words
 from tests.mpc_protocols.replicated.vertical.owners import partition, random_owners
+from tests.worlds import tables
 from tests.worlds.questions import work
 from tests.worlds.tables import CONTRIBUTORS, PARTS, SMALL, counter, facts
-from tests.worlds.tables import SIZES as TABLE_SIZES
 
 
 def protocols(transfers: Transfers) -> None:
@@ -53,7 +53,7 @@ def protocols(transfers: Transfers) -> None:
     open_bits(transfers.link, words(6))
     for adder in ("ripple", "tree"):
         signs(transfers, words(130).astype(np.uint32), 18, adder)
-        absolute_sums(transfers, words(250).astype(np.uint32), np.array([250]), 12, adder)
+        l1_sums(transfers, words(250).astype(np.uint32), np.array([250]), 12, adder)
         lift(transfers, words(70).astype(np.uint16), np.uint32, adder)
     zero_cells(transfers, words(5, 2), 100)
     weighted_sum(transfers, words(5, 2), [1, 2, 3, 4, 5], 100, np.uint64)
@@ -78,7 +78,7 @@ def predicted() -> Tally:
     costs.opening(48)
     for adder in ("ripple", "tree"):
         costs.carry(17, words_for(130), adder)
-        costs.absolute_sums(250, 12, adder)
+        costs.l1_sums(250, 12, adder)
         costs.lift(70, 2, 4, adder)
     costs.zero_cells(5, 100)
     costs.weighted_sum(5, 100, 8)
@@ -170,7 +170,7 @@ def test_costs_of_a_whole_run_are_the_counters(latency_bytes: int, monkeypatch: 
             handles, answers, [Fraction(1)] * 3, [Fraction(0)] * 3, Fraction(1), picks
         )
         plan = begun.plan
-        assert len(plan.kept) == 3
+        assert len(plan.contenders) == 3
         groups = [Group(len(encode(of_group)), int(of_group.nonzero.sum())) for of_group in rounded]
         generated = gumbel_pool.take((plan.a, plan.ring_bits), picks * 3)
         lists = [3, 2] if picks == 2 else []
@@ -200,10 +200,10 @@ def test_a_dry_run_counts_what_the_run_sends(split: bool, monkeypatch: pytest.Mo
     presumed: LocalCounts = counter(np.concatenate([PARTS[0], PARTS[1], CONTRIBUTORS[0]]))
     common, brought, parties = None, [*data], 3
     if split:
-        common = partition(TABLE_SIZES, {"a": 0, "b": 1, "c": 1, "d": 0}, "union", 400)
-        tables = random_owners(TABLE_SIZES, common, (0.9, 0.9), np.random.default_rng())
-        presumed = ideal_counts(common, tables, TABLE_SIZES)
-        brought, parties = [VerticalData(common, tables[owner]) for owner in (0, 1)], 2  # type: ignore[misc]
+        common = partition(tables.SIZES, {"a": 0, "b": 1, "c": 1, "d": 0}, "union", 400)
+        owned = random_owners(tables.SIZES, common, (0.9, 0.9), np.random.default_rng())
+        presumed = ideal_counts(common, owned, tables.SIZES)
+        brought, parties = [VerticalData(common, owned[owner]) for owner in (0, 1)], 2  # type: ignore[misc]
     network = MemoryNetwork(parties, 2, session_id=of.session)
 
     def party(wire: Wire) -> object:

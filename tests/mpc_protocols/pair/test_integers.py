@@ -12,7 +12,7 @@ from mpc_protocols.engine.adders import Adder, merge_schedule
 from mpc_protocols.engine.bitslice import to_bits, words_for
 from mpc_protocols.pair import l1_distance
 from mpc_protocols.pair.conversion import lift, weighted_sum
-from mpc_protocols.pair.l1_distance import absolute_sums
+from mpc_protocols.pair.l1_distance import l1_sums
 from mpc_protocols.pair.ot_extension import message_bytes
 from mpc_protocols.pair.sign import carry_demand, signs
 from mpc_protocols.pair.zero_test import zero_cells
@@ -55,9 +55,7 @@ def test_sums_of_absolute_values(cells: int, planes: int, adder: Adder) -> None:
     values = spread(cells, planes)
     lengths = np.array([0, cells // 3, cells - cells // 3, 0])
     shares = share_ring(values.astype(np.uint32))
-    ran = run_pair(
-        lambda transfers: absolute_sums(transfers, shares[transfers.link.me], lengths, planes, adder)
-    )
+    ran = run_pair(lambda transfers: l1_sums(transfers, shares[transfers.link.me], lengths, planes, adder))
     ends = np.cumsum(lengths)
     wanted = [
         int(np.abs(values[end - n : end]).sum()) % (1 << 32) for n, end in zip(lengths, ends, strict=True)
@@ -74,9 +72,7 @@ def test_many_cells_are_computed_chunk_by_chunk(monkeypatch: pytest.MonkeyPatch)
     values = spread(250, 10)
     shares = share_ring(values.astype(np.uint32))
     lengths = np.array([150, 100])
-    ran = run_pair(
-        lambda transfers: absolute_sums(transfers, shares[transfers.link.me], lengths, 10, "ripple")
-    )
+    ran = run_pair(lambda transfers: l1_sums(transfers, shares[transfers.link.me], lengths, 10, "ripple"))
     assert (ran.results[0] + ran.results[1]).tolist() == [
         np.abs(values[:150]).sum(),
         np.abs(values[150:]).sum(),
@@ -85,7 +81,7 @@ def test_many_cells_are_computed_chunk_by_chunk(monkeypatch: pytest.MonkeyPatch)
 
 def test_segments_must_cover_the_cells() -> None:
     with pytest.raises(ValueError, match="cover"):
-        run_pair(lambda transfers: absolute_sums(transfers, np.zeros(3, np.uint32), np.array([2]), 4, "tree"))
+        run_pair(lambda transfers: l1_sums(transfers, np.zeros(3, np.uint32), np.array([2]), 4, "tree"))
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, np.uint32, np.uint64])

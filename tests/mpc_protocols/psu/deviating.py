@@ -9,8 +9,8 @@ from typing import Any
 
 from mpc_protocols.errors import PeerLost, ProtocolAborted
 from mpc_protocols.memory_wire import Frame
-from mpc_protocols.psu.dh2 import owner as dh2
 from mpc_protocols.psu.dh2.matching import Answering, Asking, Matching
+from mpc_protocols.psu.dh2.owner import Owner
 from mpc_protocols.psu.dummies import assemble
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec
 from mpc_protocols.psu.groups.ristretto import Ristretto255
@@ -29,7 +29,7 @@ class Outcome:
     """The deviating owner; the honest one, its result, and what it said ("" if it noticed nothing); all messages."""
 
     deviating: Any
-    honest: dh2.Owner
+    honest: Owner
     result: Alignment | None
     said: str
     frames: list[Frame]
@@ -40,7 +40,7 @@ class Outcome:
 
 
 def attack(
-    kind: type[dh2.Owner],
+    kind: type[Owner],
     side: int,
     spec: AlignmentSpec = SEMI_HONEST,
     mine: list[bytes] = MINE,
@@ -48,13 +48,13 @@ def attack(
     traps: int = TRAPS,
 ) -> Outcome:
     """One run, the deviating owner with `mine` on that side."""
-    owners: dict[int, dh2.Owner] = {}
+    owners: dict[int, Owner] = {}
     results: list[Alignment] = []
     said: list[str] = []
     met = threading.Barrier(2, timeout=PATIENCE_S)
 
-    def build(wire: Wire) -> dh2.Owner:
-        make, entries = (kind, mine) if wire.me == side else (dh2.Owner, theirs)
+    def build(wire: Wire) -> Owner:
+        make, entries = (kind, mine) if wire.me == side else (Owner, theirs)
         if spec.adjacency == "add-remove":
             entries = assemble(entries, spec, CONTEXT.salt(spec, wire.session_id), wire.me, "x").entries
         owners[wire.me] = make(wire, entries, spec, CONTEXT, Ristretto255(threads=1), traps=traps)
@@ -81,10 +81,10 @@ def attack(
     )
 
 
-def deviating(step: type[Matching]) -> type[dh2.Owner]:
+def deviating(step: type[Matching]) -> type[Owner]:
     """An owner whose matching step, on either side, is overridden by the methods of `step`."""
 
-    class Deviating(dh2.Owner):
+    class Deviating(Owner):
         answering = type("DeviatingAnswering", (step, Answering), {})
         asking = type("DeviatingAsking", (step, Asking), {})
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from mpc_protocols.memory_wire import Frame, MemoryNetwork, MemoryWire
 from mpc_protocols.psu import florist, helper
-from mpc_protocols.psu.dh2 import owner as dh2
+from mpc_protocols.psu.dh2.owner import align
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
 from mpc_protocols.psu.groups.group import Group
 from mpc_protocols.psu.groups.residues import Residues
@@ -57,7 +57,7 @@ def owner(
             return helper.align(wire, entries, spec, CONTEXT)
         if spec.method == "florist":
             return florist.align(wire, entries, spec, CONTEXT, group())
-        return dh2.align(wire, entries, spec, CONTEXT, group(), traps=TRAPS)
+        return align(wire, entries, spec, CONTEXT, group(), traps=TRAPS)
 
     return body
 

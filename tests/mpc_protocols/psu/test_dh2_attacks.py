@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.psu.dh2 import owner as dh2
-from mpc_protocols.psu.dh2 import traps as dh2_traps
-from mpc_protocols.psu.dh2.matching import Found, Matching, Positions
+from mpc_protocols.psu.dh2 import traps
+from mpc_protocols.psu.dh2.matching import CommonRecords, Matching, Positions
+from mpc_protocols.psu.dh2.owner import Owner, align
 from mpc_protocols.psu.dummies import POOL, PRIVATE
 from mpc_protocols.psu.functionality import AlignmentSpec
 from mpc_protocols.psu.groups.group import Elements
@@ -50,7 +50,7 @@ def within(count: int, runs: int, chance: float) -> bool:
 # Inputs that are no hashes.
 
 
-class ScaledInputs(dh2.Owner):
+class ScaledInputs(Owner):
     """Enters H(x)^c for a secret c of its own in place of H(x), for every other record; traps must be what they are."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
@@ -105,9 +105,9 @@ class Elsewhere(Matching):
         super().answer_traps()  # type: ignore[safe-super]
         self.points[self.tested] = spoilt
 
-    def found(self, tests: Positions, common: np.ndarray) -> Found:
+    def common_records(self, tests: Positions, common: np.ndarray) -> CommonRecords:
         self.gained = bool(common[np.isin(tests, self.tested)].any())
-        return super().found(tests, common)
+        return super().common_records(tests, common)
 
 
 class RelatedExponents(deviating(Elsewhere)):  # type: ignore[misc]
@@ -155,7 +155,7 @@ def test_the_bound() -> None:
     for n in range(1, 25):
         for t in range(1, 12):
             assert max(gain(n, t, m) for m in range(1, n + 1)) <= Fraction(1, t + 1)
-    t = dh2_traps.TRAPS
+    t = traps.TRAPS
     assert t + 1 > 1000
     n = 10**6
     around = [gain(n, t, m) for m in range(n // t - 40, n // t + 40)]
@@ -179,9 +179,9 @@ def test_false_tags_are_always_caught(side: int) -> None:
 def test_a_record_cannot_be_shown_as_a_trap(side: int) -> None:
     """Else the other would say a record's tag. Nor can the position of a trap that was never entered."""
 
-    class Shows(dh2.Owner):
+    class Shows(Owner):
         def matching(self) -> Matching:
-            self.shown[-1] = np.flatnonzero(self.order == 0)[0]
+            self.opened_positions[-1] = np.flatnonzero(self.order == 0)[0]
             return super().matching()
 
     done = attack(Shows, side)
@@ -212,7 +212,7 @@ def test_wrong_answers_spoil_matches_and_tell_nothing() -> None:
     assert "sent answers whose proof does not hold" in done.said and not hasattr(done.deviating, "common")
 
 
-def claims(change: Callable[[np.ndarray], np.ndarray], consistent: bool) -> type[dh2.Owner]:
+def claims(change: Callable[[np.ndarray], np.ndarray], consistent: bool) -> type[Owner]:
     """An asking owner that changes which entries of O it says to have found; consistent: acts itself as if that were true."""
 
     class Claims(Matching):
@@ -270,7 +270,7 @@ def test_that_all_are_common_may_be_claimed_and_tells_nothing() -> None:
 # False names, and the one guess.
 
 
-class FalseName(dh2.Owner):
+class FalseName(Owner):
     """Gives a common record a name of its own making, and guesses which of its own records that is."""
 
     right: bool
@@ -305,7 +305,7 @@ def test_one_guess(right: bool, side: int, spec: AlignmentSpec) -> None:
 
 @SIDES
 def test_false_names_without_a_guess_are_noticed(side: int) -> None:
-    class AllFalse(dh2.Owner):
+    class AllFalse(Owner):
         def exchange_names(self) -> None:
             self.common[:] = False
             super().exchange_names()
@@ -325,7 +325,7 @@ NOISY = spec_of(
 def test_a_pool_left_out_is_refused(side: int, missing: int) -> None:
     """Before anything is learnt: the other's noise stays over the size of the intersection."""
 
-    class WithoutPool(dh2.Owner):
+    class WithoutPool(Owner):
         def __init__(self, wire: Wire, entries: Any, spec: AlignmentSpec, *rest: Any, **named: Any) -> None:
             super().__init__(wire, entries, spec, *rest, **named)
             own = POOL + self.exchange.sid + bytes([side])
@@ -336,10 +336,10 @@ def test_a_pool_left_out_is_refused(side: int, missing: int) -> None:
     done = attack(WithoutPool, side, NOISY)
     assert "could not show the pool and the traps that its list must hold" in done.said
     assert done.result is None and not hasattr(done.deviating, "common")
-    assert attack(dh2.Owner, side, NOISY).said == ""
+    assert attack(Owner, side, NOISY).said == ""
 
 
 def test_a_list_that_lacks_its_pool_is_a_mistake() -> None:
     """Of the caller, said before anything is sent."""
     with pytest.raises(ValueError, match="lacks entries of the pool"):
-        run(NOISY, *[lambda wire: dh2.align(wire, MINE, NOISY, CONTEXT, Ristretto255(), traps=TRAPS)] * 2)  # type: ignore[arg-type]
+        run(NOISY, *[lambda wire: align(wire, MINE, NOISY, CONTEXT, Ristretto255(), traps=TRAPS)] * 2)  # type: ignore[arg-type]

@@ -11,8 +11,8 @@ import pytest
 
 from mpc_protocols.errors import PeerLost, ProtocolAborted
 from mpc_protocols.psu import exchange
-from mpc_protocols.psu.dh2 import owner as dh2
 from mpc_protocols.psu.dh2.matching import Matching
+from mpc_protocols.psu.dh2.owner import COMMITMENT_BYTES, Owner
 from mpc_protocols.psu.groups.hashing import Names
 from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.wire import Wire
@@ -25,17 +25,17 @@ SIDES = pytest.mark.parametrize("side", [0, 1], ids=["answering", "asking"])
 # When messages come.
 
 
-class InFileOrder(dh2.Owner):
+class InFileOrder(Owner):
     """Enters its list unshuffled: it knows which of its records a block holds (as does who remembers its own shuffle)."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.own_list = self.own_list[np.argsort(self.order)]
         self.order = np.arange(len(self.order))
-        self.shown = np.arange(self.size, self.size + self.traps)
+        self.opened_positions = np.arange(self.size, self.size + self.traps)
 
 
-class Watched(dh2.Owner):
+class Watched(Owner):
     """Remembers what it had computed before each message."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
@@ -84,7 +84,7 @@ def test_the_time_of_a_block_does_not_tell_which_records_are_common(
 # Where a run ends.
 
 
-class PowerOfTheirKey(dh2.Owner):
+class PowerOfTheirKey(Owner):
     """Waits for the other's key of names, g^alpha, and announces (g^alpha)^c as its own, whose exponent it does not know; waits
     for the names as well, and returns that of a record of its choice, W^c. If that is not common, W = g^r, the other holds
     N(W^(c alpha)) twice: as the name of one of its own records and as that of this one. If it is common, once."""
@@ -101,12 +101,10 @@ class PowerOfTheirKey(dh2.Owner):
         raw = bytes(self.exchange.receive(exchange.COUNT_BYTES + expected))
         theirs = raw[exchange.COUNT_BYTES :]
         width = self.group.element_bytes
-        key = theirs[dh2.COMMITMENT_BYTES + width : dh2.COMMITMENT_BYTES + 2 * width]
+        key = theirs[COMMITMENT_BYTES + width : COMMITMENT_BYTES + 2 * width]
         self.public[1] = self.group.power(self.group.parse(key), self.scale).tobytes()
         self.exchange.send(
-            count.to_bytes(exchange.COUNT_BYTES, "big")
-            + extra[: dh2.COMMITMENT_BYTES]
-            + b"".join(self.public)
+            count.to_bytes(exchange.COUNT_BYTES, "big") + extra[:COMMITMENT_BYTES] + b"".join(self.public)
         )
         return int.from_bytes(raw[: exchange.COUNT_BYTES], "big"), theirs
 

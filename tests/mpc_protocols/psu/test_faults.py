@@ -18,7 +18,7 @@ import pytest
 from mpc_protocols.errors import PeerLost, ProtocolAborted
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.psu import helper
-from mpc_protocols.psu.dh2 import owner as dh2
+from mpc_protocols.psu.dh2.owner import Owner
 from mpc_protocols.psu.functionality import AlignmentSpec
 from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.wire import Wire
@@ -172,12 +172,12 @@ def test_dh2_elements(raw: bytes, spoiler: int) -> None:
 def test_dh2_committed_elements(raw: bytes, spoiler: int) -> None:
     """A party that commits to an invalid list, or to one with duplicates."""
 
-    class Invalid(dh2.Owner):
+    class Invalid(Owner):
         def __init__(self, *arguments: Any, **named: Any) -> None:
             super().__init__(*arguments, **named)
             self.own_list[0] = list(raw)
 
-    class Doubled(dh2.Owner):
+    class Doubled(Owner):
         def __init__(self, *arguments: Any, **named: Any) -> None:
             super().__init__(*arguments, **named)
             self.own_list[0] = self.own_list[1]

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.memory_wire import MemoryWire
 from mpc_protocols.psu.functionality import ideal_align
-from mpc_protocols.psu.merge3 import cost as merge3_cost
-from mpc_protocols.psu.merge3 import lists
-from mpc_protocols.psu.merge3 import protocol as merge3
+from mpc_protocols.psu.merge3 import cost, lists, protocol
 from tests.mpc_protocols.psu.merged import context_of, merge_lists
 from tests.mpc_protocols.psu.owners import assert_ideal, ids, spec_of
 from tests.mpc_protocols.psu.test_protocols import OVERLAPS, sets
@@ -75,17 +73,17 @@ def test_random_sets(chosen: list[set[int]], shuffle: object) -> None:
 @pytest.mark.parametrize("block", [7, 1 << 18])
 def test_cost_is_exact(owners: tuple[int, ...], block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytes, messages and rounds of every party, also when lists take many blocks."""
-    for module in (lists, merge3, merge3_cost):
+    for module in (lists, protocol, cost):
         monkeypatch.setattr(module, "BLOCK", block)
     rng = np.random.default_rng(owners)
     entries = [
         ids(rng.permutation(200)[:size].tolist()) for size in rng.integers(0, 100, len(owners)).tolist()
     ]
     done = merge_lists(entries, owners)
-    cost = merge3_cost.merge3(context_of(owners), [len(e) for e in entries], done.results[0].n_rows)
-    assert [t.bytes_sent for t in done.traffic] == cost.sent
-    assert [t.messages_sent for t in done.traffic] == cost.messages
-    assert [t.rounds for t in done.traffic] == cost.clocks
+    expected = cost.merge3_cost(context_of(owners), [len(e) for e in entries], done.results[0].n_rows)
+    assert [t.bytes_sent for t in done.traffic] == expected.sent
+    assert [t.messages_sent for t in done.traffic] == expected.messages
+    assert [t.rounds for t in done.traffic] == expected.clocks
 
 
 @pytest.mark.parametrize("message", range(6))

@@ -13,7 +13,7 @@ import pytest
 
 from mpc_protocols.errors import BudgetRefused, DataRefused
 from mpc_protocols.psu.align import align
-from mpc_protocols.psu.dh2 import cost as dh2_cost
+from mpc_protocols.psu.dh2.cost import dh2_cost
 from mpc_protocols.psu.dummies import (
     PRIVATE,
     assemble,
@@ -192,9 +192,9 @@ def test_forecast_is_what_happens() -> None:
         assert found.rounds > 0 and all(found.sent[i] > 0 for i in (0, 1))
     n, pool = list_lengths(noisy, [100, 100])[0], 2 * overlap_noise(noisy).c
     for spec, due in (
-        (spec_of("dh2"), dh2_cost.cost(100, 100, 150)),
-        (spec_of("dh2+proofs"), dh2_cost.cost(100, 100, 150, proofs=True)),
-        (spec_of("dh2", **NOISY), dh2_cost.cost(n, n, 150, pool=pool)),
+        (spec_of("dh2"), dh2_cost(100, 100, 150)),
+        (spec_of("dh2+proofs"), dh2_cost(100, 100, 150, proofs=True)),
+        (spec_of("dh2", **NOISY), dh2_cost(n, n, 150, pool=pool)),
     ):
         told = forecast(spec, two, [100, 100], 150)
         assert (

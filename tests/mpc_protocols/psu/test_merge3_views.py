@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mpc_protocols.errors import CosynthError, PeerLost, ProtocolAborted
 from mpc_protocols.memory_wire import Frame, MemoryNetwork, MemoryWire
 from mpc_protocols.psu.dummies import longest_list
-from mpc_protocols.psu.merge3 import protocol as merge3
+from mpc_protocols.psu.merge3 import protocol
 from mpc_protocols.replicated.sharing.boolean import BitShare, open_bits
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
@@ -54,7 +54,7 @@ def opened_values(monkeypatch: pytest.MonkeyPatch) -> list[NDArray[np.uint64]]:
             seen.append(out)
         return out
 
-    monkeypatch.setattr(merge3, "open_bits", watched)
+    monkeypatch.setattr(protocol, "open_bits", watched)
     return seen
 
 
@@ -196,7 +196,7 @@ def test_shortened_messages() -> None:
 
 def test_what_contributors_are_told() -> None:
     """Messages of the teller (P2) to the first contributor: digest, sizes and u, the union. Of another party: digest, rows."""
-    teller, other = merge3.holders(0)[2], merge3.holders(0)[0]
+    teller, other = protocol.holders(0)[2], protocol.holders(0)[0]
     said = spoilt((3, 0), teller, 3, {1: lambda p: p[:-8] + (9).to_bytes(8, "big")})
     assert any("announced a union that does not fit" in s or "bytes where" in s for s in said)
     assert any(

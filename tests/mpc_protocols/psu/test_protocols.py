@@ -14,9 +14,8 @@ from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.psu import cost, exchange, florist, helper
 from mpc_protocols.psu.align import align
-from mpc_protocols.psu.dh2 import cost as dh2_cost
-from mpc_protocols.psu.dh2 import owner as dh2
-from mpc_protocols.psu.dh2 import traps as dh2_traps
+from mpc_protocols.psu.dh2 import owner, traps
+from mpc_protocols.psu.dh2.cost import dh2_cost
 from mpc_protocols.psu.dummies import assemble, overlap_noise
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member, ideal_align
 from mpc_protocols.psu.groups.ristretto import Ristretto255
@@ -95,7 +94,7 @@ def cost_of(method: str, n: int, m: int, u: int, width: int) -> cost.Cost:
         return helper.cost(n, m)
     if method == "florist":
         return florist.cost(n, m, u, width)
-    return dh2_cost.cost(n, m, u, proofs="+" in method, traps=TRAPS, element_bytes=width)
+    return dh2_cost(n, m, u, proofs="+" in method, traps=TRAPS, element_bytes=width)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -121,15 +120,15 @@ def test_promised_sizes_at_a_hundred_thousand() -> None:
     """When half is common: 12 n and 13 n exponentiations, 208 n and 352 n bytes; what dh2's traps cost on top does not grow."""
     n, u = 100_000, 150_000
     assert sum(florist.cost(n, n, u).powers) == 13 * n and florist.cost(n, n, u).bytes == 352 * n + 24
-    traps, whole = dh2_cost.cost(0, 0, 0), dh2_cost.cost(n, n, u)
-    assert [a - b for a, b in zip(whole.powers, traps.powers, strict=True)] == [6 * n, 6 * n, 0]
-    assert [a - b for a, b in zip(whole.generated, traps.generated, strict=True)] == [n // 2, n // 2, 0]
-    assert [a - b for a, b in zip(whole.hashes, traps.hashes, strict=True)] == [2 * n, 2 * n, 0]
-    assert whole.bytes - traps.bytes == 208 * n + n // 8
+    of_traps, whole = dh2_cost(0, 0, 0), dh2_cost(n, n, u)
+    assert [a - b for a, b in zip(whole.powers, of_traps.powers, strict=True)] == [6 * n, 6 * n, 0]
+    assert [a - b for a, b in zip(whole.generated, of_traps.generated, strict=True)] == [n // 2, n // 2, 0]
+    assert [a - b for a, b in zip(whole.hashes, of_traps.hashes, strict=True)] == [2 * n, 2 * n, 0]
+    assert whole.bytes - of_traps.bytes == 208 * n + n // 8
     assert sum(whole.powers) < sum(florist.cost(n, n, u).powers)
-    assert whole.bytes < 21.2e6 and max(traps.powers) < 19 * dh2_traps.TRAPS
+    assert whole.bytes < 21.2e6 and max(of_traps.powers) < 19 * traps.TRAPS
     assert whole.rounds == 10
-    proven = dh2_cost.cost(n, n, u, proofs=True)
+    proven = dh2_cost(n, n, u, proofs=True)
     assert [a - b for a, b in zip(proven.powers, whole.powers, strict=True)] == [n + 3 * 4, 2 * n + 4 * 4, 0]
     assert helper.cost(n, n).bytes < 41 * n
 
@@ -148,10 +147,10 @@ def test_cost_is_exact_with_pools(method: str, block: int, monkeypatch: pytest.M
         lists[wire.me] = assemble(
             sets(8, 12, 5)[wire.me], spec, CONTEXT.salt(spec, wire.session_id), wire.me, "x"
         ).entries
-        return dh2.align(wire, lists[wire.me], spec, CONTEXT, Ristretto255(), traps=TRAPS)
+        return owner.align(wire, lists[wire.me], spec, CONTEXT, Ristretto255(), traps=TRAPS)
 
     done = run(spec, body, body)
-    due = dh2_cost.cost(
+    due = dh2_cost(
         len(lists[0]),
         len(lists[1]),
         len(set(lists[0] + lists[1])),
@@ -218,7 +217,7 @@ def test_bound_to_study_identities_session_and_parameters() -> None:
         run(
             spec,
             ids(range(3)),
-            lambda wire: dh2.align(wire, ids(range(3)), spec, other, Ristretto255(), traps=TRAPS),
+            lambda wire: owner.align(wire, ids(range(3)), spec, other, Ristretto255(), traps=TRAPS),
         )
 
 

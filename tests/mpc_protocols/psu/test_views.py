@@ -19,8 +19,8 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.psu import florist
-from mpc_protocols.psu.dh2 import owner as dh2
 from mpc_protocols.psu.dh2.matching import Matching
+from mpc_protocols.psu.dh2.owner import Owner
 from mpc_protocols.psu.groups.group import Elements
 from mpc_protocols.psu.groups.hashing import NAME_BYTES
 from mpc_protocols.psu.groups.ristretto import Ristretto255
@@ -255,7 +255,7 @@ ASKING = [
 ]
 
 
-class Watched(dh2.Owner):
+class Watched(Owner):
     """Remembers its matching step; what it holds is the simulated party's own side of the view."""
 
     step: Matching

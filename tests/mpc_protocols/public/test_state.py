@@ -109,7 +109,7 @@ def test_leader_and_follower_agree_at_every_step() -> None:
     assert begun == chosen
     begun.answers.checker().check(0, rounded[0])
     for state in (leader, follower):
-        state.learn_selection(begun, [begun.plan.kept[0]])
+        state.learn_selection(begun, [begun.plan.contenders[0]])
     begun = both(TotalStep(2, F(9)))
     for state in (leader, follower):
         state.learn_total(begun, 77)
@@ -216,7 +216,7 @@ def test_plans_are_those_of_the_mechanisms() -> None:
         )
         [answers] = rounded
         cells = answers.layout.by_range(answers.cells)
-        assert all(of.sum() <= step.answer_sums[q] for q, of in zip(plan.kept, cells, strict=True))
+        assert all(of.sum() <= step.answer_sums[q] for q, of in zip(plan.contenders, cells, strict=True))
 
 
 def test_only_the_first_release_is_charged_for_the_row_bound() -> None:

@@ -278,14 +278,14 @@ def whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int) 
     payloads = iter(compressed)
     for number, (begun, rounded) in enumerate(steps):
         plan = begun.plan
-        assert plan.kept == (0, 1, 2, 3)
+        assert plan.contenders == (0, 1, 2, 3)
         assert plan.ring_bits == (64 if row_cap == 40_000_000 and number == 0 else plan.ring_bits)
         made = [gumbel.take((plan.a, plan.ring_bits), 4), gaussians.take("all", 22)]
         groups = [
             step_costs.Group([next(payloads), next(payloads)], *ledger.compare(of, plan.sign_bits))
             for of in rounded
         ]
-        assert np.sum([group.compared for group in groups]) == 20
+        assert np.sum([group.compared_cells for group in groups]) == 20
         step_costs.select(
             tally,
             len(begun.step.to_bytes()),

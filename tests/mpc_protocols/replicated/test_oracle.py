@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.engine import step as step_module
 from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES, MAX_DELAY_US, agree_on_delay, latency_bytes_of
 from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import MarginalOracle, StudyFacts
@@ -485,7 +484,7 @@ def test_answers_as_each_party_gets_them(receiver: int) -> None:
         assert len(payload) <= answer_codec.encoded_limit(known.layout)
         got = answer_codec.decode(payload, known.layout, receiver)
         assert got.bitmap == known.bitmap and got.withheld is not None
-        np.testing.assert_array_equal(got.nonzero, known.layout.dealt(answers) != 0)
+        np.testing.assert_array_equal(got.nonzero, known.layout.by_dealer(answers) != 0)
         for handle, answer, value in zip(handles, answers, got.layout.by_range(got.cells), strict=True):
             own = np.zeros(len(answer), bool)
             for third, piece in dealer_slices(handle, len(answer), 3):
@@ -619,7 +618,7 @@ def test_a_delay_beyond_belief_is_refused() -> None:
 
 def test_different_delays_for_the_two_followers_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else they would take different forms of a protocol and misread each other."""
-    monkeypatch.setattr(step_module, "agree_on_delay", lambda wire, leader: 100 + (wire.me == 2))
+    monkeypatch.setattr("mpc_protocols.engine.step.agree_on_delay", lambda wire, leader: 100 + (wire.me == 2))
     with pytest.raises(ProtocolAborted, match="other public inputs"):
         serve(lambda oracle: oracle.prepare(ONE_WAY), PARTS)
 
@@ -627,8 +626,8 @@ def test_different_delays_for_the_two_followers_are_noticed(monkeypatch: pytest.
 @pytest.mark.parametrize("delay_us", [0, 20_000])
 def test_the_form_follows_the_delay_and_is_told(monkeypatch: pytest.MonkeyPatch, delay_us: int) -> None:
     """A far network takes trees, a near one ripples where they save bytes; the answers are the same, all parties say which."""
-    monkeypatch.setattr(step_module, "agree_on_delay", lambda wire, leader: delay_us)
-    monkeypatch.setattr(step_module, "latency_bytes_of", lambda delay: 1 + 64 * delay)
+    monkeypatch.setattr("mpc_protocols.engine.step.agree_on_delay", lambda wire, leader: delay_us)
+    monkeypatch.setattr("mpc_protocols.engine.step.latency_bytes_of", lambda delay: 1 + 64 * delay)
     told: list[tuple[str, str, dict[str, Any]]] = []
     expected = work(IdealOracle(facts(), counter(np.concatenate(PARTS)), Recorder()))
     assert (

@@ -28,7 +28,7 @@ from mpc_protocols.public.answers import (
 from mpc_protocols.replicated.scores import bit_cache, l1_distance, masked_sign
 from mpc_protocols.replicated.scores.bit_cache import MAX_UNASKED, SPARSE, BitShareCache, CacheModel
 from mpc_protocols.replicated.scores.dealer import DEALERS
-from mpc_protocols.replicated.scores.l1_distance import DealerCells, add_l1_sums, known_of
+from mpc_protocols.replicated.scores.l1_distance import DealerCells, add_l1_sums, addend_of
 from mpc_protocols.replicated.sharing import ring
 from mpc_protocols.replicated.sharing.trio import Trio
 from tests.mpc_protocols.replicated.trio_run import (
@@ -81,7 +81,7 @@ def test_thirds_of_any_size(sizes: tuple[int, int, int], adder: Adder) -> None:
     shares = [deal_ring(part.astype(np.uint32), rng) for part in values]
 
     def body(trio: Trio) -> ring.RingShare:
-        known = [known_of(trio, shares[third][trio.me], third) for third in range(DEALERS)]
+        known = [addend_of(trio, shares[third][trio.me], third) for third in range(DEALERS)]
         bits = masked_sign.share_bits(trio, known, planes)
         lengths = [np.array([size // 3, size - size // 3]) for size in sizes]
         return l1_sums(
@@ -181,7 +181,7 @@ def test_dealt_order(candidates: list[tuple[int, int]]) -> None:
         for owner, piece in dealer_slices(handle, len(answer), DEALERS)
         if owner == third
     ]
-    dealt = layout.dealt(answers)
+    dealt = layout.by_dealer(answers)
     assert dealt.tolist() == [int(cell) for part in wanted for cell in part] and layout.size == len(dealt)
     assert [layout.places[0].start, *(place.stop for place in layout.places)] == [
         0,
@@ -273,10 +273,10 @@ def test_selections_that_compare_other_cells_each_time(monkeypatch: pytest.Monke
             cells = known.cells.copy()
             cells[known.layout.places[trio.me]] = 0  # a dealer does not know them
             mine = Answers(known.layout, cells, known.nonzero)
-            thirds, parts = store.compared(
+            dealer_cells, parts = store.dealer_cells(
                 lambda cell_range: shares[cell_range.handle][trio.me], mine, planes
             )
-            add_l1_sums(trio, thirds, planes, "ripple", parts)
+            add_l1_sums(trio, dealer_cells, planes, "ripple", parts)
             found.append(ring.reshare(trio, parts))
         return found
 
@@ -354,11 +354,11 @@ def test_a_dealer_receives_nothing_and_evaluators_uniform_bytes(dealer: int, add
         sizes = [cells if third == dealer else 0 for third in range(DEALERS)]
         parts = [known[:size] for size in sizes]
         bits = masked_sign.share_bits(trio, parts, planes)
-        thirds = [
+        dealer_cells = [
             DealerCells(*found, np.array([size]))  # type: ignore[arg-type, call-arg]
             for *found, size in zip(parts, bits, sizes, strict=True)
         ]
-        l1_sums(trio, thirds, planes, adder)
+        l1_sums(trio, dealer_cells, planes, adder)
 
     run_trio(body, tap=frames.append)
     links: dict[tuple[int, int], list[bytes]] = {}
@@ -391,8 +391,8 @@ def test_selections_that_compare_the_same_cells_share_no_mask(adder: Adder) -> N
     def body(trio: Trio) -> None:
         bits = BitShareCache(trio)
         for _ in range(3):
-            thirds, _ = bits.compared(lambda cell_range: shares[trio.me], answers, planes)
-            l1_sums(trio, thirds, planes, adder)
+            dealer_cells, _ = bits.dealer_cells(lambda cell_range: shares[trio.me], answers, planes)
+            l1_sums(trio, dealer_cells, planes, adder)
 
     run_trio(body, tap=frames.append)
     for link in {(frame.sender, frame.receiver) for frame in frames}:

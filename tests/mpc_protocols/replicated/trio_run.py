@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.adders import Adder
 from mpc_protocols.engine.bitslice import from_bits, to_bits
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.public import answers as public_answers
-from mpc_protocols.public.answers import Answers, CellRange, DealerLayout
+from mpc_protocols.public.answers import Answers, CellRange, DealerLayout, layouts
 from mpc_protocols.replicated.scores import bit_cache
 from mpc_protocols.replicated.scores.dealer import DEALERS
-from mpc_protocols.replicated.scores.l1_distance import DealerCells, add_l1_sums, known_of
+from mpc_protocols.replicated.scores.l1_distance import DealerCells, add_l1_sums, addend_of
 from mpc_protocols.replicated.scores.masked_sign import share_bits
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.ring import RingShare, reshare
@@ -102,7 +101,7 @@ def dealers(cells: int) -> list[NDArray[np.int64]]:
 def by_dealer(trio: Trio, x: RingShare, lengths: NDArray[np.int64], planes: int) -> list[DealerCells]:
     """Consecutive segments of shared cells as `add_l1_sums` takes them, the bits shared anew (1 round)."""
     places = dealers(len(x))
-    known = [known_of(trio, x[place], dealer) for dealer, place in enumerate(places)]
+    known = [addend_of(trio, x[place], dealer) for dealer, place in enumerate(places)]
     edges = np.append(0, np.cumsum(lengths))
     inside = [np.diff(np.searchsorted(place, edges)) for place in places]
     return [DealerCells(*parts) for parts in zip(known, share_bits(trio, known, planes), inside, strict=True)]
@@ -110,7 +109,7 @@ def by_dealer(trio: Trio, x: RingShare, lengths: NDArray[np.int64], planes: int)
 
 def l1_sums(trio: Trio, cells: Sequence[DealerCells], planes: int, adder: Adder | None = None) -> RingShare:
     """Sums of |a + b| over each segment of the three parts together, one batch: one shared element per segment."""
-    parts = np.zeros(len(cells[0].lengths), cells[0].known.dtype)
+    parts = np.zeros(len(cells[0].lengths), cells[0].addend.dtype)
     add_l1_sums(trio, cells, planes, adder, parts)
     return reshare(trio, parts)
 
@@ -126,14 +125,14 @@ def distances(
 def small_groups(cell_range: int, group: int, cached: int) -> Iterator[None]:
     """Selections compute with so many cells at a time, and keep the bits of so many."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(public_answers, "MAX_RANGE", cell_range)
-        patch.setattr(public_answers, "MAX_GROUP", group)
+        patch.setattr("mpc_protocols.public.answers.MAX_RANGE", cell_range)
+        patch.setattr("mpc_protocols.public.answers.MAX_GROUP", group)
         patch.setattr(bit_cache, "MAX_CACHED", cached)
-        public_answers.layouts.cache_clear()
+        layouts.cache_clear()
         try:
             yield
         finally:
-            public_answers.layouts.cache_clear()
+            layouts.cache_clear()
 
 
 def answers_of(handles: Sequence[int], answers: Sequence[NDArray[Any]]) -> Answers:

@@ -107,7 +107,7 @@ def test_costs_of_a_whole_run_are_the_counters(
             handles, answers, [Fraction(1)] * 3, [Fraction(0)] * 3, Fraction(1), picks
         )
         plan = begun.plan
-        assert len(plan.kept) == 3
+        assert len(plan.contenders) == 3
         groups = groups_of(rounded)
         generated = gumbel_pool.take((plan.a, plan.ring_bits), picks * 3)
         lists = [3, 2] if picks == 2 else []

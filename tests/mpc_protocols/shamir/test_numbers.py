@@ -17,7 +17,7 @@ from mpc_protocols.engine.bits import Bits
 from mpc_protocols.engine.bitslice import from_planes, to_bits
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.shamir.gates import ShamirGates
-from mpc_protocols.shamir.l1_distance import absolute_sums
+from mpc_protocols.shamir.l1_distance import l1_sums
 from mpc_protocols.shamir.mesh import Mesh
 from mpc_protocols.shamir.numbers import Addends, concatenate
 from tests.mpc_protocols.shamir.mesh_run import Ran, held_parts, run_mesh, share_numbers
@@ -184,7 +184,7 @@ def test_l1_distances(parties: int, planes: int, latency_bytes: int) -> None:
     def body(gates: ShamirGates) -> NDArray[np.uint32]:
         held = parts[gates.mesh.me].held
         assert held is not None
-        first, *others = absolute_sums(gates, held, lengths, planes)
+        first, *others = l1_sums(gates, held, lengths, planes)
         for other in others:
             first = first + other
         return opened(gates, first)
@@ -202,7 +202,7 @@ def test_candidates_of_one_cell(count: int) -> None:
     def body(gates: ShamirGates) -> NDArray[np.uint32]:
         held = parts[gates.mesh.me].held
         assert held is not None
-        a, b, c, d = absolute_sums(gates, held, np.ones(count, np.int64), 8)
+        a, b, c, d = l1_sums(gates, held, np.ones(count, np.int64), 8)
         return opened(gates, a + b + c + d)
 
     for found in run_mesh(5, body).results:
@@ -212,7 +212,7 @@ def test_candidates_of_one_cell(count: int) -> None:
 def job(wire: Any, cells: list[int], parts: list[NDArray[np.uint32]]) -> tuple[list[int], list[int]]:
     """Sums of absolute values of two candidates, here and by MPyC's secure integers, over one session's keys."""
     gates = ShamirGates(Mesh(wire))
-    a, b, c, d = absolute_sums(gates, parts[wire.me], np.array([4, len(cells) - 4]), 18)
+    a, b, c, d = l1_sums(gates, parts[wire.me], np.array([4, len(cells) - 4]), 18)
     ours = opened(gates, a + b + c + d).tolist()
     mpc = wire.mpyc()
     secure = mpc.SecInt(32)

@@ -190,7 +190,7 @@ def test_columns_are_compared_without_reading_a_row(tmp_path: Path, monkeypatch:
     with open_source(write_csv(tmp_path / "t.csv", table)) as source:
         monkeypatch.setattr(Source, "batches", None)
         seen = inspect(source, DOMAIN, ("person", 3))
-        assert (seen.found, seen.missing, seen.ignored) == (
+        assert (seen.present, seen.missing, seen.ignored) == (
             ("age", "work", "code"),
             ("sex", "person"),
             ("note", "Sex"),

@@ -21,10 +21,9 @@ import pytest
 
 from mpc_protocols.errors import DataRefused
 from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
+from parties.data import records
 from parties.data.coding import Coder
 from parties.data.local_marginals import count, validate
-from parties.data.records import read
-from parties.data.records import validate as validate_records
 from parties.data.source import Location, Source, locate, open_source
 from synth.domain import Categorical, Codes, Domain, Numeric
 from tests.parties.data.tables import CANARY, assert_says, everything_in, write_csv, write_parquet
@@ -131,7 +130,7 @@ def test_counts_and_records_are_those_of_the_csv(
             )
             cells = [each.tolist() for each in local.counts(CLIQUES)]
             counted.append((local.rows, local.clamped, local.absent, local.ignored, cells))
-            own = read(
+            own = records.read(
                 source,
                 DOMAIN.subset(("sex", "code")),
                 policy,
@@ -140,10 +139,10 @@ def test_counts_and_records_are_those_of_the_csv(
                 block_rows=700,
             )
             assert own.identifiers is not None
-            records = zip(
+            identified = zip(
                 own.identifiers.entries, own.codes["sex"].tolist(), own.codes["code"].tolist(), strict=True
             )
-            read_.append((own.rows, sorted(records), own.ignored))
+            read_.append((own.rows, sorted(identified), own.ignored))
             if rows:
                 assert own.identifiers.kinds == (
                     ("text", "date") if location.kind == "postgres" else ("untyped", "untyped")
@@ -218,7 +217,7 @@ def test_numbers_and_moments_are_exact(postgres: Postgres, schema: str) -> None:
         assert second == -3755289600000001
         assert batch.column(3).to_pylist() == [datetime.date(9999, 12, 31), datetime.date(1, 1, 1)]
         policy = IdentifierPolicy(("i", "d"), ("exact", "date"))
-        own = read(source, Domain(("j",), (Numeric(-5, 10**18, 2),)), policy, max_rows=5)
+        own = records.read(source, Domain(("j",), (Numeric(-5, 10**18, 2),)), policy, max_rows=5)
         assert own.identifiers is not None and own.identifiers.entries == [
             policy.canonical([2**63 - 1, "9999-12-31"]),
             policy.canonical([-(2**63), "0001-01-01"]),
@@ -275,7 +274,7 @@ def test_misfits_are_named_by_their_row(postgres: Postgres, schema: str) -> None
             and "row has no value of the unit's id" in found[0]
             and '"work", row 41' in found[2]
         )
-        found = validate_records(source, DOMAIN, IdentifierPolicy(("id",), ("text",)), max_rows=50)
+        found = records.validate(source, DOMAIN, IdentifierPolicy(("id",), ("text",)), max_rows=50)
         assert len(found) == 3 and 'column "id", row 8: the identifier is missing' in found[0]
 
 
@@ -352,13 +351,13 @@ def test_a_view_may_say_the_order(postgres: Postgres, schema: str) -> None:
     )
     domain = Domain(("x",), (Codes(100),))
     with open_source(at(postgres, f"{schema}.v")) as source:
-        assert read(source, domain, None, max_rows=100).codes["x"].tolist() == list(range(99, -1, -1))
+        assert records.read(source, domain, None, max_rows=100).codes["x"].tolist() == list(range(99, -1, -1))
     with open_source(at(postgres, f"{schema}.t")) as source:
         with pytest.raises(DataRefused) as caught:
-            read(source, domain, None, max_rows=100)
+            records.read(source, domain, None, max_rows=100)
         assert_says(caught.value, "rows have no order", "ORDER BY")
-        assert validate_records(source, domain, None, max_rows=100) == [caught.value.sentence]
-        assert read(source, domain, IdentifierPolicy(("x",), ("exact",)), max_rows=100).rows == 100
+        assert records.validate(source, domain, None, max_rows=100) == [caught.value.sentence]
+        assert records.read(source, domain, IdentifierPolicy(("x",), ("exact",)), max_rows=100).rows == 100
 
 
 def test_everything_is_asked_of_one_snapshot(postgres: Postgres, schema: str) -> None:
@@ -377,7 +376,7 @@ def test_everything_is_asked_of_one_snapshot(postgres: Postgres, schema: str) ->
         writer.execute(f"INSERT INTO {schema}.people (id) SELECT 'new' FROM generate_series(1, 1000)")
         assert first.num_rows + sum(batch.num_rows for batch in batches) == 2000
         policy = IdentifierPolicy(("id",), ("exact",))
-        own = read(source, DOMAIN.subset(("code",)), policy, max_rows=2000)
+        own = records.read(source, DOMAIN.subset(("code",)), policy, max_rows=2000)
         assert own.identifiers is not None
         expected = {
             policy.canonical([name]): code for name, code in zip(table["id"], table["code"], strict=True)
@@ -408,7 +407,7 @@ def test_a_busy_writer_never_breaks_the_bound_that_was_checked(postgres: Postgre
         for _ in range(10):
             with open_source(at(postgres, f"{schema}.t")) as source:
                 assert source.units("who", 1) == (False, False)
-                assert read(source, domain, policy, max_rows=500, block_rows=50).rows == 500
+                assert records.read(source, domain, policy, max_rows=500, block_rows=50).rows == 500
     finally:
         stop.set()
         thread.join()

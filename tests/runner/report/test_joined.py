@@ -1,4 +1,5 @@
 """The report's section on joined records: true of every way to join, and silent about sizes."""
+# ruff: noqa: RUF001 - typographic apostrophes are meant
 
 from __future__ import annotations
 
@@ -96,6 +97,27 @@ def test_proofs_are_mentioned() -> None:
     plain = joined(facts).trust  # type: ignore[union-attr]
     facts["public_study"] = {"alignment": {"security": "proofs"}}
     assert joined(facts).trust.startswith(plain) and "proven to be right" in joined(facts).trust  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+def test_a_method_that_shows_identifiers_is_not_said_to_hide_them(tmp_path: Path, adjacency: str) -> None:
+    hidden = ("which ones, nobody learned", "which of its own another owner holds", "nobody is told")
+    page = page_of(tmp_path / "a", via="merge3", adjacency=adjacency)
+    assert hidden[0] in page and hidden[1] in page and (hidden[2] in page) == (adjacency == "replace")
+    assert "revealed more" not in page
+    with METHODS.registered(open_method.METHOD):
+        page = page_of(tmp_path / "b", via="open", adjacency=adjacency)
+    assert not [words for words in hidden if words in page]
+    assert page.count("evealed more") == 2 and "each owner learns every identifier of the other" in page
+    assert "Another owner’s values beside the identifiers; counts; any part of the noise" in page
+
+
+def test_row_order_and_unknown_methods_are_said_to_hide_no_memberships(tmp_path: Path) -> None:
+    page = page_of(tmp_path / "a", via="row-order", adjacency="replace")
+    assert "Another owner’s records; counts" in page and "nobody is told" not in page
+    page = page_of(tmp_path / "b", via="a-later-one", adjacency="replace")
+    assert "Any other party’s counts; any part" in page
+    assert "nobody is told" not in page and "nobody learned" not in page
 
 
 def test_a_table_of_noise_is_called_one() -> None:

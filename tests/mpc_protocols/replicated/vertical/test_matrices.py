@@ -16,13 +16,13 @@ from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.vertical import planner
 from mpc_protocols.replicated.vertical.matrices import (
     Matrix,
-    begin_dealing,
     deal_block,
-    dealt_block,
-    expect_dealing,
     input_rows,
     multiply,
     product,
+    receive_block,
+    receive_mask_seeds,
+    send_mask_seeds,
     side_by_side,
 )
 from mpc_protocols.wire import Wire
@@ -43,10 +43,10 @@ def together(owners: tuple[int, int], dtype: type, body: Any, tap: Any = None) -
     def party(wire: Wire) -> Any:
         mine = {owner: block(owner, width, dtype) for owner, width in zip(owners, WIDTHS, strict=True)}
         if wire.me >= 3:
-            dealing = begin_dealing(wire)
-            return deal_block(wire, dealing, mine[wire.me]) if wire.me in mine else None
+            streams = send_mask_seeds(wire)
+            return deal_block(wire, streams, mine[wire.me]) if wire.me in mine else None
         trio = Trio(wire)
-        dealings = {owner: expect_dealing(wire, owner) for owner in range(3, parties)}
+        streams_of = {owner: receive_mask_seeds(wire, owner) for owner in range(3, parties)}
         computing = [
             (owner, (ROWS, width), mine[owner] if wire.me == owner else None)
             for owner, width in zip(owners, WIDTHS, strict=True)
@@ -56,7 +56,7 @@ def together(owners: tuple[int, int], dtype: type, body: Any, tap: Any = None) -
             zip([owner for owner, _, _ in computing], input_rows(trio, computing, dtype), strict=True)
         )
         inputs |= {
-            owner: dealt_block(trio, dealings[owner], owner, (ROWS, width), dtype)
+            owner: receive_block(trio, streams_of[owner], owner, (ROWS, width), dtype)
             for owner, width in zip(owners, WIDTHS, strict=True)
             if owner >= 3
         }

@@ -89,7 +89,7 @@ def test_narrow_rings_where_it_pays(rows: int, element: int, sections: int) -> N
     """Modulo 2^16 over fewer than 2^16 rows; few rows, or narrow columns, do not pay for the lifts."""
     columns = {"a": 0, "b": 0, "c": 1, "d": 0, "e": 1, "f": 1}
     plan = plan_of([("a", "c")], columns, rows=rows)
-    assert (plan.element, len(plan.sections())) == (element, sections)
+    assert (plan.element, len(plan.row_ranges())) == (element, sections)
     assert plan_of([("d", "e")], columns, rows=40_000).element == 4
 
 
@@ -97,7 +97,7 @@ def test_waves_cover_the_rows_and_stay_small() -> None:
     of = {"a": 0, "b": 0, "c": 1, "d": 1, "e": 0, "f": 1}
     for rows in (0, 1, 255, ROWS, 3_000_000):
         plan = plan_of([("a", "d"), ("c", "e"), ("a", "b")], of, rows=rows)
-        sections = plan.sections()
+        sections = plan.row_ranges()
         row_blocks = [row_block for section in sections for row_block in section]
         if plan.element == 2:
             assert all(section[-1][1] - section[0][0] < 1 << 16 for section in sections if section)
