@@ -187,7 +187,7 @@ def test_who_may_compute_and_what_else_would_do(tmp_path: Path) -> None:
         assert "takes two to three" in (plain_backend.BACKEND.misfit(list("abcd")) or "")
         path = write_vertical(tmp_path, ('backend = "replicated"', 'backend = "plain"'))
         # columns that are split: only what can join them is an alternative
-        assert (replicated.misfit(["a", "b"], "vertical") or "").endswith('compute, or use backend = "pair"')
+        assert 'compute, or use backend = "pair"' in (replicated.misfit(["a", "b"], "vertical") or "")
         assert "use backend" not in (replicated.misfit(["a", "b", "c", "d"], "vertical") or "")
         assert any(
             'backend = "plain" runs with partition = "horizontal" only; use backend = "replicated" or backend = "pair".'
