@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from mpc_protocols.functionality import MarginalOracle, Observe
 from mpc_protocols.options import Options
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from mpc_protocols.engine.step import ComputingParty
     from mpc_protocols.functionality import Event, Guard, LocalCounts, StudyFacts
     from mpc_protocols.partition import Partition, VerticalData
     from mpc_protocols.wire import Wire
@@ -147,23 +148,28 @@ class Backend(ABC):
         willing = [number for number, flag in enumerate(flags) if flag is not False][: self.by_default]
         return [number in willing for number in range(len(flags))]
 
-    def misfit(self, computing: Sequence[str]) -> str | None:
-        """The rest of a sentence about a study in which these parties compute; None if they may. Names the alternative."""
+    def misfit(self, computing: Sequence[str], partition: str = "horizontal") -> str | None:
+        """The rest of a sentence about a study in which these parties compute; None if they may. Names the alternative.
+
+        partition: of the study's data; backends that do not run on it are no alternative.
+        """
         least, most = self.computing
         if least <= len(computing) <= most:
             return None
         names = f" ({', '.join(computing)})" if computing else ""
-        takes = f"exactly {_spelled(least)}" if least == most else f"{_spelled(least)} to {_spelled(most)}"
+        takes = _range(least, most) if least < most else f"exactly {_spelled(least)}"
         others = [
             f'backend = "{other.name}"'
             for other in BACKENDS
-            if not other.ideal and other.computing[0] <= len(computing) <= other.computing[1]
+            if not other.ideal
+            and partition in other.partitions
+            and other.computing[0] <= len(computing) <= other.computing[1]
         ]
         instead = f", or use {' or '.join(others)}" if others else ""
         if len(computing) > most:
             return (
                 f'has {len(computing)} computing parties{names}, and backend = "{self.name}" takes {takes}; '
-                f"remove compute = true from the others{instead}"
+                f"let no more than {_spelled(most)} of them compute (compute = true at those alone){instead}"
             )
         number = "no" if not computing else _spelled(len(computing))
         return (
@@ -176,14 +182,25 @@ class Backend(ABC):
 class DistributedBackend(Backend):
     """A backend of parties that compute together.
 
-    together: of the computing parties, what must not happen, e.g. "no two of them work together". shows: what a computing
-    party sees of the others' data, e.g. "random-looking shares". how: how the statistics came about, a sentence.
+    together: of the computing parties, what must not happen, e.g. "no two of them work together". assumption: what the
+    protection rests on besides, e.g. "AES". shows: what a computing party sees of the others' data, e.g. "random-looking
+    shares". how: how the statistics came about, a sentence.
     """
 
     ideal = False
     together: ClassVar[str]
+    assumption: ClassVar[str]
     shows: ClassVar[str]
     how: ClassVar[str]
+
+    def coalition(self, computing: int) -> int:
+        """The fewest of so many computing parties that together can reconstruct everybody's data."""
+        return 2
+
+    def colluding(self, computing: int) -> str:
+        """Who must not work together, as a noun: "any 2 of the 3", "both"."""
+        fewest = self.coalition(computing)
+        return "both" if fewest == computing == 2 else f"any {fewest} of the {computing}"
 
     @abstractmethod
     def lead(
@@ -216,11 +233,15 @@ class DistributedBackend(Backend):
 
 
 class OracleParts(NamedTuple):
-    """The three parts of an engine's oracle module: the leader's oracle, every other computing party's part, a contributor's."""
+    """The parts of an engine's oracle module: the leader's oracle, every other computing party's part, a contributor's.
+
+    party: one computing party, for who drives its steps without an oracle, as benchmarks do; None: nobody can.
+    """
 
     lead: Callable[..., AbstractContextManager[MarginalOracle]]
     follow: Callable[..., list[NDArray[np.int64]]]
     contribute: Callable[..., None]
+    party: Callable[..., ComputingParty[Any, Any]] | None = None
 
 
 class EngineBackend(DistributedBackend):
@@ -265,6 +286,10 @@ class ClearBackend(Backend):
         """counts: the marginals of all custodians together."""
 
 
+def _range(least: int, most: int) -> str:
+    return _spelled(least) if least == most else f"{_spelled(least)} to {_spelled(most)}"
+
+
 def _spelled(count: int) -> str:
     words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
     return words[count] if count < len(words) else str(count)
@@ -272,3 +297,25 @@ def _spelled(count: int) -> str:
 
 BACKENDS: Registry[Backend] = Registry("mpc_protocols", "backend", Backend)
 """All backends, by name."""
+
+
+def backends_table() -> str:
+    """The table of facts in `docs/backends.md`."""
+    rows = [
+        "| `backend` | who computes | data | who must not work together | rests on |",
+        "|---|---|---|---|---|",
+    ]
+    for backend in BACKENDS:
+        if not isinstance(backend, DistributedBackend):
+            rows.append(
+                f"| `{backend.name}` | {backend.summary} | {' or '.join(backend.partitions)} | nobody is protected | - |"
+            )
+            continue
+        least, most = backend.computing
+        numbers = dict.fromkeys((least, (least + most) // 2, most))
+        colluding = "; ".join(backend.colluding(number) for number in numbers)
+        rows.append(
+            f"| `{backend.name}` | {_range(least, most)} parties | {' or '.join(backend.partitions)} | {colluding} "
+            f"| {backend.assumption} |"
+        )
+    return "\n".join(rows)

@@ -34,6 +34,7 @@ class Pair(EngineBackend):
     computing = (2, 2)
     by_default = 2
     together = "the two of them do not work together"
+    assumption = "AES, and Diffie-Hellman on ristretto255"
     shows = "random-looking shares"
     how = "Two parties computed these statistics on secret shares: nobody gathered the data, and only noisy results were opened."
 
@@ -55,9 +56,9 @@ class Pair(EngineBackend):
         )
 
     def parts(self) -> OracleParts:
-        from mpc_protocols.pair.oracle import PairOracle, contribute, follow
+        from mpc_protocols.pair.oracle import PairOracle, computing_party, contribute, follow
 
-        return OracleParts(PairOracle, follow, contribute)
+        return OracleParts(PairOracle, follow, contribute, computing_party)
 
     def dry_run(
         self,

@@ -33,6 +33,7 @@ class Replicated(EngineBackend):
     computing = (3, 3)
     by_default = 3
     together = "no two of them work together"
+    assumption = "AES"
     shows = "random-looking shares"
     how = "The parties computed these statistics on secret shares: nobody gathered the data, and only noisy results were opened."
 
@@ -53,9 +54,9 @@ class Replicated(EngineBackend):
         )
 
     def parts(self) -> OracleParts:
-        from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
+        from mpc_protocols.replicated.oracle import ReplicatedOracle, computing_party, contribute, follow
 
-        return OracleParts(ReplicatedOracle, follow, contribute)
+        return OracleParts(ReplicatedOracle, follow, contribute, computing_party)
 
     def dry_run(
         self,

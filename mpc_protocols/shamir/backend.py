@@ -38,6 +38,7 @@ class Shamir(EngineBackend):
     by_default = None
     partitions = ("horizontal",)
     together = "fewer than half of them work together"
+    assumption = "AES"
     shows = "random-looking shares"
     how = (
         "The computing parties added up these statistics on Shamir shares: nobody gathered the data, and only noisy results "
@@ -51,13 +52,16 @@ class Shamir(EngineBackend):
             "parties work together"
         )
 
+    def coalition(self, computing: int) -> int:
+        return (computing + 1) // 2
+
     def threat(self, vertical: bool) -> tuple[str, ...]:
         return (SEMI_HONEST, _MINORITY, _ASSUMPTION, _NOISE, DISHONEST_CUSTODIAN)
 
     def parts(self) -> OracleParts:
-        from mpc_protocols.shamir.oracle import ShamirOracle, contribute, follow
+        from mpc_protocols.shamir.oracle import ShamirOracle, computing_party, contribute, follow
 
-        return OracleParts(ShamirOracle, follow, contribute)
+        return OracleParts(ShamirOracle, follow, contribute, computing_party)
 
     def dry_run(
         self,

@@ -1,6 +1,7 @@
 """`python -m runner bench`: what every protocol costs, measured with real party processes over the real session.
 
     registry.py     what a benchmark is; each lies in a file of its own in `benches/`, found by being there
+    by_backend.py   kernels that every backend runs through its own engine; candidates.py: their invented tables and answers
     parameters.py   what the command line may vary, as lists
     network.py      loopback, LAN, WAN and explicit delays, emulated in the session (`runner.bench.net.shim`) or by netns.py, with
                     netem or relay.py

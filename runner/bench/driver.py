@@ -50,10 +50,15 @@ class Point:
         """Processes, contributors included."""
         return self.bench.processes(self.params)
 
+    @property
+    def computing(self) -> int:
+        """How many of them compute."""
+        return self.bench.computing(self.params)
+
 
 def points(order: Order) -> list[Point]:
     """All of them, those of one session next to each other. Raises `UsageError`."""
-    found = []
+    found: list[Point] = []
     for bench in order.benches:
         parameters = (*bench.parameters, TLS if isinstance(bench, Kernel) else TLS.of(True))
         for net in order.networks:
@@ -63,14 +68,22 @@ def points(order: Order) -> list[Point]:
                     "--tls off is only for loopback; with --net-by netns the parties have addresses of their own."
                 )
             given = {**order.values, TLS.name: (True,)} if namespaces else order.values
+            one = []
             for values in itertools.product(*(given.get(p.name, p.default) for p in parameters)):
                 params = dict(zip((p.name for p in parameters), values, strict=True))
                 if problem := bench.problem(params):
                     raise UsageError(f"bench {bench.name}: {problem}.")
-                found.append(Point(bench, params, net))
+                one.append(Point(bench, params, net))
+            sessions = list(dict.fromkeys(map(_session_of, one)))
+            found += sorted(one, key=lambda point: sessions.index(_session_of(point)))
     if len(found) > MAX_POINTS:
         raise UsageError(f"That is {len(found):,} measurements; at most {MAX_POINTS:,} fit into one bench.")
     return found
+
+
+def _session_of(point: Point) -> tuple[object, ...]:
+    """What points have in common that are measured in the same processes."""
+    return point.parties, point.computing, point.params[TLS.name], point.net
 
 
 def measure(order: Order, emit: Callable[[Bench, Line], None]) -> None:
@@ -189,13 +202,13 @@ class _Sessions:
 
     def parties(self, point: Point) -> Parties:
         """The processes for this point: those that are up, if they fit."""
-        key = (point.parties, point.params[TLS.name], point.net)
+        key = _session_of(point)
         if self._parties is None or key != self._key:
             self.end()
             namespaces = self._stack.enter_context(_namespaces(point))
             self.by = _by(point.net, namespaces)
             self._parties = self._stack.enter_context(
-                Parties(point.parties, bool(key[1]), point.net, namespaces)
+                Parties(point.parties, point.computing, bool(point.params[TLS.name]), point.net, namespaces)
             )
             self._key = key
         return self._parties

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import UsageError
 
 Value = int | float | bool | str
@@ -83,5 +84,7 @@ BITS = Parameter("bits", "bits of a number, its sign included", (24,), 2, 64)
 CANDIDATES = Parameter("candidates", "candidates of a selection", (64,), 1, 4096)
 SIGMA = Parameter("sigma", "standard deviation of the noise", (10, 100, 1000), 0.125, 2**20, whole=False)
 ROWS = Parameter("rows", "rows of all custodians together", (48_000,), 1, 2**31)
-PARTIES = Parameter("parties", "custodians, of which three compute", (3,), 3, 64)
+PARTIES = Parameter("parties", "parties; as many of them compute as the backend lets", (3,), 2, 64)
+_SECURE = tuple(backend.name for backend in BACKENDS if not backend.ideal)
+BACKEND = Parameter("backend", f"who computes, and how: {', '.join(_SECURE)}", _SECURE[:1], choices=_SECURE)
 TLS = Parameter("tls", "mutual TLS between the parties", (False,), choices=(False, True))

@@ -32,9 +32,9 @@ _OTHERS_S = 3.0
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
-def party_names(parties: int) -> list[str]:
+def party_names(parties: int, computing: int = 3) -> list[str]:
     """p0, p1, p2 compute; c3 and so on contribute."""
-    return [f"{'p' if number < 3 else 'c'}{number}" for number in range(parties)]
+    return [f"{'p' if number < computing else 'c'}{number}" for number in range(parties)]
 
 
 @dataclass
@@ -54,13 +54,16 @@ class _Child:
 class Parties:
     """The processes of one session; a context manager."""
 
-    def __init__(self, parties: int, tls: bool, net: Net, namespaces: Namespaces | None) -> None:
-        """namespaces: where each party runs (then `net` is theirs); None: on loopback, the network emulated in the session."""
+    def __init__(
+        self, parties: int, computing: int, tls: bool, net: Net, namespaces: Namespaces | None
+    ) -> None:
+        """computing: how many of them do, the first ones. namespaces: where each party runs (then `net` is theirs); None: on
+        loopback, the network emulated in the session."""
         self._children: list[_Child] = []
         self._directory = Scratch()
-        names = party_names(parties)
+        names = party_names(parties, computing)
         try:
-            settings = self._settings(names, tls, net, namespaces)
+            settings = self._settings(names, computing, tls, net, namespaces)
             for number, name in enumerate(names):
                 command = [*(namespaces.prefix(number) if namespaces else ()), *PROGRAM]
                 process = subprocess.Popen(
@@ -85,7 +88,7 @@ class Parties:
             raise
 
     def _settings(
-        self, names: Sequence[str], tls: bool, net: Net, namespaces: Namespaces | None
+        self, names: Sequence[str], computing: int, tls: bool, net: Net, namespaces: Namespaces | None
     ) -> dict[str, Any]:
         directory = self._directory.path
         if tls:
@@ -109,7 +112,7 @@ class Parties:
                     "name": name,
                     "host": namespaces.address(number) if namespaces else "127.0.0.1",
                     "port": ports[number],
-                    "role": "compute" if number < 3 else "contribute",
+                    "role": "compute" if number < computing else "contribute",
                 }
                 for number, name in enumerate(names)
             ],

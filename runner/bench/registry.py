@@ -33,19 +33,21 @@ if TYPE_CHECKING:
     from runner.bench.net.netns import Namespaces
 
 
-def _nothing(result: Any) -> None:
-    """No check."""
+def _nothing(*result: Any) -> None:
+    """No check, or nothing to do before."""
 
 
 @dataclass(frozen=True)
 class Task:
     """One party's part of what is repeated and timed, and a check of the last result (untimed; it may talk to the others).
 
-    `check` raises `CosynthError` if the result is wrong; it must take the same messages at every party.
+    before: what each repetition begins with, untimed and uncounted; it may talk to the others, too. `check` raises
+    `CosynthError` if the result is wrong; it must take the same messages at every party.
     """
 
     run: Callable[[], Any]
     check: Callable[[Any], None] = _nothing
+    before: Callable[[], None] = _nothing
 
 
 class Bench(ABC):
@@ -65,13 +67,17 @@ class Bench(ABC):
         """Party processes, contributors included."""
         return int(params.get(PARTIES.name, 3))
 
+    def computing(self, params: Params) -> int:
+        """How many of them compute: the first ones."""
+        return min(3, self.processes(params))
+
     def problem(self, params: Params) -> str | None:
         """What is wrong with values that do not go together; None if they do."""
         return None
 
 
 class Kernel(Bench):
-    """Protocol code of connected parties (wire numbers 0, 1, 2 compute, others contribute)."""
+    """Protocol code of connected parties (the first wire numbers compute, usually three; the others contribute)."""
 
     @abstractmethod
     def prepare(self, wire: Wire, params: Params) -> Task:

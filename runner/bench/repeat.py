@@ -95,6 +95,7 @@ def repeat(wire: Wire, task: Task, warmup: int, repeats: int) -> dict[str, Any]:
     memory, kept, result = _Memory(), [], None
     for number in range(warmup + repeats):
         result = None  # the one before must not count as memory
+        task.before()
         barrier(wire)
         before, cpu, began = wire.traffic(), time.process_time(), time.monotonic()
         result = task.run()

@@ -34,6 +34,8 @@ examples:
   python -m runner bench --list
   python -m runner bench scores --cells 1e5,1e6,2^22 --bits 17,24
   python -m runner bench select --net loopback,lan,wan --html select.html
+  python -m runner bench scores select --backend replicated,shamir,pair --cells 1e4,1e5
+  python -m runner bench select --backend shamir --parties 3,5,7
   python -m runner bench rounds --delay-ms 0,1,5,20 --json rounds.jsonl
   python -m runner bench end-to-end --rows 48000,1e6 --parties 3,8,16
 """

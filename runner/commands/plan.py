@@ -19,6 +19,15 @@ Say what a run of the study will do, before anybody starts it: what is asked and
 privacy, rounds of messages, bytes, memory and time, and who learns what. Rounds and bytes follow
 from public sizes; where they depend on the number of rows, which nobody knows beforehand, --rows
 may give a guess (default: the study's synthetic_rows, else max_rows).
+
+With --compare: what the study would cost by every backend, who must not collude with whom, on
+what that rests, and what would have to change in the study. --delay-ms and --rate-mbit tell times
+for a network of yours in place of a usual LAN and WAN.
+"""
+EXAMPLES = """\
+  python -m runner plan study.toml
+  python -m runner plan study.toml --rows 50000 --json
+  python -m runner plan study.toml --compare --delay-ms 20 --rate-mbit 100
 """
 
 
@@ -30,12 +39,19 @@ def add(commands: Commands) -> None:
         run,
         help="what a run will do and cost; who learns what",
         description=DESCRIPTION,
-        examples="  python -m runner plan study.toml\n  python -m runner plan study.toml --rows 50000 --json\n",
+        examples=EXAMPLES,
     )
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     parser.add_argument(
         "--rows", metavar="N", type=int, help="a guess at the number of rows of all custodians together"
     )
+    parser.add_argument(
+        "--compare", action="store_true", help="by every backend: costs, who must not collude, what to change"
+    )
+    parser.add_argument(
+        "--delay-ms", metavar="N", type=float, help="one-way delay of the network to tell times for"
+    )
+    parser.add_argument("--rate-mbit", metavar="N", type=float, help="its rate into each party, Mbit/s")
     parser.add_argument("--json", action="store_true", help="a JSON object")
 
 
@@ -43,8 +59,17 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     if arguments.rows is not None and arguments.rows < 1:
         raise UsageError(f"--rows must be at least 1, got {arguments.rows}.")
+    delay, rate = arguments.delay_ms, arguments.rate_mbit
+    for option, value, least in (("--delay-ms", delay, 0.0), ("--rate-mbit", rate, 0.01)):
+        if value is not None and not least <= value <= 1e6:
+            raise UsageError(f"{option} must be from {least:g} to 1,000,000, got {value:g}.")
     study = load(arguments.study)
-    from runner.forecast import forecast, words
+    from runner.forecast import NETWORKS, compare, comparison, forecast, network, words
 
-    expected = forecast(study, arguments.rows)
+    networks = NETWORKS if delay is None and rate is None else network(delay or 0.0, rate)
+    if arguments.compare:
+        compared = compare(study, arguments.rows, networks)
+        print(json.dumps(compared.to_json()) if arguments.json else comparison(compared))
+        return
+    expected = forecast(study, arguments.rows, networks)
     print(json.dumps(expected.to_json()) if arguments.json else words(study, expected))

@@ -1,6 +1,7 @@
 """What a run of a study will do and cost, told before it starts: `plan` (`docs/reference/command-line.md`)."""
 
+from runner.forecast.compare import compare, comparison
 from runner.forecast.plan_text import words
-from runner.forecast.predict import Forecast, forecast
+from runner.forecast.predict import NETWORKS, Forecast, forecast, network
 
-__all__ = ["Forecast", "forecast", "words"]
+__all__ = ["NETWORKS", "Forecast", "compare", "comparison", "forecast", "network", "words"]

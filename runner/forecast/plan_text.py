@@ -88,7 +88,7 @@ def _costs(study: Study, expected: Forecast) -> list[str]:
         lines = [f"for about {expected.rows:,} records at each owner (from {expected.rows_from}){half}:"]
         if not BACKENDS[study.backend].ideal:
             lines.append(
-                f"  joining    {joining['rounds']:,} rounds, {_bytes(joining['bytes_sent'])}, {joining['seconds']:.2g} "
+                f"  joining    {joining['rounds']:,} rounds, {in_bytes(joining['bytes_sent'])}, {joining['seconds']:.2g} "
                 "s of computing; included below"
             )
     if BACKENDS[study.backend].ideal:
@@ -97,12 +97,12 @@ def _costs(study: Study, expected: Forecast) -> list[str]:
         )
     else:
         lines.append(
-            f"  messages   {expected.rounds:,} rounds, {_bytes(expected.bytes_sent)} in all"
+            f"  messages   {expected.rounds:,} rounds, {in_bytes(expected.bytes_sent)} in all"
             + _bounds(study, expected)
         )
         width = max(10, *(len(party.name) for party in expected.parties))
         lines += [
-            f"  {party.name:<{width}} sends {_bytes(party.bytes_sent)}"
+            f"  {party.name:<{width}} sends {in_bytes(party.bytes_sent)}"
             + (" (computes)" if party.role == "compute" else " (contributes)")
             for party in expected.parties
         ]
@@ -118,7 +118,7 @@ def _bounds(study: Study, expected: Forecast) -> str:
     if not ALGORITHMS[study.algorithm].adaptive(study.config):
         return ""
     rounds, sent = expected.range["rounds"], expected.range["bytes_sent"]
-    return f"; from {rounds[0]:,} to at most {rounds[1]:,} rounds, {_bytes(sent[0])} to {_bytes(sent[1])}"
+    return f"; from {rounds[0]:,} to at most {rounds[1]:,} rounds, {in_bytes(sent[0])} to {in_bytes(sent[1])}"
 
 
 def _learns(study: Study, expected: Forecast) -> list[str]:
@@ -168,7 +168,8 @@ def _sizes(study: Study, joining: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _bytes(count: int) -> str:
+def in_bytes(count: int) -> str:
+    """Three digits and a unit: 5 B, 1.2 kB, 34 MB."""
     power = min(4, (len(str(count)) - 1) // 3)
     return f"{count / 1000**power:.3g} {('B', 'kB', 'MB', 'GB', 'TB')[power]}"
 

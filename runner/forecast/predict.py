@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
     from synth.plan import Plan
 
-NETWORKS = {"this machine": (0.0004, 4e8), "LAN": (0.001, 1e8), "WAN": (0.04, 1.2e7)}
+LOOPBACK = "this machine"
+NETWORKS = {LOOPBACK: (0.0004, 4e8), "LAN": (0.001, 1e8), "WAN": (0.04, 1.2e7)}
 """Seconds of one round, bytes per second."""
 START_S = 2.0
 PROCESS_MB, CELL_BYTES, ROW_BYTES, IDENTIFIER_BYTES = 190, 64, 40, 250
@@ -48,6 +49,8 @@ class PartyForecast:
 @dataclass(frozen=True)
 class Forecast:
     """What `plan` tells. bytes_sent: payload of all parties together. range: fewest and most, where the data decides.
+
+    cpu_s: of a computing party for the secure part, by the backend's cost model.
 
     questions: rounds (fewest, most), candidates of the plan, of how many of them a round chooses one (offered: fewest, most, for
     these rows; None where the algorithm has no rounds), whether for these rows single columns would get the whole budget
@@ -70,14 +73,17 @@ class Forecast:
     oversized: tuple[tuple[str, ...], ...]
     joining: dict[str, Any] | None = None
     claim: str = ""
+    cpu_s: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """JSON-able form."""
         return asdict(self)
 
 
-def forecast(study: Study, rows: int | None = None) -> Forecast:
-    """Carry out the study in a dry run. Raises `StudyInvalid`."""
+def forecast(
+    study: Study, rows: int | None = None, networks: Mapping[str, tuple[float, float]] = NETWORKS
+) -> Forecast:
+    """Carry out the study in a dry run. networks: as `NETWORKS`. Raises `StudyInvalid`."""
     from runner.forecast.presumed_tables import PresumedTable
     from synth.plan import RoundPlan
 
@@ -168,15 +174,26 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
         memory_mb=round(memory + 8 * study.config.model_mb),
         time_s={
             name: round(START_S + work + rounds * latency + total / bandwidth, 1)
-            for name, (latency, bandwidth) in NETWORKS.items()
-            if not backend.ideal or name == "this machine"
+            for name, (latency, bandwidth) in networks.items()
+            if not backend.ideal or name == LOOPBACK
         },
         oversized=plan.oversized,
         claim=claim_of(study),
+        cpu_s=round(oracle.seconds, 6),
         joining=_joining(study, plan, joined)
         if joined is not None and isinstance(study, VerticalStudy)
         else None,
     )
+
+
+def network(delay_ms: float, rate_mbit: float | None) -> dict[str, tuple[float, float]]:
+    """This machine, and one network of a one-way delay and a rate (None: this machine's), as `NETWORKS`."""
+    here, fast = NETWORKS[LOOPBACK]
+    name = f"{delay_ms:g} ms" + ("" if rate_mbit is None else f", {rate_mbit:g} Mbit/s")
+    return {
+        LOOPBACK: (here, fast),
+        name: (here + delay_ms / 1e3, fast if rate_mbit is None else min(fast, rate_mbit * 1e6 / 8)),
+    }
 
 
 def _joining(study: VerticalStudy, plan: Plan, joined: Joining) -> dict[str, Any]:

@@ -290,7 +290,7 @@ def _learned(facts: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
     hidden = "Any other party’s rows, counts or number of rows"
     if vertical:
         method = _alignment_method(facts)
-        hidden = f"Another owner’s {typeset(method.hides)}; counts" if method else "Any other party’s counts"
+        hidden = f"Another owner’s {typeset(method.hidden)}; counts" if method else "Any other party’s counts"
     computing = (
         "Each computing party",
         f"{_RELEASED}; besides these, {besides}{shows}, and the sizes and times of messages.",

@@ -122,7 +122,7 @@ def misfits_of_method(
         try:
             resolve(named, owners, computing, backend.alignments)
         except StudyInvalid as error:
-            return [error.sentence]
+            return [f"{error.sentence.rstrip('.')}{_instead(backend, parties, owners)}."]
         return []
     if backend.alignments is not None and named not in backend.alignments:
         return [
@@ -131,6 +131,23 @@ def misfits_of_method(
         ]
     refused = METHODS[named].refusal(owners, computing)
     return [f"{refused}."] if refused else []
+
+
+def _instead(backend: Backend, parties: Sequence[Party], owners: Sequence[str]) -> str:
+    """The end of a sentence: which other backends would join these owners' records, whichever way."""
+    found = []
+    names = [*owners, *(party.name for party in parties if party.name not in owners)]
+    for other in BACKENDS:
+        if other is backend or other.ideal or "vertical" not in other.partitions:
+            continue
+        computing = names[: other.by_default]
+        try:
+            resolve(AUTO, owners, computing, other.alignments)
+        except StudyInvalid:
+            continue
+        if other.misfit(computing) is None:
+            found.append(f'backend = "{other.name}"')
+    return f"; use {' or '.join(found)}" if found else ""
 
 
 def several_owners(column: str, owners: Sequence[str]) -> str:

@@ -56,7 +56,8 @@ def read_parties(
     file = Table({}, str(path), "", (), problems)
     if len(parties) > MAX_PARTIES:
         file.problem(f"lists {len(parties)} parties; at most {MAX_PARTIES} can take part")
-    if backend is not None and (misfit := backend.misfit([party.name for party in parties if party.compute])):
+    computing = [party.name for party in parties if party.compute]
+    if backend is not None and (misfit := backend.misfit(computing, partition)):
         file.problem(misfit)
     if tls == "insecure-loopback":
         for table, party in zip(tables, parties, strict=True):

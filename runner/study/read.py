@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
@@ -54,8 +55,17 @@ def problems(path: Path | str) -> list[str]:
         return [error.sentence]
 
 
+def changed(study: Study, tree: Mapping[str, Any]) -> tuple[Study | None, list[str]]:
+    """The study whose file holds another tree, None if it is invalid; and what is then wrong, a sentence each."""
+    read, found = _read_tree(study.path, tree)
+    return read, [sentence.removeprefix(f"{study.path}: ") for sentence in found]
+
+
 def _read(path: Path) -> tuple[Study | None, list[str]]:
-    tree = read_toml(path)
+    return _read_tree(path, read_toml(path))
+
+
+def _read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[str]]:
     found: list[str] = []
     root = Table(tree, str(path), "", (*SECTIONS, *ALGORITHMS.names, *_tables_of_backends()), found)
     for name in ("study", "privacy", "workload", "domain", "party"):

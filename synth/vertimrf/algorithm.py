@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from mpc_protocols.options import option
 from synth.algorithm import SOUND, Algorithm, Promise
-from synth.privmrf.algorithm import PrivMrfConfig
+from synth.privmrf.algorithm import PrivMrf, PrivMrfConfig
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import MarginalOracle, Observe
@@ -49,9 +49,7 @@ class VertiMrf(Algorithm["VertiMrfConfig", "VertiMrfPlan"]):
         return plan(domain, workload, config, **promise)
 
     def asks(self, plan: VertiMrfPlan) -> str:
-        from synth.privmrf.algorithm import ALGORITHM as PRIVMRF
-
-        return PRIVMRF.asks(plan)
+        return PrivMrf().asks(plan)
 
     def run(self, oracle: MarginalOracle, plan: VertiMrfPlan, observe: Observe) -> Synthesis:
         from synth.vertimrf import loop

@@ -10,9 +10,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Unpack
 
 from mpc_protocols.functionality import Clique
+from synth import privmrf
 from synth.algorithm import Promise
 from synth.domain import Domain
-from synth.privmrf import plan as privmrf
 from synth.privmrf.plan import PrivMrfPlan
 from synth.vertimrf.algorithm import VertiMrfConfig
 from synth.workload import Workload
@@ -39,5 +39,5 @@ def plan(
     domain: Domain, workload: Workload, config: VertiMrfConfig, **promise: Unpack[Promise]
 ) -> VertiMrfPlan:
     """As PrivMRF's."""
-    same = privmrf.plan(domain, workload, config, **promise)
+    same = privmrf.plan.plan(domain, workload, config, **promise)
     return VertiMrfPlan(**{field.name: getattr(same, field.name) for field in fields(same)})

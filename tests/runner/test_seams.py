@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mpc_protocols.backend import BACKENDS, Backend
+from mpc_protocols.backend import BACKENDS, Backend, DistributedBackend, EngineBackend, backends_table
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.ideal_backend import Ideal
 from mpc_protocols.memory_wire import MemoryNetwork
@@ -128,6 +128,10 @@ def test_the_readme_shows_the_methods() -> None:
     assert readme_table() in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+def test_the_page_on_backends_shows_the_registry() -> None:
+    assert f"\n{backends_table()}\n" in (ROOT / "docs" / "backends.md").read_text(encoding="utf-8")
+
+
 def test_the_claim_is_the_descriptors(tmp_path: Path) -> None:
     claim = claim_of(load(write_study(tmp_path)))
     assert claim.startswith(
@@ -183,6 +187,9 @@ def test_who_may_compute_and_what_else_would_do(tmp_path: Path) -> None:
         assert "use backend" not in (replicated.misfit([str(number) for number in range(10)]) or "")
         assert "takes two to three" in (plain_backend.BACKEND.misfit(list("abcd")) or "")
         path = write_vertical(tmp_path, ('backend = "replicated"', 'backend = "plain"'))
+        # columns that are split: only what can join them is an alternative
+        assert 'compute, or use backend = "pair"' in (replicated.misfit(["a", "b"], "vertical") or "")
+        assert "use backend" not in (replicated.misfit(["a", "b", "c", "d"], "vertical") or "")
         assert any(
             'backend = "plain" runs with partition = "horizontal" only; use backend = "replicated" or backend = "pair".'
             in each
@@ -295,6 +302,13 @@ def test_a_toy_alignment_method_joins(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_every_backend_speaks_for_itself() -> None:
     for backend in BACKENDS:
         assert isinstance(backend, Backend) and backend.claim and backend.summary
+        if isinstance(backend, DistributedBackend):
+            assert backend.assumption and not backend.assumption.endswith(".")
+            for computing in range(backend.computing[0], backend.computing[1] + 1):
+                assert 2 <= backend.coalition(computing) <= computing
+                assert str(computing) in backend.colluding(computing) or computing == 2
+        if isinstance(backend, EngineBackend):
+            assert backend.parts().party is not None
         for vertical in (False, True):
             assert all(sentence.endswith(".") for sentence in backend.threat(vertical))
     for method in METHODS:

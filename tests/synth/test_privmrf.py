@@ -17,7 +17,6 @@ from synth.accounting import Accountant
 from synth.domain import Domain
 from synth.metrics import workload_error
 from synth.mrf import model_size_mb
-from synth.privmrf import plan as plans
 from synth.privmrf.algorithm import ALGORITHM, PrivMrfConfig
 from synth.privmrf.graph import dependent_pairs, first_marginals, inside, nodes_of
 from synth.privmrf.loop import run
@@ -95,8 +94,8 @@ def test_larger_candidates_are_those_of_the_fewest_cells(sizes: list[int], most:
         for clique in itertools.combinations(domain.names, count)
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plans, "MAX_SETS", limit)
-        patch.setattr(plans, "MAX_SET_CELLS", 5000)
+        patch.setattr("synth.privmrf.plan.MAX_SETS", limit)
+        patch.setattr("synth.privmrf.plan.MAX_SET_CELLS", 5000)
         chosen = [clique for clique in plan_for(PrivMrfConfig(max_columns=most), domain=domain).candidates]
     larger = [clique for clique in chosen if len(clique) > 2]
     cells = {clique: cells for cells, _, clique in every}

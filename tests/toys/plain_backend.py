@@ -296,12 +296,16 @@ class Plain(DistributedBackend):
     by_default = 2
     partitions = ("horizontal",)
     together = "everybody trusts the leader"
+    assumption = "nothing else"
     shows = "counts in the clear"
     how = "The leader added up everybody's counts."
 
     @property
     def claim(self) -> str:
         return "no privacy claim towards the leader"
+
+    def coalition(self, computing: int) -> int:
+        return 1
 
     def threat(self, vertical: bool) -> tuple[str, ...]:
         return ("The leader sees everybody's counts.",)

@@ -1,27 +1,31 @@
-"""Marginals over two owners' columns: every column of one with every column of the other (`vertical.source`,
-`docs/design/vertical.md`).
+"""Marginals over two owners' columns: every column of one with every column of the other (`docs/design/vertical.md`).
 
-Measured as in a vertical run once the alignment is there: the owners put their records in order and input them, the computing
-parties multiply, and hold shares of all counts in the end. The ring in which counts are summed is the planner's choice, too.
+Measured as in a vertical run once the alignment is there, through a backend's engine: the owners input their records in the
+order of the common table, and the computing parties hold shares of all counts in the end. How is the backend's affair.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.step import ComputingParty
+from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Clique, StudyFacts
 from mpc_protocols.partition import OwnRows, Partition, VerticalData, ideal_counts
-from mpc_protocols.replicated.sharing.ring import concatenate, open_ring
-from mpc_protocols.replicated.vertical.contributor import VerticalContributor
-from mpc_protocols.replicated.vertical.records import CodedRows
-from mpc_protocols.replicated.vertical.source import VerticalMarginals
+from mpc_protocols.public.begun import BegunPrepare
+from mpc_protocols.public.steps import EndStep, PrepareStep, Step
 from mpc_protocols.wire import Wire
-from runner.bench.inputs import expect, trio_of
-from runner.bench.parameters import ROWS, Parameter, Params
-from runner.bench.registry import Kernel, Task
+from runner.bench.by_backend import EngineKernel, backend_of, facts_of, parts_of, party_of
+from runner.bench.inputs import expect
+from runner.bench.parameters import BACKEND, ROWS, Parameter, Params
+from runner.bench.registry import Task
+from runner.bench.repeat import JobWire
+from runner.study.table import listed
 
 VALUES = Parameter("values", "one-hot columns of each owner", (200,), 1, 2000)
 ROLE = Parameter(
@@ -34,7 +38,7 @@ _OF_A_COLUMN = 20
 """Values of a column."""
 
 
-class Contingency(Kernel):
+class Contingency(EngineKernel):
     """All pairs of two owners' columns of twenty values: `values` times `values` counts. Each owner holds 9 rows in 10."""
 
     name, purpose, counts = (
@@ -42,52 +46,75 @@ class Contingency(Kernel):
         "tables over the columns of two owners, from their records to shares of counts",
         "rows",
     )
-    parameters = (ROWS.of(45_000), VALUES, ROLE)
+    parameters = (ROWS.of(45_000), VALUES, ROLE, BACKEND)
 
     def amount(self, params: Params) -> float:
         return float(params["rows"])
 
     def processes(self, params: Params) -> int:
-        return 3 if params["role"] == "compute" else 5
+        return self.computing(params) + (0 if params["role"] == "compute" else 2)
+
+    def computing(self, params: Params) -> int:
+        return max(2, backend_of(params).computing[0])
+
+    def refusal(self, params: Params) -> str | None:
+        backend, computing = backend_of(params), self.computing(params)
+        partition, sizes = _partition(params, computing), _all_sizes(params, computing)
+        if "vertical" not in backend.partitions:
+            return f'backend = "{backend.name}" runs with partition = {listed(backend.partitions)} only'
+        facts = StudyFacts(sizes, "replace", 1, int(params["rows"]), bytes(32), backend.leader(computing))
+        try:
+            backend.dry_run(facts, lambda _: [], computing, self.processes(params) - computing, partition)
+        except StudyInvalid as error:
+            return error.sentence.rstrip(".")
+        return None
 
     def prepare(self, wire: Wire, params: Params) -> Task:
-        owners = _owners(params)
-        columns = {f"{owner}.{place}": owner for owner in owners for place in range(len(_sizes(params)))}
-        partition = Partition(owners, columns, "intersection", {}, int(params["rows"]))
-        sizes = dict(zip(columns, 2 * _sizes(params), strict=True))
-        facts = StudyFacts(sizes, "replace", 1, int(params["rows"]), wire.session_id)
+        partition, sizes = _partition(params, wire.computing), _all_sizes(params, wire.computing)
+        owners, rows = partition.owners, int(params["rows"])
         cliques: list[Clique] = [(a, b) for a in partition.of(owners[0]) for b in partition.of(owners[1])]
         data = VerticalData(partition, _own(params, wire.me) if wire.me in owners else None)
+        runs = itertools.count()
+        place: Wire
+        facts: StudyFacts
+        party: ComputingParty[Any, Any]
+
+        def before() -> None:
+            """A session of its own for each repetition."""
+            nonlocal place, facts, party
+            place = _Told(wire, next(runs), (PrepareStep(tuple(cliques)), EndStep()))
+            facts = facts_of(place, sizes, "replace", rows, params)
+            if wire.me < wire.computing:
+                party = party_of(place, facts, data, params)
+
         if wire.me >= wire.computing:
-            return Task(lambda: VerticalContributor(wire, facts, data).send(cliques, ()))
-        trio = trio_of(wire)
+            return Task(lambda: parts_of(params).contribute(place, facts, data), before=before)
 
-        def run() -> VerticalMarginals:
-            marginals = VerticalMarginals(trio, facts, data)
-            marginals.share(cliques, (), bytes(32))
-            return marginals
+        def run() -> BegunPrepare:
+            begun = party.state.begin_prepare(cliques)
+            party.engine.share(begun.fresh, begun.levels, begun.inputs)
+            return begun
 
-        def check(marginals: VerticalMarginals) -> None:
-            opened = open_ring(trio, concatenate([marginals.shared(clique) for clique in cliques]))
+        def check(begun: BegunPrepare) -> None:
+            opened = party.engine.reveal(party.engine.marginals(party.state, begun.handles))
             if wire.me == 0:
-                wanted = ideal_counts(partition, {owner: _own(params, owner) for owner in owners}, sizes)(
-                    cliques
-                )
-                expect(self.name, opened, np.concatenate(wanted).astype(np.uint32))
+                tables = {owner: _own(params, owner) for owner in owners}
+                wanted = ideal_counts(partition, tables, sizes)(cliques)
+                expect(self.name, opened, np.concatenate(wanted))
 
-        return Task(run, check)
+        return Task(run, check, before)
 
     def floor(self, params: Params) -> Task:
-        a, b = (_one_hot(params, owner).astype(np.float64) for owner in _owners(params))
+        a, b = (_one_hot(params, owner).astype(np.float64) for owner in (0, 1))
         return Task(lambda: a.T @ b)
 
-    def peer(self, params: Params) -> Params:
+    def small(self, params: Params) -> Params:
         return {"rows": 500, "values": 20, "role": "compute"}
 
     def mpyc(self, mpc: Any, params: Params) -> Task:
         """A product of two secret matrices; sharing them is in the time here too."""
         secure = mpc.SecInt(32)
-        own = [_one_hot(params, owner).astype(np.int64).astype(object) for owner in _owners(params)]
+        own = [_one_hot(params, owner).astype(np.int64).astype(object) for owner in (0, 1)]
 
         def run() -> Any:
             a, b = (mpc.input(secure.array(matrix), senders=owner) for owner, matrix in enumerate(own))
@@ -102,9 +129,29 @@ class Contingency(Kernel):
         return Task(run, check)
 
 
-def _owners(params: Params) -> tuple[int, int]:
-    """Their wire numbers."""
-    return (0, 1) if params["role"] == "compute" else (3, 4)
+class _Told(JobWire):
+    """The wire of one repetition; an owner that contributes has been told already, by these steps, what is asked of it."""
+
+    def __init__(self, wire: Wire, number: int, steps: Sequence[Step]) -> None:
+        super().__init__(wire, number)
+        self._steps = iter(steps)
+
+    def receive_up_to(self, peer: int, limit: int) -> memoryview:
+        if self.me < self.computing:
+            return super().receive_up_to(peer, limit)
+        return memoryview(next(self._steps).to_bytes())
+
+
+def _partition(params: Params, computing: int) -> Partition:
+    """Two owners: the first who compute, or the first who do not."""
+    owners = (0, 1) if params["role"] == "compute" else (computing, computing + 1)
+    columns = {f"{owner}.{place}": owner for owner in owners for place in range(len(_sizes(params)))}
+    return Partition(owners, columns, "intersection", {}, int(params["rows"]))
+
+
+def _all_sizes(params: Params, computing: int) -> dict[str, int]:
+    """Of both owners' columns."""
+    return dict(zip(_partition(params, computing).columns, 2 * _sizes(params), strict=True))
 
 
 def _sizes(params: Params) -> list[int]:
@@ -127,11 +174,14 @@ def _own(params: Params, owner: int) -> OwnRows:
     )
 
 
-def _one_hot(params: Params, owner: int) -> NDArray[Any]:
+def _one_hot(params: Params, owner: int) -> NDArray[np.uint16]:
     """The same side by side, shape (rows, values); zeros where the owner lacks the row."""
-    own = _own(params, owner)
-    sizes = dict(zip(own.codes, _sizes(params), strict=True))
-    return CodedRows(own, sizes).one_hot(0, int(params["rows"]), [(name,) for name in sizes], np.uint16)
+    own, first = _own(params, owner), 0
+    block = np.zeros((int(params["rows"]), int(params["values"])), np.uint16)
+    for codes, size in zip(own.codes.values(), _sizes(params), strict=True):
+        block[own.rows, first + codes.astype(np.int64)] = 1
+        first += size
+    return block
 
 
 BENCH = Contingency()

@@ -1,4 +1,4 @@
-"""Whole runs of AIM on a table like Adult, `replicated` against `ideal`, as a user starts them; start-up counts, TLS is on.
+"""Whole runs of AIM on a table like Adult, by any backend and in the clear, as a user starts them; start-up counts, TLS is on.
 
 Each custodian's part is a Parquet file of its own; the synthetic table has 50,000 rows whatever goes in. The line holds the
 seconds of every phase (`phases`), and what the secure part costs beside the public one (`secure_over_fit`: select and measure
@@ -20,8 +20,9 @@ from typing import Any
 
 from mpc_protocols.backend import BACKENDS
 from runner.bench.benches.fit import SIZES
+from runner.bench.by_backend import backend_of, computing_of, misfit
 from runner.bench.mock_table import write_tables
-from runner.bench.parameters import PARTIES, ROWS, Parameter, Params
+from runner.bench.parameters import BACKEND, PARTIES, ROWS, Parameter, Params
 from runner.bench.processes import party_names
 from runner.bench.registry import Place, Program
 from runner.bench.within import command_of
@@ -33,6 +34,7 @@ from runner.results.outdir import PARTY_FOLDERS, USAGE
 
 COLUMNS = Parameter("columns", "columns of the table, the first ones of fourteen like Adult's", (14,), 3, 14)
 AIM_ROUNDS = Parameter("aim-rounds", "rounds of AIM", (10,), 1, 100)
+CLEAR = next(backend.name for backend in BACKENDS if backend.ideal)
 _ENDING_S = 15.0
 _STUDY = """\
 [study]
@@ -65,15 +67,20 @@ class EndToEnd(Program):
 
     name, purpose, counts = (
         "end-to-end",
-        "whole runs of AIM, replicated against ideal, start-up included",
+        "whole runs of AIM, beside the same in the clear, start-up included",
         "runs",
     )
-    parameters = (ROWS, PARTIES, COLUMNS, AIM_ROUNDS)
+    parameters = (ROWS, PARTIES, COLUMNS, AIM_ROUNDS, BACKEND)
 
     def amount(self, params: Params) -> float:
         return 1.0
 
+    def computing(self, params: Params) -> int:
+        return computing_of(params)
+
     def problem(self, params: Params) -> str | None:
+        if why := misfit(backend_of(params), self.processes(params), self.computing(params)):
+            return why
         fits = int(params["rows"]) >= int(params["parties"])
         return (
             None
@@ -82,20 +89,20 @@ class EndToEnd(Program):
         )
 
     def prepare(self, params: Params, place: Place) -> None:
-        names = party_names(int(params["parties"]))
+        names = party_names(self.processes(params), self.computing(params))
         sizes = dict(list(SIZES.items())[: int(params["columns"])])
         write_tables(place.directory, sizes, int(params["rows"]), names)
-        for backend in ("replicated", "ideal"):
+        for backend in (str(params["backend"]), CLEAR):
             (place.directory / f"{backend}.toml").write_text(
                 _study(backend, names, params, place), encoding="utf-8"
             )
 
     def run(self, params: Params, place: Place) -> dict[str, Any]:
-        return _run(place, "replicated")
+        return _run(place, str(params["backend"]), self.computing(params))
 
     def baseline(self, params: Params, place: Place) -> dict[str, dict[str, Any]]:
-        found = _run(place, "ideal")
-        return {"ideal": {key: found[key] for key in ("wall_s", "cpu_s", "peak_mb", "phases")}}
+        found = _run(place, CLEAR, self.computing(params))
+        return {CLEAR: {key: found[key] for key in ("wall_s", "cpu_s", "peak_mb", "phases")}}
 
 
 def _study(backend: str, names: list[str], params: Params, place: Place) -> str:
@@ -113,13 +120,13 @@ def _study(backend: str, names: list[str], params: Params, place: Place) -> str:
     )
 
 
-def _program(place: Place, backend: str) -> tuple[str, ...]:
+def _program(place: Place, backend: str, computing: int) -> tuple[str, ...]:
     """What to start: the command itself where the network is this machine's own."""
     if BACKENDS[backend].ideal or (place.namespaces is None and not place.net.emulated):
         return PROGRAM
     if place.namespaces is not None:
         spaces = place.namespaces
-        names = party_names(spaces.parties)
+        names = party_names(spaces.parties, computing)
         where: dict[str, Any] = {
             "namespaces": {name: spaces.name(number) for number, name in enumerate(names)}
         }
@@ -129,11 +136,11 @@ def _program(place: Place, backend: str) -> tuple[str, ...]:
     return command_of(json.dumps(where))
 
 
-def _run(place: Place, backend: str) -> dict[str, Any]:
+def _run(place: Place, backend: str, computing: int) -> dict[str, Any]:
     """One run; figures from outside (wall, the ideal's CPU and memory), from its run.json and from its parties' own files."""
     out = place.directory / f"out-{backend}"
     command = [
-        *_program(place, backend),
+        *_program(place, backend, computing),
         "run",
         str(place.directory / f"{backend}.toml"),
         "--out",

@@ -1,4 +1,7 @@
-"""Discrete Gaussian noise that nobody knows: 64-bit half table and a sign (`docs/design/mechanisms.md` 3, `engine.sampling`)."""
+"""Discrete Gaussian noise that nobody knows: 64-bit half table and a sign (`docs/design/mechanisms.md` 3, `engine.sampling`).
+
+Drawn on a backend's own gates, in the form in which its engine adds noise to counts; opened only for the check.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,15 @@ from mpc_protocols.engine.prg import binding
 from mpc_protocols.engine.sampling import gaussian_noise
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.mechanisms.gaussian import BITS, reference_array, sampler
-from mpc_protocols.replicated.gates import TrioGates
-from mpc_protocols.replicated.sharing.ring import centred, open_ring
 from mpc_protocols.wire import Wire
-from runner.bench.inputs import trio_of
-from runner.bench.parameters import SIGMA, Parameter, Params
-from runner.bench.registry import Kernel, Task
+from runner.bench.by_backend import EngineKernel, facts_of, party_of
+from runner.bench.parameters import BACKEND, PARTIES, SIGMA, Parameter, Params
+from runner.bench.registry import Task
 
 SAMPLES = Parameter("samples", "samples of one batch", (10**5,), 1, 2**26)
 
 
-class Gaussian(Kernel):
+class Gaussian(EngineKernel):
     """A batch of samples in Z_2^32."""
 
     name, purpose, counts = (
@@ -30,14 +31,17 @@ class Gaussian(Kernel):
         "discrete Gaussian noise on shares, of exactly known distribution",
         "samples",
     )
-    parameters = (SAMPLES, SIGMA)
+    parameters = (SAMPLES, SIGMA, BACKEND, PARTIES)
 
     def amount(self, params: Params) -> float:
         return float(params["samples"])
 
     def prepare(self, wire: Wire, params: Params) -> Task:
-        trio, of, count = trio_of(wire), sampler(_variance(params)), int(params["samples"])
-        gates, drawn = TrioGates(trio), 0
+        if wire.me >= wire.computing:
+            return Task(lambda: None)
+        of, count = sampler(_variance(params)), int(params["samples"])
+        engine = party_of(wire, facts_of(wire, {"x": 2}, "add-remove", 1, params), None, params).engine
+        gates, drawn = engine.gates, 0
 
         def run() -> Any:
             nonlocal drawn
@@ -47,7 +51,7 @@ class Gaussian(Kernel):
 
         def check(noise: Any) -> None:
             """The sum of squares is within 12 standard deviations (kurtosis 3 at most, up to the grid)."""
-            opened = centred(open_ring(trio, noise)).astype(np.float64)
+            opened = engine.reveal(noise).astype(np.float64)
             expected = float(_variance(params))
             wrong = abs(float(np.square(opened).mean()) / expected - 1) > 12 * math.sqrt(3 / count) + 0.01
             if wrong or float(np.abs(opened).max()) > of.bound:
@@ -72,10 +76,10 @@ class Gaussian(Kernel):
         return Task(run)
 
     def peer(self, params: Params) -> Params | None:
-        thresholds = sum(len(table.thresholds) for _, table in sampler(_variance(params)).parts)
-        return (
-            {"samples": max(1, 300 // thresholds), "sigma": params["sigma"]} if thresholds <= 2000 else None
-        )
+        return super().peer(params) if _thresholds(params) <= 2000 else None
+
+    def small(self, params: Params) -> Params:
+        return {"samples": max(1, 300 // _thresholds(params)), "sigma": params["sigma"]}
 
     def mpyc(self, mpc: Any, params: Params) -> Task:
         """Compare 64 random bits with every threshold of the half table; a random sign."""
@@ -94,6 +98,10 @@ class Gaussian(Kernel):
             return mpc.run(mpc.gather(total))
 
         return Task(run)
+
+
+def _thresholds(params: Params) -> int:
+    return sum(len(table.thresholds) for _, table in sampler(_variance(params)).parts)
 
 
 def _variance(params: Params) -> Fraction:

@@ -1,74 +1,95 @@
-"""What a selection is made of: sum |x - c| of every candidate, x secret, c public (`replicated.scores.l1_distance`).
+"""What a selection is made of: sum |x - c| of every candidate, x secret, c public, by a backend's engine (`l1_sums`).
 
-Measured as in any selection of a run but the first that compares a cell: the shared bits of x, (k-1)/2 bits a cell and party, are
-made in the preparation, once.
+Measured as in any selection of a run but the first that compares a cell: what a backend keeps of x for later selections (in
+`replicated`, shared bits) is made in the preparation, once. The answers c are there before, those of the first group of cells.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.public.answers import MAX_GROUP
-from mpc_protocols.replicated.scores.dealer import DEALERS
-from mpc_protocols.replicated.scores.l1_distance import DealerCells, add_l1_sums, addend_of
-from mpc_protocols.replicated.scores.masked_sign import share_bits
-from mpc_protocols.replicated.sharing.ring import RingShare, open_ring, reshare, sum_segments
-from mpc_protocols.replicated.sharing.trio import Trio
+from mpc_protocols.engine.interface import L1Sums
+from mpc_protocols.public.begun import BegunSelect
+from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
+from mpc_protocols.public.steps import MAX_BYTES, parse
 from mpc_protocols.wire import Wire
-from runner.bench.inputs import expect, ring_of, shared, trio_of, vector
-from runner.bench.parameters import BITS, CANDIDATES, CELLS, Params
-from runner.bench.registry import Kernel, Task
+from runner.bench import candidates
+from runner.bench.by_backend import EngineKernel, facts_of, shared
+from runner.bench.inputs import expect, vector
+from runner.bench.parameters import BACKEND, BITS, CANDIDATES, CELLS, PARTIES, Params
+from runner.bench.registry import Task
 
 
-class Scores(Kernel):
-    """L1 distances of all candidates; differences of `bits` bits, the sign included; sums modulo 2^32 or 2^64."""
+class Scores(EngineKernel):
+    """L1 distances of all candidates; differences of `bits` bits, the sign included; sums modulo 2^32."""
 
     name, purpose, counts = "scores", "sum |x - c| of all candidates of a selection, x secret", "cells"
-    parameters = (CELLS, BITS, CANDIDATES)
+    parameters = (CELLS, BITS, CANDIDATES, BACKEND, PARTIES)
 
-    def problem(self, params: Params) -> str | None:
-        fits = int(params["candidates"]) <= int(params["cells"])
+    def refusal(self, params: Params) -> str | None:
+        if wrong := candidates.problem(params):
+            return wrong
+        largest, rows = max(candidates.sizes_of(params).values()), candidates.rows_of(params)
         return (
             None
-            if fits
-            else f"{params['candidates']} candidates need at least as many cells, got {params['cells']}"
+            if largest <= rows * 9 // 10
+            else f"candidates of {largest} cells have answers above 0 for more than that many rows only, and --bits "
+            f"{params['bits']} has {rows}"
         )
 
     def prepare(self, wire: Wire, params: Params) -> Task:
-        trio, bits = trio_of(wire), int(params["bits"])
-        x, c, lengths = _input(params)
-        whole, edges = shared(trio, x), np.append(0, np.cumsum(lengths))
-        groups = [
-            _by_dealer(trio, whole, c, edges, slice(start, start + MAX_GROUP), bits)
-            for start in range(0, len(x), MAX_GROUP)
-        ]
+        sizes, count = candidates.sizes_of(params), int(params["candidates"])
+        facts = facts_of(wire, sizes, "add-remove", candidates.rows_of(params), params)
+        here = shared(
+            wire, facts, candidates.own_counts(params, wire.me), [(name,) for name in sizes], params
+        )
+        if here is None:
+            return Task(lambda: None)
+        party, oracle, handles = here
+        rounded: RoundedAnswers | None = None
+        if oracle is not None:
+            weights, penalties = [Fraction(1)] * count, [Fraction(0)] * count
+            begun, rounded = party.state.begin_select(
+                handles, candidates.answers(params), weights, penalties, Fraction(1, 10)
+            )
+            for peer in range(wire.computing):
+                if peer != wire.me:
+                    wire.send(peer, begun.step.to_bytes())
+        else:
+            parsed = party.state.begin(parse(wire.receive_up_to(facts.leader, MAX_BYTES)))
+            assert isinstance(parsed, BegunSelect)
+            begun = parsed
+        sums: L1Sums[Any]
 
-        def run() -> RingShare:
-            parts = np.zeros(len(lengths), x.dtype)
-            for cells in groups:
-                add_l1_sums(trio, cells, bits, None, parts)
-            return reshare(trio, parts)
+        def before() -> None:
+            nonlocal sums
+            sums = party.engine.l1_sums(party.state, begun.answers, begun.answers.planes, np.uint32, rounded)
+            sums.exchange()
 
-        def check(sums: Any) -> None:
-            expect(self.name, open_ring(trio, sums), _plain(x, c, lengths))
+        def check(found: Any) -> None:
+            opened = party.engine.reveal(found) % (1 << 32)
+            if rounded is not None:
+                expect(self.name, opened, _plain(candidates.tables(params), begun.answers, rounded))
 
-        return Task(run, check)
+        before()
+        sums.compute()
+        return Task(lambda: sums.compute(), check, before)
 
     def floor(self, params: Params) -> Task:
-        x, c, lengths = _input(params)
-        return Task(lambda: _plain(x, c, lengths))
+        pairs = list(zip(candidates.tables(params), candidates.answers(params), strict=True))
+        return Task(lambda: [float(np.abs(table - answer).sum()) for table, answer in pairs])
 
-    def peer(self, params: Params) -> Params:
+    def small(self, params: Params) -> Params:
         return {"cells": 1000, "bits": min(int(params["bits"]), 32), "candidates": 1}
 
     def mpyc(self, mpc: Any, params: Params) -> Task:
         secure = mpc.SecInt(32)
-        x, c, _ = _input(params)
-        secret = mpc.input(secure.array(x.astype(np.int64).astype(object)), senders=0)
-        public = c.astype(np.int64).astype(object)
+        x, c = (np.abs(vector(int(params["cells"]), int(params["bits"]), seed)) for seed in (1, 2))
+        secret, public = mpc.input(secure.array(x.astype(object)), senders=0), c.astype(object)
         mpc.run(mpc.gather(secret))
 
         def run() -> Any:
@@ -77,34 +98,23 @@ class Scores(Kernel):
             return total
 
         def check(total: Any) -> None:
-            wanted = np.abs(x.astype(np.int64) - c.astype(np.int64)).sum()
+            wanted = np.abs(x - c).sum()
             expect("scores (MPyC)", np.asarray([mpc.run(mpc.output(total))], np.int64), np.array([wanted]))
 
         return Task(run, check)
 
 
-def _input(params: Params) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]:
-    """x and c from 0 to 2^(bits-1) - 1, so that their differences have `bits` bits; cells of each candidate."""
-    cells, bits, candidates = int(params["cells"]), int(params["bits"]), int(params["candidates"])
-    ring = ring_of(bits)
-    lengths = np.diff(np.arange(candidates + 1) * cells // candidates)
-    return np.abs(vector(cells, bits, 1)).astype(ring), np.abs(vector(cells, bits, 2)).astype(ring), lengths
-
-
-def _by_dealer(
-    trio: Trio, x: RingShare, c: NDArray[Any], edges: NDArray[np.int64], group: slice, bits: int
-) -> list[DealerCells]:
-    """The cells of a group by their dealers, with their answers, the bits of x shared; edges: bounds of the candidates."""
-    x, c, where = x[group], c[group], np.arange(group.start, min(group.stop, len(c)))
-    known = [addend_of(trio, x[dealer::DEALERS], dealer) for dealer in range(DEALERS)]
-    counts = [np.diff(np.searchsorted(where[dealer::DEALERS], edges)) for dealer in range(DEALERS)]
-    once = share_bits(trio, known, bits)
-    public = [0 if dealer == trio.me else c[dealer::DEALERS] for dealer in range(DEALERS)]
-    return [DealerCells(own - of, *rest) for own, of, *rest in zip(known, public, once, counts, strict=True)]
-
-
-def _plain(x: NDArray[Any], c: NDArray[Any], lengths: NDArray[np.int64]) -> NDArray[Any]:
-    return sum_segments(np.where(x > c, x - c, c - x), lengths)
+def _plain(
+    tables: list[NDArray[Any]], announced: AnnouncedAnswers, rounded: RoundedAnswers
+) -> NDArray[np.int64]:
+    """The same sums in the clear."""
+    sums = np.zeros(len(tables), np.int64)
+    for layout, answers in zip(announced.groups, rounded, strict=True):
+        for q, cells, public in zip(
+            layout.owners, layout.ranges, layout.by_range(answers.cells), strict=True
+        ):
+            sums[q] += np.abs(tables[q][cells.start : cells.stop] - public.astype(np.int64)).sum()
+    return sums
 
 
 BENCH = Scores()

@@ -27,6 +27,11 @@ class Share(Kernel):
     name, purpose, counts = "share", "the counts of all custodians become shares", "cells"
     parameters = (CELLS, PARTIES)
 
+    def problem(self, params: Params) -> str | None:
+        return (
+            None if int(params["parties"]) >= 3 else f"three parties hold the shares, got {params['parties']}"
+        )
+
     def prepare(self, wire: Wire, params: Params) -> Task:
         parties = int(params["parties"])
         sizes = _sizes(int(params["cells"]))

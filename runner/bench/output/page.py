@@ -154,7 +154,7 @@ def _at(line: Line, name: str) -> float:
 def _said(name: str, value: Value) -> str:
     if name == _DELAY:
         return f"{value:g} ms"
-    return str(value) if name == _BY else f"{name} {spelled(value)}"
+    return value if isinstance(value, str) else f"{name} {spelled(value)}"
 
 
 def clock(seconds: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mpc_protocols.backend import BACKENDS
 from runner.bench.output.results import Line
 from runner.bench.parameters import spelled
 from runner.bench.registry import Bench, Program
@@ -59,7 +60,8 @@ def row(line: Line) -> str:
 
 def _against(line: Line, name: str) -> str:
     """How many times the throughput of a baseline, each at its own size."""
-    found = line["baseline"].get(name) or (line["baseline"].get("ideal") if name == "numpy" else None)
+    clear = (of.name for of in BACKENDS if of.ideal) if name == "numpy" else ()
+    found = next((line["baseline"][each] for each in (name, *clear) if each in line["baseline"]), None)
     return (
         "-"
         if found is None or "throughput" not in found

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.engine import oracle as oracle_module
 from mpc_protocols.engine.argmax import MAX_COMPARISONS, MAX_DRAWS, check_size
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import StudyFacts
@@ -100,7 +99,7 @@ def test_comparisons_of_several_picks_are_limited(candidates: int, picks: int, f
 
 
 def test_what_a_contributor_sends_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(oracle_module, "MAX_CONTRIBUTED", 2)
+    monkeypatch.setattr("mpc_protocols.engine.oracle.MAX_CONTRIBUTED", 2)
 
     def party(wire: Wire) -> None:
         if wire.me == FACTS.leader:

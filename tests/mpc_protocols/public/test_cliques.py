@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import MAX_CELLS, Clique, Level, StudyFacts
-from mpc_protocols.public import cliques as cliques_module
 from mpc_protocols.public.cliques import MAX_DERIVED_CELLS, MAX_LEVELS, CliqueRegister
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 1, "e": 5}
@@ -151,7 +150,7 @@ def test_comparing_marginals_is_limited_and_hardly_grows_with_honest_workloads(
     """By column, all triples of 30 columns need 2^20 comparisons; all pairs of 4,525 marginals would be 2^23."""
     names = [f"c{i}" for i in range(30)]
     triples = [clique for size in (1, 2, 3) for clique in combinations(names, size)]
-    monkeypatch.setattr(cliques_module, "MAX_COMPARED", 1 << 20)
+    monkeypatch.setattr("mpc_protocols.public.cliques.MAX_COMPARED", 1 << 20)
     known = register(**dict.fromkeys(names, 2))
     assert len(known.register(triples)) == len(triples) and len(known.shared) == 4060
     with pytest.raises(StudyInvalid, match="More than 1048576 pairs of marginals"):

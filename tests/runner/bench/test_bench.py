@@ -14,13 +14,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import CosynthError
 from parties.data.scratch import PREFIX, Scratch
 from runner.__main__ import main
+from runner.bench import registry
+from runner.bench.by_backend import computing_of
 from runner.bench.inputs import expect
 from runner.bench.net import netns
 from runner.bench.net.network import Net
+from runner.bench.output.page import page
+from runner.bench.parameters import BACKEND, Value
 from tests.patience import PATIENCE_S, eventually
+from tests.toys import plain_backend
 
 ROOT = Path(__file__).resolve().parents[3]
 Run = Callable[..., tuple[int, str, str]]
@@ -103,7 +109,6 @@ def test_every_kernel_at_a_tiny_size(run: Run, tmp_path: Path) -> None:
         "select",
         "gaussian",
         "rounds",
-        "share",
         "fit",
         "contingency",
         "--cells",
@@ -124,8 +129,6 @@ def test_every_kernel_at_a_tiny_size(run: Run, tmp_path: Path) -> None:
         3,
         "--rounds",
         4,
-        "--parties",
-        "3,5",
         "--marginals",
         1,
         "--iterations",
@@ -140,7 +143,7 @@ def test_every_kernel_at_a_tiny_size(run: Run, tmp_path: Path) -> None:
     assert [line["bench"] for line in lines] == ["multiply"] * 2 + ["scores"] * 2 + ["select"] * 2 + [
         "gaussian",
         "rounds",
-    ] + ["share"] * 2 + ["fit"] + ["contingency"] * 2
+    ] + ["fit"] + ["contingency"] * 2
     owners = [300 * 7 * 4 + 7 * 7 * 4] * 2
     assert lines[-2]["bytes_sent"] == [*owners, 7 * 7 * 4] and lines[-2]["rounds"] == 2
     assert (
@@ -149,13 +152,63 @@ def test_every_kernel_at_a_tiny_size(run: Run, tmp_path: Path) -> None:
     )
     assert found["multiply"]["bytes_sent"] == [640 * 4] * 3 and found["multiply"]["rounds"] == 1
     assert found["rounds"]["rounds"] == 4 and found["rounds"]["bytes_sent"] == [4 * 16 * 4] * 3
-    assert found["share"]["bytes_sent"][3:] == [640 * 4 + 16] * 2 and found["share"]["rounds"] == 2
     assert found["fit"]["bytes_sent"] == [0, 0, 0] and found["select"]["rounds"] > 10
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert (
         "Bytes sent by the busiest party against bits" in page
     )  # times may be level, and then have no curve
     assert all(f'id="{name}"' in page for name in found)
+
+
+def test_contributors_send_their_counts_once(run: Run, tmp_path: Path) -> None:
+    shape = ("--cells", 640, "--repeats", 1, "--warmup", 0, "--no-baseline")
+    three, five = measured(run, tmp_path, "share", "--parties", "3,5", *shape)
+    assert three["bytes_sent"] == [640 * 4] * 3 and five["bytes_sent"][3:] == [640 * 4 + 16] * 2
+    assert (three["rounds"], five["rounds"]) == (1, 2)
+
+
+def test_every_backend_runs_the_kernels_by_its_own_engine(run: Run, tmp_path: Path) -> None:
+    """Nothing here knows which backends there are. Each fetches the right results, or `measured` fails."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    sessions: dict[int, list[str]] = {}
+    for name in BACKEND.choices:
+        sessions.setdefault(computing_of({"backend": name, "parties": 3}), []).append(str(name))
+    tiny = ("--cells", 640, "--bits", 12, "--candidates", 5, "--samples", 200, "--sigma", 3)
+    for names in sessions.values():
+        once = ("--backend", ",".join(names), "--repeats", 1, "--warmup", 0, "--no-baseline")
+        for line in measured(run, tmp_path, "scores", "select", "gaussian", *tiny, *once):
+            found[line["bench"], line["params"]["backend"]] = line
+    assert len(found) == 3 * len(BACKEND.choices)
+    for name in BACKEND.choices:
+        scores, select = found["scores", str(name)], found["select", str(name)]
+        computing = computing_of(scores["params"])
+        assert all(scores["bytes_sent"][:computing]) and not any(scores["bytes_sent"][computing:])
+        assert select["rounds"] > scores["rounds"] and sum(select["bytes_sent"]) > sum(scores["bytes_sent"])
+    page_of_all = page(list(found.values()), registry.load())
+    assert all(f"backend {name}" in page_of_all for name in BACKEND.choices)
+
+
+def test_two_owners_and_nobody_else_are_measured(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    shape = ("--rows", 300, "--values", 7, "--repeats", 1, "--warmup", 0, "--no-baseline")
+    code, _, err = run("contingency", "--backend", "pair", *shape, "--json", path)
+    assert code == 0, err
+    line = json.loads(path.read_text(encoding="utf-8"))
+    assert len(line["bytes_sent"]) == 2 and all(line["bytes_sent"])
+
+
+def test_a_backend_without_an_engine_is_refused_in_words() -> None:
+    with BACKENDS.registered(plain_backend.BACKEND):
+        params: dict[str, Value] = {
+            "cells": 640,
+            "candidates": 5,
+            "bits": 12,
+            "backend": "plain",
+            "parties": 3,
+        }
+        benches = registry.load()
+        assert "shows no engine that a benchmark could drive" in (benches["select"].problem(params) or "")
+        assert benches["end-to-end"].problem({**params, "rows": 300}) is None
 
 
 def test_baselines_state_their_own_size(run: Run, tmp_path: Path) -> None:
@@ -236,6 +289,19 @@ def test_wrong_results_do_not_count() -> None:
         (["multiply", "--json", "/nowhere/at/all"], "cannot be written"),
         (["multiply", "--nonsense"], "--nonsense"),
         (["end-to-end", "--rows", "2"], "at least one row each"),
+        (["select", "--backend", "moon"], "--backend: 'moon' is not one of replicated, "),
+        (["select", "--backend", "ideal"], "'ideal' is not one of"),
+        (["multiply", "--backend", "pair"], "--backend is not a parameter of multiply"),
+        (
+            ["select", "--parties", "2"],
+            'two computing parties only (p0, p1), and backend = "replicated" needs',
+        ),
+        (["gaussian", "--backend", "shamir", "--parties", "10"], "takes three to nine"),
+        (["end-to-end", "--backend", "shamir", "--parties", "2"], 'use backend = "pair"'),
+        (["contingency", "--backend", "shamir"], 'runs with partition = "horizontal" only'),
+        (["contingency", "--backend", "pair", "--role", "contribute"], "its two computing parties"),
+        (["scores", "--bits", "8"], "answers above 0"),
+        (["share", "--parties", "2"], "three parties hold the shares"),
     ],
 )
 def test_bad_arguments(run: Run, arguments: list[str], words: str) -> None:
@@ -469,6 +535,14 @@ def test_no_party_of_a_whole_run_is_left(number: int) -> None:
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.mark.slow
+def test_whole_runs_by_another_backend(run: Run, tmp_path: Path) -> None:
+    small = ("--rows", 6000, "--columns", 4, "--aim-rounds", 1, "--repeats", 1, "--warmup", 0)
+    of = ("--backend", "pair", "--parties", 2, "--no-baseline")
+    (line,) = measured(run, tmp_path, "end-to-end", *of, *small)
+    assert line["params"]["backend"] == "pair" and all(line["bytes_sent"]) and line["rounds"] > 20
 
 
 @pytest.mark.slow

@@ -52,6 +52,18 @@ def test_a_curve_for_each_number_that_varies() -> None:
     assert not re.search(r"<script|<link rel=\"stylesheet|https?:|src=", text)
 
 
+def test_backends_are_drawn_together() -> None:
+    lines = [
+        line(cells, 0.0, params={"cells": cells, "backend": name, "parties": 3, "tls": False})
+        for name in ("one", "other")
+        for cells in (10**4, 10**5, 10**6)
+    ]
+    text = page(lines, registry.load())
+    curves = re.findall(r"<figure>.*?</figure>", text, re.DOTALL)
+    assert len(curves) == 2 and all(curve.count('class="line"') == 2 for curve in curves)
+    assert all(re.search(rf">{name}<", curve) for curve in curves for name in ("one", "other"))
+
+
 def test_names_are_text() -> None:
     text = page([line(10**4, 0.0, net="<script>alert(1)</script>")], registry.load())
     assert "<script" not in text and "&lt;script&gt;" in text and "<figure" not in text
