@@ -204,14 +204,14 @@ def counters_of(content: dict[str, Any], sender: str) -> dict[str, Any]:
 
 def _phase(name: object) -> str:
     if name not in PHASES:
-        raise ValueError("There is no such phase.")
+        raise ValueError(f"A run has no phase called {name!r:.50}.")
     assert isinstance(name, str)
     return name
 
 
 def _count(value: object) -> int:
     if type(value) is not int or not 0 <= value < MAX_COUNT:
-        raise ValueError("It must be a count.")
+        raise ValueError(f"A counter is a whole number from 0 to below {MAX_COUNT}.")
     return value
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,6 +21,7 @@ import numpy as np
 
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Clique, Event, Level
+from mpc_protocols.public.cliques import MAX_LEVELS
 from synth.fallback import MAX_SHARE
 from synth.mrf import Chains, storage
 from synth.run import Measured, without_levels
@@ -286,11 +288,15 @@ def _share(form: object) -> float | None:
 def _levels(forms: Sequence[Sequence[Any]], domain: Domain) -> dict[str, Level]:
     """Levels by name: nested bins of columns, under names that are no column's."""
     found: dict[str, Level] = {}
+    of_column = Counter[str]()
     for name, column, bins in forms:
         if not isinstance(name, str) or len(name) > storage.MAX_NAME or name in found or name in domain:
             raise ValueError("level")
         if not isinstance(bins, list) or len(bins) != domain.sizes[column]:
             raise ValueError("bins")
+        of_column[column] += 1
+        if of_column[column] > MAX_LEVELS:
+            raise ValueError("levels")
         found[name] = Level(name, column, tuple(_whole(bin, len(bins) - 1) for bin in bins))
     Chains(domain.sizes, found).check()
     return found

@@ -83,11 +83,13 @@ class ColumnSet:
         """Cells of a table over the columns of `mask`: the product of the sizes of those that no other one determines."""
         known = self._cells.get(mask)
         if known is None:
-            if (fewer := self.reduced(mask)) != mask:
-                known = self._cells[mask] = self.cells(fewer)
-                return known
-            low = mask & -mask
-            known = self._cells[mask] = self.cells(mask ^ low) * self.sizes[low.bit_length() - 1]
+            rest, larger = self.reduced(mask), []
+            while (known := self._cells.get(rest)) is None:
+                larger.append(rest)
+                rest &= rest - 1  # without its lowest column
+            for each in reversed(larger):
+                known = self._cells[each] = known * self.sizes[(each & -each).bit_length() - 1]
+            self._cells[mask] = known
         return known
 
 

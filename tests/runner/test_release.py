@@ -144,6 +144,14 @@ def test_what_was_written_is_read() -> None:
         ("a level named like a column", lambda header: header["levels"].append(["a", "b", [0, 0, 1, 1]])),
         ("a level of no column", lambda header: header["levels"].append(["c/2", "c", [0, 1]])),
         ("a level twice", lambda header: header["levels"].append(header["levels"][0])),
+        (
+            "more levels of a column than a run may have, of which each holds a list of all before it",
+            lambda header: (
+                header["levels"].extend(["b/2" + "'" * n, "b", [0, 1, 1, 0]] for n in range(1, 17)),
+                header["selections"].extend(["b/2" + "'" * n] for n in range(1, 17)),
+                header["events"].extend([header["events"][1]] * 16),
+            ),
+        ),
         ("a level that nothing names", lambda header: header["levels"].append(["b/3", "b", [0, 1, 1, 2]])),
         ("a column at two levels", lambda header: header["selections"].__setitem__(2, ["b", "b/2"])),
         ("an unknown level", lambda header: header["selections"].__setitem__(2, ["b/3"])),

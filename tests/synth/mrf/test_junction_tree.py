@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth.mrf.junction_tree import JunctionTree, SizeEstimator, junction_tree, model_size_mb
+from synth.mrf.junction_tree import ColumnSet, JunctionTree, SizeEstimator, junction_tree, model_size_mb
 from tests.synth.mrf.problems import cliques_of, domains
 
 
@@ -99,3 +99,11 @@ def test_unknown_columns_and_impossible_sizes_are_named() -> None:
         model_size_mb({"a": 2, "b": 0}, [])
     with pytest.raises(ValueError, match="at least one column"):
         model_size_mb({}, [])
+
+
+def test_a_model_may_have_more_columns_than_python_has_frames() -> None:
+    sizes = {f"c{number}": 2 for number in range(1500)}
+    columns = ColumnSet(sizes, {"c1499": ("c1498", "c1497")})
+    assert columns.cells(columns.mask(sizes)) == 2**1498
+    assert columns.cells(columns.mask(["c3", "c700"])) == 4
+    assert columns.cells(columns.mask(["c1499", "c0"])) == 4 and columns.cells(0) == 1
