@@ -145,14 +145,14 @@ def test_errors_are_sentences_from_a_capital_to_a_full_stop(package: str) -> Non
     assert not problems, "\n".join(problems)
 
 
-CUSTOMARY = {"np", "nx", "pa", "pc", "pd", "pq", "st", "__version__"}
-"""Names under which everybody imports NumPy, networkx, Arrow, pandas and Hypothesis's strategies, and a package's own version."""
+CUSTOMARY = {"np", "nx", "pa", "pc", "pd", "pq", "__version__"}
+"""Names under which everybody imports NumPy, networkx, Arrow and pandas, and a package's own version."""
 
 
 def test_nothing_is_imported_under_another_name() -> None:
     aliases = [
         f"{path}:{node.lineno} imports {name.name} as {name.asname}"
-        for package in (*LAYERS, "tests", "examples")
+        for package in (*LAYERS, "examples")
         for path in sources(package)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Import | ast.ImportFrom)
