@@ -1,0 +1,103 @@
+"""Counts in the slots of a Paillier plaintext, and masks that hide them there (`docs/design/paillier.md` 2).
+
+    plaintext  X = sum over slots j of M_j 2^(w j)         slots of w bits, whole bytes, so that packing is a view of memory
+    mask       R = sum over slots j of R_j 2^(w j)         R_j uniform below 2^(w-1)
+
+Whoever sees X + R sees every M_j within statistical distance M_j 2^-(w-1) of a uniform slot, and no slot carries into the next.
+The width follows from public sizes, such that all masked slots of a run are together within 2^-40 of uniform.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.engine.bitslice import Elements
+
+SECURITY_BITS = 40
+"""What the key holder sees of all masked sums of a run is within 2^-40 of what is independent of the data."""
+HEADER_BYTES = 64
+"""What goes before a contributor's ciphertexts."""
+ELEMENT_BYTES = 4
+MESSAGE_PLAINTEXTS = 256
+"""Plaintexts whose ciphertexts travel in one message."""
+_TOP_BIT = 0x7F
+
+
+def key_bytes(bits: int) -> int:
+    """Bytes of a public key on the wire."""
+    return -(-bits // 8)
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How the cells of one sharing lie in plaintexts. modulus_bits: exact length of n. slot_bytes: the width w, in bytes."""
+
+    modulus_bits: int
+    slot_bytes: int
+
+    @classmethod
+    def of(cls, modulus_bits: int, row_cap: int, cliques: int, sharing: int) -> Self:
+        """The packing of a run's sharing number `sharing`, from 1, of so many cliques, of row_cap rows at most over all parties.
+
+        Sharing s of C cliques gets the distance 2^-(40 + 2 floor(lg s) + 1): these add up to 2^-40 at most over all s.
+        """
+        width = (
+            row_cap.bit_length()
+            + 1
+            + SECURITY_BITS
+            + (cliques - 1).bit_length()
+            + 2 * sharing.bit_length()
+            - 1
+        )
+        return cls(modulus_bits, -(-width // 8))
+
+    @property
+    def slots(self) -> int:
+        """Slots of a plaintext: as many as keep the sum with its mask below 2^(modulus_bits - 1), hence below n."""
+        return (self.modulus_bits - 1) // (8 * self.slot_bytes)
+
+    @property
+    def plaintext_bytes(self) -> int:
+        """Bytes of all slots of a plaintext."""
+        return self.slots * self.slot_bytes
+
+    def count(self, cells: int) -> int:
+        """Plaintexts for so many cells."""
+        return -(-cells // self.slots)
+
+    def messages(self, cells: int) -> Iterator[slice]:
+        """Of so many cells, those of each message."""
+        step = MESSAGE_PLAINTEXTS * self.slots
+        return (slice(start, min(start + step, cells)) for start in range(0, cells, step))
+
+    def pack(self, cells: Elements) -> list[bytes]:
+        """Plaintexts as little-endian bytes. cells: uint32, (cells,)."""
+        plaintexts = np.zeros((self.count(len(cells)) * self.slots, self.slot_bytes), np.uint8)
+        plaintexts[: len(cells), :ELEMENT_BYTES] = (
+            cells.astype("<u4").view(np.uint8).reshape(-1, ELEMENT_BYTES)
+        )
+        return self._rows(plaintexts)
+
+    def unpack(self, plaintexts: list[bytes], cells: int) -> Elements:
+        """The first cells of these plaintexts, each modulo 2^32. uint32, (cells,)."""
+        slots = np.frombuffer(b"".join(plaintexts), np.uint8).reshape(-1, self.slot_bytes)
+        found: Elements = np.ascontiguousarray(slots[:cells, :ELEMENT_BYTES]).view("<u4").reshape(-1)
+        return found.astype(np.uint32)
+
+    def masks(self, count: int) -> list[bytes]:
+        """So many plaintexts whose slots are uniform below half their range, from the operating system; each for one use."""
+        drawn: NDArray[np.uint8] = np.frombuffer(
+            bytearray(secrets.token_bytes(count * self.plaintext_bytes)), np.uint8
+        ).reshape(-1, self.slot_bytes)
+        drawn[:, -1] &= _TOP_BIT
+        return self._rows(drawn)
+
+    def _rows(self, slots: NDArray[np.uint8]) -> list[bytes]:
+        data, size = slots.tobytes(), self.plaintext_bytes
+        return [data[start : start + size] for start in range(0, len(data), size)]
