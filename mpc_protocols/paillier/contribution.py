@@ -59,7 +59,7 @@ class Sharing:
 
     def header(self, key: PublicKey, contributor: int) -> bytes:
         """With what a contributor says for which key and sharing its ciphertexts are."""
-        width = self.packing(key.bits).slot_bytes
+        width = self.packing(key.bits).slot_bits
         numbers = (part.to_bytes(4, "big") for part in (contributor, self._number, width))
         return key.fingerprint + binding(b"paillier contribution", self._session_id, self._step, *numbers)
 

@@ -15,6 +15,7 @@ is known to break them (Goldreich, Rosen, Journal of Cryptology 2003). That n is
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,7 @@ from phe.paillier import PaillierPrivateKey, PaillierPublicKey
 from mpc_protocols.errors import ProtocolAborted
 
 DERIVATION = b"cosynth-paillier-v1-base"
+THREADS = min(4, os.cpu_count() or 1)
 WINDOWS = (1, 2, 4, 8)
 """Bits of an exponent's digits that a table may have; they divide a byte's."""
 
@@ -161,7 +163,7 @@ class PrivateKey:
             if p != q and (p * q).bit_length() == bits and gmpy2.gcd(p - 1, q - 1) == 2:
                 return cls(int(p), int(q))
 
-    def decrypt(self, ciphertexts: Sequence[mpz], size: int, threads: int = 2) -> list[bytes]:
+    def decrypt(self, ciphertexts: Sequence[mpz], size: int, threads: int = THREADS) -> list[bytes]:
         """The lowest `size` bytes of each plaintext, little-endian."""
         with ThreadPoolExecutor(threads, initializer=_release_lock) as pool:
             return [
