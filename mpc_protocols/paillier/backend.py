@@ -43,6 +43,7 @@ class Paillier(PaillierOfShares):
 
     partitions = ("horizontal",)
     extra, requires = "paillier", ("phe", "gmpy2")
+    shows = "ciphertexts and random-looking shares"
     how = (
         "Contributors encrypted their counts; two parties computed these statistics on sums that neither of them saw: nobody "
         "gathered the data, and only noisy results were opened."
