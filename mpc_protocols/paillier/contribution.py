@@ -70,6 +70,7 @@ def send_encrypted(
     """At a contributor: everything that it sends for a sharing. cells: uint32, its counts."""
     key = encryption.key
     packing = sharing.packing(key.bits)
+    encryption.expect(packing.count(sharing.cells))
     wire.send(aggregator, sharing.header(key, wire.me))
     for place in packing.messages(sharing.cells):
         wire.send(aggregator, key.encode(encryption.encrypt(packing.pack(cells[place]))))
@@ -82,6 +83,7 @@ def add_encrypted(wire: Wire, holder: int, sharing: Sharing, encryption: Encrypt
     """
     key = encryption.key
     packing = sharing.packing(key.bits)
+    encryption.expect(packing.count(sharing.cells))
     for contributor in wire.contributors:
         _check_header(
             bytes(wire.receive(contributor, HEADER_BYTES)), sharing.header(key, contributor), contributor

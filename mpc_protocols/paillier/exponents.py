@@ -46,7 +46,8 @@ def of_exponents(wire: Wire, peer: int, key: PrivateKey, shape: TableShape, code
     public, packing = key.public, shape.packing(key.public.bits)
     one_hot = np.eye(shape.slots + 1, shape.slots, dtype=np.uint32)
     encoded = [packing.pack(row) for row in one_hot]
-    encryption = Encryption(public, shape.records * packing.count(shape.slots))
+    encryption = Encryption(public)
+    encryption.expect(shape.records * packing.count(shape.slots))
     for start in range(0, shape.records, MESSAGE_PLAINTEXTS):
         plaintexts = [part for code in codes[start : start + MESSAGE_PLAINTEXTS] for part in encoded[code]]
         wire.send(peer, public.encode(encryption.encrypt(plaintexts)))

@@ -92,20 +92,25 @@ def _no_ciphertext(sender: int) -> ProtocolAborted:
 
 
 class Encryption:
-    """Encrypts under one key, with a table of powers of h_s that is made once for about so many plaintexts."""
+    """Encrypts under one key, with a table of powers of h_s whose size follows from what it is for."""
 
-    def __init__(self, key: PublicKey, expected: int) -> None:
+    def __init__(self, key: PublicKey) -> None:
         self.key = key
         self._exponent_bytes = -(-key.bits // 16)
-        exponent_bits = 8 * self._exponent_bytes
-        self._window = min(
-            WINDOWS,
-            key=lambda bits: exponent_bits // bits * ((1 << bits) + expected),
-        )
-        self._table = self._powers(exponent_bits // self._window)
+        self._window = 0
+        self._table: list[list[mpz]] = []
+
+    def expect(self, plaintexts: int) -> None:
+        """Make a larger table if it pays for so many plaintexts that are to come."""
+        bits = 8 * self._exponent_bytes
+        window = min(WINDOWS, key=lambda of: bits // of * ((1 << of) + plaintexts))
+        if window > self._window:
+            self._window = window
+            self._table = self._powers(bits // window)
 
     def encrypt(self, plaintexts: Sequence[bytes]) -> list[mpz]:
         """Ciphertexts of little-endian plaintexts below n, with fresh random numbers."""
+        self.expect(len(plaintexts))
         key, size = self.key, self._exponent_bytes
         exponents = secrets.token_bytes(size * len(plaintexts))
         found = []

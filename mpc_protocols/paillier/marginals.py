@@ -32,7 +32,7 @@ class EncryptedMarginals(AdditiveMarginals):
         """counts: this party's own data, None if it only computes. Raises `ProtocolAborted` (no public key of so many bits)."""
         self._wire, self._facts, self._counts = wire, facts, counts
         self._peer, self._number = 1 - wire.me, 0
-        self._key: PrivateKey | PublicKey | None = None
+        self._key: PrivateKey | None = None
         self._encryption: Encryption | None = None
         public = b""
         if wire.contributors and wire.me == facts.leader:
@@ -41,8 +41,8 @@ class EncryptedMarginals(AdditiveMarginals):
             for peer in (self._peer, *wire.contributors):
                 wire.send(peer, public)
         elif wire.contributors:
-            self._key = PublicKey.parse(wire.receive(facts.leader, key_bytes(key_bits)), key_bits)
-            public = self._key.to_bytes()
+            self._encryption = _receive_key(wire, facts, key_bits)
+            public = self._encryption.key.to_bytes()
         super().__init__(wire.session_id, binding(b"paillier", public))
 
     def _input(
@@ -51,12 +51,9 @@ class EncryptedMarginals(AdditiveMarginals):
         cells = own_cells(self._facts, self._counts, cliques, levels)
         self._number += 1
         sharing = Sharing(self._wire.session_id, self._facts, self._number, cliques, levels)
-        if isinstance(self._key, PrivateKey):
+        if self._key is not None:
             cells += decrypt_masked(self._wire, self._peer, sharing, self._key)
-        elif self._key is not None:
-            self._encryption = self._encryption or Encryption(
-                self._key, sharing.packing(self._key.bits).count(sharing.cells)
-            )
+        elif self._encryption is not None:
             cells += add_encrypted(self._wire, self._peer, sharing, self._encryption)
         return {clique: cells[place] for clique, place in ranges(self._facts.with_levels(levels), cliques)}
 
@@ -67,8 +64,7 @@ class Contributor:
     def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts, key_bits: int) -> None:
         """Raises `ProtocolAborted` (no public key of so many bits)."""
         self._wire, self._facts, self._counts = wire, facts, counts
-        self._key = PublicKey.parse(wire.receive(facts.leader, key_bytes(key_bits)), key_bits)
-        self._encryption: Encryption | None = None
+        self._encryption = _receive_key(wire, facts, key_bits)
         self._number = 0
 
     def send(self, cliques: Sequence[Clique], levels: Sequence[Level]) -> None:
@@ -76,7 +72,9 @@ class Contributor:
         cells = own_cells(self._facts, self._counts, cliques, levels)
         self._number += 1
         sharing = Sharing(self._wire.session_id, self._facts, self._number, cliques, levels)
-        self._encryption = self._encryption or Encryption(
-            self._key, sharing.packing(self._key.bits).count(sharing.cells)
-        )
         send_encrypted(self._wire, 1 - self._facts.leader, sharing, self._encryption, cells)
+
+
+def _receive_key(wire: Wire, facts: StudyFacts, key_bits: int) -> Encryption:
+    """Encryption under the key that the leader hands out."""
+    return Encryption(PublicKey.parse(wire.receive(facts.leader, key_bytes(key_bits)), key_bits))

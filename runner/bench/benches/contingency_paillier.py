@@ -56,7 +56,7 @@ class ContingencyPaillier(Kernel):
 
             return Task(lambda: of_exponents(wire, _PRODUCTS, key, shape, own[_EXPONENTS]), check)
         public = PublicKey.parse(wire.receive(_EXPONENTS, key_bytes(KEY_BITS)), KEY_BITS)
-        encryption = Encryption(public, shape.products)
+        encryption = Encryption(public)
         return Task(
             lambda: of_products(wire, _EXPONENTS, encryption, shape, own[_PRODUCTS]),
             lambda share: wire.send(_EXPONENTS, share.tobytes()),

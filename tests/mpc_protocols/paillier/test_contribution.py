@@ -37,10 +37,9 @@ def shared(
     sharing: Sharing | None = None,
 ) -> list[Any]:
     """The shares of parties 0 and 1. encrypting, sharing: of the first contributor."""
-    encryption = Encryption(key.public, 10)
 
     def party(plain: Wire) -> Any:
-        wire = bent(plain, bend)
+        wire, encryption = bent(plain, bend), Encryption(key.public)
         if wire.me == AGGREGATOR:
             return add_encrypted(wire, HOLDER, named(), encryption)
         if wire.me == HOLDER:
@@ -144,7 +143,7 @@ def test_what_is_no_ciphertext_stops_its_receiver(key: PrivateKey, way: tuple[in
 
 
 def test_another_public_key_stops_the_run(key: PrivateKey) -> None:
-    other = Encryption(PrivateKey.generate(key.public.bits).public, 10)
+    other = Encryption(PrivateKey.generate(key.public.bits).public)
     with pytest.raises(ProtocolAborted, match="Party 2 has encrypted to another public key"):
         shared(key, random_counts(2), encrypting=other)
 
@@ -176,6 +175,6 @@ def test_a_lying_contributor_adds_what_it_likes_and_nothing_else_moves(
     monkeypatch.setattr(Packing, "masks", lambda packing, count: masks)  # the same in both runs
     sums = []
     for counts in (honest, one_more):
-        ran = shared(key, [honest, counts], encrypting=Liar(key.public, 10))
+        ran = shared(key, [honest, counts], encrypting=Liar(key.public))
         sums.append(ran[0] + ran[1])
     np.testing.assert_array_equal(sums[1] - sums[0], one_more - honest)  # but with a chance of 2^-39

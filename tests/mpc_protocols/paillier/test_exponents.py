@@ -18,7 +18,7 @@ def test_shares_add_up_to_the_table(key: PrivateKey, records: int, slots: int, p
     rng = np.random.default_rng()
     a, b = rng.integers(0, slots + 1, records), rng.integers(0, products + 1, records)
     shape = TableShape(records, slots, products)
-    encryption = Encryption(key.public, products)
+    encryption = Encryption(key.public)
 
     def party(wire: Wire) -> Elements:
         if wire.me == 0:

@@ -30,14 +30,19 @@ def plaintexts(count: int) -> list[bytes]:
 
 @pytest.mark.parametrize("expected", [1, 30, 400, 10**6])
 def test_phe_decrypts_what_is_encrypted_with_any_table(key: PrivateKey, expected: int) -> None:
-    encryption, known = Encryption(key.public, expected), oracle(key)
+    encryption, known = Encryption(key.public), oracle(key)
+    encryption.expect(expected)
     values = plaintexts(3)
     for value, ciphertext in zip(values, encryption.encrypt(values), strict=True):
         assert known.raw_decrypt(int(ciphertext)) == int.from_bytes(value, "little")
 
 
-def test_every_window_is_worth_its_table_for_some_number(key: PrivateKey) -> None:
-    assert {Encryption(key.public, n)._window for n in (0, 1, 3, 100, 10_000)} == set(WINDOWS)
+def test_tables_grow_with_what_they_are_for(key: PrivateKey) -> None:
+    encryption, windows = Encryption(key.public), []
+    for plaintexts in (0, 1, 3, 2, 100, 10_000, 1):
+        encryption.expect(plaintexts)
+        windows.append(encryption._window)
+    assert windows == sorted(windows) and set(windows) == set(WINDOWS)
 
 
 def test_what_phe_encrypts_is_decrypted(key: PrivateKey) -> None:
@@ -48,14 +53,14 @@ def test_what_phe_encrypts_is_decrypted(key: PrivateKey) -> None:
 
 def test_sums_are_those_of_phe(key: PrivateKey) -> None:
     [left], [right] = plaintexts(0)[1:], [secrets.token_bytes(SIZE)]
-    encryption = Encryption(key.public, 2)
+    encryption = Encryption(key.public)
     total = key.public.add(*encryption.encrypt([left, right]))
     expected = int.from_bytes(left, "little") + int.from_bytes(right, "little")
     assert oracle(key).raw_decrypt(int(total)) == expected % int(key.public.n)
 
 
 def test_equal_plaintexts_have_different_ciphertexts(key: PrivateKey) -> None:
-    encryption = Encryption(key.public, 20)
+    encryption = Encryption(key.public)
     assert len({*encryption.encrypt([bytes(SIZE)] * 20), *encryption.encrypt([bytes(SIZE)] * 20)}) == 40
 
 
@@ -90,7 +95,7 @@ def test_what_is_no_key_is_refused(key: PrivateKey) -> None:
 
 def test_what_is_no_ciphertext_is_refused(key: PrivateKey) -> None:
     public, (p, _, _) = key.public, key._parts[0]
-    good = Encryption(public, 1).encrypt([bytes(SIZE)])[0]
+    good = Encryption(public).encrypt([bytes(SIZE)])[0]
     size = public.ciphertext_bytes
     assert public.decode(public.encode([good, good]), 3) == [good, good]
     for bad in (0, public.square, (1 << 8 * size) - 1, public.n, p, good * p % public.square):
