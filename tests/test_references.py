@@ -35,6 +35,7 @@ FOREIGN = {
     "is_valid_point",
     "markupsafe",
     "netem",
+    "phe",
     "rbcl",
     "recv_into",
     "to_numpy",

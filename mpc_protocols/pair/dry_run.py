@@ -32,13 +32,20 @@ class PairDryRun(StepDryRun[Group]):
     """Two computing parties and `contributors` others."""
 
     def __init__(
-        self, facts: StudyFacts, counts: LocalCounts, contributors: int, split: Partition | None = None
+        self,
+        facts: StudyFacts,
+        counts: LocalCounts,
+        contributors: int,
+        split: Partition | None = None,
+        costs: StepCosts | None = None,
     ) -> None:
-        """counts: marginals of the presumed table. split: of a vertical study's common table. Raises `StudyInvalid`."""
+        """counts: marginals of the presumed table. split: of a vertical study's common table. costs: of nothing yet, where steps
+        cost something else than `pair.steps` says. Raises `StudyInvalid`.
+        """
         if split is not None:
             check_owners(split)
         self._split = split
-        self._costs = StepCosts(contributors, leader=facts.leader)
+        self._costs = costs or StepCosts(contributors, leader=facts.leader)
         super().__init__(facts, counts, self._costs.tally, DEALERS, gumbel_s=GUMBEL_S, noise_s=NOISE_S)
         self._seconds = START_S
 

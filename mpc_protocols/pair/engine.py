@@ -27,7 +27,7 @@ from mpc_protocols.pair.conversion import lift
 from mpc_protocols.pair.gates import SECRET_BYTES, PairGates
 from mpc_protocols.pair.l1_distance import l1_sums
 from mpc_protocols.pair.link import Link
-from mpc_protocols.pair.marginals import CountedMarginals, JoinedMarginals
+from mpc_protocols.pair.marginals import Counted, CountedMarginals, JoinedMarginals
 from mpc_protocols.pair.random_ot import Transfers
 from mpc_protocols.pair.shares import Shares
 from mpc_protocols.pair.sign import score_adder
@@ -45,8 +45,15 @@ class PairEngine:
 
     dealers = DEALERS
 
-    def __init__(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData | None) -> None:
-        """data: this party's own; None if it only computes. Begins with the base transfers, 3 rounds.
+    def __init__(
+        self,
+        wire: Wire,
+        facts: StudyFacts,
+        data: LocalCounts | VerticalData | None,
+        counted: Counted = CountedMarginals,
+    ) -> None:
+        """data: this party's own; None if it only computes. counted: how contributors' counts come in, where columns are not
+        split. Begins with the base transfers, 3 rounds.
 
         Raises `StudyInvalid` (number of parties, other owners than the two), `DataRefused`, `ProtocolAborted`.
         """
@@ -59,7 +66,7 @@ class PairEngine:
         self._marginals: AdditiveMarginals = (
             JoinedMarginals(transfers, facts, data)
             if isinstance(data, VerticalData)
-            else CountedMarginals(wire, facts, data)
+            else counted(wire, facts, data)
         )
 
     @property

@@ -11,7 +11,7 @@ Threat model: the two parties do not collude; contributors may with either.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from mpc_protocols.pair.random_ot import Transfers
 from mpc_protocols.pair.two_owners import check_owners, share_cliques
 from mpc_protocols.partition import OwnRows, VerticalData
 from mpc_protocols.wire import Wire
+
+Counted = Callable[[Wire, StudyFacts, LocalCounts | None], AdditiveMarginals]
+"""How a computing party comes to shares of all custodians' counts: of its wire, the study's facts, its own data."""
 
 
 class CountedMarginals(AdditiveMarginals):

@@ -21,6 +21,7 @@ from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Guard, LocalCounts, Observe, StudyFacts
 from mpc_protocols.pair.engine import PairEngine
+from mpc_protocols.pair.marginals import Counted, CountedMarginals
 from mpc_protocols.pair.shares import Shares
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.wire import Wire
@@ -33,9 +34,10 @@ def computing_party(
     guard: Guard,
     observe: Observe | None = None,
     ahead: bool = True,
+    counted: Counted = CountedMarginals,
 ) -> ComputingParty[Bits, Shares]:
     """Party 0 or 1. Arguments and errors as for `PairOracle`."""
-    return ComputingParty(PairEngine(wire, facts, data), facts, guard, observe, ahead)
+    return ComputingParty(PairEngine(wire, facts, data, counted), facts, guard, observe, ahead)
 
 
 class PairOracle(LeadingOracle):
@@ -49,15 +51,16 @@ class PairOracle(LeadingOracle):
         guard: Guard,
         observe: Observe | None = None,
         ahead: bool = True,
+        counted: Counted = CountedMarginals,
     ) -> None:
         """data: the leader's own, None if it only computes; where columns are split, `VerticalData` at both. ahead: whether noise
-        is made ahead, as at the other party.
+        is made ahead, as at the other party. counted: how contributors' counts come in.
 
         Waits for the other party. Raises `StudyInvalid` (facts, parties), `DataRefused` (vertical rows that do not fit),
         `ProtocolAborted` (an invalid point).
         """
         check_leads(wire, facts)
-        super().__init__(computing_party(wire, facts, data, guard, observe, ahead))
+        super().__init__(computing_party(wire, facts, data, guard, observe, ahead, counted))
 
 
 def follow(
@@ -66,19 +69,25 @@ def follow(
     data: LocalCounts | VerticalData | None,
     guard: Guard,
     observe: Observe | None = None,
+    counted: Counted = CountedMarginals,
 ) -> list[NDArray[np.int64]]:
-    """The other computing party: `engine.oracle.follow`. data: its own, as for `PairOracle`. Blocks."""
-    return oracle.follow(computing_party(wire, facts, data, guard, observe))
+    """The other computing party: `engine.oracle.follow`. data, counted: as for `PairOracle`. Blocks."""
+    return oracle.follow(computing_party(wire, facts, data, guard, observe, counted=counted))
 
 
 def contribute(wire: Wire, facts: StudyFacts, counts: LocalCounts | VerticalData) -> None:
     """A custodian that does not compute: send its masked counts when asked (`engine.oracle.contribute`). Blocks.
 
-    Raises `StudyInvalid` for split columns, which only the two computing parties may own.
+    Raises `StudyInvalid` (`horizontal_counts`).
     """
+    oracle.contribute(wire, facts, partial(send_contribution, wire, facts, horizontal_counts(counts)))
+
+
+def horizontal_counts(counts: LocalCounts | VerticalData) -> LocalCounts:
+    """A contributor's counts. Raises `StudyInvalid` for split columns, which only the two computing parties may own."""
     if isinstance(counts, VerticalData):
         raise StudyInvalid(
             "The two-party engine joins the columns of its two computing parties and of nobody else; "
             'choose backend = "replicated" or let the two owners compute.'
         )
-    oracle.contribute(wire, facts, partial(send_contribution, wire, facts, counts))
+    return counts

@@ -43,7 +43,7 @@ class StepCosts:
         self._leader, self._other = leader, 1 - leader
         self._main = PairCosts(self.tally, latency_bytes)
         self._beside = PairCosts(self.tally, latency_bytes)
-        self._main.start()
+        self._start()
         for _ in range(LAPS):
             self.tally.step([(self._leader, self._other, 1)])
             self.tally.step([(self._other, self._leader, 1)])
@@ -146,6 +146,9 @@ class StepCosts:
         """`PairOracle.close`."""
         self._announce(step, step)
         self._agree()
+
+    def _start(self) -> None:
+        self._main.start()
 
     def _announce(self, step: int, request: int = 0) -> None:
         contributors = range(2, len(self.tally.clocks))

@@ -51,13 +51,18 @@ class Task:
 
 
 class Bench(ABC):
-    """A name, what it measures, and what can be varied."""
+    """A name, what it measures, and what can be varied.
+
+    extra, requires: an optional part of the installation, and its modules.
+    """
 
     name: str
     purpose: str
     counts: str
     """What the throughput counts, in the plural: cells, samples."""
     parameters: tuple[Parameter, ...]
+    extra: str = ""
+    requires: tuple[str, ...] = ()
 
     def amount(self, params: Params) -> float:
         """How many of `counts` one repetition does."""

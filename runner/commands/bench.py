@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
+from mpc_protocols.registry import not_installed
 from runner.failures import reason
 
 if TYPE_CHECKING:
@@ -165,7 +166,8 @@ def _order(options: argparse.Namespace, benches: dict[str, Bench]) -> Order:
     from runner.study.table import nearest
 
     timed = [name for name, bench in benches.items() if not isinstance(bench, Survey)]
-    names = list(dict.fromkeys(options.names)) or timed
+    installed = [name for name in timed if not_installed(benches[name]) is None]
+    names = list(dict.fromkeys(options.names)) or installed
     for name in names:
         if name not in benches:
             raise UsageError(
@@ -173,6 +175,8 @@ def _order(options: argparse.Namespace, benches: dict[str, Bench]) -> Order:
             )
         if name not in timed:
             raise UsageError(f"bench {name} has options of its own: name it first, and alone.")
+        if lack := not_installed(benches[name]):
+            raise UsageError(f"The benchmark {name} {lack}.")
     for what, least in (("repeats", 1), ("warmup", 0)):
         if not least <= getattr(options, what) <= 10_000:
             raise UsageError(f"--{what} must be from {least} to 10,000, got {getattr(options, what)}.")

@@ -122,7 +122,7 @@ def _bounds(study: Study, expected: Forecast) -> str:
 
 
 def _learns(study: Study, expected: Forecast) -> list[str]:
-    joining, backend = expected.joining, BACKENDS[study.backend]
+    joining, backend = expected.joining, study.descriptor
     if not isinstance(backend, DistributedBackend):
         return ["who learns what", "  whoever can read this process learns every record"]
     computing = ", ".join(party.name for party in study.computing)

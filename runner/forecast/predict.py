@@ -16,7 +16,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpc_protocols.backend import BACKENDS
 from runner.forecast.alignment import Joining, joining
 from runner.party.run_json import alignment_facts
 from runner.party.synthesis import facts_of, plan_of, row_limit, sample, synthesize
@@ -96,7 +95,7 @@ def forecast(
         plan = plan.knowing(joined.owned.columns)
         custodians = [party for party in study.parties if party.name in joined.owned.owners]
         assumed, limit = joined.records, joined.population
-    backend = BACKENDS[study.backend]
+    backend = study.descriptor
     oracle = backend.dry_run(
         facts_of(study, len(custodians), os.urandom(32)),
         PresumedTable(study.domain.sizes, limit).counts,

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from mpc_protocols.backend import BACKENDS, DistributedBackend
+from mpc_protocols.backend import DistributedBackend
 from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid, UsageError
 from runner.party.collective import Collective
 from runner.party.custodian import PRIVATE, REFUSALS, Custodian, override
@@ -51,7 +51,7 @@ def run_party(options: PartyOptions) -> None:
         raise UsageError(
             f"--party {name}: the study's parties are {', '.join(party.name for party in study.parties)}."
         )
-    backend = BACKENDS[study.backend]
+    backend = study.descriptor
     if not isinstance(backend, DistributedBackend):
         raise UsageError(
             f"The {study.backend} backend protects nothing and runs in one process: it takes no --party."

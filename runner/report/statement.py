@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from mpc_protocols.backend import BACKENDS, DISHONEST_CUSTODIAN, SEMI_HONEST, DistributedBackend
+from mpc_protocols.backend import BACKENDS, DISHONEST_CUSTODIAN, SEMI_HONEST, Backend, DistributedBackend
+from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.psu.method import METHODS, PSU, AlignmentMethod
 from runner.report.number_format import listed, percent, plain, spelled, typeset, whole
 
@@ -96,15 +97,26 @@ def _warnings(facts: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _backend(facts: Mapping[str, Any]) -> Backend | None:
+    """The run's backend as its study configured it; None if this version knows no such thing."""
+    backend = BACKENDS.get(facts["backend"])
+    if backend is None:
+        return None
+    try:
+        return backend.configured(backend.options(**(facts.get("public_study") or {}).get(backend.name, {})))
+    except (TypeError, StudyInvalid):
+        return None
+
+
 def in_the_clear(facts: Mapping[str, Any]) -> bool:
     """Whether the run's backend is one process that sees everything."""
-    backend = BACKENDS.get(facts["backend"])
+    backend = _backend(facts)
     return backend is not None and backend.ideal
 
 
 def how(facts: Mapping[str, Any]) -> str:
     """How the statistics came about; "" if the backend is unknown or protects nothing."""
-    backend = BACKENDS.get(facts["backend"])
+    backend = _backend(facts)
     return typeset(backend.how) if isinstance(backend, DistributedBackend) else ""
 
 
@@ -260,7 +272,7 @@ _OTHER = (
 
 
 def _threat(facts: Mapping[str, Any]) -> tuple[str, ...]:
-    backend = BACKENDS.get(facts["backend"])
+    backend = _backend(facts)
     if backend is None:
         return tuple(map(typeset, _OTHER))
     return tuple(map(typeset, backend.threat("alignment" in facts)))
@@ -274,7 +286,7 @@ _RELEASED = (
 
 def _learned(facts: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
     recipients = ("Recipients of the results", f"{_RELEASED}.", "Everything else.")
-    backend = BACKENDS.get(facts["backend"])
+    backend = _backend(facts)
     if in_the_clear(facts):
         return (
             (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mpc_protocols.backend import BACKENDS
 from runner.study.model import Study, VerticalStudy
 from runner.study.owners import method_of
 from synth.algorithm import ALGORITHMS
@@ -10,7 +9,7 @@ from synth.algorithm import ALGORITHMS
 
 def claim_of(study: Study) -> str:
     """The claims of algorithm, backend and alignment method, for run.json and `plan`."""
-    backend = BACKENDS[study.backend]
+    backend = study.descriptor
     claims = [ALGORITHMS[study.algorithm].claim(study.config), backend.claim]
     if isinstance(study, VerticalStudy) and not backend.ideal:
         claims.append(method_of(study).claim)

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from mpc_protocols.backend import BACKENDS
+from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.functionality import Adjacency
 from mpc_protocols.psu.method import PSU
 
@@ -209,6 +209,11 @@ class Study:
     def numbered(self) -> tuple[Party, ...]:
         """All parties by wire number: computing ones first, contributors after them."""
         return self.computing + self.contributing
+
+    @property
+    def descriptor(self) -> Backend:
+        """The backend, as its own table configures it."""
+        return BACKENDS[self.backend].configured(self.options)
 
     @property
     def leader_number(self) -> int:

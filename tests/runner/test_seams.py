@@ -48,7 +48,7 @@ HOOK = "from mpc_protocols.backend import BACKENDS; from tests.toys.plain_backen
 
 def test_versions_are_found_where_they_lie() -> None:
     assert ALGORITHMS.names == ("aim", "mwem", "mst", "mosaic", "privmrf", "vertimrf")
-    assert BACKENDS.names == ("replicated", "shamir", "pair", "ideal")
+    assert BACKENDS.names == ("replicated", "shamir", "pair", "paillier", "ideal")
     assert METHODS.names == ("merge3", "helper", "dh2", "florist", "row-order")
     found: Registry[Algorithm] = Registry("tests.toys", "algorithm", Algorithm)  # type: ignore[type-arg]
     assert found.names == ("uniform",) and found["uniform"] is uniform_algorithm.ALGORITHM
@@ -177,11 +177,12 @@ def test_who_may_compute_and_what_else_would_do(tmp_path: Path) -> None:
     assert (
         replicated.misfit(["a", "b"])
         == 'has two computing parties only (a, b), and backend = "replicated" needs exactly '
-        'three; add a [[party]], which needs no data of its own, or let another one compute, or use backend = "pair"'
+        'three; add a [[party]], which needs no data of its own, or let another one compute, or use backend = "pair" '
+        'or backend = "paillier"'
     )
     with BACKENDS.registered(plain_backend.BACKEND):
         assert (replicated.misfit(["a", "b"]) or "").endswith(
-            'compute, or use backend = "pair" or backend = "plain"'
+            'compute, or use backend = "pair" or backend = "paillier" or backend = "plain"'
         )
         assert (replicated.misfit(["a", "b", "c", "d"]) or "").endswith('or use backend = "shamir"')
         assert "use backend" not in (replicated.misfit([str(number) for number in range(10)]) or "")

@@ -87,8 +87,8 @@ BAD = {
         '[aim] has no meaning with algorithm = "mwem"',
     ),
     "backend not yet": (
-        ('"replicated"', '"paillier"'),
-        '"paillier" cannot be run by this version yet; available: "replicated", "shamir", "pair" and "ideal"',
+        ('"replicated"', '"additive"'),
+        '"additive" cannot be run by this version yet; available: "replicated", "shamir", "pair", "paillier" and "ideal"',
     ),
     "vertical": (
         ('"horizontal"', '"vertical"'),
@@ -106,7 +106,7 @@ BAD = {
     "epsilon missing": (("epsilon = 1.0", ""), "[privacy] epsilon is missing"),
     "backend missing": (
         ('backend = "replicated"', ""),
-        '[study] backend is missing: it must be "replicated", "shamir", "pair" or "ideal"',
+        '[study] backend is missing: it must be "replicated", "shamir", "pair", "paillier" or "ideal"',
     ),
     "delta one": (
         ("delta = 1e-9", "delta = 1.0"),

@@ -111,6 +111,7 @@ def test_every_kernel_at_a_tiny_size(run: Run, tmp_path: Path) -> None:
         "rounds",
         "fit",
         "contingency",
+        "contingency-paillier",
         "--cells",
         640,
         "--rows",
@@ -143,13 +144,15 @@ def test_every_kernel_at_a_tiny_size(run: Run, tmp_path: Path) -> None:
     assert [line["bench"] for line in lines] == ["multiply"] * 2 + ["scores"] * 2 + ["select"] * 2 + [
         "gaussian",
         "rounds",
-    ] + ["fit"] + ["contingency"] * 2
+    ] + ["fit"] + ["contingency"] * 2 + ["contingency-paillier"]
     owners = [300 * 7 * 4 + 7 * 7 * 4] * 2
-    assert lines[-2]["bytes_sent"] == [*owners, 7 * 7 * 4] and lines[-2]["rounds"] == 2
+    computing, contributing, ciphertexts = lines[-3:]
+    assert computing["bytes_sent"] == [*owners, 7 * 7 * 4] and computing["rounds"] == 2
     assert (
-        lines[-1]["bytes_sent"][3:] == [2 * 300 * 7 * 4 + 4 * 16] * 2
-        and max(lines[-1]["bytes_sent"][:3]) <= 7 * 7 * 4 + 2 * 64
+        contributing["bytes_sent"][3:] == [2 * 300 * 7 * 4 + 4 * 16] * 2
+        and max(contributing["bytes_sent"][:3]) <= 7 * 7 * 4 + 2 * 64
     )
+    assert ciphertexts["bytes_sent"] == [300 * 768, 7 * 768, 0] and ciphertexts["rounds"] == 2
     assert found["multiply"]["bytes_sent"] == [640 * 4] * 3 and found["multiply"]["rounds"] == 1
     assert found["rounds"]["rounds"] == 4 and found["rounds"]["bytes_sent"] == [4 * 16 * 4] * 3
     assert found["fit"]["bytes_sent"] == [0, 0, 0] and found["select"]["rounds"] > 10

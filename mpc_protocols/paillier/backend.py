@@ -1,0 +1,93 @@
+"""Descriptor of `paillier`: the two parties of `pair`, to whom contributors send ciphertexts instead of shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mpc_protocols.backend import Backend, DryRun, OracleParts
+from mpc_protocols.options import Options, option
+from mpc_protocols.pair.backend import Pair
+
+if TYPE_CHECKING:
+    from mpc_protocols.functionality import LocalCounts, StudyFacts
+    from mpc_protocols.partition import Partition
+
+KEY_BITS = 3072
+"""Of the modulus in every study."""
+
+
+@dataclass(frozen=True)
+class PaillierOptions(Options):
+    """[paillier]"""
+
+    input: str = option(
+        "paillier",
+        "word",
+        words=("paillier", "shares"),
+        help="what contributors send: ciphertexts, to one of the two computing parties; or shares, to both",
+    )
+
+
+class PaillierOfShares(Pair):
+    """`input = "shares"`: the two-party engine and its own input."""
+
+    name = "paillier"
+    rank = 30
+    summary = "two parties, to whom contributors send Paillier ciphertexts"
+    options = PaillierOptions
+
+
+class Paillier(PaillierOfShares):
+    """`input = "paillier"`."""
+
+    partitions = ("horizontal",)
+    assumption = "AES, Diffie-Hellman on ristretto255, and Paillier's cryptosystem at 3,072 bits"
+    extra, requires = "paillier", ("phe", "gmpy2")
+    shows = "ciphertexts and random-looking shares"
+    how = (
+        "Contributors encrypted their counts; two parties computed these statistics on sums that neither of them saw: nobody "
+        "gathered the data, and only noisy results were opened."
+    )
+
+    def __init__(self, key_bits: int = KEY_BITS) -> None:
+        """key_bits: of the modulus; only tests take another number than the studies'."""
+        self._key_bits = key_bits
+
+    def configured(self, options: Options) -> Backend:
+        return PaillierOfShares() if options == PaillierOptions("shares") else self
+
+    @property
+    def claim(self) -> str:
+        return f"{super().claim}, nor Paillier's cryptosystem at {self._key_bits:,} bits"
+
+    def threat(self, vertical: bool) -> tuple[str, ...]:
+        return (*super().threat(vertical), *_CIPHERTEXTS)
+
+    def parts(self) -> OracleParts:
+        from mpc_protocols.paillier.oracle import parts
+
+        return parts(self._key_bits)
+
+    def dry_run(
+        self,
+        facts: StudyFacts,
+        counts: LocalCounts,
+        computing: int,
+        contributing: int,
+        split: Partition | None,
+    ) -> DryRun:
+        from mpc_protocols.paillier.dry_run import PaillierDryRun
+
+        return PaillierDryRun(facts, counts, contributing, self._key_bits)
+
+
+_CIPHERTEXTS = (
+    "Contributors send Paillier ciphertexts to the computing party that does not lead; the leading one holds the private key and "
+    "decrypts sums only, masked within a statistical distance of 2^-40 over the whole run. That its key is well made is taken on "
+    "trust.",
+    "A contributor that sends other plaintexts than counts can do what false counts do, and no more: it adds numbers of its "
+    "choice to cells; that a carry between cells depends on another record has a chance below 2^-39.",
+)
+
+BACKEND = Paillier()

@@ -1,0 +1,134 @@
+"""Contributors' counts on their way into two parties' shares, encrypted (`docs/design/paillier.md` 4).
+
+    contributor -> aggregator    64 bytes that say for which key and what; ciphertexts of its packed counts
+    aggregator -> key holder     ciphertexts of the sum over all contributors plus a fresh mask
+    shares                       what the key holder decrypts; minus the masks, at the aggregator
+
+The leader holds the private key, the other computing party aggregates: it sees ciphertexts only, which may wait there until it
+comes to them. They travel in pieces, so that all work at the same time.
+
+Who learns what: the key holder masked sums, over a whole run within 2^-40 of what is independent of the data (`packing`); the
+aggregator the contributors' ciphertexts. Threat model: semi-honest, these two do not collude; contributors and recipients may,
+with either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mpc_protocols.engine.bitslice import Elements
+from mpc_protocols.engine.contribution import local_cells
+from mpc_protocols.engine.prg import binding
+from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
+from mpc_protocols.paillier.keys import Encryption, PrivateKey, PublicKey
+from mpc_protocols.paillier.packing import HEADER_BYTES, Packing
+from mpc_protocols.public.steps import PrepareStep
+from mpc_protocols.wire import Wire
+
+_FINGERPRINT = slice(32)
+
+
+class Sharing:
+    """What all who take part know of one sharing: its name under a key, and how its cells are packed and cut into messages."""
+
+    def __init__(
+        self,
+        session_id: bytes,
+        facts: StudyFacts,
+        number: int,
+        cliques: Sequence[Clique],
+        levels: Sequence[Level],
+    ) -> None:
+        """number: of the run's sharings, from 1. levels: those that the cliques name."""
+        coarse = facts.with_levels(levels)
+        self.cells = sum(map(coarse.cells, cliques))
+        self._session_id, self._number, self._row_cap, self._cliques = (
+            session_id,
+            number,
+            facts.row_cap,
+            len(cliques),
+        )
+        self._step = PrepareStep(tuple(cliques), tuple(levels)).to_bytes()
+
+    def packing(self, key_bits: int) -> Packing:
+        """How its cells are packed."""
+        return Packing.of(key_bits, self._row_cap, self._cliques, self._number)
+
+    def header(self, key: PublicKey, contributor: int) -> bytes:
+        """With what a contributor says for which key and sharing its ciphertexts are."""
+        width = self.packing(key.bits).slot_bits
+        numbers = (part.to_bytes(4, "big") for part in (contributor, self._number, width))
+        return key.fingerprint + binding(b"paillier contribution", self._session_id, self._step, *numbers)
+
+
+def send_encrypted(
+    wire: Wire, aggregator: int, sharing: Sharing, encryption: Encryption, cells: Elements
+) -> None:
+    """At a contributor: everything that it sends for a sharing. cells: uint32, its counts."""
+    key = encryption.key
+    packing = sharing.packing(key.bits)
+    encryption.expect(packing.count(sharing.cells))
+    wire.send(aggregator, sharing.header(key, wire.me))
+    for place in packing.messages(sharing.cells):
+        wire.send(aggregator, key.encode(encryption.encrypt(packing.pack(cells[place]))))
+
+
+def add_encrypted(wire: Wire, holder: int, sharing: Sharing, encryption: Encryption) -> Elements:
+    """At the aggregator: its share of the contributors' sum. Raises `ProtocolAborted` for what is no honest contribution.
+
+    A piece's mask is drawn after its last ciphertext has come; its encryption makes the sum's random number a fresh one.
+    """
+    key = encryption.key
+    packing = sharing.packing(key.bits)
+    encryption.expect(packing.count(sharing.cells))
+    for contributor in wire.contributors:
+        _check_header(
+            bytes(wire.receive(contributor, HEADER_BYTES)), sharing.header(key, contributor), contributor
+        )
+    share = np.empty(sharing.cells, np.uint32)
+    for place in packing.messages(sharing.cells):
+        cells = place.stop - place.start
+        size = packing.count(cells) * key.ciphertext_bytes
+        received = [
+            key.decode(wire.receive(contributor, size), contributor) for contributor in wire.contributors
+        ]
+        masks = packing.masks(packing.count(cells))
+        sums = encryption.encrypt(masks)
+        for ciphertexts in received:
+            sums = list(map(key.add, sums, ciphertexts))
+        wire.send(holder, key.encode(sums))
+        share[place] = np.uint32(0) - packing.unpack(masks, cells)
+    return share
+
+
+def decrypt_masked(wire: Wire, aggregator: int, sharing: Sharing, key: PrivateKey) -> Elements:
+    """At the key holder: its share of the contributors' sum. Raises `ProtocolAborted` for what is no ciphertext."""
+    packing = sharing.packing(key.public.bits)
+    share = np.empty(sharing.cells, np.uint32)
+    for place in packing.messages(sharing.cells):
+        cells = place.stop - place.start
+        encoded = wire.receive(aggregator, packing.count(cells) * key.public.ciphertext_bytes)
+        plaintexts = key.decrypt(key.public.decode(encoded, aggregator), packing.plaintext_bytes)
+        share[place] = packing.unpack(plaintexts, cells)
+    return share
+
+
+def own_cells(
+    facts: StudyFacts, counts: LocalCounts | None, cliques: Sequence[Clique], levels: Sequence[Level]
+) -> Elements:
+    """A party's own counts of a sharing, one after the other. Errors as of `local_cells`."""
+    return np.concatenate(local_cells(facts, counts, cliques, levels))
+
+
+def _check_header(header: bytes, expected: bytes, contributor: int) -> None:
+    if header[_FINGERPRINT] != expected[_FINGERPRINT]:
+        raise ProtocolAborted(
+            f"Party {contributor} has encrypted to another public key than the key holder's; stop the run."
+        )
+    if header != expected:
+        raise ProtocolAborted(
+            f"Party {contributor} has encrypted other marginals than those asked for; check that versions agree."
+        )

@@ -1,0 +1,59 @@
+"""What a run costs whose contributors send ciphertexts: that of `pair`, with other messages where counts come in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
+from mpc_protocols.paillier.packing import HEADER_BYTES, Packing, key_bytes
+from mpc_protocols.pair.contingency import TableShape
+from mpc_protocols.pair.dry_run import PairDryRun
+from mpc_protocols.pair.steps import StepCosts
+
+DECRYPT_S, KEY_S = 12e-3, 2.0
+"""CPU seconds of the key holder, which has most to do, at 3,072 bits: for a ciphertext, and for the key."""
+
+
+class EncryptedStepCosts(StepCosts):
+    """Steps whose input is ciphertexts: `blocks` are the numbers of ciphertexts of each message."""
+
+    def __init__(self, contributors: int, leader: int, key_bits: int) -> None:
+        self._key_bytes = key_bytes(key_bits) if contributors else 0
+        super().__init__(contributors, leader=leader)
+
+    def _start(self) -> None:
+        super()._start()
+        others = [peer for peer in range(len(self.tally.clocks)) if peer != self._leader]
+        self.tally.step([(self._leader, peer, self._key_bytes) for peer in others])
+
+    def _input(self, blocks: Sequence[int], tables: Sequence[TableShape], lifted: int) -> None:
+        super()._input((), tables, lifted)
+        contributors = range(2, len(self.tally.clocks)) if blocks else range(0)
+        self.tally.step([(q, self._other, HEADER_BYTES) for q in contributors])
+        for count in blocks:
+            size = 2 * self._key_bytes * count
+            self.tally.step([(q, self._other, size) for q in contributors])
+            self.tally.step([(self._other, self._leader, size)])
+
+
+class PaillierDryRun(PairDryRun):
+    """Two computing parties and `contributors` others."""
+
+    def __init__(self, facts: StudyFacts, counts: LocalCounts, contributors: int, key_bits: int) -> None:
+        """counts: marginals of the presumed table. key_bits: of the key that a run makes."""
+        costs = EncryptedStepCosts(contributors, facts.leader, key_bits)
+        super().__init__(facts, counts, contributors, costs=costs)
+        self._key_bits, self._contributors, self._sharings = key_bits, contributors, 0
+        self._seconds += KEY_S if contributors else 0
+
+    def _inputs(
+        self, fresh: Sequence[Clique], levels: Sequence[Level]
+    ) -> tuple[int, tuple[int, list[int], list[TableShape], int]]:
+        total, (request, blocks, shapes, lifted) = super()._inputs(fresh, levels)
+        if not self._contributors or not blocks:
+            return total, (request, blocks, shapes, lifted)
+        self._sharings += 1
+        packing = Packing.of(self._key_bits, self.facts.row_cap, len(fresh), self._sharings)
+        counts = [packing.count(place.stop - place.start) for place in packing.messages(total)]
+        self._seconds += sum(counts) * DECRYPT_S
+        return total, (request, counts, shapes, lifted)

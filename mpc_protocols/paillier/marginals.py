@@ -1,0 +1,80 @@
+"""The marginals of all custodians' rows, of whom those that do not compute send ciphertexts (`contribution`).
+
+With the first message of a run the leader hands its public key to all others, over links that authenticate it. A key serves one
+run. Where nobody contributes there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mpc_protocols.engine.bitslice import Elements
+from mpc_protocols.engine.contribution import ranges
+from mpc_protocols.engine.marginals import AdditiveMarginals
+from mpc_protocols.engine.prg import binding
+from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
+from mpc_protocols.paillier.contribution import (
+    Sharing,
+    add_encrypted,
+    decrypt_masked,
+    own_cells,
+    send_encrypted,
+)
+from mpc_protocols.paillier.keys import Encryption, PrivateKey, PublicKey
+from mpc_protocols.paillier.packing import key_bytes
+from mpc_protocols.wire import Wire
+
+
+class EncryptedMarginals(AdditiveMarginals):
+    """One computing party's shares: the key holder's, which leads, or the aggregator's."""
+
+    def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts | None, key_bits: int) -> None:
+        """counts: this party's own data, None if it only computes. Raises `ProtocolAborted` (no public key of so many bits)."""
+        self._wire, self._facts, self._counts = wire, facts, counts
+        self._peer, self._number = 1 - wire.me, 0
+        self._key: PrivateKey | None = None
+        self._encryption: Encryption | None = None
+        public = b""
+        if wire.contributors and wire.me == facts.leader:
+            self._key = PrivateKey.generate(key_bits)
+            public = self._key.public.to_bytes()
+            for peer in (self._peer, *wire.contributors):
+                wire.send(peer, public)
+        elif wire.contributors:
+            self._encryption = _receive_key(wire, facts, key_bits)
+            public = self._encryption.key.to_bytes()
+        super().__init__(wire.session_id, binding(b"paillier", public))
+
+    def _input(
+        self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes
+    ) -> dict[Clique, Elements]:
+        cells = own_cells(self._facts, self._counts, cliques, levels)
+        self._number += 1
+        sharing = Sharing(self._wire.session_id, self._facts, self._number, cliques, levels)
+        if self._key is not None:
+            cells += decrypt_masked(self._wire, self._peer, sharing, self._key)
+        elif self._encryption is not None:
+            cells += add_encrypted(self._wire, self._peer, sharing, self._encryption)
+        return {clique: cells[place] for clique, place in ranges(self._facts.with_levels(levels), cliques)}
+
+
+class Contributor:
+    """A custodian that does not compute: it takes the key, and sends ciphertexts of what it is asked for."""
+
+    def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts, key_bits: int) -> None:
+        """Raises `ProtocolAborted` (no public key of so many bits)."""
+        self._wire, self._facts, self._counts = wire, facts, counts
+        self._encryption = _receive_key(wire, facts, key_bits)
+        self._number = 0
+
+    def send(self, cliques: Sequence[Clique], levels: Sequence[Level]) -> None:
+        """Send this custodian's counts. Raises `DataRefused` before anything is sent."""
+        cells = own_cells(self._facts, self._counts, cliques, levels)
+        self._number += 1
+        sharing = Sharing(self._wire.session_id, self._facts, self._number, cliques, levels)
+        send_encrypted(self._wire, 1 - self._facts.leader, sharing, self._encryption, cells)
+
+
+def _receive_key(wire: Wire, facts: StudyFacts, key_bits: int) -> Encryption:
+    """Encryption under the key that the leader hands out."""
+    return Encryption(PublicKey.parse(wire.receive(facts.leader, key_bytes(key_bits)), key_bits))

@@ -1,0 +1,31 @@
+"""Tables by one-hot exponents equal the counts, whoever lacks which record."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mpc_protocols.engine.bitslice import Elements
+from mpc_protocols.memory_wire import run_parties
+from mpc_protocols.paillier.exponents import TableShape, of_exponents, of_products
+from mpc_protocols.paillier.keys import Encryption, PrivateKey
+from mpc_protocols.wire import Wire
+
+
+@pytest.mark.parametrize("records, slots, products", [(1, 2, 2), (300, 5, 3), (40, 37, 1)])
+def test_shares_add_up_to_the_table(key: PrivateKey, records: int, slots: int, products: int) -> None:
+    """37 categories need three plaintexts at this key; 300 records two messages."""
+    rng = np.random.default_rng()
+    a, b = rng.integers(0, slots + 1, records), rng.integers(0, products + 1, records)
+    shape = TableShape(records, slots, products)
+    encryption = Encryption(key.public)
+
+    def party(wire: Wire) -> Elements:
+        if wire.me == 0:
+            return of_exponents(wire, 1, key, shape, a)
+        return of_products(wire, 0, encryption, shape, b)
+
+    shares = run_parties([party] * 2, computing=2)
+    table = np.zeros((products + 1, slots + 1), np.uint32)
+    np.add.at(table, (b, a), 1)
+    np.testing.assert_array_equal(shares[0] + shares[1], table[:-1, :-1])

@@ -1,0 +1,86 @@
+"""Studies with ciphertexts: which input they choose, what they need, what they say, and a whole run at 3,072 bits."""
+
+from __future__ import annotations
+
+import json
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpc_protocols.pair.backend import BACKEND as PAIR
+from runner.__main__ import main
+from runner.report.statement import how
+from runner.study import load, problems
+from tests.runner import small
+from tests.runner.test_end_to_end import carry_out
+
+BACKEND = ('"replicated"', '"paillier"')
+SHARES = ("[domain.columns]", '[paillier]\ninput = "shares"\n\n[domain.columns]')
+
+
+def without_phe(name: str, *rest: Any) -> Any:
+    return None if name == "phe" else _find_spec(name, *rest)
+
+
+_find_spec = util.find_spec
+
+
+def test_the_input_is_chosen_in_the_study(tmp_path: Path) -> None:
+    plain = load(small.write(tmp_path / "plain", changes=[BACKEND]).path)
+    shares = load(small.write(tmp_path / "shares", changes=[BACKEND, SHARES]).path)
+    assert plain.public()["paillier"] == {"input": "paillier"} and "Paillier" in plain.descriptor.claim
+    assert shares.public()["paillier"] == {"input": "shares"} and shares.descriptor.claim == PAIR.claim
+    public = [{"backend": "paillier", "public_study": study.public()} for study in (plain, shares)]
+    assert "encrypted" in how(public[0]) and "encrypted" not in how(public[1])
+    path = small.write(
+        tmp_path / "typo", changes=[BACKEND, (SHARES[0], SHARES[1].replace("shares", "share"))]
+    ).path
+    assert problems(path) == [
+        f'{path}: [paillier] input must be "paillier" or "shares", got "share" (did you mean "shares"?).'
+    ]
+
+
+def test_only_ciphertexts_need_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(util, "find_spec", without_phe)
+    path = small.write(tmp_path / "plain", changes=[BACKEND]).path
+    assert problems(path) == [
+        f'{path}: [study] backend = "paillier" needs phe, which this installation lacks; run '
+        '`python -m pip install "cosynth[paillier]"` at every party.'
+    ]
+    assert main(["check", str(path)]) == 10
+    assert problems(small.write(tmp_path / "shares", changes=[BACKEND, SHARES]).path) == []
+
+
+def test_columns_of_two_owners_are_no_input_for_ciphertexts(tmp_path: Path) -> None:
+    vertical = ('"horizontal"', '"vertical"\n[alignment]\nmethod = "psu"\nid = "person"')
+    found = problems(small.write(tmp_path, parties=2, changes=[BACKEND, vertical]).path)
+    assert any("runs with partition = " in each and 'backend = "pair"' in each for each in found)
+
+
+def test_plan_counts_ciphertexts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sent = []
+    for changes in ([BACKEND], [BACKEND, SHARES]):
+        trial = small.write(tmp_path / str(len(changes)), parties=3, changes=changes)
+        assert main(["plan", str(trial.path), "--json"]) == 0
+        text = capsys.readouterr().out
+        sent.append(json.loads(text[text.index("{") :])["parties"][2]["bytes_sent"])
+    assert sent[0] > sent[1]
+
+
+@pytest.mark.slow
+def test_a_whole_run(tmp_path: Path) -> None:
+    """Two computing parties, one of them without data, and two contributors; at this epsilon noise is a few rows at most."""
+    trial = small.write(
+        tmp_path / "study",
+        parties=4,
+        count=120,
+        data={"north": None},
+        changes=[BACKEND, ("epsilon = 4.0", "epsilon = 400000.0")],
+        party=dict.fromkeys(("north", "south"), "compute = true"),
+    )
+    finished = carry_out(tmp_path, trial)
+    assert finished.run["backend"] == "paillier" and "Paillier" in finished.run["claim"]
+    assert all(abs(noise) <= 9 * sigma + 1e-9 for noise, sigma in finished.deviations())
+    assert max(sigma for _, sigma in finished.deviations()) < 1
