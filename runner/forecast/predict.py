@@ -153,6 +153,7 @@ def forecast(study: Study, rows: int | None = None) -> Forecast:
             "candidates": len(plan.candidates),
             "offered": [min(offered), max(offered)] if offered and isinstance(plan, RoundPlan) else None,
             "asked": ALGORITHMS[study.algorithm].asks(plan),
+            "label": plan.workload.label,
             "falls_back": falls_back,
             "shared_cells": oracle.shared_cells,
             "noise_sd": float(plan.sigma2) ** 0.5,
