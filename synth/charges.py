@@ -112,11 +112,12 @@ def mean_noise(sigma2: Fraction) -> Fraction:
 def significant(x: Fraction, bits: int, *, up: bool) -> Fraction:
     """x > 0 rounded to this many significant bits: a rational short enough to travel, on the side that is asked for."""
     shift = bits - (x.numerator.bit_length() - x.denominator.bit_length())
-    scaled = x * Fraction(2) ** shift
-    return Fraction(math.ceil(scaled) if up else math.floor(scaled)) / Fraction(2) ** shift
+    above, below = x.numerator << max(shift, 0), x.denominator << max(-shift, 0)
+    scaled = -(-above // below) if up else above // below
+    return Fraction(scaled << max(-shift, 0), 1 << max(shift, 0))
 
 
 def root(x: Fraction, bits: int = 40) -> Fraction:
     """The square root of x > 0, rounded down to about this many significant bits."""
     shift = max(bits - (x.numerator.bit_length() - x.denominator.bit_length()) // 2, 0)
-    return Fraction(math.isqrt(math.floor(x * 4**shift)), 2**shift)
+    return Fraction(math.isqrt((x.numerator << 2 * shift) // x.denominator), 1 << shift)

@@ -24,16 +24,19 @@ from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Clique
 from synth.domain import Domain
 
+KEYS = ("cliques", "degree", "count", "seed", "label")
+"""What a study's `[workload]` may say."""
 MAX_CANDIDATES = 1 << 20
 """The most candidates of a study; a workload whose closure is larger would not end."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """Cliques over a domain, no two alike. Each holds its columns in domain order."""
+    """Cliques over a domain, no two alike. Each holds its columns in domain order. label: a column that is in all of them."""
 
     domain: Domain
     cliques: tuple[Clique, ...]
+    label: str | None = None
 
     def __post_init__(self) -> None:
         if not self.cliques:
@@ -58,25 +61,34 @@ class Workload:
     def from_spec(cls, spec: Mapping[str, object], domain: Domain) -> Workload:
         """The workload of a study's `[workload]` table: `cliques`, or `degree` with an optional `count` and `seed` (default 0).
 
+        A `label` joins every clique that lacks it; cliques that are alike then count once.
         Raises `StudyInvalid` naming the key; a column that the domain lacks is named.
         """
-        if foreign := sorted(str(key) for key in spec.keys() - {"cliques", "degree", "count", "seed"}):
+        if foreign := sorted(str(key) for key in spec.keys() - set(KEYS)):
             raise StudyInvalid(
-                f"[workload] has an unknown key {foreign[0]}; it knows cliques, or degree, count and seed."
+                f"[workload] has an unknown key {foreign[0]}; it knows cliques, or degree, count and seed, and label."
             )
+        label = _label(spec, domain)
         if ("cliques" in spec) == ("degree" in spec):
             raise StudyInvalid("[workload] needs either cliques or degree, and only one of them.")
         if "cliques" in spec:
-            if extra := sorted(spec.keys() - {"cliques"}):
+            if extra := sorted(spec.keys() - {"cliques", "label"}):
                 raise StudyInvalid(
                     f"[workload] {extra[0]} belongs to degree and has no meaning beside cliques."
                 )
-            return cls(domain, _explicit(spec["cliques"], domain))
+            return cls(domain, _explicit(spec["cliques"], domain))._labelled(label)
         if "seed" in spec and "count" not in spec:
             raise StudyInvalid("[workload] seed has no meaning without count.")
         degree = _whole(spec, "degree", None, 1)
         count = _whole(spec, "count", None, 1) if "count" in spec else None
-        return cls(domain, of_degree(domain, degree, count, _whole(spec, "seed", 0, 0)))
+        return cls(domain, of_degree(domain, degree, count, _whole(spec, "seed", 0, 0)))._labelled(label)
+
+    def _labelled(self, label: str | None) -> Workload:
+        """With the label in every clique; those alike only for that stand once."""
+        if label is None:
+            return self
+        joined = dict.fromkeys(self.domain.ordered((*clique, label)) for clique in self.cliques)
+        return Workload(self.domain, tuple(joined), label)
 
     @cached_property
     def closure(self) -> tuple[Clique, ...]:
@@ -137,6 +149,13 @@ def _combination(columns: int, degree: int, rank: int) -> tuple[int, ...]:
         positions.append(candidate)
         candidate += 1
     return tuple(positions)
+
+
+def _label(spec: Mapping[str, object], domain: Domain) -> str | None:
+    label = spec.get("label")
+    if label is not None and (not isinstance(label, str) or label not in domain):
+        raise StudyInvalid(f"[workload] label must be a column of the domain, got {label!r}.")
+    return label
 
 
 def _whole(spec: Mapping[str, object], key: str, default: int | None, least: int) -> int:

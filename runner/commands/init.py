@@ -72,6 +72,7 @@ _QUESTIONS = """\
 [workload]                     # which marginals the synthetic table is to preserve
 degree = 2                     # all pairs of columns; with count = 64 and seed = 1: a random choice of 64 of them
 # cliques = [["age", "income"], ["work", "income"]]          # or name them
+# label = "income"             # joins every one of them: for a table on which this column is to be predicted
 
 {table}
 

@@ -38,6 +38,8 @@ def _questions(study: Study, expected: Forecast) -> list[str]:
         f"noise      standard deviation {asked['noise_sd']:.3g} a count"
         + (", less in later rounds" if algorithm.adaptive(study.config) else ""),
     ]
+    if asked["label"] is not None:
+        lines.append(f"label      every marginal of the workload has the column {asked['label']}")
     if asked["offered"] is not None and asked["offered"][0] < asked["candidates"]:
         lines += _offered(expected)
     if asked["falls_back"]:

@@ -159,6 +159,7 @@ def forecast(
             "candidates": len(plan.candidates),
             "offered": [min(offered), max(offered)] if offered and isinstance(plan, RoundPlan) else None,
             "asked": ALGORITHMS[study.algorithm].asks(plan),
+            "label": plan.workload.label,
             "falls_back": falls_back,
             "shared_cells": oracle.shared_cells,
             "noise_sd": float(plan.sigma2) ** 0.5,

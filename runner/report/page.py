@@ -103,6 +103,7 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
         calibration=_calibration(facts["privacy"]),
         map=_map(run),
         resolutions=_resolutions(run),
+        label=((facts.get("public_study") or {}).get("workload") or {}).get("label"),
         marginals=_marginals(run),
         columns=[_column(run, one) for one in columns],
         noisy_total=run.noisy_total,

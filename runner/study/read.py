@@ -29,11 +29,10 @@ from runner.study.vertical import fit_study, read_alignment
 from synth.algorithm import ALGORITHMS, Algorithm
 from synth.config import AlgorithmConfig
 from synth.domain import Column, Domain, column_from_spec
-from synth.workload import MAX_CANDIDATES, Workload
+from synth.workload import KEYS, MAX_CANDIDATES, Workload
 
 PARTITIONS = ("horizontal", "vertical")
 SECURITIES = ("semi-honest", "malicious")
-WORKLOAD = ("cliques", "degree", "count", "seed")
 SECTIONS = ("study", "privacy", "workload", "domain", "alignment", "session", "party")
 """The tables of every study; algorithms and backends declare their own."""
 DEFAULT_MAX_ROWS = 1 << 22
@@ -95,7 +94,7 @@ def _read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[
     if algorithm is not None and backend is not None:
         _sound(head, algorithm, config, research)
         _together(head, algorithm, backend, partition)
-    workload = section("workload", WORKLOAD)
+    workload = section("workload", KEYS)
     if names and "workload" in root:
         _workload(workload, names, domain)
     alignment = None
@@ -314,7 +313,13 @@ def _read_json(table: Table, file: Path) -> object:
 def _workload(table: Table, names: tuple[str, ...], domain: Domain | None) -> None:
     """Check the workload without drawing a random subset of its sets, which needs NumPy, unless their sizes are in doubt."""
     before = len(table.problems)
-    cliques = table.raw.get("cliques")
+    label, cliques = table.raw.get("label"), table.raw.get("cliques")
+    if isinstance(label, str) and label not in names:
+        table.problem(
+            f'names the column "{label}", which the domain does not have{nearest(label, names)}', "label"
+        )
+    elif "label" in table and not isinstance(label, str):
+        table.problem(f"must be the name of a column, got {label!r}", "label")
     if isinstance(cliques, list):
         for name in dict.fromkeys(
             name
@@ -330,13 +335,14 @@ def _workload(table: Table, names: tuple[str, ...], domain: Domain | None) -> No
         degree = table.integer("degree", low=1, high=len(names))
         count = table.integer("count", 1, low=1)
         table.integer("seed", 0, low=0)
-        largest = math.prod(sorted(domain.sizes.values())[-degree:]) if domain is not None else MAX_CELLS
+        joined = degree + ("label" in table)
+        largest = math.prod(sorted(domain.sizes.values())[-joined:]) if domain is not None else MAX_CELLS
         if "count" in table and count <= MAX_CANDIDATES and largest <= MAX_CELLS:
             return
     if len(table.problems) > before or domain is None:
         return
     try:
-        workload = Workload.from_spec({key: table.raw[key] for key in WORKLOAD if key in table}, domain)
+        workload = Workload.from_spec({key: table.raw[key] for key in KEYS if key in table}, domain)
     except StudyInvalid as error:
         table.problems.append(f"{table.file}: {error.sentence}")
         return

@@ -11,6 +11,7 @@ tree come from the same function, so a candidate that is said to fit does fit. P
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -210,8 +211,8 @@ class SizeEstimator:
     def _size(self, maximal: Iterable[int]) -> float:
         return sum(map(self._columns.cells, maximal)) * CELL_BYTES / MIB
 
-    def with_clique(self, clique: Clique, links: Iterable[Clique] = ()) -> float:
-        """MiB of the junction tree of the cliques together with `clique` and `links`."""
+    def with_clique(self, clique: Clique, links: Iterable[Clique] = (), limit_mb: float = math.inf) -> float:
+        """MiB of the junction tree of the cliques together with `clique` and `links`; above the limit, of a part of it."""
         grown: dict[int, int] = {}
         named = ~self._loose | self._columns.bits(clique)
         for mask in map(self._columns.mask, (clique, *links)):
@@ -235,8 +236,13 @@ class SizeEstimator:
                 elimination.uneliminated |= 1 << column & self._loose
             for column, missing in grown.items():
                 elimination.join(column, missing & elimination.uneliminated)
+            most, counted, cells = limit_mb * MIB / CELL_BYTES, 0, 0
             while elimination.step():
-                pass
+                while counted < len(elimination.found):
+                    cells += self._columns.cells(elimination.found[counted])
+                    counted += 1
+                if cells > most:
+                    return cells * CELL_BYTES / MIB
             size = self._known[key] = self._size(elimination.found)
         return size
 

@@ -20,7 +20,7 @@ from synth.mrf import storage
 from synth.mrf.balance import balance
 from synth.mrf.elimination import Marginals
 from synth.mrf.factor import Array, Factor
-from synth.mrf.junction_tree import CELL_BYTES, MIB, Clique, junction_tree
+from synth.mrf.junction_tree import CELL_BYTES, MIB, Clique, JunctionTree, junction_tree
 from synth.mrf.levels import Chains, Levels
 from synth.mrf.propagation import log_conditionals
 from synth.mrf.sampling import sample_rows
@@ -41,7 +41,9 @@ class Model:
         total: float,
         potentials: Mapping[Clique, Array],
         levels: Levels | None = None,
+        tree: JunctionTree | None = None,
     ) -> None:
+        """tree: that of these cliques in this order, if it is at hand."""
         self.sizes = dict(sizes)
         self.total = float(total)
         self.potentials = dict(potentials)
@@ -50,7 +52,7 @@ class Model:
         self.levels: Levels = self._chains.levels
         used = Chains.used(self.sizes, self.levels, self.cliques)
         self.used_levels: Levels = used.levels
-        self.tree = junction_tree(used.sizes, self.cliques, used.coarser)
+        self.tree = tree or junction_tree(used.sizes, self.cliques, used.coarser)
         factors = [Factor(c, v.reshape([used.sizes[n] for n in c])) for c, v in self.potentials.items()]
         self._conditionals = [np.exp(f.values) for f in log_conditionals(self.tree, used, factors)]
         self._marginals = Marginals(self.tree, self._chains, self.total, self._conditionals)

@@ -97,8 +97,11 @@ def test_the_text_says_what_it_costs_and_who_learns_what(
     ):
         assert words in text
     (tmp_path / "ideal").mkdir()
-    assert main(["plan", str(write_study(tmp_path / "ideal", ('"replicated"', '"ideal"')))]) == 0
+    labelled = ("degree = 2", 'degree = 2\nlabel = "sex"')
+    assert "every marginal of the workload" not in text
+    assert main(["plan", str(write_study(tmp_path / "ideal", ('"replicated"', '"ideal"'), labelled))]) == 0
     text = capsys.readouterr().out
+    assert "every marginal of the workload has the column sex" in text
     assert "protects nothing" in text and "max_rows in the study" in text and "learns every record" in text
 
 

@@ -135,6 +135,14 @@ BAD = {
         "[workload] degree must be a whole number of at least 1 and at most 3, got 4",
     ),
     "workload both": (("degree = 2", 'degree = 2\ncliques = [["age"]]'), "cliques"),
+    "workload label": (
+        ("degree = 2", 'degree = 2\nlabel = "seks"'),
+        'label names the column "seks", which the domain does not have',
+    ),
+    "workload label of another type": (
+        ("degree = 2", "degree = 2\nlabel = 3"),
+        "[workload] label must be the name of a column, got 3",
+    ),
     "workload none": (("degree = 2", ""), "[workload]"),
     "rounds": (
         ("rounds = 4", 'rounds = "adaptiv"'),

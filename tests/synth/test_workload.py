@@ -81,6 +81,17 @@ def test_closure_and_weights_by_definition(cliques: list[set[int]]) -> None:
         assert workload.weights[q] == sum(len({int(name[1:]) for name in q} & c) for c in cliques)
 
 
+@given(st.integers(2, 7), st.data())
+def test_a_label_joins_every_clique_once(columns: int, data: st.DataObject) -> None:
+    domain = domain_of(columns)
+    spec = {"degree": data.draw(st.integers(1, columns)), "count": data.draw(st.integers(1, 20)), "seed": 3}
+    label = data.draw(st.sampled_from(domain.names))
+    plain, joined = Workload.from_spec(spec, domain), Workload.from_spec({**spec, "label": label}, domain)
+    assert all(label in clique for clique in joined.cliques) and joined.label == label and plain.label is None
+    assert {frozenset(clique) | {label} for clique in plain.cliques} == set(map(frozenset, joined.cliques))
+    assert joined.cliques == Workload.from_spec({"cliques": joined.cliques}, domain).cliques
+
+
 @pytest.mark.parametrize(
     ("spec", "named"),
     [
@@ -100,6 +111,9 @@ def test_closure_and_weights_by_definition(cliques: list[set[int]]) -> None:
         ({"cliques": [["c0", "salary"]]}, "the column salary"),
         ({"cliques": [["c0", "c0"]]}, "twice in the clique"),
         ({"cliques": [["c0", "c1"], ["c1", "c0"]]}, "lists the clique c0, c1 twice"),
+        ({"cliques": [["c0"], ["c0"]], "label": "c1"}, "lists the clique c0 twice"),
+        ({"degree": 1, "label": "salary"}, "label must be a column of the domain, got 'salary'"),
+        ({"degree": 1, "label": ["c0"]}, "label must be a column"),
     ],
 )
 def test_a_wrong_workload_is_refused_by_name(spec: dict[str, object], named: str) -> None:

@@ -118,7 +118,8 @@ def _parser() -> argparse.ArgumentParser:
         "--algorithms",
         metavar="NAME,..",
         default=DEFAULT_ROWS,
-        help="NAME or NAME:KEY=VALUE with keys of its table in a study (default: %(default)s)",
+        help="NAME or NAME:KEY=VALUE with keys of its table in a study; label=DEGREE: sets of so many columns, and the label in "
+        "each (default: %(default)s)",
     )
     made.add_argument("--epsilon", metavar="N,..", default="1", help="default: %(default)s")
     made.add_argument("--delta", metavar="N", type=float, default=1e-5, help="default: %(default)s")

@@ -33,15 +33,19 @@ METRICS = ("err", "out3", "all2", "auc")
 
 
 class Row(NamedTuple):
-    """An algorithm with what its table of the study would say. text: as it was asked for."""
+    """An algorithm with what its table of the study would say. text: as it was asked for.
+
+    label: if the workload is one for prediction, the degree of its sets without the label.
+    """
 
     text: str
     algorithm: str
     options: Mapping[str, Any]
+    label: int | None = None
 
     @classmethod
     def parse(cls, text: str) -> Row:
-        """Read NAME or NAME:KEY=VALUE:KEY=VALUE. Raises `UsageError`."""
+        """Read NAME or NAME:KEY=VALUE:KEY=VALUE; label=DEGREE is a key of any. Raises `UsageError`."""
         name, *parts = text.split(":")
         if name not in (*ALGORITHMS.names, INDEPENDENT):
             raise UsageError(
@@ -51,7 +55,10 @@ class Row(NamedTuple):
         for part in parts:
             key, _, value = part.partition("=")
             options[key] = _value(value)
-        return cls(text, name, options)
+        label = options.pop("label", None)
+        if label is not None and not (type(label) is int and label > 0):
+            raise UsageError(f"{text} needs label=DEGREE: so many columns beside the label in each clique.")
+        return cls(text, name, options, label)
 
 
 def _value(text: str) -> Any:
@@ -127,8 +134,9 @@ def _planned(row: Row, table: Table, epsilon: float, delta: float) -> tuple[Any,
     except TypeError:
         raise UsageError(f"[{row.algorithm}] does not know a key of {row.text!r}.") from None
     names = table.domain.names
+    workload = table.workload if row.label is None else table.predicting(row.label)
     plan = algorithm.plan(
-        table.domain, table.workload, config, epsilon=epsilon, delta=delta, adjacency="add-remove"
+        table.domain, workload, config, epsilon=epsilon, delta=delta, adjacency="add-remove"
     ).knowing({name: "first" if 2 * place < len(names) else "second" for place, name in enumerate(names)})
     return plan, lambda oracle, plan: algorithm.run(oracle, plan, unobserved)
 

@@ -45,6 +45,13 @@ class Table:
             {"degree": min(DEGREE, len(self.domain)), "count": COUNT, "seed": SEED}, self.domain
         )
 
+    def predicting(self, degree: int) -> Workload:
+        """64 random sets of this degree with the label in each. Raises `UsageError` for a table without one."""
+        if self.label is None:
+            raise UsageError(f"The table {self.name} has no label: leave it out, or label=DEGREE.")
+        spec = {"degree": degree, "count": COUNT, "seed": SEED, "label": self.label}
+        return Workload.from_spec(spec, self.domain)
+
     @property
     def unseen(self) -> list[tuple[str, ...]]:
         """64 other random triples, less those of the workload."""

@@ -167,6 +167,13 @@ def test_unencrypted_links_are_not_called_encrypted(finished: Path, tmp_path: Pa
     assert claim not in page.text and "were not encrypted" in page.text
 
 
+def test_a_table_for_predictions_is_called_one(finished: Path, tmp_path: Path) -> None:
+    claim = "that column is part of every marginal of its workload"
+    assert claim not in page_of(finished).text
+    page = page_of(changed(finished, tmp_path, public_study={"workload": {"degree": 2, "label": "income"}}))
+    assert claim in page.text
+
+
 def test_what_a_lying_custodian_can_do_is_stated(finished: Path) -> None:
     """`docs/design/mechanisms.md` 5: impossible counts break the sign bound, so it is more than a spoilt table."""
     text = " ".join(html.unescape((finished / "report.html").read_text(encoding="utf-8")).split())
@@ -230,7 +237,11 @@ def test_every_text_is_inert(tmp_path: Path) -> None:
     )
     facts["privacy"]["events"].append({"what": HOSTILE, "rho": 1e-9, "cliques": [[HOSTILE]]})
     facts["privacy"] |= {"unit": HOSTILE, "adjacency": HOSTILE}
-    facts["public_study"] = {"privacy": {"unit": {"id": HOSTILE}}, HOSTILE: {"rounds": 3}}
+    facts["public_study"] = {
+        "privacy": {"unit": {"id": HOSTILE}},
+        "workload": {"label": HOSTILE},
+        HOSTILE: {"rounds": 3},
+    }
     facts["parties"][0] |= {"name": HOSTILE, "role": HOSTILE}
     facts["phases"][0]["name"] = HOSTILE
     facts["timeline"][HOSTILE] = [9.0]

@@ -69,6 +69,9 @@ def test_the_estimate_is_the_size_of_the_tree_that_is_built(data: st.DataObject)
     assert estimator.mb == _cells(junction_tree(sizes, cliques), sizes) * 8 / 2**20
     for candidate in data.draw(cliques_of(sizes, most=4)):
         expected = _cells(junction_tree(sizes, [*cliques, candidate]), sizes) * 8 / 2**20
+        limit = data.draw(st.floats(0, 2 * expected))
+        limited = SizeEstimator(sizes, cliques).with_clique(candidate, limit_mb=limit)
+        assert limited == expected if expected <= limit else limited > limit or limited == estimator.mb
         assert estimator.with_clique(candidate) == expected == model_size_mb(sizes, [*cliques, candidate])
 
 
