@@ -12,7 +12,7 @@ import math
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -28,11 +28,15 @@ import numpy as np
 
 from mpc_protocols.engine import contribution, prg
 from mpc_protocols.engine.step import ComputingParty
+from mpc_protocols.functionality import Event
 from mpc_protocols.mechanisms import gaussian
 from mpc_protocols.mechanisms.measurement import MeasurePlan
 from mpc_protocols.mechanisms.selection import SelectionPlan
+from parties.budget.journal import Journal
+from parties.session.admission.config import SessionConfig
+from parties.session.admission.identity import Identity
 from parties.session.transport import codec, frames
-from runner.audit import arena
+from runner.audit import arena, deployment
 from synth import accounting
 from synth.mrf import Model
 
@@ -318,6 +322,46 @@ def _copied_rows() -> Iterator[None]:
         yield
 
 
+# -- in processes of their own -----------------------------------------------------------------------------------------
+
+
+def _any_certificate() -> Patch:
+    """A certificate of the parties' CA will do, whosever it is."""
+    return mock.patch.object(Identity, "verify", lambda self, peer, shown, tls: None)
+
+
+def _unwritten_journal() -> Patch:
+    def event(self: Any, event: Event, inputs: bytes) -> int:
+        self._releases += 1
+        return int(self._releases)
+
+    return mock.patch.object(Journal, "event", event)
+
+
+def _logged_key() -> Patch:
+    def logging_key(own_identity: Callable[[SessionConfig], Identity]) -> Callable[[SessionConfig], Identity]:
+        def wrapped(config: SessionConfig) -> Identity:
+            assert config.key is not None
+            logging.getLogger("cosynth").info("identity %s", config.key.read_text())
+            return own_identity(config)
+
+        return wrapped
+
+    return _replaced("parties.session.admission.identity.own_identity", logging_key)
+
+
+IN_PROCESSES: Mapping[str, Callable[[], Patch]] = {
+    "M27": _any_certificate,
+    "P1": _unwritten_journal,
+    "P2": _logged_key,
+}
+"""What a party's process does differently, by mutation (`broken_program`)."""
+
+
+def _in_processes(name: str) -> Patch:
+    return mock.patch.object(deployment, "PROGRAM", ("-m", "runner.audit.broken_program", name))
+
+
 MUTATIONS = (
     Mutation("M1", "noise whose sigma is 2 % too small", ("M.tables",), partial(noise_times, 98)),
     Mutation("M2", "a charge as if the sensitivity were smaller by sqrt(2)", ("A.events",), _half_charge),
@@ -335,10 +379,13 @@ MUTATIONS = (
     Mutation("M19", "a custodian whose counts are all 0 behaves otherwise", ("T.sizes",), _word_of_the_empty),
     Mutation("M22", "rows that count twice", ("S.neighbours", "S.values"), _counted_twice),
     Mutation("M24", "releases without an event", ("A.events",), _uncharged),
+    Mutation("M27", "a party not tied to its certificate", ("W.identity",), partial(_in_processes, "M27")),
     Mutation("M29", "a pickle in a message", ("F.decoders",), _pickled),
     Mutation("M30", "frames of any length", ("F.decoders",), _endless_frames),
     Mutation("M33", "a conversion that is loose the wrong way", ("A.conversion",), _loose_conversion),
     Mutation("M34", "synthetic rows that are copies of real ones", ("I.distance",), _copied_rows),
+    Mutation("P1", "a journal that is not written", ("W.killed",), partial(_in_processes, "P1")),
+    Mutation("P2", "a private key in a log", ("W.traces",), partial(_in_processes, "P2")),
 )
 
 

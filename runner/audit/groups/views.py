@@ -28,8 +28,8 @@ from runner.audit.check import Check, Finding, Group, Verdict, judged
 from runner.audit.questions import NO_NOISE, PICKS, every_kind
 from runner.audit.subject import Subject
 
-REDRAWS = 44
-"""A byte with a single random bit stays as it was in so many fresh runs with a chance of 6e-14."""
+REDRAWS = 38
+"""A byte with a single random bit stays as it was in so many fresh runs with a chance of 4e-12; there are some thousand bytes."""
 ALARM = 1e-7
 _COUNT = 6
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -11,15 +12,19 @@ from mpc_protocols.backend import BACKENDS
 from parties.data.local_marginals import _Tables
 from runner.audit import driver, mutations
 from runner.audit.check import MAX_ALARM, Check, Finding, Group, Profile, Verdict, load
-from runner.audit.groups import views
+from runner.audit.deployment import End
+from runner.audit.groups import processes, views
 from runner.audit.subject import Subject, subject
 from runner.party.synthesis import plan_of
+from tests.conformance.test_howto import example
 from tests.toys.plain_backend import BACKEND as PLAIN
 
 GROUPS = load()
 QUICK = driver.chosen(GROUPS, (), (), Profile.QUICK)
 NEVER_BROKEN_HERE = {"A.promise", "F.messages", "M.fit", "M.epsilon", "M.parties", "S.files", "I.likelihood"}
 """Checks without a mutation; each has a test of its own below, but for M.parties, which takes its time."""
+CHEAP = [mutation for mutation in mutations.MUTATIONS if mutation.name not in ("P1", "P2")]
+"""Those need whole runs of processes: `tests/acceptance/audit.py`, and what judges their ends below."""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +45,7 @@ def test_this_build_passes(audited: Subject, name: str) -> None:
     assert finding.verdict is Verdict.PASS, finding.evidence
 
 
-@pytest.mark.parametrize("mutation", mutations.MUTATIONS, ids=lambda mutation: mutation.name)
+@pytest.mark.parametrize("mutation", CHEAP, ids=lambda mutation: mutation.name)
 def test_a_broken_build_is_found(audited: Subject, mutation: mutations.Mutation) -> None:
     for name in mutation.expected:
         with mutation.apply():
@@ -112,6 +117,38 @@ def test_a_backend_that_opens_what_it_likes_says_nothing(audited: Subject) -> No
     assert finding.verdict is Verdict.FAIL, finding.evidence
 
 
+def test_strangers_are_refused_and_the_right_parties_let_in(audited: Subject) -> None:
+    finding = found(audited, "W.identity")
+    assert finding.verdict is Verdict.PASS, finding.evidence
+
+
+def test_what_the_others_do_when_one_is_killed_is_judged() -> None:
+    right = End(41, "", "Party north closed its connection.")
+    ends = {"north": End(-9, "", ""), "south": right, "west": right}
+    assert not processes.judge_ends(ends, "north")
+    for wrong, words in (
+        (End(40, "", "Party north aborted."), "ended with 40 instead of 41"),
+        (End(41, "", "Party south closed its connection."), "instead of 41"),
+        (
+            End(41, "Traceback (most recent call last)", "Party north is gone."),
+            "showed a traceback",
+        ),
+    ):
+        [problem] = processes.judge_ends(ends | {"west": wrong}, "north")
+        assert words in problem
+
+
+def test_a_secret_is_found_however_it_is_written() -> None:
+    secret = b"\x01\xfe secret \x99 of somebody"
+    texts = {
+        "plain": b"x" + secret,
+        "hex": b"key=" + secret.hex().encode(),
+        "json": b'{"k": "' + base64.b64encode(b"zz" + secret + b"y") + b'"}',
+        "nothing": b"nothing",
+    }
+    assert processes.search(texts, [secret]) == ["hex", "json", "plain"]
+
+
 def test_a_failing_check_does_not_stop_the_others(audited: Subject) -> None:
     def fails(_: Subject) -> Finding:
         raise RuntimeError("a reason")
@@ -129,6 +166,12 @@ def test_a_broken_build_in_a_process_of_its_own() -> None:
         each for each in mutations.campaign(["A.conversion"], None, "replicated", "x") if each.name == "M33"
     ]
     assert caught.found and caught.caught_by == ("A.conversion",)
+
+
+def test_the_example_of_the_page_is_a_group(audited: Subject) -> None:
+    group = example("audit-a-run.md").GROUP
+    [result] = driver.carry_out(audited, [(group, check) for check in group.checks])
+    assert result.finding.verdict is Verdict.PASS, result.finding.evidence
 
 
 def test_alarms_add_up_to_what_is_promised() -> None:
