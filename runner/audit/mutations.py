@@ -369,7 +369,7 @@ MUTATIONS = (
     Mutation("M4", "a tail cut at 4 sigma", ("M.tables",), _cut_tail),
     Mutation("M5", "the same noise in two releases", ("V.streams",), _noise_of_another_release),
     Mutation("M6", "noise from a fixed seed", ("M.fresh",), _noise_of_a_fixed_seed),
-    Mutation("M8", "a selection at twice the temperature charged", ("M.choices",), _hot_selection),
+    Mutation("M8", "scores that count twice as much as is charged", ("M.choices",), _hot_selection),
     Mutation("M10", "scores opened before the arg max", ("V.opened",), _opened_scores),
     Mutation("M11", "two operations under the same masks", ("V.streams",), _repeated_masks),
     Mutation("M13", "a mask from a key that the receiver has", ("V.masks",), _known_mask),

@@ -137,7 +137,7 @@ def likelihood(subject: Subject) -> Finding:
             "A target in noisy marginals",
             "false alarms",
             "hits",
-            {"likelihood ratio": _curve(inside, outside), "no attack can do more": most(mu)},
+            {"likelihood ratio": _curve(inside, outside), "the most there is": most(mu)},
         ),
     )
 
@@ -200,7 +200,7 @@ def distance(subject: Subject) -> Finding:
             "Members by the nearest synthetic row",
             "false alarms",
             "hits",
-            {"distance": _curve(inside, outside), "no attack can do more": most(mu)},
+            {"distance": _curve(inside, outside), "the most there is": most(mu)},
         ),
     )
 

@@ -294,7 +294,7 @@ def epsilon(subject: Subject) -> Finding:
         curves[backend.name] = tuple(
             (float((without > t).mean()), float((beside > t).mean())) for t in range(12, -12, -1)
         )
-        curves["the most that is charged"] = tuple(
+        curves["the most there is"] = tuple(
             (p, statistics.normal_tail(-statistics.normal_quantile(p) - charged))
             for p in np.linspace(0.001, 0.999, 60)
         )

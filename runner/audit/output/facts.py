@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import platform
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runner.audit.check import MAX_ALARM, Group
+from runner.audit.check import MAX_ALARM, Group, Profile
 from runner.audit.driver import Result, overall
 from runner.audit.mutations import Caught
 from runner.audit.subject import Subject
@@ -66,6 +67,29 @@ def facts(subject: Subject, results: Sequence[Result], caught: Sequence[Caught])
     }
 
 
+_LENGTHS = {Profile.QUICK: ["--quick"], Profile.DEFAULT: [], Profile.DEEP: ["--deep"]}
+
+
+def repeating(subject: Subject, name: str) -> str:
+    """The command that repeats a check of this audit."""
+    words = [
+        "python",
+        "-m",
+        "runner",
+        "audit",
+        "--only",
+        name,
+        "--seed",
+        subject.seed,
+        *_LENGTHS[subject.profile],
+    ]
+    if subject.invented:
+        words += ["--study", str(subject.study.path)]
+    for backend in subject.backends:
+        words += ["--backend", backend]
+    return shlex.join(words)
+
+
 def _check(subject: Subject, result: Result) -> Mapping[str, Any]:
     check, finding = result.check, result.finding
     return {
@@ -78,5 +102,5 @@ def _check(subject: Subject, result: Result) -> Mapping[str, Any]:
         "would_have_seen": check.sees,
         "false_alarm": check.alarm,
         "wall_s": round(result.wall_s, 3),
-        "repro": f"python -m runner audit --only {result.name} --seed {subject.seed}",
+        "repro": repeating(subject, result.name),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,9 @@ def test_a_study_is_audited_on_invented_rows_and_its_page_loads_nothing(
     assert all(
         check["verdict"] == "pass" and check["evidence"] and check["would_have_seen"] for check in checks
     )
+    words = shlex.split(checks[0]["repro"])
+    assert words[:5] == ["python", "-m", "runner", "audit", "--only"]
+    assert {str(trial.path), "a seed", "--quick", "replicated"} <= set(words)
     page = (out / "audit.html").read_text()
     assert not re.search(r'(src|href)="(?!#|data:)', page) and "<script" not in page and "url(" not in page
     assert all(check["id"] in page for check in checks) and "<svg" in page
