@@ -150,8 +150,8 @@ def conversion(subject: Subject) -> Finding:
     return judged(
         problems,
         f"{len(ratios)} pairs of rho and delta: epsilon is off the second accountant's by "
-        f"{max(abs(ratio - 1) for ratio in ratios):.1e} at most, and back; the exact delta of a Gaussian mechanism of that rho is "
-        "never above.",
+        f"{max(abs(ratio - 1) for ratio in ratios):.1e} at most, and back; the exact delta of a Gaussian mechanism of that "
+        "rho is never above.",
         {"pairs": len(ratios), "least_ratio": min(ratios), "most_ratio": max(ratios)},
         Plot("Epsilon of rho at delta 1e-9", "lg rho", "lg epsilon", {"as charged": tuple(curve)}),
     )
