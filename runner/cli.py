@@ -64,7 +64,7 @@ COMMANDS = (
     "graph",
     "ledger",
     "bench",
-    "later",
+    "audit",
 )
 """Files of `runner.commands`, in the order in which help shows them."""
 

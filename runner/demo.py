@@ -197,8 +197,8 @@ def compare(directory: Path, vertical: bool = False) -> dict[str, Any]:
 
     study = load(directory / "data" / "study.toml")
     domain = study.domain
-    real = _codes(real_rows(vertical), domain)
-    synthetic = _codes(pd.read_csv(directory / "synthetic.csv", dtype={"children": str}), domain)
+    real = coded(real_rows(vertical), domain)
+    synthetic = coded(pd.read_csv(directory / "synthetic.csv", dtype={"children": str}), domain)
     rng = np.random.default_rng(0)
     shuffled = np.column_stack([rng.permutation(column) for column in real.T])
     cliques = study.workload.cliques
@@ -231,7 +231,7 @@ def compare(directory: Path, vertical: bool = False) -> dict[str, Any]:
     }
 
 
-def _codes(table: pd.DataFrame, domain: Any) -> Any:
+def coded(table: pd.DataFrame, domain: Any) -> Any:
     """Codes of a table in the study's words, (rows, columns) in the domain's order."""
     import numpy as np
 

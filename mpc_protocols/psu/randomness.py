@@ -19,7 +19,10 @@ from mpc_protocols.permutation import uniform_permutation
 Entropy = Callable[[int], bytes]
 """n -> n uniform secret bytes, independent of all others."""
 
-system: Entropy = secrets.token_bytes
+
+def system(count: int) -> bytes:
+    """The operating system's generator, looked up at each call."""
+    return secrets.token_bytes(count)
 
 
 def permutation(count: int, entropy: Entropy = system) -> NDArray[np.int64]:

@@ -1,0 +1,281 @@
+"""Runs of a backend in memory that can be repeated bit for bit: every key, coin and message of every party is known here.
+
+The protocol code is that of a deployment; only the wire is `memory_wire`. What an audit varies is the randomness: `Coins` derives
+each party's own coins and each key from names and a label, so that a run can be repeated with everything that ONE party
+lacks drawn afresh (`views`). Such coins protect nobody; they exist in this folder alone, while an audit runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import secrets
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.backend import AllowAll, ClearBackend, DistributedBackend
+from mpc_protocols.engine import latency
+from mpc_protocols.functionality import Clique, Event, Guard, LocalCounts, MarginalOracle, StudyFacts
+from mpc_protocols.memory_wire import Frame, MemoryNetwork, MemoryWire
+from mpc_protocols.wire import Wire
+
+Script = Callable[[MarginalOracle], Any]
+"""What the leader asks; what it returns is the run's answer."""
+Bend = Callable[[int, int, int, bytes], bytes]
+"""(sender, receiver, number of the message on this way, payload) -> what is sent instead."""
+Codes = NDArray[np.int64]
+"""One custodian's rows: shape (rows, columns), codes in the order of the study's columns."""
+PATIENCE_S = 60.0
+SESSION = hashlib.sha256(b"cosynth audit").digest()
+
+
+@dataclass
+class Recorder:
+    """A computing party's guard that allows everything and notes what it was asked."""
+
+    events: list[Event] = field(default_factory=list)
+
+    def authorise(self, event: Event, inputs: bytes) -> None:
+        """Note the event."""
+        self.events.append(event)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run left. answer: of the script. events: what each computing party authorised, in order. frames: every message.
+
+    told: what each computing party's observer and the program's loggers were told, in order.
+    """
+
+    answer: Any
+    events: tuple[tuple[Event, ...], ...]
+    frames: tuple[Frame, ...]
+    told: tuple[tuple[str, ...], ...]
+
+    def view(self, party: int) -> list[Frame]:
+        """What a party received, in an order that does not depend on the scheduling of threads."""
+        numbered: Counter[tuple[str, int]] = Counter()
+        keyed = []
+        for frame in self.frames:
+            if frame.receiver == party:
+                place = frame.stream, frame.sender
+                keyed.append(((*place, numbered[place]), frame))
+                numbered[place] += 1
+        return [frame for _, frame in sorted(keyed, key=lambda each: each[0])]
+
+
+@dataclass(frozen=True)
+class Coins:
+    """The randomness of a run. fresh: what is drawn anew replaces what it was, for all that party `kept` cannot know."""
+
+    label: str = "audit"
+    kept: int | None = None
+    fresh: int = 0
+
+    def _named(self, known: bool, *name: object) -> bytes:
+        drawn = 0 if known else self.fresh
+        return hashlib.sha256(repr((self.label, drawn, *name)).encode()).digest()
+
+    def key(self, members: Sequence[int]) -> bytes:
+        """The 32 bytes that these parties share."""
+        return self._named(self.kept is None or self.kept in members, "key", sorted(members))
+
+    def stream(self, party: int) -> Callable[[int], bytes]:
+        """A party's own coins, in the order in which it draws them."""
+        drawn = iter(range(1 << 62))
+
+        def draw(count: int) -> bytes:
+            known = self.kept is None or self.kept == party
+            return hashlib.shake_256(self._named(known, "coins", party, next(drawn))).digest(count)
+
+        return draw
+
+
+@contextmanager
+def _drawing(coins: Coins | None, parties: int) -> Iterator[None]:
+    """`secrets.token_bytes` of each party's threads gives its coins; a thread of nobody keeps the system's."""
+    if coins is None:
+        yield
+        return
+    system, streams = secrets.token_bytes, [coins.stream(party) for party in range(parties)]
+
+    def token_bytes(count: int | None = None) -> bytes:
+        party = _party_of_thread()
+        return system(count) if party is None else streams[party](32 if count is None else count)
+
+    with mock.patch.object(secrets, "token_bytes", token_bytes):
+        yield
+
+
+class _Lines(logging.Handler):
+    """Keeps the lines of each party's threads."""
+
+    def __init__(self, told: Sequence[list[str]]) -> None:
+        super().__init__(logging.DEBUG)
+        self._told = told
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if (party := _party_of_thread()) is not None:
+            self._told[party].append(record.getMessage())
+
+
+@contextmanager
+def _logged(told: Sequence[list[str]]) -> Iterator[None]:
+    """Whatever is logged while the block runs, at any level."""
+    handler, root = _Lines(told), logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+        root.removeHandler(handler)
+
+
+_measured = latency._measure
+
+
+def _no_delay(*given: Any) -> int:
+    """The parties send what they send to measure their distance; how fast this machine is at the moment decides nothing."""
+    _measured(*given)
+    return 0
+
+
+def _party_of_thread() -> int | None:
+    """Whose thread this is: `memory_wire` names a party's thread, `interleave` the one beside it after that."""
+    named = re.match(r"party-(\d+)(-|$)", threading.current_thread().name)
+    return int(named[1]) if named else None
+
+
+class _BentWire(MemoryWire):
+    """A party's wire, or a fork of it, whose messages are changed on their way."""
+
+    def __init__(
+        self, network: MemoryNetwork, party: Any, stream: str, bend: Bend, sent: dict[int, int]
+    ) -> None:
+        """sent: how many messages this party has sent to each other one, on all streams."""
+        super().__init__(network, party, stream)
+        self._bend, self._sent = bend, sent
+
+    def fork(self, name: str) -> MemoryWire:
+        return _BentWire(self._network, self._party, f"{self._stream}/{name}", self._bend, self._sent)
+
+    def send(self, peer: int, payload: bytes | bytearray | memoryview) -> None:
+        number = self._sent.get(peer, 0)
+        self._sent[peer] = number + 1
+        super().send(peer, self._bend(self.me, peer, number, bytes(payload)))
+
+
+@dataclass(frozen=True)
+class Arena:
+    """Parties of one backend, and the public facts of what they compute on. contributing: custodians that do not compute."""
+
+    backend: DistributedBackend
+    facts: StudyFacts
+    computing: int
+    contributing: int
+
+    @classmethod
+    def of(
+        cls, backend: DistributedBackend, sizes: Mapping[str, int], contributing: int = 1, **facts: Any
+    ) -> Arena:
+        """The fewest parties that the backend takes. facts: fields of `StudyFacts` other than the usual ones."""
+        computing = max(backend.computing[0], 1)
+        usual: dict[str, Any] = {
+            "adjacency": "add-remove",
+            "unit_rows": 1,
+            "row_cap": 100_000,
+            "session": SESSION,
+            "leader": backend.leader(computing),
+        }
+        return cls(backend, StudyFacts(sizes, **{**usual, **facts}), computing, contributing)
+
+    @property
+    def parties(self) -> int:
+        """All of them."""
+        return self.computing + self.contributing
+
+    def run(
+        self, script: Script, rows: Sequence[Codes], coins: Coins | None = None, bend: Bend | None = None
+    ) -> Ran:
+        """Run the script at the leader. Raises what the first party to fail raised.
+
+        rows: of each party. coins: None for the system's. bend: what is sent instead of a message.
+        """
+        frames: list[Frame] = []
+        lock = threading.Lock()
+
+        def tap(frame: Frame) -> None:
+            with lock:
+                frames.append(frame)
+
+        network = MemoryNetwork(
+            self.parties, self.computing, session_id=self.facts.session, tap=tap, patience_s=PATIENCE_S
+        )
+        if coins is not None:
+            coins = replace(coins, label=f"{coins.label} {self.backend.name}")
+            network._keys = {pair: coins.key(sorted(pair)) for pair in network._keys}
+            network._set_keys = {members: coins.key((-1, *members)[1:]) for members in network._set_keys}
+        guards = [Recorder() for _ in range(self.computing)]
+        told: list[list[str]] = [[] for _ in range(self.parties)]
+
+        def party(plain: Wire) -> Any:
+            wire = plain if bend is None else _BentWire(network, network._members[plain.me], "", bend, {})
+            counts, guard = counter(rows[wire.me], self.facts.sizes), self._guard(guards, wire.me)
+
+            def observe(phase: str, event: str, **fields: object) -> None:
+                told[wire.me].append(f"{phase} {event} {fields}")
+
+            if wire.me == self.facts.leader:
+                with self.backend.lead(wire, self.facts, counts, guard, observe) as oracle:
+                    return script(oracle)
+            if wire.me < self.computing:
+                return self.backend.follow(wire, self.facts, counts, guard, observe)
+            return self.backend.contribute(wire, self.facts, counts)
+
+        with mock.patch.object(latency, "_measure", _no_delay), _drawing(coins, self.parties), _logged(told):
+            results = network.run([party] * self.parties)
+        return Ran(
+            results[self.facts.leader],
+            tuple(tuple(guard.events) for guard in guards),
+            tuple(frames),
+            tuple(map(tuple, told)),
+        )
+
+    @staticmethod
+    def _guard(guards: Sequence[Recorder], party: int) -> Guard:
+        return guards[party] if party < len(guards) else AllowAll()
+
+
+def clear(
+    backend: ClearBackend, facts: StudyFacts, rows: Sequence[Codes], script: Script
+) -> tuple[Any, tuple[Event, ...]]:
+    """The script's answer of a backend in the clear, and what was authorised."""
+    guard = Recorder()
+    oracle = backend.oracle(facts, counter(np.concatenate(rows), facts.sizes), guard)
+    return script(oracle), tuple(guard.events)
+
+
+def counter(rows: Codes, sizes: Mapping[str, int]) -> LocalCounts:
+    """The marginals of rows of codes, one column for each of `sizes`."""
+    names = list(sizes)
+
+    def counts(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+        found = []
+        for clique in cliques:
+            shape = tuple(sizes[name] for name in clique)
+            cells = np.ravel_multi_index(tuple(rows[:, names.index(name)] for name in clique), shape)
+            found.append(np.bincount(cells, minlength=int(np.prod(shape))).astype(np.int64))
+        return found
+
+    return counts

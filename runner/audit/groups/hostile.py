@@ -1,0 +1,291 @@
+"""F: bytes from a hostile peer, or in a file that somebody else wrote, end in a sentence and a documented exit code.
+
+Never a traceback, never code that runs, never memory that a length field asks for. What is valid here is made by the product;
+mutations change lengths, fields and bytes, cut, repeat and replace.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import resource
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from mpc_protocols.errors import CosynthError
+from mpc_protocols.functionality import Event, MarginalOracle
+from mpc_protocols.public import steps
+from parties.budget import journal
+from parties.session.transport import codec, frames
+from runner.audit.arena import Arena
+from runner.audit.check import Check, Finding, Group, Profile, judged
+from runner.audit.questions import NO_NOISE, every_kind
+from runner.audit.subject import Subject
+from runner.study import load
+
+CASES = {Profile.QUICK: 1500, Profile.DEFAULT: 20_000, Profile.DEEP: 1_000_000}
+"""Mutated inputs of each decoder; files get a hundredth."""
+RUNS = {Profile.QUICK: 12, Profile.DEFAULT: 40, Profile.DEEP: 2000}
+"""Runs of each backend with a message that was changed."""
+_EXTREMES = (0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)
+MEMORY = 256 << 20
+"""Bytes by which the process may grow: far above any valid input here, far below what a length field can name."""
+NASTY: Sequence[bytes] = (
+    b"",
+    b"\x00" * 64,
+    b"\xff" * 64,
+    b"[" * 100_000,
+    b'{"a":' * 50_000,
+    b'"\\ud800"',
+    b"9" * 100_000,
+    b"NaN",
+    b"J" + b"[" * 100_000,
+    b'{"step":"total","number":0,"sigma2":[1,0]}',
+)
+
+
+class _Canary:
+    """An object whose unpickling writes a file: code of a peer's."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[str]]:
+        return os.mkdir, (self.path,)
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """What reads bytes of others. allowed: what it may raise. valid: bytes that it takes."""
+
+    name: str
+    read: Callable[[bytes], object]
+    allowed: tuple[type[Exception], ...]
+    valid: tuple[bytes, ...]
+    cost: int = 1
+
+
+def mutated(valid: bytes, rng: np.random.Generator) -> bytes:
+    """Bytes near valid ones: a few changes of a byte, a length, a cut, a repetition, an extreme number."""
+    data = bytearray(valid)
+    for _ in range(int(rng.integers(1, 4))):
+        place = int(rng.integers(0, len(data) + 1))
+        match int(rng.integers(0, 7)):
+            case 0 if data:
+                data[place % len(data)] = int(rng.integers(0, 256))
+            case 1:
+                del data[place:]
+            case 2:
+                data[place:place] = rng.bytes(int(rng.integers(1, 9)))
+            case 3:
+                number = _EXTREMES[int(rng.integers(len(_EXTREMES)))]
+                data[place : place + 8] = number.to_bytes(8, "little")
+            case 4:
+                data[place : place + 4] = (2**32 - 1).to_bytes(4, "big")
+            case 5:
+                data += data[place:]
+            case _ if data:
+                data[place % len(data)] ^= 1 << int(rng.integers(0, 8))
+    return bytes(data)
+
+
+def _decoders(subject: Subject, folder: Path) -> list[Decoder]:
+    """Everything here that reads what others wrote."""
+    total = steps.TotalStep(0, Fraction(5, 2)).to_bytes()
+    measure = steps.MeasureStep(1, (0, 1), (Fraction(1, 3), Fraction(2))).to_bytes()
+    header = frames.Header(5, frames.Kind.DATA, 1, 2, 3, 5).pack()
+    study = subject.study.path.read_bytes()
+    record = folder / "journal.jsonl"
+    book = journal.Journal(record, journal.Header(bytes(32), bytes(32), "north", "1"))
+    book.opened(book.event(Event("total", Fraction(1, 50), Fraction(0), {"sigma2": "25/1"}), bytes(32)))
+    book.end(0)
+    kept = record.read_bytes()
+
+    def file(name: str, read: Callable[[Path], object]) -> Callable[[bytes], object]:
+        def reader(content: bytes) -> object:
+            path = folder / name
+            path.write_bytes(content)
+            return read(path)
+
+        return reader
+
+    def frame(content: bytes) -> object:
+        found = frames.parse(content[: frames.HEADER.size].ljust(frames.HEADER.size, b"\0"))
+        if found.length > frames.CHUNK or found.total > frames.MAX_MESSAGE or found.depth > frames.MAX_DEPTH:
+            raise OverflowError(
+                f"a frame of {found.length} bytes of {found.total} in round {found.depth} is let in"
+            )
+        return found
+
+    return [
+        Decoder("a frame's header", frame, (frames.BadFrame,), (header, frames.control(frames.Kind.PING))),
+        Decoder(
+            "MPyC's messages",
+            codec.loads,
+            (CosynthError,),
+            (
+                codec.dumps([1, {"a": (2, b"x")}]),
+                codec.dumps(np.arange(6).reshape(2, 3)),
+                codec.dumps(np.array([1 << 70], object)),
+            ),
+        ),
+        Decoder("a step", steps.parse, (CosynthError,), (total, measure)),
+        Decoder("a journal", file("altered.jsonl", journal.read), (CosynthError,), (kept,), 20),
+        Decoder("a study", file("altered.toml", load), (CosynthError,), (study,), 100),
+    ]
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def decoders(subject: Subject) -> Finding:
+    """Give every decoder bytes near valid ones, nasty ones, and pickles."""
+    problems: list[str] = []
+    outcomes: Counter[str] = Counter()
+    rng = subject.generator("hostile")
+    before = _peak()
+    with tempfile.TemporaryDirectory(prefix="cosynth-audit-") as name:
+        folder = Path(name)
+        marker = folder / "ran"
+        pickles = [pickle.dumps(_Canary(str(marker)), protocol) for protocol in (0, 2, 4)]
+        for decoder in _decoders(subject, folder):
+            for valid in decoder.valid:
+                decoder.read(valid)  # else every refusal below would be worth nothing
+            cases = CASES[subject.profile] // decoder.cost
+            contents = [*NASTY, *pickles, *(b"J" + each for each in pickles)]
+            contents += [mutated(decoder.valid[case % len(decoder.valid)], rng) for case in range(cases)]
+            for content in contents:
+                outcome, problem = _judge(decoder, content)
+                outcomes[outcome] += 1
+                if problem is not None:
+                    problems.append(problem)
+        if marker.exists():
+            problems.append("A pickle was loaded: bytes of a peer ran as code.")
+    grown = _peak() - before
+    if grown > MEMORY:
+        problems.append(f"The process grew by {grown >> 20} MiB while it read hostile bytes.")
+    return judged(
+        problems,
+        f"{outcomes.total()} inputs of 5 decoders: {outcomes['refused']} refused with a sentence, {outcomes['read']} still "
+        "valid; no other exception, no pickle loaded.",
+        {**outcomes, "grown_bytes": grown},
+    )
+
+
+def _judge(decoder: Decoder, content: bytes) -> tuple[str, str | None]:
+    try:
+        decoder.read(content)
+    except decoder.allowed:
+        return "refused", None
+    except Exception as error:
+        return (
+            "broken",
+            f"{decoder.name[0].upper()}{decoder.name[1:]}: {type(error).__name__} ({error}) for {content[:40]!r}.",
+        )
+    return "read", None
+
+
+_CHANGES: Mapping[str, Callable[[bytes], bytes]] = {
+    "empty": lambda payload: b"" if payload else b"x",
+    "a byte short": lambda payload: payload[:-1] if payload else b"x",
+    "a byte longer": lambda payload: payload + b"\0",
+    "a pickle": lambda payload: pickle.dumps([1, 2]),
+    "all ones": lambda payload: b"\xff" * len(payload),
+    "turned": lambda payload: payload[::-1],
+}
+
+
+def messages(subject: Subject) -> Finding:
+    """Change one message of a run at a time, of any party; see how the others end."""
+    problems, figures = [], {}
+    rng = subject.generator("messages")
+    for backend in subject.distributed:
+        arena = subject.arena(backend)
+        ways = _ways(arena, subject)
+        ended: Counter[str] = Counter()
+        for case in range(RUNS[subject.profile]):
+            way = list(ways)[int(rng.integers(len(ways)))]
+            number, words = int(rng.integers(ways[way])), list(_CHANGES)[case % len(_CHANGES)]
+            outcome, problem = _bent(arena, subject, way, number, words)
+            ended[outcome] += 1
+            if problem is not None:
+                problems.append(f'backend "{backend.name}": {problem}')
+        figures[backend.name] = dict(ended)
+    return judged(
+        problems,
+        "One message changed in each run, and how it ended: "
+        + "; ".join(
+            f"{name}: {', '.join(f'{words} {n}' for words, n in each.items())}"
+            for name, each in figures.items()
+        )
+        + ".",
+        figures,
+    )
+
+
+def _ways(arena: Arena, subject: Subject) -> Counter[tuple[int, int]]:
+    """Between whom messages travel, and how many."""
+    ran = arena.run(
+        lambda oracle: _ask(oracle, subject), subject.tables(arena.parties, 10), subject.coins("messages")
+    )
+    return Counter(
+        (frame.sender, frame.receiver) for frame in sorted(ran.frames, key=lambda f: (f.sender, f.receiver))
+    )
+
+
+def _ask(oracle: MarginalOracle, subject: Subject) -> None:
+    every_kind(oracle, list(subject.sizes), NO_NOISE, 20)
+
+
+def _bent(
+    arena: Arena, subject: Subject, way: tuple[int, int], number: int, words: str
+) -> tuple[str, str | None]:
+    def bend(sender: int, receiver: int, count: int, payload: bytes) -> bytes:
+        return _CHANGES[words](payload) if ((sender, receiver), count) == (way, number) else payload
+
+    try:
+        arena.run(
+            lambda oracle: _ask(oracle, subject),
+            subject.tables(arena.parties, 10),
+            subject.coins("messages"),
+            bend,
+        )
+    except CosynthError as error:
+        if error.exit_code in (40, 41):
+            return f"exit {error.exit_code}", None
+        where = f"message {number} from party {way[0]} to party {way[1]}, {words}"
+        return f"exit {error.exit_code}", f"{where}, ends with {error.exit_code} ({error.sentence})"
+    except Exception as error:
+        where = f"message {number} from party {way[0]} to party {way[1]}, {words}"
+        return "broken", f"{where}, ends in {type(error).__name__}."
+    return "went on", None
+
+
+GROUP = Group(
+    "F",
+    "Hostile peers",
+    "What can bytes of others do?",
+    (
+        Check(
+            "decoders",
+            "Whatever reads bytes of others takes valid ones or refuses with a sentence.",
+            "fault",
+            "A traceback, a pickle that runs, memory that a length field asks for, near valid bytes.",
+            decoders,
+        ),
+        Check(
+            "messages",
+            "A message that is not what the protocol says stops the run with 40 or 41, or is a value of the peer's choice.",
+            "fault",
+            "A traceback at an honest party, a party that waits for ever, another exit code.",
+            messages,
+        ),
+    ),
+)

@@ -1,0 +1,239 @@
+"""W: whole processes - who is let in by a party, what a killed one leaves behind, and whether secrets get out of a run."""
+
+from __future__ import annotations
+
+import base64
+import re
+import ssl
+from pathlib import Path
+
+from mpc_protocols.errors import DataRefused
+from parties import certificates
+from parties.budget import journal
+from runner.audit.check import Check, Finding, Group, Profile, judged
+from runner.audit.deployment import MARK, Deployment, End, Party, Stuck, deployed, wait_for
+from runner.audit.impostor import Attempt, expired, knock
+from runner.audit.subject import Subject
+from runner.results.outdir import RUN
+
+LEADER, CLAIMED = "south", "south"
+
+
+def attempts(deployment: Deployment) -> list[Attempt]:
+    """All that tries to be party CLAIMED, or nobody."""
+    own, foreign, late = deployment.credentials, deployment.root / "foreign", deployment.root / "late"
+    certificates.make_all(foreign, [CLAIMED])
+    old, old_key = expired(own, late, CLAIMED)
+    strange = foreign / f"{CLAIMED}.crt"
+    right, other = own / f"{CLAIMED}.crt", own / "west.crt"
+    return [
+        Attempt("another protocol's bytes", "", plain=b"GET / HTTP/1.1\r\nHost: north\r\n\r\n" * 10),
+        Attempt("zeros", "", plain=bytes(100_000)),
+        Attempt("a greeting of another version", "speaks version 9", CLAIMED, right, version=9),
+        Attempt("a name that is no party's", "no party nobody", "nobody"),
+        Attempt("no certificate", "no certificate", CLAIMED, right),
+        Attempt("a certificate of another CA", "not signed by", CLAIMED, strange, strange, foreign / "south.key"),
+        Attempt("another party's certificate", "belongs to 'west'", CLAIMED, other, other, own / "west.key"),
+        Attempt("a certificate other than the one shown", "another certificate", CLAIMED, right, other, own / "west.key"),
+        Attempt("an expired certificate", "expired on", CLAIMED, old, old, old_key),
+        Attempt("an older TLS", "", CLAIMED, right, right, own / f"{CLAIMED}.key", highest=ssl.TLSVersion.TLSv1_2),
+    ]  # fmt: skip
+
+
+def identity(subject: Subject) -> Finding:
+    """Knock at a waiting party's door in many guises; then let the right ones come, and see the run succeed."""
+    problems: list[str] = []
+    with deployed() as deployment:
+        north = deployment.parties[0]
+        north.start()
+        wait_for(lambda: north.happened("connect", "waiting"), "That party north waits")
+        tried = attempts(deployment)
+        for attempt in tried:
+            if (problem := _knocked(north, attempt)) is not None:
+                problems.append(problem)
+                break  # a party that has let somebody in does not wait any more
+        if not problems:
+            for party in deployment.parties[1:]:
+                party.start()
+            problems += [
+                f"Party {party.name} ended with {end.code} after strangers had come: {end.complaint.strip()}"
+                for party in deployment.parties
+                if (end := party.end()).code
+            ]
+    return judged(
+        problems,
+        f"{len(tried)} guises refused, each for its own reason; then the right parties came and the run succeeded.",
+        {"attempts": [attempt.words for attempt in tried]},
+    )
+
+
+def _knocked(north: Party, attempt: Attempt) -> str | None:
+    """What is wrong with how a party took an attempt."""
+    before = _reasons(north)
+    if knock(north.port, attempt):
+        return f"Somebody with {attempt.words} was let in as {attempt.claimed}."
+    if attempt.expected:
+        wait_for(lambda: len(_reasons(north)) > len(before) or north.running.poll() is not None, "A reason")
+        new = _reasons(north)[len(before) :]
+        if not any(attempt.expected in reason for reason in new):
+            return f"Somebody with {attempt.words} was refused for another reason: {' '.join(new)}"
+    if (code := north.running.poll()) is not None:
+        return f"Somebody with {attempt.words} ended the party, with exit code {code}."
+    return None
+
+
+def _reasons(party: Party) -> list[str]:
+    return [str(event["why"]) for event in party.events() if event["event"] == "refused"]
+
+
+def killed(subject: Subject) -> Finding:
+    """Kill a party in the middle of a run, and look at what the others do and hold."""
+    problems: list[str] = []
+    with deployed(rounds=12) as deployment:
+        for party in deployment.parties:
+            party.start()
+        leader, victim = deployment[LEADER], deployment["north"]
+        wait_for(lambda: leader.happened("select", "selected", 3), "The third selection")
+        if leader.running.poll() is not None:
+            raise Stuck("The run ended before anybody was killed.")
+        victim.running.kill()
+        ends = {party.name: party.end() for party in deployment.parties}
+        charged = {party.name: _charged(party) for party in deployment.parties}
+        opened = max(sum("step" in event for event in party.events()) for party in deployment.parties)
+        problems += judge_ends(ends, victim.name)
+        problems += [
+            f"Party {name} has {count} releases on record, and {opened} were seen opened."
+            for name, count in charged.items()
+            if count < opened
+        ]
+        problems += [
+            f"Party {party.name} has results of a run that did not end."
+            for party in deployment.parties
+            if (party.out / RUN).exists()
+        ]
+    return judged(
+        problems,
+        f"Party north killed after {opened} releases: the others end with 41 naming it, nobody has results, records hold "
+        f"{min(charged.values())} to {max(charged.values())} releases.",
+        {"opened": opened, "charged": charged},
+    )
+
+
+def judge_ends(ends: dict[str, End], victim: str) -> list[str]:
+    """What is wrong with how the others ended when one was killed."""
+    problems = []
+    for name, end in ends.items():
+        if name == victim:
+            continue
+        if end.code != 41 or victim not in end.complaint:
+            problems.append(f"Party {name} ended with {end.code} instead of 41: {end.complaint.strip()}")
+        if "Traceback" in end.complaint + end.output:
+            problems.append(f"Party {name} showed a traceback.")
+    return problems
+
+
+def _charged(party: Party) -> int:
+    """Releases on record; none in a journal that cannot be read."""
+    try:
+        return sum(len(journal.read(path).releases) for path in party.out.glob("journal-*.jsonl"))
+    except DataRefused:
+        return 0
+
+
+def secrets_of(deployment: Deployment) -> list[bytes]:
+    """Private keys: their numbers and the lines of their files; and the mark."""
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    found = [MARK.encode()]
+    for party in deployment.parties:
+        text = (party.folder / f"{party.name}.key").read_bytes()
+        key = load_pem_private_key(text, None)
+        assert isinstance(key, EllipticCurvePrivateKey)
+        found.append(key.private_numbers().private_value.to_bytes(32, "big"))
+        found += [line for line in text.splitlines() if len(line) > 20 and b"-" not in line]
+    return found
+
+
+def search(texts: dict[str, bytes], secrets: list[bytes]) -> list[str]:
+    """Where one of the secrets is: as it is, in hexadecimal digits, in base64 at any offset."""
+    ways = []
+    for secret in secrets:
+        encoded = [base64.b64encode(bytes(shift) + secret)[2 * shift : -4] for shift in range(3)]
+        ways += [secret, secret.hex().encode(), secret.hex().upper().encode(), *encoded]
+    wanted = re.compile(b"|".join(map(re.escape, ways)))
+    return sorted(name for name, text in texts.items() if wanted.search(text))
+
+
+def traces(subject: Subject) -> Finding:
+    """Run with marked rows; search all that is left, and what the machine shows of the processes, for marks and keys."""
+    texts: dict[str, bytes] = {}
+    with deployed() as deployment:
+        for party in deployment.parties:
+            party.start()
+        leader = deployment[LEADER]
+        wait_for(lambda: leader.happened("connect", "connected"), "That the parties meet")
+        for party in deployment.parties:
+            texts |= _shown(party)
+        shown = len(texts)
+        ends = {party.name: party.end() for party in deployment.parties}
+        texts |= deployment.left()
+        secrets = secrets_of(deployment)
+        problems = [f"{name} holds a private key or a marked value." for name in search(texts, secrets)]
+        problems += [
+            f"Party {name} ended with {end.code}: {end.complaint.strip()}"
+            for name, end in ends.items()
+            if end.code
+        ]
+        if search({"planted": b"x" + secrets[0].hex().encode()}, secrets) != ["planted"]:
+            raise Stuck("The search does not find what is planted.")
+    return judged(
+        problems,
+        f"{len(texts)} files, arguments and environments ({shown} of processes): no private key and no marked value in any "
+        "of them.",
+        {"searched": len(texts), "secrets": len(secrets)},
+    )
+
+
+def _shown(party: Party) -> dict[str, bytes]:
+    """What anybody on the machine, or the same user, can see of a process, as far as this system shows it."""
+    found = {}
+    for file in ("cmdline", "environ"):
+        try:
+            found[f"{party.name}/{file}"] = Path(f"/proc/{party.running.pid}/{file}").read_bytes()
+        except OSError:  # not even the same user may read it, or there is no /proc
+            continue
+    return found
+
+
+GROUP = Group(
+    "W",
+    "Processes",
+    "Who is let in, what does a fault leave, and what gets out of a run?",
+    (
+        Check(
+            "identity",
+            "A party lets in nobody but the study's parties with certificates of their own, and strangers end nothing.",
+            "fault",
+            "Ten guises, such as another party's certificate, another CA's, an expired one, none, an older TLS.",
+            identity,
+            profile=Profile.DEFAULT,
+        ),
+        Check(
+            "killed",
+            "After a party is killed the others end with 41, without results, and have on record whatever was opened.",
+            "fault",
+            "A party that hangs or goes on, results of half a run, a release that is on nobody's record.",
+            killed,
+            profile=Profile.DEFAULT,
+        ),
+        Check(
+            "traces",
+            "No private key and no value of a table's other columns is in any file, argument or environment of a run.",
+            "fault",
+            "A key or a marked value as it is, in hexadecimal digits or in base64.",
+            traces,
+            profile=Profile.DEFAULT,
+        ),
+    ),
+)

@@ -1,0 +1,103 @@
+"""A stranger that knocks at a party's port: a greeting in somebody's name, and whatever certificate it has.
+
+It speaks the session's own formats (`docs/design/session.md` 3), so that what refuses it is what should.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from parties import certificates
+from parties.session.admission.identity import GREETING, Greeting
+from parties.session.transport import frames
+
+PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One knock. words: who it is. expected: of the party's reason, some words; empty if it gives none. claimed: the name.
+
+    shown, cert, key: files of the certificate that is shown in the greeting, and that proved in the handshake. plain: bytes
+    instead of all that. highest: the newest version of TLS that it speaks.
+    """
+
+    words: str
+    expected: str
+    claimed: str = ""
+    shown: Path | None = None
+    cert: Path | None = None
+    key: Path | None = None
+    version: int = frames.PROTOCOL
+    highest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3
+    plain: bytes = b""
+
+
+def knock(port: int, attempt: Attempt) -> bool:
+    """Whether the party lets it in: sends a frame of a session that has begun."""
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as sock:
+        try:
+            if attempt.plain:
+                sock.sendall(attempt.plain)
+                return False
+            shown = b"" if attempt.shown is None else ssl.PEM_cert_to_DER_cert(attempt.shown.read_text())
+            sock.sendall(Greeting(attempt.version, True, 0, attempt.claimed, shown).pack())
+            head = _exactly(sock, GREETING.size)
+            *_, named, certified = GREETING.unpack(head)
+            _exactly(sock, named + certified)
+            return _begins(sock, attempt)
+        except (OSError, EOFError):  # the other side hangs up: an error of TLS is one of these
+            return False
+
+
+def _begins(sock: socket.socket, attempt: Attempt) -> bool:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.maximum_version = attempt.highest
+    if attempt.cert is not None and attempt.key is not None:
+        context.load_cert_chain(attempt.cert, attempt.key)
+    with context.wrap_socket(sock) as tls:
+        header = frames.parse(_exactly(tls, frames.HEADER.size))
+        return header.kind not in (frames.Kind.ABORT, frames.Kind.BYE)
+
+
+def _exactly(sock: socket.socket, size: int) -> bytes:
+    received = b""
+    while len(received) < size:
+        piece = sock.recv(size - len(received))
+        if not piece:
+            raise EOFError
+        received += piece
+    return received
+
+
+def expired(credentials: Path, folder: Path, name: str) -> tuple[Path, Path]:
+    """A certificate of the parties' own CA that ended yesterday, and its key."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+
+    ca = certificates.Credential((credentials / "ca.crt").read_bytes(), (credentials / "ca.key").read_bytes())
+    made = certificates.issue(ca, name)
+    old = x509.load_pem_x509_certificate(made.certificate)
+    end = datetime.now(UTC) - timedelta(days=1)
+    builder = x509.CertificateBuilder(
+        issuer_name=old.issuer,
+        subject_name=old.subject,
+        public_key=old.public_key(),
+        serial_number=old.serial_number,
+        not_valid_before=end - timedelta(days=30),
+        not_valid_after=end,
+        extensions=list(old.extensions),
+    )
+    signer = load_pem_private_key(ca.key, None)
+    assert isinstance(signer, EllipticCurvePrivateKey)
+    certificate = builder.sign(signer, SHA256())
+    return certificates.write(
+        folder, name, certificates.Credential(certificate.public_bytes(Encoding.PEM), made.key)
+    )

@@ -1,0 +1,1 @@
+"""What an audit says: lines at a terminal, JSON for machines, a page that loads nothing."""

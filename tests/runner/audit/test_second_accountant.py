@@ -1,0 +1,45 @@
+"""The second accountant against Google's library, and against closed forms."""
+
+from __future__ import annotations
+
+import pytest
+from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
+from dp_accounting.rdp import RdpAccountant
+
+from runner.audit import second_accountant
+
+
+def test_noise_of_many_releases_costs_what_dp_accounting_says() -> None:
+    """A discrete Gaussian of sigma 8 is all but a continuous one."""
+    events = [{"what": "measure", "cliques": [["a"], ["b"]], "sigma2": "64/1"}] * 20
+    accountant = RdpAccountant([1 + x / 10 for x in range(1, 1000)])
+    accountant.compose(SelfComposedDpEvent(GaussianDpEvent(8.0), 40))
+    expected = accountant.get_epsilon(1e-6)
+    assert second_accountant.epsilon(events, 1e-6, 1, 1) == pytest.approx(expected, rel=1e-3)
+
+
+def test_one_changed_row_costs_more_under_replacement_and_with_many_rows() -> None:
+    event = {"what": "measure", "cliques": [["a"]], "sigma2": "25/1"}
+    rho = second_accountant.rho(event, 1, 1)
+    assert rho == pytest.approx(1 / 50, rel=1e-6)
+    assert second_accountant.rho(event, 2, 1) == pytest.approx(2 * rho, rel=1e-6)
+    assert second_accountant.rho(event, 1, 3) == pytest.approx(9 * rho, rel=1e-6)
+    distances = event | {"what": "distances"}
+    assert second_accountant.rho(distances, 2, 1) == pytest.approx(4 * rho, rel=1e-6)
+
+
+def test_a_discrete_gaussian_costs_at_most_a_continuous_one() -> None:
+    for sigma2 in (0.3, 1.0, 7.0, 400.0):
+        for order in second_accountant.ORDERS:
+            assert second_accountant.noise(sigma2, 1, order) <= order / (2 * sigma2) * (1 + 1e-7)
+
+
+def test_a_bounded_range_costs_at_most_an_eighth_of_its_square() -> None:
+    for epsilon in (0.01, 0.3, 1.0, 3.0):
+        for order in second_accountant.ORDERS:
+            assert second_accountant.bounded_range(epsilon, order) <= order * epsilon**2 / 8 * (1 + 1e-7)
+
+
+def test_an_unknown_release_is_refused() -> None:
+    with pytest.raises(ValueError, match="knows no release called 'median'"):
+        second_accountant.rho({"what": "median", "sigma2": "1/1", "cliques": [["a"]]}, 1, 1)
