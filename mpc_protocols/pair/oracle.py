@@ -23,6 +23,7 @@ from mpc_protocols.functionality import Guard, LocalCounts, Observe, StudyFacts
 from mpc_protocols.pair.engine import PairEngine
 from mpc_protocols.pair.shares import Shares
 from mpc_protocols.partition import VerticalData
+from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.wire import Wire
 
 
@@ -33,9 +34,10 @@ def computing_party(
     guard: Guard,
     observe: Observe | None = None,
     ahead: bool = True,
+    history: History = NO_HISTORY,
 ) -> ComputingParty[Bits, Shares]:
     """Party 0 or 1. Arguments and errors as for `PairOracle`."""
-    return ComputingParty(PairEngine(wire, facts, data), facts, guard, observe, ahead)
+    return ComputingParty(PairEngine(wire, facts, data), facts, guard, observe, ahead, history)
 
 
 class PairOracle(LeadingOracle):
@@ -49,6 +51,7 @@ class PairOracle(LeadingOracle):
         guard: Guard,
         observe: Observe | None = None,
         ahead: bool = True,
+        history: History = NO_HISTORY,
     ) -> None:
         """data: the leader's own, None if it only computes; where columns are split, `VerticalData` at both. ahead: whether noise
         is made ahead, as at the other party.
@@ -57,7 +60,7 @@ class PairOracle(LeadingOracle):
         `ProtocolAborted` (an invalid point).
         """
         check_leads(wire, facts)
-        super().__init__(computing_party(wire, facts, data, guard, observe, ahead))
+        super().__init__(computing_party(wire, facts, data, guard, observe, ahead, history))
 
 
 def follow(
@@ -66,9 +69,10 @@ def follow(
     data: LocalCounts | VerticalData | None,
     guard: Guard,
     observe: Observe | None = None,
+    history: History = NO_HISTORY,
 ) -> list[NDArray[np.int64]]:
     """The other computing party: `engine.oracle.follow`. data: its own, as for `PairOracle`. Blocks."""
-    return oracle.follow(computing_party(wire, facts, data, guard, observe))
+    return oracle.follow(computing_party(wire, facts, data, guard, observe, history=history))
 
 
 def contribute(wire: Wire, facts: StudyFacts, counts: LocalCounts | VerticalData) -> None:
