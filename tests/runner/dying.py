@@ -3,8 +3,10 @@
     DIE_AT="north hold 3"        the process of party north ends by SIGKILL as it is about to hold its third result
     DIE_AT="north held 3"        as soon as it holds it
     DIE_AT="* held 3"            every party does
+    DIE_AT="ideal held 3"        the one process of a run in the clear does
 
-Places: attempt, event, hold, held, learn, learnt, release, released, counted (before counters are handed out), settle, written.
+Places, in order: attempt, begun; of a release authorise, event, hold, held, learn, learnt; at the end end, ended, release and
+released, counted and counters (both of the leader), settle, settled, written, finished.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any
 
 from parties.budget.journal import Journal
 from parties.budget.run_state import RunState
+from runner.party.custodian import Custodian
 
 
 def _die() -> None:
@@ -38,7 +41,7 @@ def _on(cls: type, name: str, before: str, after: str, at: Callable[[str], None]
 def install(party: str) -> None:
     """Have this process end where the environment says."""
     said = os.environ.get("DIE_AT", "").split()
-    if not said or said[0] not in (party, "*"):
+    if not said or (said[0] != party and (said[0] != "*" or party == "ideal")):
         return
     place, left = said[1], int(said[2])
 
@@ -57,11 +60,11 @@ def install(party: str) -> None:
     _on(RunState, "finish", "written", "finished", at)
     _on(Journal, "event", "authorise", "event", at)
     _on(Journal, "end", "end", "ended", at)
+    _on(Custodian, "settle", "settle", "settled", at)
 
 
 if __name__ == "__main__":
-    if "--party" in sys.argv:
-        install(sys.argv[sys.argv.index("--party") + 1])
+    install(sys.argv[sys.argv.index("--party") + 1] if "--party" in sys.argv else "ideal")
     from runner.__main__ import main
 
     sys.exit(main())
