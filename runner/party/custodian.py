@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -222,12 +223,13 @@ class Custodian:
         from parties.budget.ledger import Ledger
 
         own = self._private.ledger
-        if released and Ledger(own.file).has_ended(self.dataset, session.hex()):
-            self._charged = True
-            return
-        self._run = Ledger(own.file).reserve(
-            self.reservation(plan, session, digest, computes, sizes), own.cap
-        )
+        cap = own.cap
+        if released:
+            if Ledger(own.file).has_ended(self.dataset, session.hex()):
+                self._charged = True
+                return
+            cap, sizes = replace(cap, max_alignments=None), ()  # nothing is aligned any more
+        self._run = Ledger(own.file).reserve(self.reservation(plan, session, digest, computes, sizes), cap)
 
     def check_retries(self, owners: Sequence[str]) -> None:
         """Raise `BudgetRefused` if alignments with one of these other owners were aborted too often in a row."""

@@ -202,9 +202,13 @@ class _Party:
         run, going_on = self._agree_to_go_on(wire)
         study_facts = facts_of(self._study, len(custodians), run)
         if not self._serves:
-            if owned is not None and self._name in owned.owners and not self._options.allow_retry:
-                self._custodian.check_retries([owner for owner in owned.owners if owner != self._name])
             released = going_on is not None and going_on.released
+            if (
+                owned is not None
+                and self._name in owned.owners
+                and not (self._options.allow_retry or released)
+            ):
+                self._custodian.check_retries([owner for owner in owned.owners if owner != self._name])
             self._custodian.reserve(plan, run, self._digest, computes, sizes, released)
         self._observe("input", "counted", custodians=len(custodians))
         try:
@@ -221,6 +225,10 @@ class _Party:
         limit = row_limit(self._study, len(custodians))
         if going_on is not None and going_on.released:
             release = self._released(collective, limit)
+            if journal is not None:
+                for number in range(1, len(release.events) + 1):
+                    journal.opened(number)
+                journal.end(0)
         else:
             data: LocalCounts | VerticalData | None = self._custodian.counts()
             if owned is not None and isinstance(self._study, VerticalStudy):
