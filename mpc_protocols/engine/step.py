@@ -124,7 +124,7 @@ class ComputingParty(Generic[B, N]):
             return self._selected(begun, known.tolist())
         if (held := self._history.held(number, inputs)) is not None:
             self._authorise(begun.authorisations())
-            self._agree_to_open(inputs)
+            self._agree_to_open(number, inputs)
             return self._selected(begun, self._pick(plan, self.engine.unpack(held) if held else None))
         several = len(plan.kept) > 1
         _check_sums(begun.answers, plan.sign_bits)
@@ -150,7 +150,7 @@ class ComputingParty(Generic[B, N]):
             drawn = self._gumbel.take(kind, needed, fresh)
             noisy = keys + (drawn if plan.picks == 1 else drawn.reshape(plan.picks, len(plan.kept)))
         self._hold(number, inputs, noisy)
-        self._agree_to_open(inputs)
+        self._agree_to_open(number, inputs)
         return self._selected(
             begun,
             self._pick(plan, noisy),
@@ -266,9 +266,10 @@ class ComputingParty(Generic[B, N]):
                 f"Party {other} has seen other public inputs than this party; check that versions agree."
             )
 
-    def _agree_to_open(self, inputs: bytes) -> None:
+    def _agree_to_open(self, number: int, inputs: bytes) -> None:
         """Let nothing of a result leave before all others hold theirs: what one party opens, all can finish after a crash."""
         self._agree(binding(inputs, b"held"))
+        self._history.agreed(number)
 
     def _release(self, number: int, mechanism: str, inputs: bytes) -> bytes:
         """What the noise is bound to that a release makes, for itself and ahead (`noise_pool`, `docs/design/mechanisms.md` 4)."""
@@ -306,7 +307,7 @@ class ComputingParty(Generic[B, N]):
                 noise, form = self._noise(samplers, number, mechanism, inputs)
                 noisy = numbers + noise
                 self._hold(number, inputs, noisy)
-            self._agree_to_open(inputs)
+            self._agree_to_open(number, inputs)
             opened = self.engine.reveal(noisy)
         self._history.learn(number, inputs, opened)
         return opened, form

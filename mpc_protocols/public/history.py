@@ -32,6 +32,9 @@ class History(Protocol):
     def hold(self, number: int, inputs: bytes, shares: Callable[[], bytes]) -> None:
         """Put this party's shares of the result on disk: durable on return, before anything of it is opened."""
 
+    def agreed(self, number: int) -> None:
+        """All parties hold their shares of the result: from now on it may have been opened somewhere."""
+
     def learn(self, number: int, inputs: bytes, values: NDArray[np.int64]) -> None:
         """Record what the step opened to."""
 
@@ -48,6 +51,9 @@ class NoHistory:
         return None
 
     def hold(self, number: int, inputs: bytes, shares: Callable[[], bytes]) -> None:
+        """Keep nothing."""
+
+    def agreed(self, number: int) -> None:
         """Keep nothing."""
 
     def learn(self, number: int, inputs: bytes, values: NDArray[np.int64]) -> None:

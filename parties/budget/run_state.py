@@ -5,6 +5,7 @@ Implements `mpc_protocols.public.history.History`. Records are appended, never c
     header     whose state of which run: study's digest, run's id, party, version of the software
     attempt    the id of a session
     held       this party's shares of a step's result: durable before the agreement that precedes its opening
+    agreed     all parties hold theirs: from now on the step may have been opened somewhere
     opened     what a step opened to
     release    the leader's: what it hands out to everybody, before it does
     counters   the leader's: everybody's counters as they go into run.json, before it hands them out
@@ -86,6 +87,8 @@ class RunState:
         """A part of the hash of every `held` record: what the journal notes."""
         self.note: Callable[[str], None] | None = None
         """Told the mark of every `held` record."""
+        self.may_be_open = False
+        """Whether the step after those that are opened may have been opened somewhere."""
         self._finish_held = False
         self._chain = bytes(HASH)
         self._torn = False
@@ -96,16 +99,19 @@ class RunState:
     def create(cls, folder: Path, study: bytes, run: bytes, party: str, version: str) -> RunState:
         """A new file. Raises `UsageError` if there is one of this run, `BudgetRefused` if it cannot be written."""
         path = folder / NAME.format(run.hex()[:16])
+        if path.exists():
+            raise UsageError(f"{path} is the state of this very run; go on with it with --resume.")
+        part = _part(path)
         try:
-            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        except FileExistsError:
-            raise UsageError(f"{path} is the state of this very run; go on with it with --resume.") from None
+            part.unlink(missing_ok=True)
+            descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise _unwritten(path, error) from None
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         made = cls(path, descriptor, study, run, party)
-        made._write(MAGIC)
+        made._write(MAGIC, durable=False)
         made._append(made._header(version))
+        os.replace(part, path)  # never without its header
         folder_descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(folder_descriptor)
@@ -188,6 +194,11 @@ class RunState:
                 raise ValueError
             values = np.frombuffer(payload, "<i8").astype(np.int64)
             self.results.append(Opened(bytes.fromhex(header["inputs"]), values))
+            self.may_be_open = False
+        elif kind == "agreed":
+            if header["number"] != len(self.results):
+                raise ValueError
+            self.may_be_open = True
         elif kind == "release":
             self.release = payload
         elif kind == "counters":
@@ -238,6 +249,12 @@ class RunState:
         if self.note is not None:
             self.note(self.marks[-1])
 
+    def agreed(self, number: int) -> None:
+        """See `History`."""
+        if not self.may_be_open:
+            self._append({"kind": "agreed", "number": number}, durable=False)
+            self.may_be_open = True
+
     def learn(self, number: int, inputs: bytes, values: NDArray[np.int64]) -> None:
         """See `History`."""
         if number < len(self.results):
@@ -245,6 +262,7 @@ class RunState:
         content = values.astype("<i8").tobytes()
         self._append({"kind": "opened", "number": number, "inputs": inputs.hex()}, content, durable=False)
         self.results.append(Opened(inputs, values))
+        self.may_be_open = False
 
     # -- an attempt ---------------------------------------------------------------------------------------------------
 
@@ -273,7 +291,7 @@ class RunState:
 
     def finish(self, version: str) -> None:
         """The run is over here: keep what others may still lack, and no shares. Raises OSError."""
-        part = self.path.with_name(f".{self.path.name}.part")
+        part = _part(self.path)
         part.unlink(missing_ok=True)
         descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, 0o600)
         kept = RunState(part, descriptor, self.study, self.run, self.party)
@@ -354,6 +372,11 @@ def latest(folder: Path) -> Path | None:
     """The state of the last run in a directory that has one."""
     found = sorted(folder.glob(NAME.format("*")), key=lambda path: path.stat().st_mtime_ns)
     return found[-1] if found else None
+
+
+def _part(path: Path) -> Path:
+    """Where a file is written that is to be there whole."""
+    return path.with_name(f".{path.name}.part")
 
 
 def _body(header: dict[str, Any], payload: bytes) -> bytes:

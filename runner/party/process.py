@@ -469,7 +469,7 @@ class _Party:
             release,
             shared,
             run,
-            self._digest,
+            self._digest if self._going_on is None else _digest_of(shared, self._digest, self._study),
             "one-machine" if self._options.one_machine else "distributed",
             owned,
         )
@@ -493,8 +493,8 @@ class _Party:
         """What the leader makes of everybody's counters, with its own timeline: the same in all reports, also in those that are
         written after a crash."""
         if self._state is not None and self._state.counters is not None:
-            kept: Mapping[str, Any] = json.loads(self._state.counters)
-            return kept
+            earlier: Mapping[str, Any] = json.loads(self._state.counters)
+            return earlier
         sent: dict[str, int] = {}
         for party in parties:
             for phase in party["phases"]:
@@ -509,8 +509,23 @@ class _Party:
             "timeline": self._events.timeline(),
         }
         if self._state is not None:
-            self._state.keep_counters(json.dumps(shared).encode())
+            kept = {**shared, "digest": self._digest.hex()}
+            self._state.keep_counters(json.dumps(kept).encode())
         return shared
+
+
+def _digest_of(shared: Mapping[str, Any], own: bytes, study: Study) -> bytes:
+    """The study's digest in run.json of a run that was resumed: of the attempt in which the counters were made, whose session may
+    have had another CA. Raises `ProtocolAborted`."""
+    told = shared.get("digest", own.hex())
+    try:
+        if not isinstance(told, str) or len(bytes.fromhex(told)) != len(own):
+            raise ValueError
+    except ValueError:
+        raise ProtocolAborted(
+            f"Party {study.leader.name} sent a digest of the study that cannot be read; nothing was written."
+        ) from None
+    return bytes.fromhex(told)
 
 
 def _columns_of(facts: Mapping[str, object], study: Study, name: str) -> Sequence[str]:

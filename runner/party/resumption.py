@@ -23,15 +23,19 @@ FACT = "resume"
 
 @dataclass(frozen=True)
 class Offer:
-    """What a party holds of a run. opened: how many steps it knows the result of; digest, before: hashes of them, and of all but
-    the last; held: step, inputs and session of the shares it holds; released: it holds what the leader hands out; finished: it
-    has its results."""
+    """What a party holds of a run.
+
+    opened: how many steps it knows the result of; digest, before: hashes of them, and of all but the last; held: step, inputs and
+    session of the shares it holds; may_be_open: whether it has seen that all held those of the step after what is opened;
+    released: it holds what the leader hands out; finished: it has its results.
+    """
 
     run: bytes
     opened: int
     digest: bytes
     before: bytes
     held: tuple[int, bytes, bytes] | None = None
+    may_be_open: bool = False
     released: bool = False
     finished: bool = False
 
@@ -45,6 +49,7 @@ class Offer:
             digests[-1],
             digests[max(0, len(digests) - 2)],
             None if held is None else (held.number, held.inputs, held.session),
+            state.may_be_open,
             state.release is not None,
             finished,
         )
@@ -57,6 +62,7 @@ class Offer:
             "digest": self.digest.hex(),
             "before": self.before.hex(),
             "held": None if self.held is None else [self.held[0], self.held[1].hex(), self.held[2].hex()],
+            "may_be_open": self.may_be_open,
             "released": self.released,
             "finished": self.finished,
         }
@@ -78,6 +84,7 @@ class Offer:
                 bytes.fromhex(form["digest"]),
                 bytes.fromhex(form["before"]),
                 None if held is None else (held[0], bytes.fromhex(held[1]), bytes.fromhex(held[2])),
+                form["may_be_open"] is True,
                 form["released"] is True,
                 form["finished"] is True,
             )
@@ -144,6 +151,12 @@ def continuation(offers: Mapping[str, Offer], computing: Sequence[str], leader: 
     if not lacking and len(shares) == 1:
         of = next(iter(shares))
         finish_held = of is not None and of[0] == opened
+    told = [name for name, offer in held.items() if offer.may_be_open and offer.opened == opened]
+    if told and not finish_held:
+        raise ProtocolAborted(
+            f"Party {told[0]} knows of a result that may have been opened, and not all parties hold their shares of it any more: "
+            "it stays charged and cannot be repeated; start anew with --replace at all parties."
+        )
     released = leader in held and held[leader].released
     ended = [name for name, offer in offers.items() if offer.finished and offer.run == run]
     if ended and not released:

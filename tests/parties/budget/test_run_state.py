@@ -59,6 +59,17 @@ def test_shares_are_opened_only_when_all_hold_them(tmp_path: Path) -> None:
     assert state.held(2, INPUTS[2]) is None
 
 
+def test_what_may_have_been_opened_is_remembered(tmp_path: Path) -> None:
+    state = reopened(made(tmp_path))
+    assert not state.may_be_open
+    state.agreed(2)
+    state.close()
+    state = reopened(state.path)
+    assert state.may_be_open
+    state.learn(2, INPUTS[2], np.zeros(1, np.int64))
+    assert not state.may_be_open
+
+
 def test_a_step_with_other_inputs_is_no_repeat(tmp_path: Path) -> None:
     state = reopened(made(tmp_path))
     with pytest.raises(ProtocolAborted, match="Step 0 is repeated with other public inputs"):
@@ -101,7 +112,7 @@ def test_hashes_follow_what_was_opened(tmp_path: Path) -> None:
     assert one.digests == other.digests[:3] and len(set(other.digests)) == 4
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(data=st.data())
 def test_a_changed_byte_is_refused_or_was_torn_off(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -118,7 +129,7 @@ def test_a_changed_byte_is_refused_or_was_torn_off(
         state.check_marks(marks)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(data=st.data())
 def test_a_cut_is_a_crash_to_the_file_and_a_loss_to_the_journal(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
