@@ -270,9 +270,11 @@ class Ledger:
                 if dead and computes:
                     database.execute("UPDATE runs SET state = 'settled' WHERE number = ?", (number,))
                     settled.append(path)
-        for path in settled:
-            with suppress(OSError):  # a file that stays is taken over again without effect
-                open_run.discard(path)
+        if settled:
+            with self._transaction():  # a run that is resumed right now takes its file in one, too
+                for path in settled:
+                    with suppress(OSError):  # a file that stays is taken over again without effect
+                        open_run.discard(path)
 
     def _entries(
         self, database: sqlite3.Connection, dataset: str | None, run: str | None = None
