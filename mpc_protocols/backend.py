@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from mpc_protocols.functionality import MarginalOracle, Observe
 from mpc_protocols.options import Options
+from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.registry import Registry
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class Backend(ABC):
     own table of the study. computing: fewest and most parties that compute; by_default: how many do if the study does not say
     who (None: all). partitions: of the data, that it runs on. alignments: methods that can join records for it; None: any.
     securities: values of `[study] security`. extra, requires: an optional part of the installation and its modules.
-    ideal: one process sees everything.
+    ideal: one process sees everything. resumes: whether a run can go on after a crash, from the history that its parts keep.
     """
 
     name: ClassVar[str]
@@ -113,6 +114,7 @@ class Backend(ABC):
     extra: ClassVar[str] = ""
     requires: ClassVar[tuple[str, ...]] = ()
     ideal: ClassVar[bool]
+    resumes: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -214,8 +216,10 @@ class DistributedBackend(Backend):
         data: LocalCounts | VerticalData | None,
         guard: Guard,
         observe: Observe,
+        history: History = NO_HISTORY,
     ) -> AbstractContextManager[MarginalOracle]:
-        """The leader's oracle; at the end of the block the others may end. data: its own, None if it only computes.
+        """The leader's oracle; at the end of the block the others may end. data: its own, None if it only computes. history: as
+        `engine.step` uses it.
 
         Raises `StudyInvalid`, `DataRefused`, and while questions are asked what `MarginalOracle` says.
         """
@@ -228,6 +232,7 @@ class DistributedBackend(Backend):
         data: LocalCounts | VerticalData | None,
         guard: Guard,
         observe: Observe,
+        history: History = NO_HISTORY,
     ) -> list[NDArray[np.int64]]:
         """Every other computing party's part, until the leader ends the run; the noisy counts opened, in order. Blocks."""
 
@@ -251,6 +256,8 @@ class OracleParts(NamedTuple):
 class EngineBackend(DistributedBackend):
     """A backend over `mpc_protocols.engine`: it names its parts, which are imported when they are called."""
 
+    resumes = True
+
     @abstractmethod
     def parts(self) -> OracleParts:
         """The parts; their arguments are those of `lead`, `follow` and `contribute`."""
@@ -262,8 +269,9 @@ class EngineBackend(DistributedBackend):
         data: LocalCounts | VerticalData | None,
         guard: Guard,
         observe: Observe,
+        history: History = NO_HISTORY,
     ) -> AbstractContextManager[MarginalOracle]:
-        return self.parts().lead(wire, facts, data, guard, observe)
+        return self.parts().lead(wire, facts, data, guard, observe, history=history)
 
     def follow(
         self,
@@ -272,8 +280,9 @@ class EngineBackend(DistributedBackend):
         data: LocalCounts | VerticalData | None,
         guard: Guard,
         observe: Observe,
+        history: History = NO_HISTORY,
     ) -> list[NDArray[np.int64]]:
-        return self.parts().follow(wire, facts, data, guard, observe)
+        return self.parts().follow(wire, facts, data, guard, observe, history=history)
 
     def contribute(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> None:
         self.parts().contribute(wire, facts, data)
@@ -286,8 +295,10 @@ class ClearBackend(Backend):
     computing = (0, MANY)
 
     @abstractmethod
-    def oracle(self, facts: StudyFacts, counts: LocalCounts, guard: Guard) -> MarginalOracle:
-        """counts: the marginals of all custodians together."""
+    def oracle(
+        self, facts: StudyFacts, counts: LocalCounts, guard: Guard, history: History = NO_HISTORY
+    ) -> MarginalOracle:
+        """counts: the marginals of all custodians together. history: as `ideal` uses it."""
 
 
 def _range(least: int, most: int) -> str:

@@ -36,8 +36,9 @@ from mpc_protocols.mechanisms import gaussian, gumbel, selection
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.measurement import by_sampler, plan_sum
 from mpc_protocols.mechanisms.selection import SelectionPlan
-from mpc_protocols.public.begun import Begun
+from mpc_protocols.public.begun import Begun, BegunDistances, BegunMeasure, BegunSelect, BegunTotal
 from mpc_protocols.public.cliques import counts_at_levels
+from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.public.rounded_answers import RoundedAnswers
 from mpc_protocols.public.state import PublicState
 
@@ -62,9 +63,10 @@ class IdealOracle(MarginalOracle):
         randomness: Randomness = secrets.token_bytes,
         dealers: int = 3,
         watch: Watch = unwatched,
+        history: History = NO_HISTORY,
     ) -> None:
         """counts: the marginals of all custodians together. dealers: as in `PublicState`, of the backend that this one stands
-        for; its transcripts depend on it, its answers do not.
+        for; its transcripts depend on it, its answers do not. history: what an earlier attempt at this run has opened.
 
         Raises `StudyInvalid` if the facts are outside the ranges the mechanisms hold for.
         """
@@ -73,7 +75,7 @@ class IdealOracle(MarginalOracle):
         self._counts = counts
         self._guard = guard
         self._randomness = randomness
-        self._watch = watch
+        self._watch, self._history = watch, history
         self._shared: dict[Clique, NDArray[np.int64]] = {}
         self._derived: dict[Handle, NDArray[np.int64]] = {}
 
@@ -128,6 +130,13 @@ class IdealOracle(MarginalOracle):
         plan = begun.plan
         for event, inputs in begun.authorisations():
             self._guard.authorise(event, inputs)
+        picked: list[int] = self._released(
+            begun, lambda: np.array(self._pick(plan, rounded), np.int64)
+        ).tolist()
+        self._state.learn_selection(begun, picked)
+        return picked
+
+    def _pick(self, plan: SelectionPlan, rounded: RoundedAnswers) -> list[int]:
         scores = dict(zip(plan.contenders, self._scores(plan, rounded), strict=True))
         picked: list[int] = []
         while len(picked) < plan.picks and (candidates := plan.candidates(picked)):
@@ -140,7 +149,6 @@ class IdealOracle(MarginalOracle):
                 plan.a,
             )
             picked.append(candidates[winner])
-        self._state.learn_selection(begun, picked)
         return picked
 
     def measure(
@@ -150,10 +158,15 @@ class IdealOracle(MarginalOracle):
         begun = self._state.begin_measure(handles, sigma2)
         self._watch(begun, None)
         self._guard.authorise(begun.plan.event, begun.inputs)
-        noise: list[NDArray[np.int64]] = []
-        for of, cells in by_sampler(begun.plan.samplers, begun.cells):
-            noise += np.split(sample(of, sum(cells), self._randomness), np.cumsum(cells)[:-1])
-        noisy = [self._marginal(handle) + part for handle, part in zip(handles, noise, strict=True)]
+
+        def counts() -> NDArray[np.int64]:
+            noise = [
+                sample(of, sum(cells), self._randomness)
+                for of, cells in by_sampler(begun.plan.samplers, begun.cells)
+            ]
+            return np.concatenate([self._marginal(handle) for handle in handles]) + np.concatenate(noise)
+
+        noisy = np.split(self._released(begun, counts), np.cumsum(begun.cells)[:-1])
         self._state.learn_counts(begun, noisy)
         return noisy
 
@@ -164,8 +177,12 @@ class IdealOracle(MarginalOracle):
         begun, rounded = self._state.begin_distances(handles, answers, sigma2)
         self._watch(begun, rounded)
         self._guard.authorise(begun.plan.event, begun.inputs)
-        sums = np.array(self._l1_sums(len(handles), rounded), np.int64)
-        noisy = sums + sample(begun.plan.samplers[0], len(handles), self._randomness)
+
+        def distances() -> NDArray[np.int64]:
+            sums = np.array(self._l1_sums(len(handles), rounded), np.int64)
+            return sums + sample(begun.plan.samplers[0], len(handles), self._randomness)
+
+        noisy = self._released(begun, distances)
         self._state.learn_distances(begun, noisy)
         return noisy
 
@@ -174,9 +191,29 @@ class IdealOracle(MarginalOracle):
         begun = self._state.begin_total(sigma2)
         self._watch(begun, None)
         self._guard.authorise(begun.plan.event, begun.inputs)
-        value = self._rows() + int(sample(begun.plan.samplers[0], 1, self._randomness)[0])
+        [value] = self._released(
+            begun, lambda: self._rows() + sample(begun.plan.samplers[0], 1, self._randomness)
+        ).tolist()
         self._state.learn_total(begun, value)
-        return value
+        return int(value)
+
+    def _released(
+        self,
+        begun: BegunSelect | BegunMeasure | BegunDistances | BegunTotal,
+        compute: Callable[[], NDArray[np.int64]],
+    ) -> NDArray[np.int64]:
+        """What a release comes to: what an earlier attempt made of it, else what is computed, on disk before it is used."""
+        number, inputs = begun.step.number, begun.inputs
+        known = self._history.opened(number, inputs)
+        if known is not None:
+            return known
+        if (held := self._history.held(number, inputs)) is not None:
+            values: NDArray[np.int64] = np.frombuffer(held, "<i8").astype(np.int64)
+        else:
+            values = compute()
+            self._history.hold(number, inputs, lambda: values.astype("<i8").tobytes())
+        self._history.learn(number, inputs, values)
+        return values
 
     def _marginal(self, handle: Handle) -> NDArray[np.int64]:
         if handle not in self._derived:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import ClearBackend, DryRun
+from mpc_protocols.public.history import NO_HISTORY, History
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, StudyFacts
@@ -16,6 +17,7 @@ class Ideal(ClearBackend):
     """One process that answers as a trusted curator would."""
 
     name = "ideal"
+    resumes = True
     rank = 1000
     summary = "one process in the clear, for tests"
     by_default = 3
@@ -34,10 +36,12 @@ class Ideal(ClearBackend):
         """Nobody computes; the roles of a study that is run for comparison are the first three that do not decline."""
         return super().roles([None if flag else flag for flag in flags])
 
-    def oracle(self, facts: StudyFacts, counts: LocalCounts, guard: Guard) -> MarginalOracle:
+    def oracle(
+        self, facts: StudyFacts, counts: LocalCounts, guard: Guard, history: History = NO_HISTORY
+    ) -> MarginalOracle:
         from mpc_protocols.ideal import IdealOracle
 
-        return IdealOracle(facts, counts, guard)
+        return IdealOracle(facts, counts, guard, history=history)
 
     def dry_run(
         self,

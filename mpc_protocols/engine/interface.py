@@ -191,6 +191,12 @@ class Engine(Protocol[B, N]):
     def keys(self, sums: N, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> N:
         """weight * sum - bias of each candidate. Local."""
 
+    def pack(self, numbers: N) -> bytes:
+        """This party's shares, for its own disk. Local."""
+
+    def unpack(self, packed: bytes) -> N:
+        """The inverse of `pack`, in another session of the same parties. Raises `UsageError`."""
+
     def largest(self, keys: N) -> int:
         """Reveal the position of the largest key, the lowest among equal ones, and nothing else."""
 

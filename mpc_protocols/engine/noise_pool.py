@@ -9,9 +9,7 @@ What the noise of a release is bound to. The rows of one making are streams boun
 step number, mechanism, hash of all public inputs so far, id of the input sharing. Every row goes into ONE release, and which one
 is a function of public sizes, hence of the transcript whose hash stands in the record of that release; rows that are left when
 the pool is filled again, or when the kind changes, are dropped. Two releases of a session therefore never meet the same noise,
-nor do two attempts: each has a session id of its own, so a release of the same number is charged again and has fresh noise.
-A resume under the old keys would have to begin with an empty pool (noise bound to its own inputs) and charge again whatever
-release had drawn from one: the same rows under other inputs would reveal their difference.
+nor do two attempts at a run: each has a session id, keys and empty pools of its own (`docs/design/resume.md`).
 
 Threat model: the backend's; the rows are shares nobody knows. Everything here but their content is a function of public sizes.
 """

@@ -118,7 +118,7 @@ class LeadingOracle(MarginalOracle):
     def total(self, sigma2: Fraction) -> int:
         """See `MarginalOracle`; errors as `PublicState.begin_total`."""
         begun = self._next().begin_total(sigma2)
-        self._announce(begun.step, [self._party.smallest()] if self._party.shares_rows_first() else [])
+        self._announce(begun.step, [self._party.smallest()] if self._party.shares_rows_first(begun) else [])
         return self._party.total(begun)
 
     def close(self) -> None:

@@ -2,7 +2,8 @@
 
 All computing parties run the same methods in the same order with the same public steps; only the leader brings the model's
 answers. A step begins (`public.state`), its answers travel, this party's own guard authorises every release of it, the parties
-agree on the transcript's hash, and only then is anything computed and opened. Scores take a group of cells at a time
+agree on the transcript's hash, and only then is anything computed. The noisy result is held as shares (`public.history`); when
+the parties have agreed that all hold it, it is opened. Scores take a group of cells at a time
 (`public.answers`): memory stays flat in cells; up to one group the rounds do not depend on them, and each further group costs
 the rounds of its signs and one.
 
@@ -39,6 +40,7 @@ from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Event, Guard, Level, Observe, StudyFacts, unobserved
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.measurement import by_sampler
+from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.public.begun import (
     Begun,
     BegunDistances,
@@ -48,6 +50,7 @@ from mpc_protocols.public.begun import (
     BegunSelect,
     BegunTotal,
 )
+from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState
 
@@ -62,8 +65,10 @@ class ComputingParty(Generic[B, N]):
         guard: Guard,
         observe: Observe | None,
         ahead: bool = True,
+        history: History = NO_HISTORY,
     ) -> None:
-        """ahead: whether noise is made ahead, alike at all parties. Waits for the others, to learn how far away they are.
+        """ahead: whether noise is made ahead, alike at all parties. history: what an earlier attempt at this run has opened, and
+        where this one is recorded. Waits for the others, to learn how far away they are.
 
         Raises `StudyInvalid` (facts).
         """
@@ -72,7 +77,7 @@ class ComputingParty(Generic[B, N]):
         self.facts = facts
         self.state = PublicState(facts, engine.dealers)
         self._delay = agree_on_delay(self.wire, facts.leader)
-        self._guard = guard
+        self._guard, self._history = guard, history
         self._observe = observe or unobserved
         self._gumbel: NoisePool[N] = NoisePool(GUMBEL_ROWS if ahead else 0)
         self._gaussian: NoisePool[N] = NoisePool(GAUSSIAN_ROWS if ahead else 0)
@@ -113,21 +118,27 @@ class ComputingParty(Generic[B, N]):
 
     def select(self, begun: BegunSelect, rounded: RoundedAnswers | None) -> list[int]:
         """Positions of the selected candidates in the step's handles. rounded: at the leader only, the answers."""
-        plan, several = begun.plan, len(begun.plan.contenders) > 1
+        plan, number, inputs = begun.plan, begun.step.number, begun.inputs
+        if (known := self._history.opened(number, inputs)) is not None:
+            self._authorise(begun.authorisations())
+            return self._selected(begun, known.tolist())
+        if (held := self._history.held(number, inputs)) is not None:
+            self._authorise(begun.authorisations())
+            self._agree_to_open(number, inputs)
+            return self._selected(begun, self._pick(plan, self.engine.unpack(held) if held else None))
+        several = len(plan.contenders) > 1
         _check_sums(begun.answers, plan.sign_bits)
         ring: UInt = np.uint32 if plan.ring_bits == 32 else np.uint64
         sums = self.engine.l1_sums(self.state, begun.answers, plan.sign_bits, ring, rounded)
         self._authorise(begun.authorisations(), sums.exchange if several else None)
-        self._agree(begun.inputs)
-        picked, generated = [plan.contenders[0]], 0
+        self._agree(inputs)
+        noisy, generated = None, 0
         if several:
             kind, count = (plan.a, plan.ring_bits), plan.picks * len(plan.contenders)
             generated = self._gumbel.shortfall(kind, count)
 
             def noise() -> N:
-                source = self.engine.beside.release_bits(
-                    self._release(begun.step.number, "select", begun.inputs)
-                )
+                source = self.engine.beside.release_bits(self._release(number, "select", inputs))
                 return gumbel_noise(self.engine.beside, source, generated, plan.a, ring)
 
             if generated:
@@ -137,11 +148,29 @@ class ComputingParty(Generic[B, N]):
             weights = [plan.weights[q] for q in plan.contenders]
             keys = self.engine.keys(scores, weights, [plan.biases[q] for q in plan.contenders], ring)
             drawn = self._gumbel.take(kind, count, fresh)
-            if plan.picks == 1:
-                picked = [plan.contenders[self.engine.largest(keys + drawn)]]
-            else:
-                noisy = keys + drawn.reshape(plan.picks, len(plan.contenders))
-                picked = peel(self.engine.gates, noisy, plan.candidates, plan.contenders)
+            noisy = keys + (drawn if plan.picks == 1 else drawn.reshape(plan.picks, len(plan.contenders)))
+        self._hold(number, inputs, noisy)
+        self._agree_to_open(number, inputs)
+        return self._selected(
+            begun,
+            self._pick(plan, noisy),
+            cells=sum(layout.size for layout in begun.answers.groups),
+            signs=sums.signs,
+            scores=sums.form,
+            noise=gumbel_adder(generated, self.latency_bytes) if generated else "ahead",
+        )
+
+    def _pick(self, plan: SelectionPlan, noisy: N | None) -> list[int]:
+        """Open the picks. noisy: the keys with their noise; None where one candidate is kept."""
+        if noisy is None:
+            return [plan.contenders[0]]
+        if plan.picks == 1:
+            return [plan.contenders[self.engine.largest(noisy)]]
+        return peel(self.engine.gates, noisy, plan.candidates, plan.contenders)
+
+    def _selected(self, begun: BegunSelect, picked: list[int], **how: object) -> list[int]:
+        """Record what was picked. how: of the computation, for observers; nothing if it was not made now."""
+        self._history.learn(begun.step.number, begun.inputs, np.array(picked, np.int64))
         self.state.learn_selection(begun, picked)
         for position in picked:
             self._observe(
@@ -150,21 +179,17 @@ class ComputingParty(Generic[B, N]):
                 step=begun.step.number,
                 position=position,
                 candidates=len(begun.step.handles),
-                kept=len(plan.contenders),
-                cells=sum(layout.size for layout in begun.answers.groups),
-                signs=sums.signs,
-                scores=sums.form,
-                noise=gumbel_adder(generated, self.latency_bytes) if generated else "ahead",
+                kept=len(begun.plan.contenders),
+                **(how or {"cells": 0, "signs": 0, "scores": "resumed", "noise": "resumed"}),
             )
         return picked
 
     def measure(self, begun: BegunMeasure) -> list[NDArray[np.int64]]:
         """The step's marginals with noise, opened to the computing parties."""
-        marginals = self.engine.marginals(self.state, begun.step.handles)
-        self._authorise([(begun.plan.event, begun.inputs)])
-        self._agree(begun.inputs)
         samplers = by_sampler(begun.plan.samplers, begun.cells)
-        opened, noise = self._reveal(marginals, samplers, begun.step.number, "measure", begun.inputs)
+        opened, noise = self._release_counts(
+            begun, "measure", samplers, lambda: self.engine.marginals(self.state, begun.step.handles)
+        )
         noisy = np.split(opened, np.cumsum(begun.cells)[:-1])
         self.state.learn_counts(begun, noisy)
         self._observe(
@@ -177,10 +202,8 @@ class ComputingParty(Generic[B, N]):
         handles, planes = begun.step.handles, begun.answers.planes
         _check_sums(begun.answers, planes)
         sums = self.engine.l1_sums(self.state, begun.answers, planes, np.uint32, rounded)
-        self._authorise([(begun.plan.event, begun.inputs)], sums.exchange)
-        self._agree(begun.inputs)
         samplers = by_sampler(begun.plan.samplers, [1] * len(handles))
-        values, noise = self._reveal(sums.compute(), samplers, begun.step.number, "distances", begun.inputs)
+        values, noise = self._release_counts(begun, "distances", samplers, sums.compute, sums.exchange)
         self.state.learn_distances(begun, values)
         self._observe(
             "select", "opened", step=begun.step.number, marginals=len(handles), cells=len(values), noise=noise
@@ -189,16 +212,8 @@ class ComputingParty(Generic[B, N]):
 
     def total(self, begun: BegunTotal) -> int:
         """The number of rows with noise, opened to the computing parties."""
-        rows = self.engine.rows()
-        if rows is None:
-            self._agree(begun.inputs)
-            self._share([self.smallest()], (), begun.inputs)
-            rows = self.engine.rows()
-            assert rows is not None
-        self._authorise([(begun.plan.event, begun.inputs)])
-        self._agree(begun.inputs)
         samplers = by_sampler(begun.plan.samplers, [1])
-        opened, noise = self._reveal(rows, samplers, begun.step.number, "total", begun.inputs)
+        opened, noise = self._release_counts(begun, "total", samplers, lambda: self._rows(begun.inputs))
         value = int(opened[0])
         self.state.learn_total(begun, value)
         self._observe("measure", "opened", step=begun.step.number, marginals=0, cells=1, noise=noise)
@@ -212,9 +227,19 @@ class ComputingParty(Generic[B, N]):
         """The column with the fewest values: what `total` shares when nothing else is."""
         return (min(self.facts.sizes, key=lambda column: self.facts.sizes[column]),)
 
-    def shares_rows_first(self) -> bool:
-        """Nothing is shared yet, so that `total` begins by sharing `smallest()`; contributors must be told."""
-        return self.engine.rows() is None
+    def shares_rows_first(self, begun: BegunTotal) -> bool:
+        """Whether this `total` shares `smallest()`, since nothing is shared yet; contributors must be told."""
+        number, inputs = begun.step.number, begun.inputs
+        computed = self._history.opened(number, inputs) is None and self._history.held(number, inputs) is None
+        return computed and self.engine.rows() is None
+
+    def _rows(self, inputs: bytes) -> N:
+        rows = self.engine.rows()
+        if rows is None:
+            self._share([self.smallest()], (), inputs)
+            rows = self.engine.rows()
+            assert rows is not None
+        return rows
 
     def _share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> None:
         cells = self.engine.share(cliques, levels, inputs)
@@ -241,6 +266,11 @@ class ComputingParty(Generic[B, N]):
                 f"Party {other} has seen other public inputs than this party; check that versions agree."
             )
 
+    def _agree_to_open(self, number: int, inputs: bytes) -> None:
+        """Let nothing of a result leave before all others hold theirs: what one party opens, all can finish after a crash."""
+        self._agree(binding(inputs, b"held"))
+        self._history.agreed(number)
+
     def _release(self, number: int, mechanism: str, inputs: bytes) -> bytes:
         """What the noise is bound to that a release makes, for itself and ahead (`noise_pool`, `docs/design/mechanisms.md` 4)."""
         return binding(
@@ -251,30 +281,55 @@ class ComputingParty(Generic[B, N]):
             self.engine.sharing,
         )
 
-    def _reveal(
+    def _release_counts(
         self,
-        numbers: N,
-        samplers: Sequence[tuple[Sampler, Sequence[int]]],
-        number: int,
+        begun: BegunMeasure | BegunDistances | BegunTotal,
         mechanism: str,
-        inputs: bytes,
+        samplers: Sequence[tuple[Sampler, Sequence[int]]],
+        compute: Callable[[], N],
+        exchange: Callable[[], None] | None = None,
     ) -> tuple[NDArray[np.int64], str]:
-        """Add noise and open; read as signed integers (`docs/design/mechanisms.md` 3.4). Also the noise's form.
+        """Authorise, add noise and open; read as signed integers (`docs/design/mechanisms.md` 3.4). Also the noise's form.
 
-        samplers: of consecutive numbers, each with the lengths of its runs.
+        samplers: of consecutive numbers, each with the lengths of its runs. compute: the numbers. exchange: as for `_authorise`.
         """
+        number, inputs = begun.step.number, begun.inputs
+        opened, form = self._history.opened(number, inputs), "resumed"
+        held = self._history.held(number, inputs) if opened is None else None
+        again = opened is not None or held is not None
+        self._authorise([(begun.plan.event, inputs)], None if again else exchange)
+        if opened is None:
+            if held is not None:
+                noisy = self.engine.unpack(held)
+            else:
+                self._agree(inputs)
+                numbers = compute()
+                noise, form = self._noise(samplers, number, mechanism, inputs)
+                noisy = numbers + noise
+                self._hold(number, inputs, noisy)
+            self._agree_to_open(number, inputs)
+            opened = self.engine.reveal(noisy)
+        self._history.learn(number, inputs, opened)
+        return opened, form
+
+    def _noise(
+        self, samplers: Sequence[tuple[Sampler, Sequence[int]]], number: int, mechanism: str, inputs: bytes
+    ) -> tuple[N, str]:
+        """Of all numbers of a release, and its form."""
         gates, release = self.engine.gates, self._release(number, mechanism, inputs)
         if len(samplers) > 1:  # of different kinds: made for this release, all in the same rounds
             counts = [(sampler, sum(lengths)) for sampler, lengths in samplers]
-            noise = gaussian_noises(gates, gates.release_bits(release), counts, np.uint32)
-            return self.engine.reveal(numbers + noise), "fresh"
+            return gaussian_noises(gates, gates.release_bits(release), counts, np.uint32), "fresh"
         [(sampler, lengths)] = samplers
         generated, fresh = self._gaussian.shortfall(sampler.digest, sum(lengths)), None
         if generated:
             fresh = gaussian_noise(gates, gates.release_bits(release), sampler, generated, np.uint32)
         noise = self._gaussian.take(sampler.digest, sum(lengths), fresh)
-        form = gaussian_adder(sampler, generated, self.latency_bytes) if generated else "ahead"
-        return self.engine.reveal(numbers + noise), form
+        return noise, gaussian_adder(sampler, generated, self.latency_bytes) if generated else "ahead"
+
+    def _hold(self, number: int, inputs: bytes, noisy: N | None) -> None:
+        """Have this party's shares of a result on disk before the agreement that precedes its opening."""
+        self._history.hold(number, inputs, lambda: b"" if noisy is None else self.engine.pack(noisy))
 
 
 def _check_sums(answers: AnnouncedAnswers, planes: int) -> None:

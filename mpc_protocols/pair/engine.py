@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.answer_exchange import AnswerExchange
 from mpc_protocols.engine.bitslice import Elements, UInt, words_for
 from mpc_protocols.engine.marginals import AdditiveMarginals
+from mpc_protocols.engine.packing import pack, unpack
 from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.pair.argmax import argmax
 from mpc_protocols.pair.conversion import lift
@@ -112,6 +113,12 @@ class PairEngine:
             for values in (weights, [-bias for bias in biases])
         )
         return self.gates.add_public(Shares(sums.values * factors), offsets)
+
+    def pack(self, numbers: Shares) -> bytes:
+        return pack([numbers.values])
+
+    def unpack(self, packed: bytes) -> Shares:
+        return Shares(*unpack(packed))
 
     def largest(self, keys: Shares) -> int:
         return argmax(self.gates, keys)

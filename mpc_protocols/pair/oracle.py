@@ -24,6 +24,7 @@ from mpc_protocols.pair.engine import PairEngine
 from mpc_protocols.pair.marginals import Counted, CountedMarginals
 from mpc_protocols.pair.shares import Shares
 from mpc_protocols.partition import VerticalData
+from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.wire import Wire
 
 
@@ -34,10 +35,11 @@ def computing_party(
     guard: Guard,
     observe: Observe | None = None,
     ahead: bool = True,
+    history: History = NO_HISTORY,
     counted: Counted = CountedMarginals,
 ) -> ComputingParty[Bits, Shares]:
     """Party 0 or 1. Arguments and errors as for `PairOracle`."""
-    return ComputingParty(PairEngine(wire, facts, data, counted), facts, guard, observe, ahead)
+    return ComputingParty(PairEngine(wire, facts, data, counted), facts, guard, observe, ahead, history)
 
 
 class PairOracle(LeadingOracle):
@@ -51,6 +53,7 @@ class PairOracle(LeadingOracle):
         guard: Guard,
         observe: Observe | None = None,
         ahead: bool = True,
+        history: History = NO_HISTORY,
         counted: Counted = CountedMarginals,
     ) -> None:
         """data: the leader's own, None if it only computes; where columns are split, `VerticalData` at both. ahead: whether noise
@@ -60,7 +63,7 @@ class PairOracle(LeadingOracle):
         `ProtocolAborted` (an invalid point).
         """
         check_leads(wire, facts)
-        super().__init__(computing_party(wire, facts, data, guard, observe, ahead, counted))
+        super().__init__(computing_party(wire, facts, data, guard, observe, ahead, history, counted))
 
 
 def follow(
@@ -69,10 +72,11 @@ def follow(
     data: LocalCounts | VerticalData | None,
     guard: Guard,
     observe: Observe | None = None,
+    history: History = NO_HISTORY,
     counted: Counted = CountedMarginals,
 ) -> list[NDArray[np.int64]]:
     """The other computing party: `engine.oracle.follow`. data, counted: as for `PairOracle`. Blocks."""
-    return oracle.follow(computing_party(wire, facts, data, guard, observe, counted=counted))
+    return oracle.follow(computing_party(wire, facts, data, guard, observe, history=history, counted=counted))
 
 
 def contribute(wire: Wire, facts: StudyFacts, counts: LocalCounts | VerticalData) -> None:

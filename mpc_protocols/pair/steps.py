@@ -81,6 +81,7 @@ class StepCosts:
         self._announce(step)
         if candidates == 1:
             self._agree()
+            self._agree()
             return
         element = ring_bits // 8
         self._answers(groups[0])
@@ -97,6 +98,7 @@ class StepCosts:
             self._interleave(scores, lambda: self._beside.gumbel_noise(generated, a, element))
         else:
             scores()
+        self._agree()
         if lists:
             self._main.peel(picks, candidates, lists, element)
         else:
@@ -123,7 +125,6 @@ class StepCosts:
         self._announce(step, request)
         self._agree()
         self._input(blocks, tables, lifted)
-        self._agree()
         self._reveal([(sampler, 1)], None)
 
     def distances(
@@ -188,6 +189,7 @@ class StepCosts:
             self._main.gaussian_noises(samplers)
         elif generated != 0:
             self._main.gaussian_noise(samplers[0][0], cells if generated is None else generated)
+        self._agree()
         self._main.opening(ELEMENT * cells)
 
     def _interleave(self, first: Callable[[], None], second: Callable[[], None]) -> None:

@@ -101,8 +101,8 @@ class ReplicatedDryRun(StepDryRun[Group]):
 
     def _total_first(self, announced: int, smallest: Clique, sampler: Sampler) -> int:
         cells = self._prepare(announced, [smallest], ())
-        step_costs.agreement(self.tally)
         costs.gaussian_noise(self.tally, sampler, 1)
+        step_costs.agreement(self.tally)
         costs.opening(self.tally, 1)
         return cells
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.answer_exchange import AnswerExchange
 from mpc_protocols.engine.bitslice import Elements, UInt
+from mpc_protocols.engine.packing import pack, unpack
 from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.answers import Answers, CellRange, DealerLayout
@@ -108,6 +109,12 @@ class ReplicatedEngine:
         factors: NDArray[Any] = np.array(weights, np.int64)
         negative: NDArray[Any] = np.array([-bias % modulus for bias in biases], np.uint64)
         return add_public(self._trio, sums.scaled(factors), negative)
+
+    def pack(self, numbers: RingShare) -> bytes:
+        return pack([numbers.own, numbers.next])
+
+    def unpack(self, packed: bytes) -> RingShare:
+        return RingShare(*unpack(packed))
 
     def largest(self, keys: RingShare) -> int:
         return argmax(self.gates, keys)

@@ -19,6 +19,7 @@ from mpc_protocols.engine.oracle import Contribute, LeadingOracle, check_leads
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.functionality import Guard, LocalCounts, Observe, StudyFacts
 from mpc_protocols.partition import VerticalData
+from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.replicated.engine import ReplicatedEngine
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.ring import RingShare
@@ -32,9 +33,10 @@ def computing_party(
     guard: Guard,
     observe: Observe | None = None,
     ahead: bool = True,
+    history: History = NO_HISTORY,
 ) -> ComputingParty[BitShare, RingShare]:
     """P0, P1 or P2. Arguments and errors as for `ReplicatedOracle`."""
-    return ComputingParty(ReplicatedEngine(wire, facts, counts), facts, guard, observe, ahead)
+    return ComputingParty(ReplicatedEngine(wire, facts, counts), facts, guard, observe, ahead, history)
 
 
 class ReplicatedOracle(LeadingOracle):
@@ -48,6 +50,7 @@ class ReplicatedOracle(LeadingOracle):
         guard: Guard,
         observe: Observe | None = None,
         ahead: bool = True,
+        history: History = NO_HISTORY,
     ) -> None:
         """counts: the leader's own data, None if it only computes; where columns are split, `VerticalData` at everybody. ahead:
         whether noise is made ahead, as at the followers.
@@ -56,7 +59,7 @@ class ReplicatedOracle(LeadingOracle):
         `DataRefused` (vertical rows that do not fit).
         """
         check_leads(wire, facts)
-        super().__init__(computing_party(wire, facts, counts, guard, observe, ahead))
+        super().__init__(computing_party(wire, facts, counts, guard, observe, ahead, history))
 
 
 def follow(
@@ -65,9 +68,10 @@ def follow(
     counts: LocalCounts | VerticalData | None,
     guard: Guard,
     observe: Observe | None = None,
+    history: History = NO_HISTORY,
 ) -> list[NDArray[np.int64]]:
     """The two others that compute: `engine.oracle.follow`. counts: this party's own data, as for `ReplicatedOracle`. Blocks."""
-    return oracle.follow(computing_party(wire, facts, counts, guard, observe))
+    return oracle.follow(computing_party(wire, facts, counts, guard, observe, history=history))
 
 
 def contribute(wire: Wire, facts: StudyFacts, counts: LocalCounts | VerticalData) -> None:

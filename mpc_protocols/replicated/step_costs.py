@@ -47,7 +47,7 @@ def announce(tally: Tally, step: int, extra: Sequence[tuple[int, int, int]] = ()
 
 
 def agreement(tally: Tally) -> None:
-    """The hash that every computing party sends to both others before it computes."""
+    """The hash that every computing party sends to both others before it computes, and again before it opens."""
     tally.step([(i, j, AGREEMENT) for i in range(3) for j in range(3) if i != j])
 
 
@@ -97,12 +97,13 @@ def select(
     """`ReplicatedOracle.select`: `candidates` kept.
 
     generated: rows of noise that are generated for it and ahead (`PoolModel.take`); None: its own. a, planes, ring_bits: of the
-    plan. lists: of several picks, on how many candidates each was made; the rounds are those of the scores, 8 and one for each
-    further list of more than one.
+    plan. lists: of several picks, on how many candidates each was made; the rounds are those of the scores, one to agree that
+    all hold the result, 8 and one for each further list of more than one.
     """
     element = ring_bits // 8
     if candidates == 1:
         announce(tally, step)
+        agreement(tally)
         agreement(tally)
         return
     announce(tally, step, _to_followers(groups[0].answers))
@@ -119,6 +120,7 @@ def select(
         in_turns(tally, scores, lambda script: gumbel_noise(script, generated, a, element, latency_bytes))
     else:
         scores(tally)
+    agreement(tally)
     if lists:
         peel(tally, picks, candidates, lists, element)
     else:
@@ -156,6 +158,7 @@ def distances(
     l1_sums(tally, groups, candidates, planes, latency_bytes)
     if generated != 0:
         gaussian_noise(tally, sampler, generated or candidates, 4, latency_bytes)
+    agreement(tally)
     opening(tally, candidates)
 
 
@@ -176,6 +179,7 @@ def measure(
     agreement(tally)
     if generated != 0:
         gaussian_noise(tally, sampler, generated or cells, 4, latency_bytes)
+    agreement(tally)
     opening(tally, cells)
 
 
@@ -186,6 +190,7 @@ def measure_several(
     announce(tally, step)
     agreement(tally)
     gaussian_noises(tally, samplers, 4, latency_bytes)
+    agreement(tally)
     opening(tally, sum(cells for _, cells in samplers))
 
 

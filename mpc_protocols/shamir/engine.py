@@ -31,7 +31,7 @@ from mpc_protocols.shamir.gates import ShamirGates, holders
 from mpc_protocols.shamir.l1_distance import CandidateWords, l1_sums, score_adder
 from mpc_protocols.shamir.marginals import HeldMarginals
 from mpc_protocols.shamir.mesh import Mesh
-from mpc_protocols.shamir.numbers import Addends, concatenate
+from mpc_protocols.shamir.numbers import Addends, concatenate, unpacked
 from mpc_protocols.wire import Wire
 
 DEALERS = 1
@@ -98,6 +98,12 @@ class ShamirEngine:
         modulus = 1 << 8 * np.dtype(ring).itemsize
         offsets = np.array([-bias % modulus for bias in biases], ring)
         return self.gates.added_up(sums.scaled(weights).plus(offsets))
+
+    def pack(self, numbers: Addends) -> bytes:
+        return numbers.packed()
+
+    def unpack(self, packed: bytes) -> Addends:
+        return unpacked(packed)
 
     def largest(self, keys: Addends) -> int:
         if len(keys) == 1:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bits import Bits
 from mpc_protocols.engine.bitslice import Elements, UInt, Words, from_planes, to_planes
+from mpc_protocols.engine.packing import pack, unpack
 
 Parts = tuple[Elements, ...]
 _HALF = 32
@@ -92,6 +93,14 @@ class Addends:
         bits = 8 * np.dtype(self.ring).itemsize
         return Bits(*(to_planes(part, bits) for part in self.terms[number]))
 
+    def packed(self) -> bytes:
+        """For this party's own disk (`engine.packing`); `unpacked` reads it."""
+        there = [of is not None for of in (self.held, self.public)]
+        form = np.array([len(self.terms), *there, *self.masks], np.uint64)
+        parts = [part for term in self.terms for part in term]
+        like = np.broadcast_to(self.ring(0), self.shape)
+        return pack([form, like, *(of for of in (self.held, self.public) if of is not None), *parts])
+
     def _each(self, function: Callable[[Any], Any]) -> Addends:
         terms = tuple(tuple(map(function, parts)) for parts in self.terms)
         held, public = (None if of is None else function(of) for of in (self.held, self.public))
@@ -100,6 +109,16 @@ class Addends:
 
     def _spread(self, shape: tuple[int, ...]) -> Addends:
         return self if self.shape == shape else self._each(lambda array: np.broadcast_to(array, shape))
+
+
+def unpacked(packed: bytes) -> Addends:
+    """The inverse of `Addends.packed`. Raises `UsageError`."""
+    form, like, *arrays = unpack(packed)
+    count, held, public, *masks = form.tolist()
+    sums = [arrays.pop(0) if there else None for there in (held, public)]
+    parts = len(arrays) // count if count else 0
+    terms = tuple(tuple(arrays[at : at + parts]) for at in range(0, count * parts, parts or 1))
+    return Addends(like.dtype.type, like.shape, terms, tuple(masks), *sums)
 
 
 def of_planes(planes: Bits, cells: int, ring: UInt, mask: int) -> Addends:

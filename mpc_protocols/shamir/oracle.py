@@ -20,6 +20,7 @@ from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Guard, LocalCounts, Observe, StudyFacts
 from mpc_protocols.partition import VerticalData
+from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.shamir.engine import ShamirEngine
 from mpc_protocols.shamir.marginals import send_counts
 from mpc_protocols.shamir.numbers import Addends
@@ -35,9 +36,10 @@ def computing_party(
     guard: Guard,
     observe: Observe | None = None,
     ahead: bool = True,
+    history: History = NO_HISTORY,
 ) -> ComputingParty[Bits, Addends]:
     """One of the computing parties. Arguments and errors as for `ShamirOracle`."""
-    return ComputingParty(ShamirEngine(wire, facts, _counts(data)), facts, guard, observe, ahead)
+    return ComputingParty(ShamirEngine(wire, facts, _counts(data)), facts, guard, observe, ahead, history)
 
 
 class ShamirOracle(LeadingOracle):
@@ -51,20 +53,26 @@ class ShamirOracle(LeadingOracle):
         guard: Guard,
         observe: Observe | None = None,
         ahead: bool = True,
+        history: History = NO_HISTORY,
     ) -> None:
         """data: the leader's own counts, None if it only computes. ahead: whether noise is made ahead, as at the others.
 
         Waits for the others. Raises `StudyInvalid` (facts, parties, split columns).
         """
         check_leads(wire, facts)
-        super().__init__(computing_party(wire, facts, data, guard, observe, ahead))
+        super().__init__(computing_party(wire, facts, data, guard, observe, ahead, history))
 
 
 def follow(
-    wire: Wire, facts: StudyFacts, data: Data, guard: Guard, observe: Observe | None = None
+    wire: Wire,
+    facts: StudyFacts,
+    data: Data,
+    guard: Guard,
+    observe: Observe | None = None,
+    history: History = NO_HISTORY,
 ) -> list[NDArray[np.int64]]:
     """Every other computing party: `engine.oracle.follow`. data: its own, as for `ShamirOracle`. Blocks."""
-    return oracle.follow(computing_party(wire, facts, data, guard, observe))
+    return oracle.follow(computing_party(wire, facts, data, guard, observe, history=history))
 
 
 def contribute(wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> None:

@@ -77,6 +77,7 @@ class StepCosts:
         self._announce(step)
         if len(plan.contenders) == 1:
             self._agree()
+            self._agree()
             return
         self._answers(groups[0])
         self._agree()
@@ -107,7 +108,6 @@ class StepCosts:
         self._announce(step, request)
         self._agree()
         self._input(blocks)
-        self._agree()
         self._reveal([(sampler, 1)], None)
 
     def distances(
@@ -174,6 +174,7 @@ class StepCosts:
         self._main.planes_of(
             count, scaled_masks(masks, shifts, bits), bits, held=bits == 32, public=public_mask(offsets)
         )
+        self._agree()
         whole = (1 << bits) - 1
         noisy = (whole, *gumbel_masks(plan.a, bits))
         if lists:
@@ -194,6 +195,7 @@ class StepCosts:
             if generated != 0:
                 self._main.gaussian_noise(samplers[0][0], cells if generated is None else generated)
             masks = gaussian_masks(samplers[0][0])
+        self._agree()
         self._main.reveal(cells, sums + masks)
 
     def _interleave(self, first: Callable[[], None], second: Callable[[], None]) -> None:

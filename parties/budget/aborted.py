@@ -15,14 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from mpc_protocols.errors import BudgetRefused
-from parties.budget.spending import Entry
+from parties.budget.spending import ALIGNMENT, STARTED, Entry
 
-STARTED, ABORTED = "alignment.started", "alignment.aborted"
-"""Events that an alignment puts on record beside its releases."""
+ABORTED = "alignment.aborted"
+"""The event that an alignment that came to nothing puts on record, beside `STARTED`."""
 MAX_ABORTED = 3
 """So many aborted alignments in a row with one counterparty, and the next is refused."""
-
-_KIND = "alignment."
 
 
 def aborted_in_a_row(entries: Sequence[Entry], counterparty: str) -> int:
@@ -59,7 +57,7 @@ def _attempts(entries: Sequence[Entry], counterparty: str) -> Iterator[bool]:
                     yield finished
                 owners = begun.event.detail.get("owners")
                 finished = False if isinstance(owners, list) and counterparty in owners else None
-            elif finished is False and not begun.event.what.startswith(_KIND):
+            elif finished is False and not begun.event.what.startswith(ALIGNMENT):
                 finished = True
         if finished is not None:
             yield finished

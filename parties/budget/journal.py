@@ -22,13 +22,14 @@ from typing import Any
 from mpc_protocols.errors import BudgetRefused, DataRefused, UsageError
 from mpc_protocols.functionality import Event
 
-FORMAT = 2
-"""A run has one journal, whatever the number of attempts; a later `--resume` reads it. Its lines:
+FORMAT = 3
+"""A run has one journal, whatever the number of attempts (`docs/design/resume.md`). Its lines:
 
-    {"record": "header", "format": 2, "study": hex, "session": hex, "party": str, "version": str}      first, once
-    {"record": "attempt", "attempt": n, "t": float}      n = 1, 2, ...: mask nonces are bound to it, so it precedes all traffic
+    {"record": "header", "format": 3, "study": hex, "session": hex, "party": str, "version": str}      first, once
+    {"record": "attempt", "attempt": n, "t": float}      n = 1, 2, ...: each has a session, and keys, of its own
     {"record": "alignment", "what": str, "rho": "p/q", "beta": "p/q", "detail": {...}, "inputs": hex, "t": float}
     {"record": "event", "release": n, "what": str, "rho": "p/q", "beta": "p/q", "detail": {...}, "inputs": hex, "t": float}
+    {"record": "held", "mark": hex, "t": float}          shares of the last release are in the state file: which record they are
     {"record": "opened", "release": n, "t": float}       the result of release n is known here
     {"record": "end", "code": int, "t": float}           the exit code; after 0 nothing follows, else at most another attempt
 
@@ -60,7 +61,7 @@ class Release:
 @dataclass(frozen=True)
 class Record:
     """A journal as `read` found it. releases[i] is release i + 1; alignment: its events, of all attempts; code: None while no end
-    is on record for the last attempt."""
+    is on record for the last attempt; marks: of the shares held."""
 
     header: Header
     attempts: int
@@ -68,6 +69,7 @@ class Record:
     releases: tuple[Release, ...]
     code: int | None
     sound: int
+    marks: tuple[str, ...] = ()
 
 
 class Journal:
@@ -77,6 +79,7 @@ class Journal:
         """Create the file, 0600. Raises `UsageError` if it exists already, `BudgetRefused` if it cannot be written."""
         self.path = Path(path)
         self._releases = 0
+        self._opened: set[int] = set()
         try:
             self._descriptor = os.open(
                 self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600
@@ -104,6 +107,23 @@ class Journal:
         finally:
             os.close(folder)
 
+    @classmethod
+    def reopen(cls, path: str | os.PathLike[str], record: Record) -> Journal:
+        """Go on with the journal of an interrupted run, as `read` found it: another attempt begins.
+
+        Raises `BudgetRefused` if it cannot be written.
+        """
+        journal = cls.__new__(cls)
+        journal.path, journal._releases = Path(path), len(record.releases)
+        journal._opened = {i for i, release in enumerate(record.releases, start=1) if release.opened}
+        try:
+            journal._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            os.ftruncate(journal._descriptor, record.sound)  # nothing may follow a torn line
+        except OSError as error:
+            raise journal._unwritten(error) from None
+        journal._append({"record": "attempt", "attempt": record.attempts + 1, "t": time.time()})
+        return journal
+
     def event(self, event: Event, inputs: bytes) -> int:
         """Put an event on disk, before anything of its release is opened; returns the release's number.
 
@@ -117,6 +137,11 @@ class Journal:
         """Put on disk what an alignment is about to do or has met. Raises `BudgetRefused` as `event` does."""
         self._append({"record": "alignment", **_fields(event, inputs)})
 
+    def held(self, mark: str) -> None:
+        """Note that shares of the last release are in the state file. Durable with the next record: what is missing in the state
+        file without a crash of the machine was taken away."""
+        self._append({"record": "held", "mark": mark, "t": time.time()}, durable=False)
+
     def opened(self, release: int) -> None:
         """Record that the release's result is known here. release: a number that `event` returned.
 
@@ -124,7 +149,9 @@ class Journal:
         """
         if not 1 <= release <= self._releases:
             raise ValueError(f"Release {release} is not on record.")
-        self._append({"record": "opened", "release": release, "t": time.time()}, durable=False)
+        if release not in self._opened:
+            self._append({"record": "opened", "release": release, "t": time.time()}, durable=False)
+            self._opened.add(release)
 
     def end(self, code: int) -> None:
         """Record how the run ended (its exit code) and close the journal."""
@@ -180,6 +207,7 @@ def read(path: str | os.PathLike[str]) -> Record:
     events: list[tuple[Event, bytes]] = []
     alignment: list[Event] = []
     opened: set[int] = set()
+    marks: list[str] = []
     for number, line in enumerate(content[:sound].splitlines(), start=1):
         try:
             record = _parse(line)
@@ -199,6 +227,8 @@ def read(path: str | os.PathLike[str]) -> Record:
                 events.append(_event(record))
             elif kind == "alignment":
                 alignment.append(_event(record)[0])
+            elif kind == "held" and isinstance(record["mark"], str):
+                marks.append(record["mark"])
             elif kind == "opened" and record["release"] in range(1, len(events) + 1):
                 opened.add(record["release"])
             elif kind == "end" and type(record["code"]) is int:
@@ -213,7 +243,7 @@ def read(path: str | os.PathLike[str]) -> Record:
     if header is None or attempts == 0:
         raise DataRefused(f"The journal {path} ends before its run began; start a new run.")
     releases = tuple(Release(event, inputs, i in opened) for i, (event, inputs) in enumerate(events, start=1))
-    return Record(header, attempts, tuple(alignment), releases, code, sound)
+    return Record(header, attempts, tuple(alignment), releases, code, sound, tuple(marks))
 
 
 _KEYS = {
@@ -221,6 +251,7 @@ _KEYS = {
     "attempt": {"attempt", "t"},
     "alignment": {"what", "rho", "beta", "detail", "inputs", "t"},
     "event": {"release", "what", "rho", "beta", "detail", "inputs", "t"},
+    "held": {"mark", "t"},
     "opened": {"release", "t"},
     "end": {"code", "t"},
 }

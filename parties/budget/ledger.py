@@ -32,8 +32,9 @@ from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event
 from parties.budget import open_run
 from parties.budget.notion import Notion, ProtectedUnit
-from parties.budget.open_run import RecordedEvent, RunFile
+from parties.budget.open_run import RecordedEvent, RunFile, as_recorded
 from parties.budget.spending import (
+    ALIGNMENT,
     SIZE,
     Cap,
     Entry,
@@ -42,6 +43,7 @@ from parties.budget.spending import (
     Reservation,
     aligned,
     check_cap,
+    ended,
     sizes_of,
 )
 
@@ -109,7 +111,9 @@ class Ledger:
     def reserve(self, reservation: Reservation, cap: Cap | None = None) -> OpenRun:
         """Charge the run's whole rho, sizes included, before its first share leaves.
 
-        A run that is resumed aligns again: what its sizes revealed before stays charged beside what they will reveal now.
+        A run that is resumed reserves again under its id. It keeps the events it has begun, and aligns again: that counts as one
+        more alignment, and what its sizes revealed before stays charged beside what they will reveal now. A contributor's run
+        that has ended is not resumed: its events would be another run's.
         Raises `BudgetRefused` if the dataset's cap or its quota of alignments forbids it.
         """
         cap = cap or Cap()
@@ -125,7 +129,12 @@ class Ledger:
                 for begun in entry.events
             ]
             earlier = sizes_of(events)
-            releases = [begun.event for begun in events if begun.event.what != SIZE]
+            releases = [begun.event for begun in events if not begun.event.what.startswith(ALIGNMENT)]
+            if any(ended(entry) for entry in entries if entry.reservation.run == reservation.run):
+                raise BudgetRefused(
+                    f"The run {reservation.run[:16]} has ended on dataset {reservation.dataset} and is not resumed; its parties "
+                    "must start a new one."
+                )
             left = (
                 reservation.rho - sum((event.rho for event in releases), Fraction(0)),
                 reservation.beta - sum((event.beta for event in releases), Fraction(0)),
@@ -137,7 +146,7 @@ class Ledger:
                 size_rho=reservation.size_rho + earlier[0],
                 size_delta=reservation.size_delta + earlier[1],
             )
-            check_cap(self.path, reservation, cap, others)
+            check_cap(self.path, reservation, cap, others, events)
             number = self._insert(database, reservation)
             held = RunFile.take(self._open_run_path(number))
             if held is None:
@@ -145,7 +154,12 @@ class Ledger:
                     f"The run {reservation.run} is already under way on dataset {reservation.dataset}; "
                     "wait for it to end."
                 )
-        return OpenRun(self, number, held, left, sizes_left)
+        return OpenRun(self, number, held, left, sizes_left, releases)
+
+    def has_ended(self, dataset: str, run: str) -> bool:
+        """Whether this run of a contributor's has ended normally, and is charged its events."""
+        with self._transaction() as database:
+            return any(ended(entry) for entry in self._entries(database, dataset, run))
 
     def entries(self, dataset: str | None = None) -> list[Entry]:
         """All runs of the dataset (of all datasets), oldest first; runs that died are settled first. No file: no runs."""
@@ -256,9 +270,11 @@ class Ledger:
                 if dead and computes:
                     database.execute("UPDATE runs SET state = 'settled' WHERE number = ?", (number,))
                     settled.append(path)
-        for path in settled:
-            with suppress(OSError):  # a file that stays is taken over again without effect
-                open_run.discard(path)
+        if settled:
+            with self._transaction():  # a run that is resumed right now takes its file in one, too
+                for path in settled:
+                    with suppress(OSError):  # a file that stays is taken over again without effect
+                        open_run.discard(path)
 
     def _entries(
         self, database: sqlite3.Connection, dataset: str | None, run: str | None = None
@@ -341,8 +357,11 @@ class OpenRun:
         file: RunFile,
         left: tuple[Fraction, Fraction],
         sizes_left: tuple[Fraction, Fraction],
+        earlier: Sequence[Event] = (),
     ) -> None:
-        """left, sizes_left: (rho, beta) that events of the study, and sizes, may still have."""
+        """left, sizes_left: (rho, beta) that events of the study, and sizes, may still have. earlier: the study's events that are
+        begun already."""
+        self._earlier = tuple(earlier)
         self._ledger, self._number, self._file, self._left, self._sizes_left = (
             ledger,
             number,
@@ -351,12 +370,20 @@ class OpenRun:
             sizes_left,
         )
 
-    def begin(self, event: Event) -> None:
+    def begin(self, event: Event, release: int | None = None) -> None:
         """Record an event, before the first opening message of its release leaves. Durable on return.
 
         event: of the study's budget, or of kind `SIZE`, which what was reserved for sizes must cover; its detail is JSON-able.
-        Raises `BudgetRefused` if the events would exceed the reservation, or cannot be recorded.
+        release: the number of the release, from 1, where a run is resumed: one that is begun already is the same event and is not
+        charged again. Raises `BudgetRefused` if the events would exceed the reservation, or cannot be recorded.
         """
+        if release is not None and release <= len(self._earlier):
+            if as_recorded(event) != self._earlier[release - 1]:
+                raise BudgetRefused(
+                    f"Release {release} of this run is on record in the ledger {self._ledger.path} as another one; nothing of it "
+                    "is opened."
+                )
+            return
         size = event.what == SIZE
         rho, beta = self._sizes_left if size else self._left
         if event.rho > rho or event.beta > beta:

@@ -103,6 +103,11 @@ class RunFile:
             self._descriptor = -1
 
 
+def as_recorded(event: Event) -> Event:
+    """The event as it is read from a file."""
+    return Event(event.what, event.rho, event.beta, json.loads(json.dumps(dict(event.detail))))
+
+
 def read(path: Path) -> list[RecordedEvent]:
     """The events of a run that may be under way; none if it has no file. Raises OSError, or ValueError if it was altered."""
     try:

@@ -13,7 +13,8 @@ Without a cap the ledger only counts.
 
 Sizes (7). What an alignment announces (events "alignment.size") comes on top of the study's rho: rho of a size to rho, its delta
 to delta. Shown is the less of the sum by rho and the sum by epsilons (`Account.epsilon`), capped is rho alone
-(`Account.epsilon_by_rho`). A run that aligns counts against max_alignments from its reservation on, however it ends.
+(`Account.epsilon_by_rho`). A run that aligns counts against max_alignments from its reservation on, however it ends, and once
+for each attempt in which it was resumed.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ from parties.budget.open_run import RecordedEvent
 from synth.accounting import calibrate, epsilon_beside
 from synth.noisy_sizes import epsilon_of_both
 
+ALIGNMENT = "alignment."
+"""How the names of events begin that are no releases of the study but of an alignment."""
+STARTED = "alignment.started"
+"""The event that an alignment puts on record before its first message."""
 SIZE = "alignment.size"
 """Events of this kind are charged on top of the study's budget, their beta as delta."""
 GAUSSIAN = frozenset({"measure", "distances", "total"})
@@ -320,10 +325,22 @@ def sizes_of(events: Sequence[RecordedEvent]) -> tuple[Fraction, Fraction]:
 
 
 def aligned(entries: Sequence[Entry], counterparty: str) -> int:
-    """How many of these runs align with this counterparty."""
+    """How many alignments with this counterparty these runs are: one each, or as many as were started in its attempts."""
     return sum(
-        entry.reservation.aligns and counterparty in entry.reservation.counterparties for entry in entries
+        max(1, attempts(entry.events))
+        for entry in entries
+        if entry.reservation.aligns and counterparty in entry.reservation.counterparties
     )
+
+
+def attempts(events: Sequence[RecordedEvent]) -> int:
+    """How many alignments are on record as started."""
+    return sum(begun.event.what == STARTED for begun in events)
+
+
+def ended(entry: Entry) -> bool:
+    """Whether a contributor's run has ended normally: only then it is told the events, and settled with them."""
+    return entry.state == "settled" and not entry.reservation.computes and bool(entry.events)
 
 
 def used_up(dataset: str, counterparty: str, done: int, allowed: int) -> str:
@@ -335,11 +352,16 @@ def used_up(dataset: str, counterparty: str, done: int, allowed: int) -> str:
     )
 
 
-def check_cap(path: Path, asked: Reservation, cap: Cap, others: Sequence[Entry]) -> None:
-    """Raise `BudgetRefused` if the cap does not allow this run beside the others. path: the ledger's, for the sentence."""
+def check_cap(
+    path: Path, asked: Reservation, cap: Cap, others: Sequence[Entry], own: Sequence[RecordedEvent] = ()
+) -> None:
+    """Raise `BudgetRefused` if the cap does not allow this run beside the others. path: the ledger's, for the sentence.
+
+    own: the events of this run's earlier attempts.
+    """
     if cap.max_alignments is not None and asked.aligns:
         for name in asked.counterparties:
-            done = aligned(others, name)
+            done = aligned(others, name) + attempts(own)
             if done >= cap.max_alignments:
                 raise BudgetRefused(used_up(f"dataset {asked.dataset}", name, done, cap.max_alignments))
     if cap.epsilon is None or cap.delta is None:

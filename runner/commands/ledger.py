@@ -150,8 +150,8 @@ def _dataset(
 
 
 def _facts(entry: Entry, account: Account) -> dict[str, Any]:
-    from parties.budget.aborted import ABORTED, STARTED
-    from parties.budget.spending import Account, Cap
+    from parties.budget.aborted import ABORTED
+    from parties.budget.spending import STARTED, Account, Cap
 
     asked, spent = entry.reservation, entry.spent
     delta, steps = Fraction(asked.delta) + spent.size_delta, account.steps(asked.notion)

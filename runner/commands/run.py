@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS
-from mpc_protocols.errors import CosynthError, PeerIdentity, UsageError
+from mpc_protocols.errors import CosynthError, PeerIdentity, PeerUnreachable, UsageError
 from runner.commands import command
 from runner.failures import describe
 from runner.launch.first_failure import Report, interrupted, write_report
@@ -39,8 +39,10 @@ model.npz; and this party's own account of the run: events.jsonl, cosynth.log an
 was released. What nobody else may know, such as the number of rows read, stands in private.log only.
 DIR must be new or empty: a finished or interrupted run there stays, unless --replace says that this
 one is to take its place. Even then its files are replaced only when this one has succeeded; until then,
-and if it fails, this one's events and log are DIR/unfinished.jsonl and .log. With --resume a run that is
-finished in DIR is left as it is, and one that had released nothing is started anew.
+and if it fails, this one's events and log are DIR/unfinished.jsonl and .log. With --resume a run that was
+interrupted goes on from its last opened release, if all parties say so: nothing is spent twice. One that is
+finished in DIR is left as it is, and only gives the others what they lack; one that had released nothing
+starts anew.
 """
 EXAMPLES = """\
   python -m runner run study.toml --out out
@@ -81,7 +83,7 @@ def add(commands: Commands) -> None:
     earlier.add_argument(
         "--resume",
         action="store_true",
-        help="do what an earlier run in DIR left to do (not in this version: one that had begun to release)",
+        help="go on with an interrupted run in DIR, from its last opened release",
     )
     parser.add_argument(
         "--allow-retry",
@@ -127,6 +129,7 @@ def run(arguments: argparse.Namespace) -> None:
             private=private,
             allow_retry=arguments.allow_retry,
             replace=arguments.replace,
+            resume=arguments.resume,
         )
     except CosynthError as error:
         if not isinstance(error, UsageError):
@@ -151,19 +154,26 @@ def _party(arguments: argparse.Namespace) -> None:
         options = _options(arguments, name, job)
         if job is None and options.certs is not None:
             _check_key(options.certs, arguments.json)
-        if arguments.resume and _is_done(arguments, options.out):
-            return
-        if job is None:
+        done = arguments.resume and _is_done(arguments, options.out, job is None)
+        if job is None and not done:
             for sentence in _second_proposal(options, name):
                 _warn(sentence, arguments.json)
         # what the launcher's own directory holds has been asked already
-        with claim(options.out, arguments.replace or job is not None) as out:
+        with claim(options.out, arguments.replace or arguments.resume or job is not None) as out:
             earlier = _stamp(out)
             from runner.party.process import run_party
 
             if ready is not None:
                 ready.wait()
-            run_party(options)
+            try:
+                run_party(options)
+            except PeerUnreachable:
+                if not done:
+                    raise
+            if done:  # what was to be told of this session alone
+                for name_of_log in UNFINISHED.values():
+                    (out / name_of_log).unlink(missing_ok=True)
+                return
     except BaseException as error:
         code, sentence = describe(error, out / PRIVATE_LOG if out else None)
         if out is not None and job is None:
@@ -197,23 +207,17 @@ def _check_key(certs: CertificateFiles, as_json: bool) -> None:
         _warn(error.sentence, as_json)
 
 
-def _is_done(arguments: argparse.Namespace, out: Path) -> bool:
-    """Whether there is nothing left to do for a run that is to be resumed; then its user is told. Raises `UsageError`."""
-    held = state(out)
-    if held == "interrupted":
-        raise UsageError(
-            f"{out} holds a run that had begun to release, and --resume cannot go on with one in this version yet: start "
-            "anew with --replace; what the interrupted run spent stays in the ledger."
-        )
-    if held == "free":
+def _is_done(arguments: argparse.Namespace, out: Path, tell: bool = True) -> bool:
+    """Whether a run that is to be resumed is finished here; then its user is told. Raises `UsageError`."""
+    if state(out) != "finished":
         return False
     if finished(out).get("public_study") != json.loads(json.dumps(load(arguments.study).public())):
         raise UsageError(
             f"{out} holds a finished run of another study than {arguments.study}; name the directory of the run "
             "to resume."
         )
-    if not arguments.json:
-        print(f"done already: results in {out}, report: {out / 'report.html'}")
+    if tell and not arguments.json:
+        print(f"done already: results in {out}, report: {out / 'report.html'}", flush=True)
     return True
 
 
@@ -311,6 +315,7 @@ def _options(arguments: argparse.Namespace, name: str, job: Job | None) -> Party
         certs=certs,
         one_machine=job is not None,
         allow_retry=arguments.allow_retry,
+        resume=arguments.resume,
         data=data,
         ledger={name: private_file.ledger_settings(job.ledger, f"ledger of {name}", Path.cwd())}
         if job and job.ledger is not None

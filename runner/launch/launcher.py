@@ -44,14 +44,16 @@ def launch(
     private: Mapping[str, Path] | None = None,
     ledger: Mapping[str, Mapping[str, Any]] | None = None,
     allow_retry: bool = False,
+    resume: bool = False,
     program: Sequence[str] = PROGRAM,
 ) -> dict[str, Any]:
     """Run a study on this machine; the results are in `out` afterwards. Returns the content of its run.json.
 
     data: files that replace the study's `data` of the parties named. private: their private files; keys, addresses and `out` in
     them are not used here. ledger: by the keys of [ledger], what replaces that table of their private files; a relative `file` is
-    in the current directory. allow_retry: see `PartyOptions`. replace: an earlier run in `out` may be replaced. program: what
-    party processes run. Raises the first cause as the `CosynthError` of its exit code.
+    in the current directory. allow_retry: see `PartyOptions`. replace: an earlier run in `out` may be replaced. resume: an
+    interrupted run in `out` goes on. program: what party processes run.
+    Raises the first cause as the `CosynthError` of its exit code.
     """
     study = load(path)
     for what, given in (("data", data), ("a private file", private), ("a ledger", ledger)):
@@ -71,11 +73,12 @@ def launch(
             for name, given in accounts.items()
         },
         allow_retry=allow_retry,
+        resume=resume,
         progress=progress,
     )
     _roles(study, options)
     display = Display(progress, study)
-    with claim(out, replace):
+    with claim(out, replace or resume):
         display.say(
             "study",
             f"{study.name}: {study.algorithm} on {study.backend}, {len(study.parties)} parties on this machine, "
@@ -186,6 +189,7 @@ def _command(
             *("run", str(study.path), "--party", party, "--out", str(out), "--json", "--job", str(job)),
             *(("--private", str(options.private[party])) if party in options.private else ()),
             *(("--allow-retry",) if options.allow_retry else ()),
+            *(("--resume",) if options.resume else ()),
         ),
         report,
         temporary / f"{party}.stderr",

@@ -23,7 +23,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused
-from parties.budget.aborted import ABORTED, STARTED
+from parties.budget.aborted import ABORTED
+from parties.budget.spending import STARTED
 from runner.study import DataLocation, Study, VerticalStudy
 from runner.study.owners import Ownership, method_of
 

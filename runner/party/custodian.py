@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -58,6 +59,7 @@ class Custodian:
         self._table: LocalTable | None = None
         self._records: Records | None = None
         self._run: OpenRun | None = None
+        self._charged = False
 
     @property
     def has_data(self) -> bool:
@@ -204,17 +206,30 @@ class Custodian:
         )
 
     def reserve(
-        self, plan: Plan, session: bytes, digest: bytes, computes: bool, sizes: Sequence[Event] = ()
+        self,
+        plan: Plan,
+        session: bytes,
+        digest: bytes,
+        computes: bool,
+        sizes: Sequence[Event] = (),
+        released: bool = False,
     ) -> None:
-        """Charge the reservation to the ledger. Raises `BudgetRefused`."""
+        """Charge the reservation to the ledger. Raises `BudgetRefused`.
+
+        released: nothing more of the run is computed, so that a run that is settled already may stay so.
+        """
         if self._data is None:
             return
         from parties.budget.ledger import Ledger
 
         own = self._private.ledger
-        self._run = Ledger(own.file).reserve(
-            self.reservation(plan, session, digest, computes, sizes), own.cap
-        )
+        cap = own.cap
+        if released:
+            if Ledger(own.file).has_ended(self.dataset, session.hex()):
+                self._charged = True
+                return
+            cap, sizes = replace(cap, max_alignments=None), ()  # nothing is aligned any more
+        self._run = Ledger(own.file).reserve(self.reservation(plan, session, digest, computes, sizes), cap)
 
     def check_retries(self, owners: Sequence[str]) -> None:
         """Raise `BudgetRefused` if alignments with one of these other owners were aborted too often in a row."""
@@ -237,11 +252,11 @@ class Custodian:
         with suppress(BudgetRefused, StudyInvalid, DataRefused):
             Ledger(self._private.ledger.file).refuse(self.proposal(digest), code)
 
-    def begin(self, event: Event) -> None:
-        """Record an event in the ledger, before anything of its release is opened."""
+    def begin(self, event: Event, release: int | None = None) -> None:
+        """Record an event in the ledger, before anything of its release is opened. release: its number, as in `OpenRun.begin`."""
         if self._run is not None:
-            self._run.begin(event)
-        elif self._data is not None:
+            self._run.begin(event, release)
+        elif self._data is not None and not self._charged:
             raise BudgetRefused(
                 "A release was asked for before the ledger had reserved the run's budget; nothing is released."
             )

@@ -5,12 +5,14 @@ The same plan, the same ledgers, the same events and files as a run of parties, 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS, ClearBackend
 from runner.party.custodian import Custodian, override
+from runner.party.earlier_attempt import EarlierAttempt, state_digest
 from runner.party.events import EventLog, Meter
 from runner.party.logs import recording
 from runner.party.options import PartyOptions
@@ -18,6 +20,7 @@ from runner.party.run_json import describe
 from runner.results.outdir import PARTY_FOLDERS
 from runner.study import Study, VerticalStudy, digest, load, private_file
 from runner.study.owners import ownership
+from runner.version import VERSION
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,6 +43,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     import secrets
 
     from mpc_protocols.partition import ideal_counts
+    from parties.budget.run_state import RunState, discard_others
     from runner.party.alignment import ideal_join
     from runner.party.synthesis import counted, facts_of, plan_of, row_limit, sample, synthesize
     from runner.results.outputs import write_outputs
@@ -49,7 +53,11 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     assert isinstance(backend, ClearBackend)
     meter = Meter()
     observe.clock = meter.clock
-    session, study_digest = secrets.token_bytes(32), digest(study, "")
+    earlier = None
+    if options.resume:
+        earlier = EarlierAttempt.find(options.out / PARTY_FOLDERS, study, study.leader.name, journalled=False)
+    study_digest = digest(study, "")
+    session = secrets.token_bytes(32) if earlier is None else earlier.state.run
     plan = plan_of(study)
     custodians = {}
     for party in study.parties:
@@ -89,17 +97,26 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         observe("align", "aligned", owners=len(owned.owners), via=study.backend)
 
     meter.start("input" if owned is None else "align")
+    history = (
+        RunState.create(options.out / PARTY_FOLDERS, state_digest(study), session, study.leader.name, VERSION)
+        if earlier is None
+        else earlier.state
+    )
+    accounts.callback(history.close)
+    history.attempt(secrets.token_bytes(32), finish_held=True)
+    releases = itertools.count(1)
 
     def record(event: Event, inputs: bytes) -> None:
+        number = next(releases)
         for custodian in custodians.values():
-            custodian.begin(event)
+            custodian.begin(event, number)
 
     def watch(phase: str, event: str, **fields: Any) -> None:
         meter.mark(phase)
         observe(phase, event, **fields)
 
     accountant = Accountant(plan.budget, record=record)
-    synthesis = synthesize(study, plan, backend.oracle(facts, counts, accountant), watch)
+    synthesis = synthesize(study, plan, backend.oracle(facts, counts, accountant, history), watch)
     release = sample(synthesis, plan, watch, row_limit(study, len(custodians)), accountant.events)
     for custodian in custodians.values():
         custodian.settle()
@@ -116,6 +133,8 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         study.domain,
         describe(study, plan, release, shared, session, study_digest, "one-machine", owned),
     )
+    history.finish(VERSION)
+    discard_others(options.out / PARTY_FOLDERS, session)
     meter.mark("report")
     observe("report", "written", rows=int(release.codes.shape[0]))
 

@@ -35,8 +35,9 @@ class PartyOptions:
     this program's own (`runner.results.outdir.claim`). certs: None only with `tls = "insecure-loopback"` or the ideal backend.
     one_machine: the launcher started it, so `run.json` says `deployment = "one-machine"`. private: the private file of each party
     that has one. data: files that replace the study's `data` of the parties named (the Python API writes them). ledger: what
-    replaces [ledger] of their private files. allow_retry: align although alignments with
-    the same owner were aborted too often. progress: how events appear on stdout, by `runner.party.progress.printer(progress)`.
+    replaces [ledger] of their private files. allow_retry: align although alignments with the same owner were aborted too often.
+    resume: go on with an interrupted run in `out`. progress: how events appear on stdout, by
+    `runner.party.progress.printer(progress)`.
     way_in: of the session (`SessionConfig`), for programs that embed a party.
     """
 
@@ -49,6 +50,7 @@ class PartyOptions:
     data: Mapping[str, Path] = field(default_factory=dict)
     ledger: Mapping[str, LedgerSettings] = field(default_factory=dict)
     allow_retry: bool = False
+    resume: bool = False
     progress: Progress = "human"
     way_in: WayIn | None = None
 

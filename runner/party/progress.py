@@ -194,6 +194,9 @@ WORDS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], str]] = {
     ("agree", "agreed"): lambda event: (
         f"{len(event['parties'])} parties hold the same study (session {event['session'][:12]})"
     ),
+    ("agree", "resumed"): lambda event: (
+        f"run {event['run'][:12]}, which was interrupted, goes on: {event['opened']} steps are known"
+    ),
     ("agree", "paced"): lambda event: (
         f"a message between computing parties takes {event['delay_us'] / 1000:.3g} ms"
     ),

@@ -34,6 +34,8 @@ USAGE = "usage.json"
 """A party's CPU seconds and largest resident memory (MiB) in a run on one machine: with its own files, not beside the results."""
 EVENTS = "events.jsonl"
 RUN = "run.json"
+STATES = "state-*.bin"
+"""What a party keeps so that its run can be resumed (`parties.budget.run_state`)."""
 JOURNALS = "journal-*.jsonl"
 """What a computing party's journals are called (`parties.budget.journal`)."""
 STAGING = ".partial-"
@@ -47,7 +49,7 @@ UNFINISHED = {EVENTS: "unfinished.jsonl", LOG: "unfinished.log"}
 
 
 State = Literal["free", "finished", "interrupted"]
-"""What a directory holds: nothing that a run would cost anybody, results, or a journal of releases without results."""
+"""What a directory holds: nothing that a run would cost anybody, results, or a record of releases without results."""
 
 
 def state(directory: Path) -> State:
@@ -56,6 +58,9 @@ def state(directory: Path) -> State:
     finished_ns = results.stat().st_mtime_ns if results.exists() else 0
     for journal in [*directory.glob(JOURNALS), *directory.glob(f"{PARTY_FOLDERS}/*/{JOURNALS}")]:
         if journal.stat().st_mtime_ns > finished_ns and _has_spent(journal):
+            return "interrupted"
+    for kept in directory.glob(f"{PARTY_FOLDERS}/{STATES}"):  # of a run in one process, which has no journal
+        if kept.stat().st_mtime_ns > finished_ns and b'"kind": "held"' in kept.read_bytes():
             return "interrupted"
     return "finished" if finished_ns else "free"
 
@@ -73,8 +78,8 @@ def _has_spent(journal: Path) -> bool:
 def claim(directory: Path, replace: bool = False) -> Iterator[Path]:
     """Make `directory` ours for the time of a run, creating it.
 
-    replace: an earlier run there, finished or interrupted, may be replaced. Raises `UsageError` if the directory is foreign,
-    busy, not writable, or holds a run that may not be replaced.
+    replace: an earlier run there, finished or interrupted, may be replaced, or gone on with. Raises `UsageError` if the directory
+    is foreign, busy, not writable, or holds a run that may not be replaced.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)

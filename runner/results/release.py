@@ -90,6 +90,23 @@ class Release:
             and all(np.array_equal(own, m.values) for own, m in zip(opened, self.measurements, strict=True))
         )
 
+    def tells_recorded(self, opened: Sequence[NDArray[np.int64]], events: Sequence[Event]) -> bool:
+        """Whether it holds what another computing party has on record of an earlier attempt.
+
+        opened: the result of every step, in order: of a measurement its marginals one after the other, else something else.
+        """
+        if [event_to_json(event) for event in self.events] != [event_to_json(event) for event in events]:
+            return False
+        results, told = iter(opened), iter(self.measurements)
+        for event in self.events:
+            if event.what == "measure":
+                cliques = event.detail["cliques"]
+                assert isinstance(cliques, list)
+                values = np.concatenate([next(told).values for _ in cliques])
+                if not any(np.array_equal(values, result) for result in results):
+                    return False
+        return True
+
     def to_bytes(self, domain: Domain) -> bytes:
         """Header length (4 bytes), header, compressed codes, model, measured values."""
         width = _code_dtype(domain)

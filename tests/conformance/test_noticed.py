@@ -78,7 +78,9 @@ def plain(oracle: type[PlainOracle]) -> Plain:
     """The toy backend with another leader."""
 
     class Defective(Plain):
-        def lead(self, wire: Any, facts: StudyFacts, data: Any, guard: Any, observe: Any) -> Any:
+        def lead(
+            self, wire: Any, facts: StudyFacts, data: Any, guard: Any, observe: Any, history: Any = None
+        ) -> Any:
             return oracle(wire, facts, data, guard)
 
     return Defective()

@@ -103,9 +103,9 @@ class Program:
             self.process.wait()
 
 
-def run(*arguments: object, ledger: Path, scratch: Path) -> End:
+def run(*arguments: object, ledger: Path, scratch: Path, module: str = "runner") -> End:
     """A whole run of the program."""
-    return Program(*arguments, ledger=ledger, scratch=scratch).end()
+    return Program(*arguments, ledger=ledger, scratch=scratch, module=module).end()
 
 
 def parties(directory: Path) -> dict[str, int]:

@@ -114,10 +114,7 @@ def test_resuming(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "a finished run of another study" in capsys.readouterr().err
     spent(out / "parties" / "north")
     assert main(command) == 2
-    assert (
-        "in this version yet: start anew with --replace; what the interrupted run spent"
-        in capsys.readouterr().err
-    )
+    assert "of another study; name the directory of the run to resume" in capsys.readouterr().err
     assert main([*command, "--replace"]) == 2
     assert "not allowed with" in capsys.readouterr().err
 

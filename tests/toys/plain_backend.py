@@ -39,6 +39,7 @@ from mpc_protocols.public.begun import (
     BegunPrepare,
     BegunSelect,
 )
+from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.public.rounded_answers import RoundedAnswers
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.public.steps import PrepareStep, parse
@@ -317,6 +318,7 @@ class Plain(DistributedBackend):
         data: LocalCounts | VerticalData | None,
         guard: Guard,
         observe: Observe,
+        history: History = NO_HISTORY,
     ) -> AbstractContextManager[MarginalOracle]:
         return PlainOracle(wire, facts, _counts(data), guard)
 
@@ -327,6 +329,7 @@ class Plain(DistributedBackend):
         data: LocalCounts | VerticalData | None,
         guard: Guard,
         observe: Observe,
+        history: History = NO_HISTORY,
     ) -> list[NDArray[np.int64]]:
         following = Following(wire, facts, _counts(data))
         following.run(PublicState(facts, 1), guard)

@@ -9,10 +9,10 @@ import pytest
 
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event
-from parties.budget.aborted import ABORTED, MAX_ABORTED, STARTED, aborted_in_a_row, check_retries
+from parties.budget.aborted import ABORTED, MAX_ABORTED, aborted_in_a_row, check_retries
 from parties.budget.ledger import Ledger
 from parties.budget.notion import Notion, ProtectedUnit
-from parties.budget.spending import SIZE, Reservation
+from parties.budget.spending import SIZE, STARTED, Reservation
 
 ROWS = Notion(ProtectedUnit(), "add-remove")
 EVENTS = {

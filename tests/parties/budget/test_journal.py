@@ -52,7 +52,7 @@ def test_the_format_is_the_documented_one(tmp_path: Path) -> None:
     assert lines[:3] == [
         {
             "record": "header",
-            "format": 2,
+            "format": 3,
             "study": "01" * 32,
             "session": "02" * 32,
             "party": "north",
@@ -124,7 +124,7 @@ def test_every_cut_is_a_torn_line_or_too_short(tmp_path: Path) -> None:
         (r'"rho": "3/11"', '"rho": null'),
         (r'"inputs": "01', '"inputs": "0g'),
         (r'"what": "measure"', '"what": 5'),
-        (r'"format": 2', '"format": 1'),
+        (r'"format": 3', '"format": 1'),
         (r'"party": "north"', '"party": 5'),
         (r'"record": "opened"', '"record": "closed"'),
         (r'"record": "opened", "release": 1', '"record": "opened", "release": 2'),

@@ -22,7 +22,7 @@ from mpc_protocols.psu.functionality import AlignmentSpec
 from parties.budget.ledger import Ledger, default_path
 from parties.budget.notion import Notion, ProtectedUnit
 from parties.budget.open_run import RunFile, discard, read
-from parties.budget.spending import Account, Cap, Entry, Reservation
+from parties.budget.spending import STARTED, Account, Cap, Entry, Reservation
 from synth.accounting import Budget, epsilon_beside, epsilon_of
 
 BETA = Fraction(1, 10**15)
@@ -617,3 +617,49 @@ def test_where_the_ledger_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         monkeypatch.setenv("XDG_DATA_HOME", unset)
         monkeypatch.setenv("HOME", str(tmp_path))
         assert default_path() == tmp_path / ".local" / "share" / "cosynth" / "ledger.db"
+
+
+def test_a_resumed_run_does_not_begin_its_releases_again(ledger: Ledger) -> None:
+    run = ledger.reserve(RUN)
+    run.begin(EVENT, 1)
+    run.begin(SECOND, 2)
+    run.close()
+    run = ledger.reserve(RUN)
+    with pytest.raises(BudgetRefused, match="Release 2 of this run is on record"):
+        run.begin(EVENT, 2)
+    for number, event in enumerate((EVENT, SECOND, EVENT), start=1):
+        run.begin(event, number)
+    run.settle()
+    (entry,) = ledger.entries()
+    assert [begun.event for begun in entry.events] == [EVENT, SECOND, EVENT]
+
+
+SECOND = replace(EVENT, what="select", rho=EVENT.rho / 2)
+
+
+def test_each_attempt_at_a_run_counts_as_an_alignment(ledger: Ledger) -> None:
+    started = Event(STARTED, Fraction(0), Fraction(0), {"owners": ["north", "south"]})
+    cap = Cap(max_alignments=2)
+    aligns = replace(RUN, aligns=True)
+    ledger.reserve(aligns, cap).close()  # died before it aligned
+    for done in (1, 2):
+        run = ledger.reserve(aligns, cap)
+        run.begin(started)
+        run.close()
+        assert ledger.alignments("patients", "south") == done
+    with pytest.raises(BudgetRefused, match="aligned 2 times with south"):
+        ledger.reserve(aligns, cap)
+    with pytest.raises(BudgetRefused, match="aligned 2 times with south"):
+        ledger.reserve(another(1, aligns=True), cap)
+
+
+def test_a_contributor_s_run_that_has_ended_is_not_resumed(ledger: Ledger) -> None:
+    contributes = replace(RUN, computes=False)
+    ledger.reserve(contributes).settle()  # nothing was released: its parties had not assembled
+    run = ledger.reserve(contributes)
+    assert not ledger.has_ended("patients", RUN.run)
+    run.begin(EVENT, 1)
+    run.settle()
+    assert ledger.has_ended("patients", RUN.run)
+    with pytest.raises(BudgetRefused, match="has ended on dataset patients and is not resumed"):
+        ledger.reserve(contributes)

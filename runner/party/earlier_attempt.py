@@ -1,0 +1,133 @@
+"""What an interrupted run has left in a party's directory: its state and, of a computing party, its journal, checked against one
+another (`docs/design/resume.md`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpc_protocols.errors import BudgetRefused, DataRefused, UsageError
+from runner.results.outdir import RUN, state
+from runner.study import Study, digest
+
+if TYPE_CHECKING:
+    from mpc_protocols.functionality import Event
+    from parties.budget.journal import Journal, Record
+    from parties.budget.run_state import RunState
+
+_START = "start anew with --replace; what the run has spent stays in the ledger"
+
+
+def journal_path(out: Path, run: bytes) -> Path:
+    """Of a computing party's journal."""
+    return out / f"journal-{run.hex()[:16]}.jsonl"
+
+
+def cannot_resume(backend: str) -> str:
+    """The sentence for a backend that keeps no history."""
+    return f"The {backend} backend cannot go on with an interrupted run; {_START}."
+
+
+def state_digest(study: Study) -> bytes:
+    """What a state is bound to: the study and the software, not the certificates, which the session checks."""
+    return digest(study, "")
+
+
+@dataclass
+class EarlierAttempt:
+    """state: locked by this process. journal: of a computing party that had one. finished: its results are in place."""
+
+    state: RunState
+    journal: Record | None
+    finished: bool
+
+    @classmethod
+    def find(cls, out: Path, study: Study, party: str, journalled: bool = True) -> EarlierAttempt | None:
+        """What there is in a directory; None if nothing. journalled: whether a party that computes keeps a journal beside its
+        state. Raises `UsageError` for what cannot be gone on with."""
+        from parties.budget.run_state import RunState, latest
+
+        held, path = state(out), latest(out)
+        if path is None:
+            if held == "interrupted":
+                raise UsageError(
+                    f"{out} holds a run that had begun to release, but not the state that --resume needs; {_START}."
+                )
+            return None
+        found = RunState.reopen(path, state_digest(study), party)
+        try:
+            record = _journal(journal_path(out, found.run), found) if journalled else None
+            return cls(found, record, found.finished or (held == "finished" and _is_of(out, found.run)))
+        except BaseException:
+            found.close()
+            raise
+
+
+def _journal(path: Path, found: RunState) -> Record | None:
+    """The journal beside a state; None if there is none. Raises `UsageError` unless they belong together."""
+    from parties.budget.journal import read
+
+    nothing = not found.marks and not found.results
+    if not path.exists():
+        if nothing or found.finished:
+            return None
+        raise UsageError(
+            f"The journal {path} of the interrupted run is gone, so it cannot be resumed; {_START}."
+        )
+    try:
+        record = read(path)
+    except DataRefused as error:
+        if nothing:  # the run died while it was made
+            path.unlink()
+            return None
+        raise UsageError(error.sentence) from None
+    if (record.header.session, record.header.party) != (found.run, found.party):
+        raise UsageError(f"The journal {path} is of another run than the state {found.path}; {_START}.")
+    if not found.finished:
+        found.check_marks(record.marks)
+    return record
+
+
+def _is_of(out: Path, run: bytes) -> bool:
+    try:
+        facts = json.loads((out / RUN).read_text(encoding="utf-8"))
+        return isinstance(facts, dict) and facts.get("session") == run.hex()
+    except (OSError, ValueError):
+        return False
+
+
+class Recorder:
+    """What the accountant does before a release: journal, then ledger. What an earlier attempt put on record is not put there
+    again: it was opened nowhere, or its one result is what is opened now."""
+
+    def __init__(self, journal: Journal, known: Record | None, begin: Callable[[Event, int], None]) -> None:
+        """begin: of the ledger, an event and the number of its release."""
+        self._journal, self._begin = journal, begin
+        self._known = () if known is None else known.releases
+        self._last = 0
+
+    def record(self, event: Event, inputs: bytes) -> None:
+        """Make a release durable. Raises `BudgetRefused` if it is another one than was on record under its number."""
+        from parties.budget.open_run import as_recorded
+
+        self.opened()
+        number = self._last + 1
+        if number <= len(self._known):
+            known = self._known[number - 1]
+            if (known.event, known.inputs) != (as_recorded(event), inputs):
+                raise BudgetRefused(
+                    f"Release {number} was authorised for other public inputs before the run was interrupted: to make it "
+                    "anew would be charged once more, for which the study's budget has no room; start anew with --replace."
+                )
+        else:
+            number = self._journal.event(event, inputs)
+        self._last = number
+        self._begin(event, number)
+
+    def opened(self) -> None:
+        """The result of the last release is known here."""
+        if self._last:
+            self._journal.opened(self._last)
