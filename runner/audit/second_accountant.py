@@ -9,7 +9,8 @@ summed up numerically, orders by themselves, and converted to epsilon at a delta
     epsilon    min over a of  RDP(a) + ln((a - 1) / a) - (ln delta + ln a) / (a - 1)        (Canonne, Kamath, Steinke 2020)
 
 Floating point, good to nine digits: it judges by margins far above. Nothing here is shared with `synth.accounting`, nor with
-the plans in `mpc_protocols/mechanisms`. Noise of more than `WIDEST` has the divergence of the continuous Gaussian to all digits.
+the plans in `mpc_protocols/mechanisms`. Noise of more than `MAX_NOISE` has the divergence of the
+continuous Gaussian to all digits.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ ORDERS = (
     512.0,
     2048.0,
 )
-WIDEST = 300.0
+MAX_NOISE = 300.0
 _TAILS = 14.0
 _GRID = 400
 _REFINED = 200
@@ -56,7 +57,7 @@ _REFINED = 200
 @lru_cache(maxsize=4096)
 def noise(sigma2: float, shift: int, order: float) -> float:
     """Divergence of order a between discrete Gaussians of this parameter that lie `shift` apart."""
-    if sigma2 > WIDEST**2:
+    if sigma2 > MAX_NOISE**2:
         return order * shift**2 / (2 * sigma2)
     # the integrand's mode lies a shifts away
     reach = math.ceil(_TAILS * math.sqrt(sigma2)) + math.ceil(abs(shift) * (order + 1))

@@ -193,7 +193,8 @@ def _guess(privacy: Mapping[str, Any], thing: str) -> str:
 
 def _alignment_method(facts: Mapping[str, Any]) -> AlignmentMethod | None:
     """How records were joined; None if they were not, in the clear, or by a method that this version does not know."""
-    return METHODS.get((facts.get("alignment") or {}).get("via", ""))
+    alignment = facts.get("alignment")
+    return METHODS.get(alignment.get("via", "")) if alignment else None
 
 
 def _adjacency(kind: str, vertical: bool, method: AlignmentMethod | None) -> str:

@@ -36,9 +36,11 @@ class Gaussian(EngineKernel):
     def amount(self, params: Params) -> float:
         return float(params["samples"])
 
+    def processes(self, params: Params) -> int:
+        """Who contributes has no part in noise."""
+        return self.computing(params)
+
     def prepare(self, wire: Wire, params: Params) -> Task:
-        if wire.me >= wire.computing:
-            return Task(lambda: None)
         of, count = sampler(_variance(params)), int(params["samples"])
         engine = party_of(wire, facts_of(wire, {"x": 2}, "add-remove", 1, params), None, params).engine
         gates, drawn = engine.gates, 0
