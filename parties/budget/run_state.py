@@ -133,8 +133,9 @@ class RunState:
             except OSError:
                 raise UsageError(f"The run of {path} is under way; wait for it to end.") from None
             os.fchmod(descriptor, 0o600)
-            content = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-            state = cls._parsed(path, descriptor, content)
+            with open(descriptor, "rb", closefd=False) as file:
+                content = file.read()  # one call of the system reads 2 GiB at most
+            state, sound = cls._parsed(path, descriptor, content)
         except BaseException:
             os.close(descriptor)
             raise
@@ -144,10 +145,13 @@ class RunState:
                 f"The state {path} is of another {'study' if state.study != study else 'party'}; name the directory of the "
                 "run to resume, with the study as it was."
             )
+        if sound != len(content):
+            os.ftruncate(descriptor, sound)  # nothing may follow a torn record
         return state
 
     @classmethod
-    def _parsed(cls, path: Path, descriptor: int, content: bytes) -> RunState:
+    def _parsed(cls, path: Path, descriptor: int, content: bytes) -> tuple[RunState, int]:
+        """The state, and how much of the content it is."""
         state, at = cls(path, descriptor, b"", b"", ""), len(MAGIC)
         try:
             if content[:at] != MAGIC:
@@ -166,9 +170,7 @@ class RunState:
             raise UsageError(
                 f"The state {path} was altered or is of another version, so this run cannot be resumed; {_START}."
             ) from None
-        if at != len(content):
-            os.ftruncate(descriptor, at)
-        return state
+        return state, at
 
     def _take(self, header: dict[str, Any], payload: bytes) -> None:
         """One record read. ValueError, KeyError or TypeError if it does not belong here."""
@@ -290,7 +292,7 @@ class RunState:
             )
 
     def finish(self, version: str) -> None:
-        """The run is over here: keep what others may still lack, and no shares. Raises OSError."""
+        """The run is over here: keep what others may still lack, and no shares. Raises OSError, `BudgetRefused`."""
         part = _part(self.path)
         part.unlink(missing_ok=True)
         descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -306,6 +308,11 @@ class RunState:
             kept.keep_counters(self.counters)
         os.fsync(descriptor)
         os.replace(part, self.path)
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)  # or a crash could bring the shares back
+        finally:
+            os.close(folder)
         kept.close()
         self.close()
 

@@ -158,10 +158,14 @@ def test_a_torn_record_is_dropped(tmp_path: Path) -> None:
     ("study", "party", "words"),
     [(b"e" * 32, "north", "another study"), (STUDY, "south", "another party")],
 )
-def test_a_foreign_state_is_refused(tmp_path: Path, study: bytes, party: str, words: str) -> None:
+def test_a_foreign_state_is_refused_and_left_as_it_is(
+    tmp_path: Path, study: bytes, party: str, words: str
+) -> None:
     path = made(tmp_path)
+    path.write_bytes(torn := path.read_bytes()[:-1])
     with pytest.raises(UsageError, match=words):
         RunState.reopen(path, study, party)
+    assert path.read_bytes() == torn
 
 
 def test_a_state_is_used_once_at_a_time(tmp_path: Path) -> None:
