@@ -6,7 +6,7 @@ the next ones are held:
     header     whose state of which run: study's digest, run's id, party, version of the software
     attempt    the id of a session
     held       this party's shares of a step's result: durable before the agreement that precedes its opening
-    agreed     all parties hold theirs: from now on the step may have been opened somewhere
+    agreed     all parties hold theirs: from now on the step may have been opened somewhere; durable before this one opens it
     opened     what a step opened to
     release    the leader's: what it hands out to everybody, before it does
     counters   the leader's: everybody's counters as they go into run.json, before it hands them out
@@ -269,9 +269,11 @@ class RunState:
             self.note(self.marks[-1])
 
     def agreed(self, number: int) -> None:
-        """See `History`."""
-        if not self.may_be_open:
-            self._append({"kind": "agreed", "number": number}, durable=False)
+        """See `History`. Raises `BudgetRefused` if it cannot be written."""
+        if (
+            not self.may_be_open
+        ):  # durable, else a peer that got the opening could deny, after a crash here, that it held shares
+            self._append({"kind": "agreed", "number": number})
             self.may_be_open = True
 
     def learn(self, number: int, inputs: bytes, values: NDArray[np.int64]) -> None:

@@ -71,6 +71,15 @@ def test_what_may_have_been_opened_is_remembered(tmp_path: Path) -> None:
     assert not state.may_be_open
 
 
+def test_what_may_be_opened_is_on_disk_before_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a peer that was sent the opening could have the step computed again after a crash of this machine."""
+    state, synced = reopened(made(tmp_path)), list[int]()
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(state.path.stat().st_size))
+    state.hold(2, INPUTS[2], lambda: b"shares")
+    state.agreed(2)
+    assert synced[-1] == state.path.stat().st_size and len(synced) == 2
+
+
 def test_a_step_with_other_inputs_is_no_repeat(tmp_path: Path) -> None:
     state = reopened(made(tmp_path))
     with pytest.raises(ProtocolAborted, match="Step 0 is repeated with other public inputs"):
