@@ -309,6 +309,11 @@ class ComputingParty(Generic[B, N]):
                 self._hold(number, inputs, noisy)
             self._agree_to_open(number, inputs)
             opened = self.engine.reveal(noisy)
+        due = sum(sum(lengths) for _, lengths in samplers)
+        if opened.shape != (due,):  # another party may have given it
+            raise ProtocolAborted(
+                f"Step {number} is on record with {len(opened)} values, and it opens to {due}; start a new run."
+            )
         self._history.learn(number, inputs, opened)
         return opened, form
 

@@ -33,7 +33,7 @@ class History(Protocol):
         """Put this party's shares of the result on disk: durable on return, before anything of it is opened."""
 
     def agreed(self, number: int) -> None:
-        """All parties hold their shares of the result: from now on it may have been opened somewhere."""
+        """All parties hold their shares of the result: from now on it may have been opened somewhere; durable on return."""
 
     def learn(self, number: int, inputs: bytes, values: NDArray[np.int64]) -> None:
         """Record what the step opened to."""

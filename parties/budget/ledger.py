@@ -108,13 +108,18 @@ class Ledger:
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self.path = Path(path) if path is not None else default_path()
 
-    def reserve(self, reservation: Reservation, cap: Cap | None = None) -> OpenRun:
+    def reserve(
+        self, reservation: Reservation, cap: Cap | None = None, recorded: int | None = None
+    ) -> OpenRun:
         """Charge the run's whole rho, sizes included, before its first share leaves.
+
+        recorded: how many of the run's releases this party knows to go on from: a ledger that knows more of them shows that its
+        files were set back, and to go on would release anew what is charged already. None: nothing more is computed.
 
         A run that is resumed reserves again under its id. It keeps the events it has begun, and aligns again: that counts as one
         more alignment, and what its sizes revealed before stays charged beside what they will reveal now. A contributor's run
-        that has ended is not resumed: its events would be another run's.
-        Raises `BudgetRefused` if the dataset's cap or its quota of alignments forbids it.
+        that has ended is not resumed: its events would be another run's. Nor is a run resumed as one of another study.
+        Raises `BudgetRefused` for these, and if the dataset's cap or its quota of alignments forbids it.
         """
         cap = cap or Cap()
         self._settle_dead()
@@ -130,7 +135,18 @@ class Ledger:
             ]
             earlier = sizes_of(events)
             releases = [begun.event for begun in events if not begun.event.what.startswith(ALIGNMENT)]
-            if any(ended(entry) for entry in entries if entry.reservation.run == reservation.run):
+            own = [entry for entry in entries if entry.reservation.run == reservation.run]
+            if not all(reservation.resumes(entry.reservation) for entry in own):
+                raise BudgetRefused(
+                    f"The run {reservation.run[:16]} is on record on dataset {reservation.dataset} as one of another study or "
+                    "budget and is not resumed as this one; its parties must start a new one."
+                )
+            if recorded is not None and len(releases) > recorded:
+                raise BudgetRefused(
+                    f"The ledger {self.path} knows {len(releases)} releases of the run {reservation.run[:16]}, which would go on "
+                    f"from {recorded}: a party's files were set back, and no release is made anew; start anew with --replace."
+                )
+            if any(map(ended, own)):
                 raise BudgetRefused(
                     f"The run {reservation.run[:16]} has ended on dataset {reservation.dataset} and is not resumed; its parties "
                     "must start a new one."

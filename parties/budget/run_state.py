@@ -1,19 +1,20 @@
 """What one party keeps of a run so that `--resume` can go on with it: a file of its own, private (`docs/design/resume.md`).
 
-Implements `mpc_protocols.public.history.History`. Records are appended, never changed:
+Implements `mpc_protocols.public.history.History`. Records are appended, never changed, but for shares that are overwritten when
+the next ones are held:
 
     header     whose state of which run: study's digest, run's id, party, version of the software
     attempt    the id of a session
     held       this party's shares of a step's result: durable before the agreement that precedes its opening
-    agreed     all parties hold theirs: from now on the step may have been opened somewhere
+    agreed     all parties hold theirs: from now on the step may have been opened somewhere; durable before this one opens it
     opened     what a step opened to
     release    the leader's: what it hands out to everybody, before it does
     counters   the leader's: everybody's counters as they go into run.json, before it hands them out
 
-Each record ends with a hash of it and of all before it. A crash can tear the last record only: it is dropped. Anything else that
-is not as this file says, another party's file and another study's are refused with one sentence (exit 2). Somebody who can write
-the file can make one that fits; the other parties then find that it differs from theirs, and the journal, which notes the hash
-of each `held`, that something is missing.
+Each record ends with a hash of what it keeps, and one of that, of its header and of all records before it. A crash can tear the
+last record only: it is dropped. Anything else that is not as this file says, another party's file and another study's are
+refused with one sentence (exit 2). Somebody who can write the file can make one that fits; the other parties then find that it
+differs from theirs, and the journal, which notes the hash of each `held`, that something is missing.
 
 Nothing of the data is in it but shares of noisy results that were about to be opened, and what was. File 0600; `finish` takes
 the shares away.
@@ -41,6 +42,7 @@ FORMAT = 1
 MAGIC = b"cosynth state 1\n"
 HASH = 32
 MAX_HEADER = 1 << 16
+_WIPED = 1 << 20
 NAME = "state-{}.bin"
 """The file's name, from the first 16 digits of the run's id."""
 _START = "start anew with --replace; what the run has spent stays in the ledger"
@@ -90,6 +92,8 @@ class RunState:
         self.may_be_open = False
         """Whether the step after those that are opened may have been opened somewhere."""
         self._finish_held = False
+        self._place = (0, 0)
+        """Of the shares of `last_held`: offset and bytes."""
         self._chain = bytes(HASH)
         self._torn = False
 
@@ -104,7 +108,7 @@ class RunState:
         part = _part(path)
         try:
             part.unlink(missing_ok=True)
-            descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise _unwritten(path, error) from None
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -124,7 +128,7 @@ class RunState:
         """The state of an interrupted run. Raises `UsageError` for a file that is none, or another study's or party's, or in
         use."""
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError as error:
             raise UsageError(f"The state {path} cannot be read ({error.strerror}); {_START}.") from None
         try:
@@ -133,8 +137,9 @@ class RunState:
             except OSError:
                 raise UsageError(f"The run of {path} is under way; wait for it to end.") from None
             os.fchmod(descriptor, 0o600)
-            content = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-            state = cls._parsed(path, descriptor, content)
+            with open(descriptor, "rb", closefd=False) as file:
+                content = file.read()  # one call of the system reads 2 GiB at most
+            state, sound = cls._parsed(path, descriptor, content)
         except BaseException:
             os.close(descriptor)
             raise
@@ -144,31 +149,43 @@ class RunState:
                 f"The state {path} is of another {'study' if state.study != study else 'party'}; name the directory of the "
                 "run to resume, with the study as it was."
             )
+        if sound != len(content):
+            os.ftruncate(descriptor, sound)  # nothing may follow a torn record
+        os.lseek(descriptor, sound, os.SEEK_SET)
         return state
 
     @classmethod
-    def _parsed(cls, path: Path, descriptor: int, content: bytes) -> RunState:
+    def _parsed(cls, path: Path, descriptor: int, content: bytes) -> tuple[RunState, int]:
+        """The state, and how much of the content it is."""
         state, at = cls(path, descriptor, b"", b"", ""), len(MAGIC)
         try:
             if content[:at] != MAGIC:
                 raise ValueError
+            gone = False
             while (record := _next(content, at)) is not None:
-                header, payload, body, end = record
-                chain = hashlib.sha256(state._chain + body).digest()
+                header, payload, hashed, end = record
+                chain = hashlib.sha256(state._chain + hashed).digest()
                 if chain != content[end - HASH : end]:
                     raise ValueError
                 state._chain = chain
                 state._take(header, payload)
+                whole = hashed.endswith(hashlib.sha256(payload).digest())
+                if header["kind"] == "held":
+                    gone, state._place = not whole, (end - 2 * HASH - len(payload), len(payload))
+                elif not whole:
+                    raise ValueError
                 at = end
             if not state.run:
                 raise ValueError
+            if gone and state.last_held is not None:
+                if state.last_held.number == len(state.results):
+                    raise ValueError
+                state.last_held = None  # overwritten; what followed is lost
         except (ValueError, KeyError, TypeError, RecursionError):
             raise UsageError(
                 f"The state {path} was altered or is of another version, so this run cannot be resumed; {_START}."
             ) from None
-        if at != len(content):
-            os.ftruncate(descriptor, at)
-        return state
+        return state, at
 
     def _take(self, header: dict[str, Any], payload: bytes) -> None:
         """One record read. ValueError, KeyError or TypeError if it does not belong here."""
@@ -244,15 +261,19 @@ class RunState:
         """See `History`. Raises `BudgetRefused` if it cannot be written."""
         packed = shares()
         self._append({"kind": "held", "number": number, "inputs": inputs.hex()}, packed)
+        self._wipe()
+        self._place = (os.lseek(self._descriptor, 0, os.SEEK_CUR) - 2 * HASH - len(packed), len(packed))
         self.last_held = Held(number, inputs, self.session, packed)
         self.marks.append(self._mark())
         if self.note is not None:
             self.note(self.marks[-1])
 
     def agreed(self, number: int) -> None:
-        """See `History`."""
-        if not self.may_be_open:
-            self._append({"kind": "agreed", "number": number}, durable=False)
+        """See `History`. Raises `BudgetRefused` if it cannot be written."""
+        if (
+            not self.may_be_open
+        ):  # durable, else a peer that got the opening could deny, after a crash here, that it held shares
+            self._append({"kind": "agreed", "number": number})
             self.may_be_open = True
 
     def learn(self, number: int, inputs: bytes, values: NDArray[np.int64]) -> None:
@@ -290,10 +311,10 @@ class RunState:
             )
 
     def finish(self, version: str) -> None:
-        """The run is over here: keep what others may still lack, and no shares. Raises OSError."""
+        """The run is over here: keep what others may still lack, and no shares. Raises OSError, `BudgetRefused`."""
         part = _part(self.path)
         part.unlink(missing_ok=True)
-        descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
         kept = RunState(part, descriptor, self.study, self.run, self.party)
         kept.finished = True
         kept._write(MAGIC)
@@ -306,6 +327,11 @@ class RunState:
             kept.keep_counters(self.counters)
         os.fsync(descriptor)
         os.replace(part, self.path)
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)  # or a crash could bring the shares back
+        finally:
+            os.close(folder)
         kept.close()
         self.close()
 
@@ -340,10 +366,21 @@ class RunState:
         return self._chain.hex()[:32]
 
     def _append(self, header: dict[str, Any], payload: bytes = b"", durable: bool = True) -> None:
-        body = _body(header, payload)
-        chain = hashlib.sha256(self._chain + body).digest()
-        self._write(body + chain, durable)
+        head, digest = _head(header, payload), hashlib.sha256(payload).digest()
+        chain = hashlib.sha256(self._chain + head + digest).digest()
+        self._write(b"".join((head, payload, digest, chain)), durable)
         self._chain = chain
+
+    def _wipe(self) -> None:
+        """Overwrite the last shares but those just held: what they were of is on record, or is computed anew. With the next
+        record it is on disk."""
+        at, left = self._place
+        try:
+            while left:
+                written = os.pwrite(self._descriptor, bytes(min(left, _WIPED)), at)
+                at, left = at + written, left - written
+        except OSError as error:
+            raise _unwritten(self.path, error) from None
 
     def _write(self, content: bytes, durable: bool = True) -> None:
         if self._torn:
@@ -379,13 +416,14 @@ def _part(path: Path) -> Path:
     return path.with_name(f".{path.name}.part")
 
 
-def _body(header: dict[str, Any], payload: bytes) -> bytes:
+def _head(header: dict[str, Any], payload: bytes) -> bytes:
     text = json.dumps(header).encode()
-    return b"".join((len(text).to_bytes(4, "big"), text, len(payload).to_bytes(8, "big"), payload))
+    return b"".join((len(text).to_bytes(4, "big"), text, len(payload).to_bytes(8, "big")))
 
 
 def _next(content: bytes, at: int) -> tuple[dict[str, Any], bytes, bytes, int] | None:
-    """(header, payload, both as they were hashed, end) of the record at a place; None at the end, or if it was torn.
+    """(header, payload, header and payload's hash as they were hashed, end) of the record at a place; None at the end, or if it
+    was torn.
 
     Raises `ValueError` for something else.
     """
@@ -398,12 +436,13 @@ def _next(content: bytes, at: int) -> tuple[dict[str, Any], bytes, bytes, int] |
     if middle + 8 > len(content):
         return None
     end = middle + 8 + int.from_bytes(content[middle : middle + 8], "big")
-    if end + HASH > len(content):
+    if end + 2 * HASH > len(content):
         return None
     header = json.loads(content[at + 4 : middle])
     if not isinstance(header, dict):
         raise ValueError
-    return header, content[middle + 8 : end], content[at:end], end + HASH
+    hashed = content[at : middle + 8] + content[end : end + HASH]
+    return header, content[middle + 8 : end], hashed, end + 2 * HASH
 
 
 def _unwritten(path: Path, error: OSError) -> BudgetRefused:

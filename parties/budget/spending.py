@@ -143,6 +143,31 @@ class Reservation:
         if (self.size_rho or self.size_delta) and not self.aligns:
             raise StudyInvalid("A reservation for the sizes of an alignment must say that its run aligns.")
 
+    def resumes(self, other: Reservation) -> bool:
+        """Whether it can be another attempt at the run that was reserved so: of the same study, promise and budget.
+
+        Sizes differ, as those that were announced before stay charged; so does the digest, which names the session's CA.
+        """
+        return (
+            self.study,
+            self.epsilon,
+            self.delta,
+            self.notion,
+            self.rho,
+            self.beta,
+            self.counterparties,
+            self.computes,
+        ) == (
+            other.study,
+            other.epsilon,
+            other.delta,
+            other.notion,
+            other.rho,
+            other.beta,
+            other.counterparties,
+            other.computes,
+        )
+
     @property
     def charge(self) -> Charge:
         """What is charged for it until it is settled, under its own notion."""

@@ -213,8 +213,12 @@ class Custodian:
         computes: bool,
         sizes: Sequence[Event] = (),
         released: bool = False,
+        recorded: int | None = None,
     ) -> None:
         """Charge the reservation to the ledger. Raises `BudgetRefused`.
+
+        recorded: how many releases of the run this party has in its journal, if it can tell: `Ledger.reserve`. A contributor has
+        none; its ledger knows of releases only when the leader has handed out what it holds, after which nothing is computed.
 
         released: nothing more of the run is computed, so that a run that is settled already may stay so.
         """
@@ -229,7 +233,9 @@ class Custodian:
                 self._charged = True
                 return
             cap, sizes = replace(cap, max_alignments=None), ()  # nothing is aligned any more
-        self._run = Ledger(own.file).reserve(self.reservation(plan, session, digest, computes, sizes), cap)
+        self._run = Ledger(own.file).reserve(
+            self.reservation(plan, session, digest, computes, sizes), cap, None if released else recorded
+        )
 
     def check_retries(self, owners: Sequence[str]) -> None:
         """Raise `BudgetRefused` if alignments with one of these other owners were aborted too often in a row."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,12 +13,15 @@ from typing import TYPE_CHECKING
 from mpc_protocols.errors import BudgetRefused, DataRefused, UsageError
 from runner.results.outdir import RUN, state
 from runner.study import Study, digest
+from runner.version import VERSION
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
     from parties.budget.journal import Journal, Record
     from parties.budget.run_state import RunState
 
+_BEGUN = 2
+"""Lines of a journal whose run has begun."""
 _START = "start anew with --replace; what the run has spent stays in the ledger"
 
 
@@ -44,6 +48,11 @@ class EarlierAttempt:
     journal: Record | None
     finished: bool
 
+    @property
+    def ended(self) -> bool:
+        """Whether the leader is known here to have handed out the run's results, so that nothing of it is computed any more."""
+        return self.finished or (self.journal is not None and self.journal.code == 0)
+
     @classmethod
     def find(cls, out: Path, study: Study, party: str, journalled: bool = True) -> EarlierAttempt | None:
         """What there is in a directory; None if nothing. journalled: whether a party that computes keeps a journal beside its
@@ -60,7 +69,12 @@ class EarlierAttempt:
         found = RunState.reopen(path, state_digest(study), party)
         try:
             record = _journal(journal_path(out, found.run), found) if journalled else None
-            return cls(found, record, found.finished or (held == "finished" and _is_of(out, found.run)))
+            finished = found.finished or (held == "finished" and _is_of(out, found.run))
+            if finished and not found.finished:  # it died when its results were in place: no shares stay
+                with suppress(OSError, BudgetRefused):
+                    found.finish(VERSION)
+                    found = RunState.reopen(path, state_digest(study), party)
+            return cls(found, record, finished)
         except BaseException:
             found.close()
             raise
@@ -80,7 +94,7 @@ def _journal(path: Path, found: RunState) -> Record | None:
     try:
         record = read(path)
     except DataRefused as error:
-        if nothing:  # the run died while it was made
+        if nothing and path.read_bytes().count(b"\n") < _BEGUN:  # the run died while it was made
             path.unlink()
             return None
         raise UsageError(error.sentence) from None

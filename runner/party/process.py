@@ -151,7 +151,7 @@ class _Party:
         not say it, which columns."""
         facts: dict[str, object] = {"data": self._custodian.has_data}
         if self._earlier is not None:
-            facts[FACT] = Offer.of(self._earlier.state, self._earlier.finished).to_facts()
+            facts[FACT] = Offer.of(self._earlier.state, self._earlier.ended).to_facts()
         if (
             isinstance(self._study, VerticalStudy)
             and self._custodian.columns
@@ -210,7 +210,7 @@ class _Party:
                 and not (self._options.allow_retry or released)
             ):
                 self._custodian.check_retries([owner for owner in owned.owners if owner != self._name])
-            self._custodian.reserve(plan, run, self._digest, computes, sizes, released)
+            self._custodian.reserve(plan, run, self._digest, computes, sizes, released, self._recorded)
         self._observe("input", "counted", custodians=len(custodians))
         try:
             collective.assemble(lambda: self._begin(wire, collective))
@@ -225,7 +225,7 @@ class _Party:
         journal = self._open_files(wire, run, computes)
         limit = row_limit(self._study, len(custodians))
         if going_on is not None and going_on.released:
-            release = self._released(collective, limit)
+            release = self._released(collective, limit, computes)
             if journal is not None:
                 for number in range(1, len(release.events) + 1):
                     journal.opened(number)
@@ -241,6 +241,15 @@ class _Party:
         self._finish(run, wire, collective, plan, release, owned)
 
     @property
+    def _recorded(self) -> int:
+        """How many releases this party's journal knows."""
+        return (
+            0
+            if self._earlier is None or self._earlier.journal is None
+            else len(self._earlier.journal.releases)
+        )
+
+    @property
     def _serves(self) -> bool:
         """Whether this party has its results already, and is here for the others."""
         return self._earlier is not None and self._earlier.finished
@@ -252,6 +261,11 @@ class _Party:
             offers_of(wire.announcements), names[: wire.computing], self._study.leader.name
         )
         self._going_on = going_on
+        if going_on is not None and not self._options.resume:
+            raise UsageError(
+                "The other parties go on with an interrupted run: start this one with --resume, too, if it took part in it, "
+                "or have them start anew with --replace."
+            )
         if self._earlier is not None and (going_on is None or going_on.run != self._earlier.state.run):
             raise UsageError(
                 f"{self._options.out} holds a run that the computing parties do not resume; name the directory of the same run "
@@ -311,20 +325,22 @@ class _Party:
         elif self._name in going_on.lacking:
             import numpy as np
 
+            from parties.budget.run_state import Opened
+
             stream = wire.fork(f"resume {self._name}")
             payload = bytes(stream.receive_up_to(number[going_on.giver], RESULT_LIMIT))
             if len(payload) % 8 or len(payload) < 32:
                 raise ProtocolAborted(
                     f"Party {going_on.giver} gave a result that cannot be read; nothing more is released."
                 )
-            values = np.frombuffer(payload[32:], "<i8").astype(np.int64)
-            state.learn(len(state.results), payload[:32], values)
-            if state.digests[-1] != offers_of(wire.announcements)[going_on.giver].digest:
+            given = Opened(payload[:32], np.frombuffer(payload[32:], "<i8").astype(np.int64))
+            if given.digest(state.digests[-1]) != offers_of(wire.announcements)[going_on.giver].digest:
                 raise ProtocolAborted(
                     f"Party {going_on.giver} gave another result than it announced; nothing more is released."
                 )
+            state.learn(len(state.results), given.inputs, given.values)
 
-    def _released(self, collective: Collective, limit: int) -> Release:
+    def _released(self, collective: Collective, limit: int, computes: bool) -> Release:
         """Everything was opened before the run was interrupted: the leader hands out what it holds, the others check it."""
         from runner.results.release import parse
 
@@ -336,8 +352,10 @@ class _Party:
         else:
             release = self._receive(collective, limit)
         known = None if self._earlier is None else self._earlier.journal
-        if known is not None and not release.tells_recorded(
-            [result.values for result in state.results], [each.event for each in known.releases]
+        checks = known is not None or (computes and not self._serves)
+        if checks and not release.tells_recorded(
+            [result.values for result in state.results],
+            [] if known is None else [each.event for each in known.releases],
         ):
             raise ProtocolAborted(
                 f"Party {self._study.leader.name} reports other releases than this party has on record; do not use its result."
@@ -484,7 +502,7 @@ class _Party:
                 "written."
             ) from None
         if self._state is not None:
-            with suppress(OSError):  # the results are in place
+            with suppress(OSError, BudgetRefused):  # the results are in place
                 self._state.finish(VERSION)
                 discard_others(self._options.out, run)
         self._meter.mark("report")

@@ -17,6 +17,8 @@ from mpc_protocols.errors import ProtocolAborted
 if TYPE_CHECKING:
     from parties.budget.run_state import RunState
 
+HASH = 32
+"""Bytes of ids and hashes."""
 FACT = "resume"
 """The offer's key among a party's announced facts."""
 
@@ -27,7 +29,7 @@ class Offer:
 
     opened: how many steps it knows the result of; digest, before: hashes of them, and of all but the last; held: step, inputs and
     session of the shares it holds; may_be_open: whether it has seen that all held those of the step after what is opened;
-    released: it holds what the leader hands out; finished: it has its results.
+    released: it holds what the leader hands out; finished: it has its results, or has heard that the leader holds them.
     """
 
     run: bytes
@@ -77,6 +79,9 @@ class Offer:
             if type(form["opened"]) is not int or form["opened"] < 0:
                 raise ValueError
             if held is not None and type(held[0]) is not int:
+                raise ValueError
+            hashes = [form["run"], form["digest"], form["before"], *([] if held is None else held[1:])]
+            if any(len(bytes.fromhex(text)) != HASH for text in hashes):
                 raise ValueError
             return cls(
                 bytes.fromhex(form["run"]),
@@ -131,7 +136,7 @@ def continuation(offers: Mapping[str, Offer], computing: Sequence[str], leader: 
                 "start anew with --replace at all parties."
             )
     lacking = [name for name in computing if name not in held]
-    if lacking and any(offer.opened or offer.held for offer in held.values()):
+    if lacking and any(offer.opened or offer.held or offer.released for offer in held.values()):
         raise ProtocolAborted(
             f"Party {lacking[0]} does not resume the run that party {first} holds: start it with --resume and the --out of "
             "that run, or start anew with --replace at all parties."

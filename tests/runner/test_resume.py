@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mpc_protocols.errors import CosynthError
+from mpc_protocols.errors import BudgetRefused, CosynthError
 from parties.budget.aborted import ABORTED
 from parties.budget.journal import read
 from parties.budget.ledger import Ledger
@@ -87,6 +88,8 @@ def test_a_run_whose_parties_all_die_goes_on_without_spending_twice(
     trial.path.write_text(trial.path.read_text().replace('[session]\ntls = "insecure-loopback"', "[session]"))
 
     monkeypatch.setenv("DIE_AT", "")
+    copy = tmp_path / "copy"
+    shutil.copytree(out, copy)
     launch(trial.path, out, resume=True, program=DYING)
     directories = [out / "parties" / name for name in trial.names]
     check(directories, tmp_path / "ledger.db", attempts=2)
@@ -97,6 +100,12 @@ def test_a_run_whose_parties_all_die_goes_on_without_spending_twice(
         assert whats.count(SIZE) % 2 == 0 and entry.spent.size_rho > Fraction(0)
     first, second = entries[0].reservation.dataset, trial.names[1]
     assert Ledger(tmp_path / "ledger.db").alignments(first, second) == 2
+
+    with pytest.raises(BudgetRefused, match=r"releases of the run .* no release is made anew"):
+        launch(
+            trial.path, copy, resume=True, program=DYING
+        )  # all would be made a second time, and charged once
+    assert Ledger(tmp_path / "ledger.db").entries() == entries
 
 
 @pytest.mark.slow

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc_protocols.errors import BudgetRefused, ProtocolAborted
+from mpc_protocols.errors import BudgetRefused, ProtocolAborted, UsageError
 from mpc_protocols.functionality import Event, StudyFacts, unobserved
 from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.memory_wire import MemoryNetwork
@@ -26,8 +28,13 @@ from mpc_protocols.shamir.oracle import follow as shamir_follow
 from mpc_protocols.wire import Wire
 from parties.budget.journal import Header, Journal, read
 from parties.budget.run_state import RunState
-from runner.party.earlier_attempt import Recorder
+from runner.party.earlier_attempt import EarlierAttempt, Recorder, journal_path, state_digest
+from runner.party.process import _Party
 from runner.party.resumption import FACT, Offer, continuation, offers_of
+from runner.results.outdir import RUN as RUN_JSON
+from runner.study import load
+from runner.version import VERSION
+from tests.runner import small
 from tests.worlds.guards import Recorder as Guard
 
 NAMES = ("north", "south", "west")
@@ -63,7 +70,17 @@ def test_an_offer_travels_as_json() -> None:
 
 
 @pytest.mark.parametrize(
-    "facts", [None, [], {}, {**offer(1).to_facts(), "opened": -1}, {**offer(1).to_facts(), "run": "x"}]
+    "facts",
+    [
+        None,
+        [],
+        {},
+        {**offer(1).to_facts(), "opened": -1},
+        {**offer(1).to_facts(), "run": "x"},
+        {**offer(1).to_facts(), "run": ""},
+        {**offer(1).to_facts(), "digest": "ab"},
+        {**offer(1).to_facts(), "held": [1, "ab", "cd"]},
+    ],
 )
 def test_an_offer_that_is_none_is_refused(facts: object) -> None:
     with pytest.raises(ProtocolAborted, match="Party north announced"):
@@ -106,6 +123,8 @@ def test_a_party_without_state_comes_back_to_a_run_that_computed_nothing() -> No
             ProtocolAborted, match="Party south does not resume the run that party north holds"
         ):
             going_on(late, None, late)
+    with pytest.raises(ProtocolAborted, match="Party north does not resume the run that party south holds"):
+        going_on(None, offer(0, released=True), offer(0))  # what it hands out could not be checked
 
 
 @pytest.mark.parametrize(
@@ -320,6 +339,31 @@ def test_a_run_on_shares_goes_on_from_what_was_opened(
         assert all(each is not None and each.session == b"s" * 32 for each in held)
 
 
+def test_a_result_that_is_given_in_another_length_ends_the_run(tmp_path: Path) -> None:
+    states = [RunState.create(tmp_path, b"d" * 32, bytes([n]) * 32, NAMES[n], "1") for n in range(2)]
+    with pytest.raises(Exception, match=r".*"):  # the first step's inputs, which everybody can tell
+        compute("pair", [Stopping(state) for state in states])  # type: ignore[misc]
+    for state in states:
+        assert len(state.results) == 1
+        state.results[0] = replace(state.results[0], values=np.zeros(0, np.int64))
+    with pytest.raises(ProtocolAborted, match="Step 0 is on record with 0 values, and it opens to 1"):
+        compute("pair", states)
+
+
+class Stopping:
+    """A history that ends with its first result."""
+
+    def __init__(self, state: RunState) -> None:
+        self._state = state
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._state, name)
+
+    def learn(self, *arguments: Any) -> None:
+        self._state.learn(*arguments)
+        raise CrashError
+
+
 # -- what is on record -------------------------------------------------------------------------------------------------
 
 EVENTS = [Event("total", Fraction(1, 100 + n), Fraction(1, 10**9), {"sigma2": "4/1"}) for n in range(3)]
@@ -357,3 +401,82 @@ def test_a_release_authorised_for_other_inputs_is_refused(tmp_path: Path) -> Non
         with pytest.raises(BudgetRefused, match="Release 1 was authorised for other public inputs"):
             Recorder(journal, known, lambda event, number: None).record(event, inputs)
         journal.close()
+
+
+# -- one party's directory, and what others say --------------------------------------------------------------------------
+
+
+def test_a_party_that_does_not_resume_takes_no_run_from_others(tmp_path: Path) -> None:
+    """One peer's word would name a run that this party's account has charged already."""
+    trial = small.write(tmp_path)
+    study = load(trial.path)
+    names = [party.name for party in study.numbered]
+    wire = SimpleNamespace(
+        announcements={names[0]: {FACT: offer(0).to_facts()}}, computing=3, session_id=D[1]
+    )
+    party = SimpleNamespace(
+        _study=study,
+        _earlier=None,
+        _options=SimpleNamespace(resume=False, out=tmp_path),
+        _backend=SimpleNamespace(resumes=True),
+        _observe=unobserved,
+    )
+    agree: Any = _Party._agree_to_go_on
+    with pytest.raises(UsageError, match="start this one with --resume, too"):
+        agree(party, wire)
+    party._options.resume = True
+    assert agree(party, wire)[0] == RUN
+    wire.announcements = {}
+    party._options.resume = False
+    assert agree(party, wire) == (D[1], None)
+
+
+def left(tmp_path: Path, shares: bytes = b"some shares") -> tuple[Path, Any]:
+    """A directory with a run that has held a result, and its study."""
+    study, out = load(small.write(tmp_path / "study").path), tmp_path / "out"
+    out.mkdir()
+    with RunState.create(out, state_digest(study), RUN, "north", VERSION) as state:
+        journal = Journal(journal_path(out, RUN), Header(b"d" * 32, RUN, "north", VERSION))
+        state.note = journal.held
+        state.attempt(b"s" * 32)
+        journal.event(EVENTS[0], b"inputs")
+        if shares:
+            state.hold(0, b"i" * 32, lambda: shares)
+        journal.close()
+    return out, study
+
+
+def test_shares_go_also_when_the_party_died_right_after_its_results(tmp_path: Path) -> None:
+    out, study = left(tmp_path)
+    [path] = out.glob("state-*")
+    (out / RUN_JSON).write_text(json.dumps({"session": RUN.hex(), "parties": []}))
+    found = EarlierAttempt.find(out, study, "north")
+    assert found is not None and found.finished and b"some shares" not in path.read_bytes()
+    found.state.close()
+
+
+def test_who_has_the_end_on_record_computes_nothing_more(tmp_path: Path) -> None:
+    """A leader that does not know what it has handed out was set back: the run must not begin again."""
+    out, study = left(tmp_path)
+    path = journal_path(out, RUN)
+    Journal.reopen(path, read(path)).end(0)
+    found = EarlierAttempt.find(out, study, "north")
+    assert found is not None and not found.finished
+    with found.state, pytest.raises(ProtocolAborted, match="Party north has the results"):
+        going_on(
+            Offer.of(found.state, found.ended), Offer.of(found.state, False), Offer.of(found.state, False)
+        )
+
+
+def test_a_journal_that_knows_of_releases_is_not_thrown_away(tmp_path: Path) -> None:
+    out, study = left(tmp_path, b"")
+    path = journal_path(out, RUN)
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b'"event"', b'"evnet"'))
+    with pytest.raises(UsageError, match="is not a record of format"):
+        EarlierAttempt.find(out, study, "north")
+    assert path.exists()
+    path.write_bytes(content[: content.index(b"\n") + 9])  # torn while it was made
+    found = EarlierAttempt.find(out, study, "north")
+    assert found is not None and found.journal is None and not path.exists()
+    found.state.close()

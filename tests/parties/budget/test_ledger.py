@@ -663,3 +663,37 @@ def test_a_contributor_s_run_that_has_ended_is_not_resumed(ledger: Ledger) -> No
     assert ledger.has_ended("patients", RUN.run)
     with pytest.raises(BudgetRefused, match="has ended on dataset patients and is not resumed"):
         ledger.reserve(contributes)
+
+
+def test_a_run_that_the_ledger_knows_better_than_its_files_is_not_released_anew(ledger: Ledger) -> None:
+    """A peer names a run that is over, or all files were set back: the same events would be charged nothing."""
+    run = ledger.reserve(RUN, recorded=0)
+    run.begin(EVENT, 1)
+    run.begin(SECOND, 2)
+    run.settle()
+    for recorded in (0, 1):
+        with pytest.raises(BudgetRefused, match=f"knows 2 releases .* go on from {recorded}"):
+            ledger.reserve(RUN, recorded=recorded)
+    assert [entry.state for entry in ledger.entries()] == ["settled"]
+    ledger.reserve(RUN, recorded=3).close()  # one that was in the journal, and not yet here
+    ledger.reserve(RUN).close()  # nothing is computed any more
+
+
+def test_a_contributor_s_run_whose_result_was_handed_out_is_not_computed_again(ledger: Ledger) -> None:
+    contributes = replace(RUN, computes=False)
+    run = ledger.reserve(contributes, recorded=0)
+    run.begin(EVENT, 1)
+    run.close()  # it died before it had written its results
+    with pytest.raises(BudgetRefused, match="knows 1 releases"):
+        ledger.reserve(contributes, recorded=0)
+
+
+@pytest.mark.parametrize(
+    "change", [{"rho": RHO / 100}, {"study": "other"}, {"epsilon": 0.1}, {"computes": False}]
+)
+def test_a_run_is_not_resumed_as_one_of_another_study(ledger: Ledger, change: dict[str, object]) -> None:
+    """Its reservation, which stands at a contributor for good, would shrink to the other's."""
+    ledger.reserve(RUN).close()
+    with pytest.raises(BudgetRefused, match="as one of another study or budget"):
+        ledger.reserve(replace(RUN, **change), recorded=0)  # type: ignore[arg-type]
+    ledger.reserve(replace(RUN, digest="cd" * 32), recorded=0).close()  # of a session under another CA

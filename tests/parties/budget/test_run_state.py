@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -70,6 +71,15 @@ def test_what_may_have_been_opened_is_remembered(tmp_path: Path) -> None:
     assert not state.may_be_open
 
 
+def test_what_may_be_opened_is_on_disk_before_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a peer that was sent the opening could have the step computed again after a crash of this machine."""
+    state, synced = reopened(made(tmp_path)), list[int]()
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(state.path.stat().st_size))
+    state.hold(2, INPUTS[2], lambda: b"shares")
+    state.agreed(2)
+    assert synced[-1] == state.path.stat().st_size and len(synced) == 2
+
+
 def test_a_step_with_other_inputs_is_no_repeat(tmp_path: Path) -> None:
     state = reopened(made(tmp_path))
     with pytest.raises(ProtocolAborted, match="Step 0 is repeated with other public inputs"):
@@ -83,6 +93,27 @@ def test_a_new_attempt_holds_in_place_of_an_earlier_one(tmp_path: Path) -> None:
     state.close()
     again = reopened(state.path)
     assert again.attempts == 2 and again.last_held == Held(2, INPUTS[2], b"t" * 32, b"fresh")
+
+
+def test_shares_are_gone_when_the_next_are_held(tmp_path: Path) -> None:
+    """Those of results on record, and of a step that is computed anew, also by the next attempt."""
+    path = made(tmp_path, held=False)
+    assert path.read_bytes().count(b"some shares") == 1
+    for session, shares in ((b"t" * 32, b"x" * (3 << 19)), (b"u" * 32, b"the last shares")):
+        with reopened(path) as state:
+            state.attempt(session)
+            state.hold(2, INPUTS[2], lambda shares=shares: shares)  # type: ignore[misc]
+    assert not any(each in path.read_bytes() for each in (b"some shares", b"xx"))
+    with reopened(path) as state:
+        assert state.last_held == Held(2, INPUTS[2], b"u" * 32, b"the last shares")
+        assert len(state.marks) == 4 and len(state.results) == 2
+
+
+def test_the_last_shares_are_not_to_be_changed(tmp_path: Path) -> None:
+    path = made(tmp_path)
+    path.write_bytes(path.read_bytes().replace(b"the last shares", b"the lost shares"))
+    with pytest.raises(UsageError, match="was altered"):
+        reopened(path)
 
 
 def test_what_the_leader_hands_out_is_kept(tmp_path: Path) -> None:
@@ -117,14 +148,23 @@ def test_hashes_follow_what_was_opened(tmp_path: Path) -> None:
 def test_a_changed_byte_is_refused_or_was_torn_off(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    """Refused; or a length that now leads beyond the end is taken for a crash, and the journal's marks tell."""
+    """Refused; or a length that now leads beyond the end is taken for a crash, and the journal's marks tell. Where shares were
+    overwritten nothing is read any more."""
     folder = tmp_path_factory.mktemp("state")
     path = made(folder)
     with reopened(path) as whole:
-        marks = list(whole.marks)
+        marks, last = list(whole.marks), whole.last_held
     content = bytearray(path.read_bytes())
-    content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
+    place = data.draw(st.integers(0, len(content) - 1))
+    held = [found.start() for found in re.finditer(b'"held"', content)]
+    overwritten = [content.index(b"}", at) + 9 for at in held[:2]]
+    assert all(content[at : at + 11] == bytes(11) for at in overwritten)
+    content[place] ^= data.draw(st.integers(1, 255))
     path.write_bytes(content)
+    if any(at <= place < at + 11 for at in overwritten):
+        with reopened(path) as state:
+            assert (state.marks, state.last_held, state.digests) == (marks, last, whole.digests)
+        return
     with pytest.raises(UsageError), reopened(path) as state:
         state.check_marks(marks)
 
@@ -158,10 +198,14 @@ def test_a_torn_record_is_dropped(tmp_path: Path) -> None:
     ("study", "party", "words"),
     [(b"e" * 32, "north", "another study"), (STUDY, "south", "another party")],
 )
-def test_a_foreign_state_is_refused(tmp_path: Path, study: bytes, party: str, words: str) -> None:
+def test_a_foreign_state_is_refused_and_left_as_it_is(
+    tmp_path: Path, study: bytes, party: str, words: str
+) -> None:
     path = made(tmp_path)
+    path.write_bytes(torn := path.read_bytes()[:-1])
     with pytest.raises(UsageError, match=words):
         RunState.reopen(path, study, party)
+    assert path.read_bytes() == torn
 
 
 def test_a_state_is_used_once_at_a_time(tmp_path: Path) -> None:
@@ -184,3 +228,11 @@ def test_states_of_other_runs_go_when_a_run_takes_their_place(tmp_path: Path) ->
     (tmp_path / "state-ffff.bin").write_bytes(b"")
     discard_others(tmp_path, RUN)
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_disk_that_lost_a_record_after_all_leaves_no_shares(tmp_path: Path) -> None:
+    """The shares before it are overwritten; their result is on record."""
+    path = made(tmp_path)
+    path.write_bytes(path.read_bytes()[:-1])
+    with reopened(path) as state:
+        assert state.last_held is None and len(state.results) == 2
