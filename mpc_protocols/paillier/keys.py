@@ -97,6 +97,8 @@ class Encryption:
     def __init__(self, key: PublicKey) -> None:
         self.key = key
         self._exponent_bytes = -(-key.bits // 16)
+        self._lift = mpz(1) << key.bits - 1
+        self._lowered = (1 - key.n * self._lift) % key.square
         self._window = 0
         self._table: list[list[mpz]] = []
 
@@ -116,9 +118,13 @@ class Encryption:
         found = []
         for number, plaintext in enumerate(plaintexts):
             hidden = self._power(exponents[number * size : (number + 1) * size])
-            value = mpz(int.from_bytes(plaintext, "little"))
-            found.append((1 + key.n * value) * hidden % key.square)
+            found.append(self._lifted(plaintext) * hidden % key.square)
         return found
+
+    def _lifted(self, plaintext: bytes) -> mpz:
+        """1 + n (X + 2^(|n|-1)): as long for no counts as for many, since whoever waits for ciphertexts sees how long a
+        multiplication takes. The exponentiation takes the 2^(|n|-1) off again."""
+        return 1 + self.key.n * (mpz(int.from_bytes(plaintext, "little")) + self._lift)
 
     def _powers(self, digits: int) -> list[list[mpz]]:
         """For every digit of an exponent, h_s to the digit's values."""
@@ -132,7 +138,7 @@ class Encryption:
         return table
 
     def _power(self, exponent: bytes) -> mpz:
-        square, result = self.key.square, mpz(1)
+        square, result = self.key.square, self._lowered
         for powers, digit in zip(self._table, self._digits(exponent), strict=True):
             result = result * powers[digit] % square
         return result
