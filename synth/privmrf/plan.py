@@ -9,9 +9,10 @@ PrivMRF (Cai-Lei-Wei-Xiao, VLDB 2021) with the oracle's questions and zCDP throu
     marginals    0.70   one for each column (fewer, where columns share one), then the r selected ones
 
 and what is left goes to the last batch. Candidates are the pairs, and of the larger sets of at most `max_columns` columns those
-with the fewest cells, until there are MAX_SETS of them or they have MAX_SET_CELLS cells together: custodians count all of them
-before anything is sent, because a pass over the rows in the middle of a run would show by its duration how many there are. Which
-of equally large ones, a hash of their names decides, so that no column gets more of them by its place.
+with the fewest cells, until there are MAX_SETS of them, or they have MAX_SET_CELLS cells or MAX_NAME_BYTES of names together:
+custodians count all of them before anything is sent, because a pass over the rows in the middle of a run would show by its
+duration how many there are. Which of equally large ones, a hash of their names decides, so that no column gets more of them by
+its place.
 
 Standard library only at import.
 """
@@ -19,6 +20,7 @@ Standard library only at import.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -40,7 +42,8 @@ SELECTIONS_PER_COLUMN = Fraction(6, 5)
 MAX_BATCHES = 8
 MAX_PAIRS = 1 << 15
 MAX_PAIR_CELLS = 1 << 27
-"""All pairs are shared, after the columns have been paid for: what no oracle shares is refused before."""
+MAX_NAME_BYTES = 4_000_000
+"""All pairs are shared, in one step, after the columns have been paid for: what no oracle shares is refused before."""
 MAX_SETS = 1 << 14
 MAX_SET_CELLS = 1 << 22
 MIN_SHARPENING = Fraction(1, 20)
@@ -88,10 +91,12 @@ def plan(
     charges, columns = Charges(adjacency, unit_rows), len(domain)
     check_sizes(domain, workload, config)
     pairs, oversized = modelled(domain, combinations(domain.names, 2), config.max_model_mb)
-    if len(pairs) > MAX_PAIRS or sum(pairs.values()) > MAX_PAIR_CELLS:
+    cells, named = sum(pairs.values()), sum(map(_name_bytes, pairs))
+    if len(pairs) > MAX_PAIRS or cells > MAX_PAIR_CELLS or named > MAX_NAME_BYTES:
         raise StudyInvalid(
-            f"All {len(pairs)} pairs of columns would be asked for, of {sum(pairs.values())} cells together; at most {MAX_PAIRS} "
-            f"of {MAX_PAIR_CELLS} cells can be: leave columns out, coarsen them, or lower max_model_mb."
+            f"All {len(pairs)} pairs of columns would be asked for, of {cells} cells and {named} bytes of names together; at "
+            f"most {MAX_PAIRS} of {MAX_PAIR_CELLS} cells and {MAX_NAME_BYTES} bytes can be: leave columns out, coarsen or "
+            "rename them, or lower max_model_mb."
         )
     candidates = pairs | modelled(domain, _larger(domain, config.max_columns), config.max_model_mb)[0]
     picks = round(SELECTIONS_PER_COLUMN * columns) if pairs else 0
@@ -143,14 +148,23 @@ def _larger(domain: Domain, most: int) -> list[Clique]:
     for count in range(3, min(most, len(domain)) + 1):
         found += ((cells, count, _drawn(clique), clique) for cells, clique in _sets(domain, count, limit))
         found.sort()
-        cells = list(accumulate(each[0] for each in found[:MAX_SETS]))
-        fitting = sum(total <= MAX_SET_CELLS for total in cells)
+        cells = accumulate(each[0] for each in found[:MAX_SETS])
+        named = accumulate(_name_bytes(each[3]) for each in found[:MAX_SETS])
+        fitting = sum(
+            total <= MAX_SET_CELLS and length <= MAX_NAME_BYTES
+            for total, length in zip(cells, named, strict=True)
+        )
         if fitting < len(found):  # from now on a set must be smaller than the first that does not fit
             limit = found[fitting][0] - 1
             found = found[:fitting]
     place = {name: number for number, name in enumerate(domain.names)}
     found.sort(key=lambda each: (*each[:2], [place[name] for name in each[3]]))
     return [clique for *_, clique in found]
+
+
+def _name_bytes(clique: Clique) -> int:
+    """What its names take in a step."""
+    return len(json.dumps(clique))
 
 
 def _drawn(clique: Clique) -> bytes:

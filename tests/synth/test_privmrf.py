@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency, Clique
+from mpc_protocols.public.steps import MAX_BYTES, PrepareStep
 from synth.accounting import Accountant
 from synth.domain import Domain
 from synth.metrics import workload_error
@@ -21,7 +22,7 @@ from synth.mrf import model_size_mb
 from synth.privmrf.algorithm import ALGORITHM, PrivMrfConfig
 from synth.privmrf.graph import dependent_pairs, first_marginals, inside, nodes_of
 from synth.privmrf.loop import run
-from synth.privmrf.plan import PrivMrfPlan
+from synth.privmrf.plan import MAX_SETS, PrivMrfPlan
 from synth.workload import Workload
 from tests.synth.oracles import RefuseThird, ScriptedOracle, chain, codes_domain, ideal
 
@@ -124,9 +125,20 @@ def test_more_pairs_than_can_be_asked_for_are_refused_before_anything_is_paid(
 ) -> None:
     with pytest.raises(StudyInvalid, match="All 44850 pairs of columns would be asked for, of 179400 cells"):
         plan_for(domain=codes_domain(**{f"x{number}": 2 for number in range(300)}))
+    with pytest.raises(StudyInvalid, match=r"All 1225 pairs .* 4904900 bytes of names together"):
+        plan_for(domain=codes_domain(**{f"{number:02}{'y' * 1996}": 2 for number in range(50)}))
     monkeypatch.setattr("synth.privmrf.plan.MAX_PAIR_CELLS", 10)
     with pytest.raises(StudyInvalid, match="lower max_model_mb"):
         plan_for()
+
+
+def test_what_is_shared_at_once_fits_a_step() -> None:
+    """Also all candidates together, of which there are fewer inside a graph."""
+    domain = codes_domain(**{f"{number:02}\u00e4{'y' * 70}": 2 for number in range(30)})
+    plan = plan_for(PrivMrfConfig(max_columns=6), domain=domain)
+    larger = tuple(clique for clique in plan.candidates if len(clique) > 2)
+    assert 1000 < len(larger) < MAX_SETS
+    assert all(len(PrepareStep(cliques).to_bytes()) < MAX_BYTES for cliques in (plan.pairs, larger))
 
 
 def test_a_batch_never_asks_for_more_comparisons_than_parties_compute(
