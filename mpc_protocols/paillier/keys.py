@@ -66,6 +66,11 @@ class PublicKey:
         """A ciphertext of the sum of two plaintexts."""
         return left * right % self.square
 
+    def refreshed(self, ciphertext: mpz) -> mpz:
+        """A ciphertext of the same plaintext, uniform among all of them: who knows p and q reads nothing else in it."""
+        residue = gmpy2.powmod(secrets.randbelow(int(self.n) - 1) + 1, self.n, self.square)
+        return ciphertext * residue % self.square
+
     def encode(self, ciphertexts: Iterable[mpz]) -> bytes:
         """Ciphertexts for the wire: big-endian integers of `ciphertext_bytes` each."""
         size = self.ciphertext_bytes
