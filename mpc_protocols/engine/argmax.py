@@ -27,15 +27,10 @@ from mpc_protocols.engine.bits import B, each
 from mpc_protocols.engine.bitslice import to_bits
 from mpc_protocols.engine.interface import Gates, N
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
-from mpc_protocols.mechanisms.selection import SelectionPlan
+from mpc_protocols.mechanisms.selection import MAX_COMPARISONS, MAX_DRAWS, SelectionPlan, most_candidates
 
 PAIRS = 1 << 20
 """Comparisons that go through the adder together: bounds the memory at about 100 MB; 1,448 candidates are one batch."""
-MAX_COMPARISONS: Final = 1 << 29
-"""Comparisons of several picks together: 9,459 candidates twelve times. A party holds two to four bytes of each. One pick has no
-more candidates than a run has handles, and backends compare many in groups."""
-MAX_DRAWS: Final = 1 << 20
-"""Draws of noise of one selection, picks times candidates: 1.2 GB of traffic."""
 MAX_KEPT: Final = 1448
 """Candidates of which the positions of all pairs are kept for the next selection: 17 MB."""
 _LOSSES = 1 << 17  # losses tested at a time
@@ -45,8 +40,8 @@ _NO_CANDIDATE = "A selection opened to no candidate: a peer did not follow the p
 def check_size(plan: SelectionPlan) -> None:
     """Raise `StudyInvalid` for a selection of more comparisons or draws than any party computes."""
     kept = len(plan.contenders)
-    draws, comparisons = plan.picks * kept, plan.picks * kept * (kept - 1) // 2 if plan.picks > 1 else 0
-    if draws > MAX_DRAWS or comparisons > MAX_COMPARISONS:
+    if kept > most_candidates(plan.picks):
+        draws, comparisons = plan.picks * kept, plan.picks * kept * (kept - 1) // 2 if plan.picks > 1 else 0
         raise StudyInvalid(
             f"A selection of {plan.picks} of {kept} candidates takes {comparisons} comparisons and {draws} draws of noise, "
             f"at most {MAX_COMPARISONS} and {MAX_DRAWS} are allowed; choose a smaller workload."

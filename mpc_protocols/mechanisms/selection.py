@@ -16,6 +16,7 @@ Threat model: all of a plan is public. Secret: M, K, V, the keys, their order an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -33,6 +34,11 @@ MAX_WEIGHT: Final = 4096
 COARSEST: Final = 64
 """Weights up to 64 round to within 1.6 %; with fewer levels in 32-bit keys, 64-bit keys are taken."""
 RINGS: Final = (32, 64)
+MAX_COMPARISONS: Final = 1 << 29
+"""Comparisons of several picks together: 9,459 candidates twelve times. A party holds two to four bytes of each. One pick has no
+more candidates than a run has handles, and backends compare many in groups."""
+MAX_DRAWS: Final = 1 << 20
+"""Draws of noise of one selection, picks times candidates: 1.2 GB of traffic."""
 _PLACES: Final = 64
 _WORKING_BITS: Final = 192
 
@@ -80,6 +86,13 @@ class SelectionPlan:
         remaining = [q for q in self.contenders if q not in removed]
         floor = max((self.lowest[q] for q in remaining), default=0)
         return tuple(q for q in remaining if self.highest[q] >= floor)
+
+
+def most_candidates(picks: int) -> int:
+    """The most candidates of which a selection can pick so many at once."""
+    if picks == 1:
+        return MAX_DRAWS
+    return min(MAX_DRAWS // picks, (1 + math.isqrt(1 + 8 * MAX_COMPARISONS // picks)) // 2)
 
 
 @cache

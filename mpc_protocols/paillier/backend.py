@@ -34,13 +34,13 @@ class PaillierOfShares(Pair):
 
     name = "paillier"
     rank = 30
-    summary = "two parties, to whom contributors send Paillier ciphertexts"
     options = PaillierOptions
 
 
 class Paillier(PaillierOfShares):
     """`input = "paillier"`."""
 
+    summary = "two parties, to whom contributors send Paillier ciphertexts"
     partitions = ("horizontal",)
     assumption = "AES, Diffie-Hellman on ristretto255, and Paillier's cryptosystem at 3,072 bits"
     extra, requires = "paillier", ("phe", "gmpy2")

@@ -4,7 +4,8 @@ The textbook form with an additively homomorphic cryptosystem. For every record 
 the other (of products) a category b_r; wanted are shares of T[i, j] = records with b_r = i and a_r = j.
 
     exponents -> products   per record, ciphertexts of 2^(w a_r): one slot per category, several ciphertexts if they need it
-    products -> exponents   per category i, the product of the ciphertexts of its records, times one of a fresh mask
+    products -> exponents   per category i, the product of the ciphertexts of its records, times one of a fresh mask, refreshed:
+                            the owner of exponents knows the coins of every record, and must not see which ones were added up
     shares                  what the owner of exponents decrypts; minus the masks
 
 Records that an owner does not hold have a category of their own: no slot, and no product. One ciphertext per record makes it
@@ -70,7 +71,7 @@ def of_products(
     packing = shape.packing(key.bits)
     count = packing.count(shape.slots)
     masks = [packing.masks(count) for _ in range(shape.products)]
-    sums = [encryption.encrypt(mask) for mask in masks]
+    sums = [list(map(key.refreshed, encryption.encrypt(mask))) for mask in masks]
     for start in range(0, shape.records, MESSAGE_PLAINTEXTS):
         held = codes[start : start + MESSAGE_PLAINTEXTS]
         received = key.decode(wire.receive(peer, len(held) * count * key.ciphertext_bytes), peer)

@@ -66,6 +66,11 @@ class PublicKey:
         """A ciphertext of the sum of two plaintexts."""
         return left * right % self.square
 
+    def refreshed(self, ciphertext: mpz) -> mpz:
+        """A ciphertext of the same plaintext, uniform among all of them: who knows p and q reads nothing else in it."""
+        residue = gmpy2.powmod(secrets.randbelow(int(self.n) - 1) + 1, self.n, self.square)
+        return ciphertext * residue % self.square
+
     def encode(self, ciphertexts: Iterable[mpz]) -> bytes:
         """Ciphertexts for the wire: big-endian integers of `ciphertext_bytes` each."""
         size = self.ciphertext_bytes
@@ -97,6 +102,8 @@ class Encryption:
     def __init__(self, key: PublicKey) -> None:
         self.key = key
         self._exponent_bytes = -(-key.bits // 16)
+        self._lift = mpz(1) << key.bits - 1
+        self._lowered = (1 - key.n * self._lift) % key.square
         self._window = 0
         self._table: list[list[mpz]] = []
 
@@ -116,9 +123,13 @@ class Encryption:
         found = []
         for number, plaintext in enumerate(plaintexts):
             hidden = self._power(exponents[number * size : (number + 1) * size])
-            value = mpz(int.from_bytes(plaintext, "little"))
-            found.append((1 + key.n * value) * hidden % key.square)
+            found.append(self._lifted(plaintext) * hidden % key.square)
         return found
+
+    def _lifted(self, plaintext: bytes) -> mpz:
+        """1 + n (X + 2^(|n|-1)): as long for no counts as for many, since whoever waits for ciphertexts sees how long a
+        multiplication takes. The exponentiation takes the 2^(|n|-1) off again."""
+        return 1 + self.key.n * (mpz(int.from_bytes(plaintext, "little")) + self._lift)
 
     def _powers(self, digits: int) -> list[list[mpz]]:
         """For every digit of an exponent, h_s to the digit's values."""
@@ -132,7 +143,7 @@ class Encryption:
         return table
 
     def _power(self, exponent: bytes) -> mpz:
-        square, result = self.key.square, mpz(1)
+        square, result = self.key.square, self._lowered
         for powers, digit in zip(self._table, self._digits(exponent), strict=True):
             result = result * powers[digit] % square
         return result

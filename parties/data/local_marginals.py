@@ -105,31 +105,47 @@ class _Tables:
         import numpy as np
 
         self._sizes = domain.sizes
-        self._order = {name: i for i, name in enumerate(domain.names)}
+        self._bit = {name: 1 << i for i, name in enumerate(domain.names)}
+        unions = self._unions(cliques)
         self._tables: dict[Clique, NDArray[np.int64]] = {
-            union: np.zeros(self._cells(union), np.int64) for union in self._unions(cliques)
+            union: np.zeros(self._cells(union), np.int64) for union in unions
         }
+        self._masks = [(self._mask(union), union) for union in sorted(unions, key=self._cells)]
 
     def _cells(self, names: Collection[str]) -> int:
         return math.prod(self._sizes[name] for name in names)
 
+    def _mask(self, names: Iterable[str]) -> int:
+        """A set of columns as bits, of which thousands are compared with hundreds."""
+        return sum(self._bit[name] for name in names)
+
     def _unions(self, cliques: Iterable[Clique]) -> list[Clique]:
         """Sets of columns, in domain order, that hold every clique: greedily, large first, each where it adds the least."""
-        unions: list[frozenset[str]] = []
+        masks: list[int] = []
+        cells: list[int] = []
         for clique in sorted(
             {frozenset(clique) for clique in cliques}, key=lambda names: (-self._cells(names), sorted(names))
         ):
-            grown = [
-                (self._cells(union | clique) / self._cells(union), i)
-                for i, union in enumerate(unions)
-                if clique <= union or self._cells(union | clique) <= _UNION_CELLS
-            ]
-            if grown:
-                _, i = min(grown)
-                unions[i] |= clique
+            own, lacking, least, place = self._mask(clique), dict[int, int](), 0, -1
+            for i, union in enumerate(masks):
+                missing = own & ~union
+                if not missing:
+                    place = -1
+                    break
+                growth = lacking.get(missing)
+                if growth is None:
+                    growth = self._cells([name for name in clique if self._bit[name] & missing])
+                    lacking[missing] = growth
+                if (place < 0 or growth < least) and cells[i] * growth <= _UNION_CELLS:
+                    least, place = growth, i
             else:
-                unions.append(clique)
-        return [tuple(sorted(union, key=self._order.__getitem__)) for union in unions]
+                if place < 0:
+                    masks.append(own)
+                    cells.append(self._cells(clique))
+            if place >= 0:
+                masks[place] |= own
+                cells[place] *= least
+        return [tuple(name for name, bit in self._bit.items() if bit & union) for union in masks]
 
     def add(self, codes: Mapping[str, NDArray[np.int64]]) -> None:
         """Count one block."""
@@ -149,9 +165,8 @@ class _Tables:
     def _marginal(self, clique: Clique) -> NDArray[np.int64]:
         import numpy as np
 
-        union = min(
-            (union for union in self._tables if set(clique) <= set(union)), key=self._cells, default=None
-        )
+        own = self._mask(clique)
+        union = next((union for mask, union in self._masks if not own & ~mask), None)
         if union is None:
             raise ValueError(f"The marginal of {', '.join(clique)} was not counted.")
         whole = self._tables[union].reshape([self._sizes[name] for name in union])

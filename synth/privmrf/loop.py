@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from mpc_protocols.functionality import unobserved
+from mpc_protocols.mechanisms.selection import most_candidates
 from synth.charges import mean_noise
 from synth.fallback import joining_cells
 from synth.privmrf.graph import dependent_pairs, first_marginals, inside, nodes_of
@@ -125,13 +126,14 @@ class PrivMrfRun(Run):
                 break
             picks = -(-(most - len(self.selected)) // (plan.most_batches - batch))
             picks = min(picks, len(offered))
-            answers = self.model.marginals(offered)
-            chosen = self._select(offered, answers, picks, sigma2)
+            asked = offered[: most_candidates(picks)]  # of the fewest cells
+            answers = self.model.marginals(asked)
+            chosen = self._select(asked, answers, picks, sigma2)
             last = len(self.selected) == most or picks == len(offered)
             if last:
                 sigma2 = plan.charges.sigma2(self.left / picks)
             first = len(self.selected) - picks + 1
-            cliques = [offered[position] for position in chosen]
+            cliques = [asked[position] for position in chosen]
             self._measure(cliques, [answers[c] for c in chosen], sigma2, range(first, first + picks))
             offered = [clique for clique in offered if clique not in cliques]
             self.refit(len(self.selected), FINAL_ITERATIONS if last else ROUND_ITERATIONS)

@@ -9,19 +9,24 @@ PrivMRF (Cai-Lei-Wei-Xiao, VLDB 2021) with the oracle's questions and zCDP throu
     marginals    0.70   one for each column (fewer, where columns share one), then the r selected ones
 
 and what is left goes to the last batch. Candidates are the pairs, and of the larger sets of at most `max_columns` columns those
-with the fewest cells, until there are MAX_SETS of them or they have MAX_SET_CELLS cells together: custodians count all of them
-before anything is sent, because a pass over the rows in the middle of a run would show by its duration how many there are.
+with the fewest cells, until there are MAX_SETS of them, or they have MAX_SET_CELLS cells or MAX_NAME_BYTES of names together:
+custodians count all of them before anything is sent, because a pass over the rows in the middle of a run would show by its
+duration how many there are. Which of equally large ones, a hash of their names decides, so that no column gets more of them by
+its place.
 
 Standard library only at import.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, combinations
 
+from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Adjacency, Clique
 from synth.charges import Charges, cell_distance
 from synth.domain import Domain
@@ -35,6 +40,10 @@ SELECT_SHARE = Fraction(12, 100)
 MEASURE_SHARE = 1 - COLUMNS_SHARE - PAIRS_SHARE - SELECT_SHARE
 SELECTIONS_PER_COLUMN = Fraction(6, 5)
 MAX_BATCHES = 8
+MAX_PAIRS = 1 << 15
+MAX_PAIR_CELLS = 1 << 27
+MAX_NAME_BYTES = 4_000_000
+"""All pairs are shared, in one step, after the columns have been paid for: what no oracle shares is refused before."""
 MAX_SETS = 1 << 14
 MAX_SET_CELLS = 1 << 22
 MIN_SHARPENING = Fraction(1, 20)
@@ -76,11 +85,19 @@ def plan(
 ) -> PrivMrfPlan:
     """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all custodians.
 
-    Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta) out of range.
+    Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, more pairs than can be asked for,
+    (epsilon, delta) out of range.
     """
     charges, columns = Charges(adjacency, unit_rows), len(domain)
     check_sizes(domain, workload, config)
     pairs, oversized = modelled(domain, combinations(domain.names, 2), config.max_model_mb)
+    cells, named = sum(pairs.values()), sum(map(_name_bytes, pairs))
+    if len(pairs) > MAX_PAIRS or cells > MAX_PAIR_CELLS or named > MAX_NAME_BYTES:
+        raise StudyInvalid(
+            f"All {len(pairs)} pairs of columns would be asked for, of {cells} cells and {named} bytes of names together; at "
+            f"most {MAX_PAIRS} of {MAX_PAIR_CELLS} cells and {MAX_NAME_BYTES} bytes can be: leave columns out, coarsen or "
+            "rename them, or lower max_model_mb."
+        )
     candidates = pairs | modelled(domain, _larger(domain, config.max_columns), config.max_model_mb)[0]
     picks = round(SELECTIONS_PER_COLUMN * columns) if pairs else 0
     column_share = COLUMNS_SHARE if pairs else Fraction(1)
@@ -125,17 +142,34 @@ def plan(
 
 
 def _larger(domain: Domain, most: int) -> list[Clique]:
-    """Sets of 3 to `most` columns, those of the fewest cells, in the order of their cells and then of the domain."""
-    found: list[tuple[int, int, Clique]] = []
+    """Sets of 3 to `most` columns, those of the fewest cells, in the order of their cells, their size and the domain."""
+    found: list[tuple[int, int, bytes, Clique]] = []
     limit = MAX_SET_CELLS
     for count in range(3, min(most, len(domain)) + 1):
-        found = sorted([*found, *((cells, count, clique) for cells, clique in _sets(domain, count, limit))])
-        cells = list(accumulate(each[0] for each in found[:MAX_SETS]))
-        fitting = sum(total <= MAX_SET_CELLS for total in cells)
+        found += ((cells, count, _drawn(clique), clique) for cells, clique in _sets(domain, count, limit))
+        found.sort()
+        cells = accumulate(each[0] for each in found[:MAX_SETS])
+        named = accumulate(_name_bytes(each[3]) for each in found[:MAX_SETS])
+        fitting = sum(
+            total <= MAX_SET_CELLS and length <= MAX_NAME_BYTES
+            for total, length in zip(cells, named, strict=True)
+        )
         if fitting < len(found):  # from now on a set must be smaller than the first that does not fit
             limit = found[fitting][0] - 1
             found = found[:fitting]
-    return [clique for _, _, clique in found]
+    place = {name: number for number, name in enumerate(domain.names)}
+    found.sort(key=lambda each: (*each[:2], [place[name] for name in each[3]]))
+    return [clique for *_, clique in found]
+
+
+def _name_bytes(clique: Clique) -> int:
+    """What its names take in a step."""
+    return len(json.dumps(clique))
+
+
+def _drawn(clique: Clique) -> bytes:
+    """A public number that is drawn for these names, the same at every party."""
+    return hashlib.sha256("\0".join(clique).encode()).digest()[:8]
 
 
 def _sets(domain: Domain, count: int, limit: int) -> Iterator[tuple[int, Clique]]:

@@ -53,6 +53,18 @@ def test_only_ciphertexts_need_the_extra(tmp_path: Path, monkeypatch: pytest.Mon
     assert problems(small.write(tmp_path / "shares", changes=[BACKEND, SHARES]).path) == []
 
 
+def test_a_comparison_tells_a_study_of_shares_what_it_rests_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for changes, words in (([BACKEND], True), ([BACKEND, SHARES], False)):
+        trial = small.write(tmp_path / str(len(changes)), parties=3, changes=changes)
+        assert main(["plan", str(trial.path), "--compare", "--json", "--rows", "600"]) == 0
+        text = capsys.readouterr().out
+        [own] = [each for each in json.loads(text[text.index("{") :])["alternatives"] if each["own"]]
+        assert own["backend"] == "paillier"
+        assert all(("Paillier" in own[key]) == words for key in ("summary", "claim", "assumption"))
+
+
 def test_columns_of_two_owners_are_no_input_for_ciphertexts(tmp_path: Path) -> None:
     vertical = ('"horizontal"', '"vertical"\n[alignment]\nmethod = "psu"\nid = "person"')
     found = problems(small.write(tmp_path, parties=2, changes=[BACKEND, vertical]).path)

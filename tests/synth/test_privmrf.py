@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc_protocols.errors import BudgetRefused
+from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency, Clique
+from mpc_protocols.public.steps import MAX_BYTES, PrepareStep
 from synth.accounting import Accountant
 from synth.domain import Domain
 from synth.metrics import workload_error
@@ -20,7 +22,7 @@ from synth.mrf import model_size_mb
 from synth.privmrf.algorithm import ALGORITHM, PrivMrfConfig
 from synth.privmrf.graph import dependent_pairs, first_marginals, inside, nodes_of
 from synth.privmrf.loop import run
-from synth.privmrf.plan import PrivMrfPlan
+from synth.privmrf.plan import MAX_SETS, PrivMrfPlan
 from synth.workload import Workload
 from tests.synth.oracles import RefuseThird, ScriptedOracle, chain, codes_domain, ideal
 
@@ -106,6 +108,55 @@ def test_larger_candidates_are_those_of_the_fewest_cells(sizes: list[int], most:
     widest = max((cells[clique] for clique in larger), default=0)
     left_out = [cells[clique] for _, _, clique in every if clique not in larger]
     assert min(left_out) >= widest, "a set with fewer cells was left out for one with more"
+
+
+def test_no_column_has_more_candidates_for_its_place_or_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """300 of 1,140 equally large sets: 45 for each column, if it is drawn."""
+    monkeypatch.setattr("synth.privmrf.plan.MAX_SETS", 300)
+    domain = codes_domain(**{f"x{19 - number}": 2 for number in range(20)})
+    larger = [clique for clique in plan_for(domain=domain).candidates if len(clique) > 2]
+    of_column = [sum(name in clique for clique in larger) for name in domain.names]
+    assert len(larger) == 300 and min(of_column) > 25 and max(of_column) < 65
+    assert larger == [clique for clique in itertools.combinations(domain.names, 3) if clique in larger]
+
+
+def test_more_pairs_than_can_be_asked_for_are_refused_before_anything_is_paid(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(StudyInvalid, match="All 44850 pairs of columns would be asked for, of 179400 cells"):
+        plan_for(domain=codes_domain(**{f"x{number}": 2 for number in range(300)}))
+    with pytest.raises(StudyInvalid, match=r"All 1225 pairs .* 4904900 bytes of names together"):
+        plan_for(domain=codes_domain(**{f"{number:02}{'y' * 1996}": 2 for number in range(50)}))
+    monkeypatch.setattr("synth.privmrf.plan.MAX_PAIR_CELLS", 10)
+    with pytest.raises(StudyInvalid, match="lower max_model_mb"):
+        plan_for()
+
+
+def test_what_is_shared_at_once_fits_a_step() -> None:
+    """Also all candidates together, of which there are fewer inside a graph."""
+    domain = codes_domain(**{f"{number:02}\u00e4{'y' * 70}": 2 for number in range(30)})
+    plan = plan_for(PrivMrfConfig(max_columns=6), domain=domain)
+    larger = tuple(clique for clique in plan.candidates if len(clique) > 2)
+    assert 1000 < len(larger) < MAX_SETS
+    assert all(len(PrepareStep(cliques).to_bytes()) < MAX_BYTES for cliques in (plan.pairs, larger))
+
+
+def test_a_batch_never_asks_for_more_comparisons_than_parties_compute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mpc_protocols.mechanisms.selection.MAX_COMPARISONS", 12)
+    plan, asked = plan_for(), list[tuple[int, int]]()
+    oracle = ScriptedOracle(CODES, DOMAIN, Accountant(plan.budget), plan.charges)
+    select = oracle.select
+
+    def watched(handles: Any, *others: Any) -> list[int]:
+        asked.append((len(handles), others[-1]))
+        return select(handles, *others)
+
+    monkeypatch.setattr(oracle, "select", watched)
+    got = run(oracle, plan)
+    assert asked and all(picks * kept * (kept - 1) // 2 <= 12 for kept, picks in asked)
+    assert len(set(got.selections)) == sum(picks for _, picks in asked) > len(asked)
 
 
 @settings(max_examples=60)

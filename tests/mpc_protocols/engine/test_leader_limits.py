@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.engine.argmax import MAX_COMPARISONS, MAX_DRAWS, check_size
+from mpc_protocols.engine.argmax import check_size
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import StudyFacts
-from mpc_protocols.mechanisms.selection import plan_selection
+from mpc_protocols.mechanisms.selection import MAX_COMPARISONS, MAX_DRAWS, most_candidates, plan_selection
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.public.state import MAX_VARIANCES
 from mpc_protocols.public.steps import MeasureStep, PrepareStep
@@ -83,13 +83,14 @@ def test_an_honest_leader_refuses_before_it_tells_anybody() -> None:
 
 
 @pytest.mark.parametrize(
-    ("candidates", "picks", "fits"), [(40_000, 1, True), (9_459, 12, True), (9_500, 12, False)]
+    ("candidates", "picks", "fits"), [(40_000, 1, True), (9_459, 12, True), (9_460, 12, False)]
 )
 def test_comparisons_of_several_picks_are_limited(candidates: int, picks: int, fits: bool) -> None:
     plan = plan_selection(
         [ONE] * candidates, [Fraction(0)] * candidates, ONE, [5] * candidates, 1000, 1, picks
     )
     assert len(plan.contenders) == candidates
+    assert fits == (candidates <= most_candidates(picks))
     assert fits == (picks == 1 or picks * candidates * (candidates - 1) // 2 <= MAX_COMPARISONS)
     if fits:
         check_size(plan)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from mpc_protocols.engine.bitslice import Elements
-from mpc_protocols.memory_wire import run_parties
+from mpc_protocols.memory_wire import Frame, MemoryNetwork, run_parties
 from mpc_protocols.paillier.exponents import TableShape, of_exponents, of_products
 from mpc_protocols.paillier.keys import Encryption, PrivateKey
 from mpc_protocols.wire import Wire
@@ -29,3 +31,25 @@ def test_shares_add_up_to_the_table(key: PrivateKey, records: int, slots: int, p
     table = np.zeros((products + 1, slots + 1), np.uint32)
     np.add.at(table, (b, a), 1)
     np.testing.assert_array_equal(shares[0] + shares[1], table[:-1, :-1])
+
+
+class WithoutCoins(Encryption):
+    """Whose ciphertexts are 1 + n X."""
+
+    def _power(self, exponent: bytes) -> Any:
+        return self._lowered
+
+
+def test_the_owner_of_exponents_cannot_see_which_coins_were_added_up(key: PrivateKey) -> None:
+    """It knows those of every record; those of a mask are short and do not hide how many of them there are."""
+    shape, frames = TableShape(3, 2, 2), list[Frame]()
+
+    def party(wire: Wire) -> Any:
+        if wire.me == 0:
+            return of_exponents(wire, 1, key, shape, np.array([0, 1, 1]))
+        return of_products(wire, 0, WithoutCoins(key.public), shape, np.array([2, 2, 2]))
+
+    MemoryNetwork(2, 2, tap=frames.append, patience_s=20).run([party] * 2)
+    size = key.public.ciphertext_bytes
+    seen = [int.from_bytes(frame.payload, "big") for frame in frames if len(frame.payload) == size]
+    assert len(seen) == 2 and all(value % int(key.public.n) != 1 for value in seen)

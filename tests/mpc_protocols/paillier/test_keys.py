@@ -59,6 +59,13 @@ def test_sums_are_those_of_phe(key: PrivateKey) -> None:
     assert oracle(key).raw_decrypt(int(total)) == expected % int(key.public.n)
 
 
+def test_a_plaintexts_factor_is_as_long_for_no_counts_as_for_many(key: PrivateKey) -> None:
+    """Whoever waits for ciphertexts must not see by the time how many of a custodian's cells are empty."""
+    encryption = Encryption(key.public)
+    packed = [bytes(SIZE), b"\1" + bytes(SIZE - 1), b"\xff" * (SIZE // 2), b"\xff" * SIZE]
+    assert {-(-encryption._lifted(plaintext).bit_length() // 64) for plaintext in packed} == {2 * BITS // 64}
+
+
 def test_equal_plaintexts_have_different_ciphertexts(key: PrivateKey) -> None:
     encryption = Encryption(key.public)
     assert len({*encryption.encrypt([bytes(SIZE)] * 20), *encryption.encrypt([bytes(SIZE)] * 20)}) == 40
