@@ -98,7 +98,7 @@ def test_a_run_whose_parties_all_die_goes_on_without_spending_twice(
         whats = [each.event.what for each in entry.events]
         assert whats.count(STARTED) == 2 and ABORTED not in whats
         assert whats.count(SIZE) % 2 == 0 and entry.spent.size_rho > Fraction(0)
-    first, second = entries[0].reservation.dataset, trial.names[1]
+    first, second = "split/north", "south"
     assert Ledger(tmp_path / "ledger.db").alignments(first, second) == 2
 
     with pytest.raises(BudgetRefused, match=r"releases of the run .* no release is made anew"):
