@@ -42,8 +42,9 @@ class Subject:
 
     @property
     def distributed(self) -> list[DistributedBackend]:
-        """The backends of parties that compute together."""
-        found = (BACKENDS[name] for name in self.backends)
+        """The backends of parties that compute together; the study's own as it configures it."""
+        study = self.study
+        found = (study.descriptor if name == study.backend else BACKENDS[name] for name in self.backends)
         return [backend for backend in found if isinstance(backend, DistributedBackend)]
 
     @property

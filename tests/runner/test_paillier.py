@@ -11,6 +11,8 @@ import pytest
 
 from mpc_protocols.pair.backend import BACKEND as PAIR
 from runner.__main__ import main
+from runner.audit.check import Profile
+from runner.audit.subject import subject
 from runner.report.statement import how
 from runner.study import load, problems
 from tests.runner import small
@@ -63,6 +65,13 @@ def test_a_comparison_tells_a_study_of_shares_what_it_rests_on(
         [own] = [each for each in json.loads(text[text.index("{") :])["alternatives"] if each["own"]]
         assert own["backend"] == "paillier"
         assert all(("Paillier" in own[key]) == words for key in ("summary", "claim", "assumption"))
+
+
+def test_an_audit_looks_at_what_the_study_would_run(tmp_path: Path) -> None:
+    for changes in ([BACKEND], [BACKEND, SHARES]):
+        trial = small.write(tmp_path / str(len(changes)), parties=3, changes=changes)
+        with subject(trial.path, ["paillier"], Profile.QUICK, "seed") as audited:
+            assert [backend.claim for backend in audited.distributed] == [audited.study.descriptor.claim]
 
 
 def test_columns_of_two_owners_are_no_input_for_ciphertexts(tmp_path: Path) -> None:
