@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mpc_protocols.errors import UsageError
 from mpc_protocols.pair.backend import BACKEND as PAIR
 from runner.__main__ import main
 from runner.audit.check import Profile
@@ -72,6 +73,15 @@ def test_an_audit_looks_at_what_the_study_would_run(tmp_path: Path) -> None:
         trial = small.write(tmp_path / str(len(changes)), parties=3, changes=changes)
         with subject(trial.path, ["paillier"], Profile.QUICK, "seed") as audited:
             assert [backend.claim for backend in audited.distributed] == [audited.study.descriptor.claim]
+
+
+def test_an_audit_leaves_out_what_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(util, "find_spec", without_phe)
+    path = small.write(tmp_path).path
+    with subject(path, [], Profile.QUICK, "seed") as audited:
+        assert "pair" in audited.backends and "paillier" not in audited.backends
+    with pytest.raises(UsageError, match="--backend paillier needs phe, which"):
+        subject(path, ["paillier"], Profile.QUICK, "seed").__enter__()
 
 
 def test_columns_of_two_owners_are_no_input_for_ciphertexts(tmp_path: Path) -> None:
