@@ -18,6 +18,7 @@ import numpy as np
 
 from mpc_protocols.backend import BACKENDS, ClearBackend, DistributedBackend
 from mpc_protocols.errors import UsageError
+from mpc_protocols.registry import not_installed
 from runner.audit.arena import Arena, Codes, Coins
 from runner.audit.check import Profile
 from runner.study import Study, load
@@ -42,8 +43,9 @@ class Subject:
 
     @property
     def distributed(self) -> list[DistributedBackend]:
-        """The backends of parties that compute together."""
-        found = (BACKENDS[name] for name in self.backends)
+        """The backends of parties that compute together; the study's own as it configures it."""
+        study = self.study
+        found = (study.descriptor if name == study.backend else BACKENDS[name] for name in self.backends)
         return [backend for backend in found if isinstance(backend, DistributedBackend)]
 
     @property
@@ -101,24 +103,35 @@ class Subject:
 
 @contextmanager
 def subject(path: Path | None, backends: Sequence[str], profile: Profile, seed: str) -> Iterator[Subject]:
-    """The study at `path`, or the demo's. backends: none for all that share data by rows. Raises `StudyInvalid`, `UsageError`."""
+    """The study at `path`, or the demo's. backends: none for all that share data by rows and are installed.
+
+    Raises `StudyInvalid`, `UsageError`.
+    """
     for name in backends:
         if name not in BACKENDS:
             raise UsageError(f"There is no backend {name!r}; there are {', '.join(BACKENDS.names)}.")
-    chosen = tuple(
-        backend.name
-        for backend in BACKENDS
-        if "horizontal" in backend.partitions and (not backends or backend.name in backends)
-    )
     with TemporaryDirectory(prefix="cosynth-audit-") as folder:
         if path is None:
             from runner.demo import coded, prepare, survey
 
             study = load(prepare(Path(folder), (7101, 7102, 7103)))
-            yield Subject(study, coded(survey(), study.domain), chosen, profile, seed, invented=False)
+            rows, chosen = coded(survey(), study.domain), _chosen(study, backends)
+            yield Subject(study, rows, chosen, profile, seed, invented=False)
         else:
             study = load(path)
-            yield Subject(study, invented_rows(study), chosen, profile, seed, invented=True)
+            yield Subject(study, invented_rows(study), _chosen(study, backends), profile, seed, invented=True)
+
+
+def _chosen(study: Study, named: Sequence[str]) -> tuple[str, ...]:
+    """Backends that share data by rows: the named ones, or all whose packages are installed. Raises `UsageError`."""
+    chosen = []
+    for backend in BACKENDS:
+        lack = not_installed(study.descriptor if backend.name == study.backend else backend)
+        if lack is not None and backend.name in named:
+            raise UsageError(f"--backend {backend.name} {lack}.")
+        if "horizontal" in backend.partitions and (backend.name in named if named else lack is None):
+            chosen.append(backend.name)
+    return tuple(chosen)
 
 
 def invented_rows(study: Study, count: int = 2000) -> Codes:

@@ -11,7 +11,7 @@ PrivMRF (Cai-Lei-Wei-Xiao, VLDB 2021) with the oracle's questions and zCDP throu
 and what is left goes to the last batch. Candidates are the pairs, and of the larger sets of at most `max_columns` columns those
 with the fewest cells, until there are MAX_SETS of them, or they have MAX_SET_CELLS cells or MAX_NAME_BYTES of names together:
 custodians count all of them before anything is sent, because a pass over the rows in the middle of a run would show by its
-duration how many there are. Which of equally large ones, a hash of their names decides, so that no column gets more of them by
+duration how many there are. Which of equally large ones, hashes of their names decide, so that no column gets more of them by
 its place.
 
 Standard library only at import.
@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate, combinations
+from heapq import nsmallest
+from itertools import accumulate, chain, combinations
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Adjacency, Clique
@@ -143,13 +144,14 @@ def plan(
 
 def _larger(domain: Domain, most: int) -> list[Clique]:
     """Sets of 3 to `most` columns, those of the fewest cells, in the order of their cells, their size and the domain."""
-    found: list[tuple[int, int, bytes, Clique]] = []
+    names = sorted(domain.names, key=lambda name: domain.sizes[name])
+    sizes, drawn = [domain.sizes[name] for name in names], [_drawn(name) for name in names]
+    found: list[tuple[int, int, int, tuple[int, ...]]] = []
     limit = MAX_SET_CELLS
-    for count in range(3, min(most, len(domain)) + 1):
-        found += ((cells, count, _drawn(clique), clique) for cells, clique in _sets(domain, count, limit))
-        found.sort()
+    for count in range(3, min(most, len(names)) + 1):
+        found = nsmallest(MAX_SETS + 1, chain(found, _sets(sizes, drawn, count, limit)))
         cells = accumulate(each[0] for each in found[:MAX_SETS])
-        named = accumulate(_name_bytes(each[3]) for each in found[:MAX_SETS])
+        named = accumulate(_name_bytes([names[place] for place in each[3]]) for each in found[:MAX_SETS])
         fitting = sum(
             total <= MAX_SET_CELLS and length <= MAX_NAME_BYTES
             for total, length in zip(cells, named, strict=True)
@@ -157,35 +159,41 @@ def _larger(domain: Domain, most: int) -> list[Clique]:
         if fitting < len(found):  # from now on a set must be smaller than the first that does not fit
             limit = found[fitting][0] - 1
             found = found[:fitting]
-    place = {name: number for number, name in enumerate(domain.names)}
-    found.sort(key=lambda each: (*each[:2], [place[name] for name in each[3]]))
-    return [clique for *_, clique in found]
+    order = {name: number for number, name in enumerate(domain.names)}
+    columns = [order[name] for name in names]
+    ordered = sorted((cells, count, sorted(columns[place] for place in of)) for cells, count, _, of in found)
+    return [tuple(domain.names[column] for column in of) for *_, of in ordered]
 
 
-def _name_bytes(clique: Clique) -> int:
-    """What its names take in a step."""
-    return len(json.dumps(clique))
+def _name_bytes(names: Sequence[str]) -> int:
+    """What the names of a set take in a step."""
+    return len(json.dumps(names))
 
 
-def _drawn(clique: Clique) -> bytes:
-    """A public number that is drawn for these names, the same at every party."""
-    return hashlib.sha256("\0".join(clique).encode()).digest()[:8]
+def _drawn(name: str) -> int:
+    """A public number of 64 bits that is drawn for a column, the same at every party."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
 
 
-def _sets(domain: Domain, count: int, limit: int) -> Iterator[tuple[int, Clique]]:
-    """The sets of `count` columns that have at most `limit` cells, with their cells."""
-    names = sorted(domain.names, key=lambda name: domain.sizes[name])
-    sizes = [domain.sizes[name] for name in names]
-    place = {name: number for number, name in enumerate(domain.names)}
+def _sets(
+    sizes: Sequence[int], drawn: Sequence[int], count: int, limit: int
+) -> Iterator[tuple[int, int, int, tuple[int, ...]]]:
+    """The sets of `count` columns that have at most `limit` cells: cells, count, the sum of what was drawn, columns.
 
-    def grow(chosen: Clique, cells: int, start: int) -> Iterator[tuple[int, Clique]]:
+    sizes: of the columns, ascending. drawn: for each column.
+    """
+
+    def grow(
+        chosen: tuple[int, ...], cells: int, total: int, start: int
+    ) -> Iterator[tuple[int, int, int, tuple[int, ...]]]:
         missing = count - len(chosen)
-        if not missing:
-            yield cells, tuple(sorted(chosen, key=place.__getitem__))
-            return
-        for number in range(start, len(names) - missing + 1):
+        for number in range(start, len(sizes) - missing + 1):
             if cells * sizes[number] ** missing > limit:  # the others are no smaller
                 return
-            yield from grow((*chosen, names[number]), cells * sizes[number], number + 1)
+            grown, more = cells * sizes[number], total + drawn[number]
+            if missing == 1:
+                yield grown, count, more % (1 << 64), (*chosen, number)
+            else:
+                yield from grow((*chosen, number), grown, more, number + 1)
 
-    return grow((), 1, 0)
+    return grow((), 1, 0, 0)

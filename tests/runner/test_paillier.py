@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from mpc_protocols.errors import UsageError
 from mpc_protocols.pair.backend import BACKEND as PAIR
 from runner.__main__ import main
+from runner.audit.check import Profile
+from runner.audit.subject import subject
 from runner.report.statement import how
 from runner.study import load, problems
 from tests.runner import small
@@ -63,6 +66,22 @@ def test_a_comparison_tells_a_study_of_shares_what_it_rests_on(
         [own] = [each for each in json.loads(text[text.index("{") :])["alternatives"] if each["own"]]
         assert own["backend"] == "paillier"
         assert all(("Paillier" in own[key]) == words for key in ("summary", "claim", "assumption"))
+
+
+def test_an_audit_looks_at_what_the_study_would_run(tmp_path: Path) -> None:
+    for changes in ([BACKEND], [BACKEND, SHARES]):
+        trial = small.write(tmp_path / str(len(changes)), parties=3, changes=changes)
+        with subject(trial.path, ["paillier"], Profile.QUICK, "seed") as audited:
+            assert [backend.claim for backend in audited.distributed] == [audited.study.descriptor.claim]
+
+
+def test_an_audit_leaves_out_what_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(util, "find_spec", without_phe)
+    path = small.write(tmp_path).path
+    with subject(path, [], Profile.QUICK, "seed") as audited:
+        assert "pair" in audited.backends and "paillier" not in audited.backends
+    with pytest.raises(UsageError, match="--backend paillier needs phe, which"):
+        subject(path, ["paillier"], Profile.QUICK, "seed").__enter__()
 
 
 def test_columns_of_two_owners_are_no_input_for_ciphertexts(tmp_path: Path) -> None:
