@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +34,7 @@ from mpc_protocols.mechanisms.selection import SelectionPlan
 from parties.budget.journal import Journal
 from parties.session.admission.config import SessionConfig
 from parties.session.admission.identity import Identity
-from parties.session.transport import codec, frames
+from parties.session.transport import frames
 from runner.audit import arena, deployment
 from synth import accounting
 from synth.mrf import Model
@@ -291,17 +290,6 @@ def _loose_conversion() -> Patch:
 # -- bytes of others ---------------------------------------------------------------------------------------------------
 
 
-def _pickled() -> Patch:
-    plain = codec.loads
-
-    def loads(payload: Any) -> Any:
-        if bytes(payload[:1]) == b"\x80":
-            return pickle.loads(bytes(payload))  # noqa: S301 - the fault itself
-        return plain(payload)
-
-    return mock.patch.object(codec, "loads", loads)
-
-
 def _endless_frames() -> Patch:
     return mock.patch.dict(frames.MAX_PAYLOAD, {kind: 1 << 32 for kind in frames.MAX_PAYLOAD})
 
@@ -380,7 +368,6 @@ MUTATIONS = (
     Mutation("M22", "rows that count twice", ("S.neighbours", "S.values"), _counted_twice),
     Mutation("M24", "releases without an event", ("A.events",), _uncharged),
     Mutation("M27", "a party not tied to its certificate", ("W.identity",), partial(_in_processes, "M27")),
-    Mutation("M29", "a pickle in a message", ("F.decoders",), _pickled),
     Mutation("M30", "frames of any length", ("F.decoders",), _endless_frames),
     Mutation("M33", "a conversion that is loose the wrong way", ("A.conversion",), _loose_conversion),
     Mutation("M34", "synthetic rows that are copies of real ones", ("I.distance",), _copied_rows),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import base64
+import pickle
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from mpc_protocols.backend import BACKENDS
 from parties.data.local_marginals import _Tables
+from parties.session.transport import codec
 from runner.audit import driver, mutations
 from runner.audit.check import MAX_ALARM, Check, Finding, Group, Profile, Verdict, load
 from runner.audit.deployment import End
@@ -58,6 +61,18 @@ def test_every_check_has_a_mutation_or_a_test() -> None:
     whole = {driver.full_name(group, check) for group in GROUPS.values() for check in group.checks}
     assert whole == named | NEVER_BROKEN_HERE
     assert not named & NEVER_BROKEN_HERE
+
+
+def test_a_pickle_that_is_loaded_is_found(audited: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broken build stands here, so that no line of the program can load a pickle."""
+    plain = codec.loads
+
+    def loads(payload: Any) -> Any:
+        return pickle.loads(payload) if bytes(payload[:1]) == b"\x80" else plain(payload)  # noqa: S301  # the audit's own
+
+    monkeypatch.setattr(codec, "loads", loads)
+    finding = found(audited, "F.decoders")
+    assert finding.verdict is Verdict.FAIL and "ran as code" in finding.evidence
 
 
 def test_noise_of_another_size_does_not_fit(audited: Subject) -> None:
