@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitslice import Elements, UInt, from_bits, to_bits, words_for
-from mpc_protocols.pair.bit_matrix import cells_of
-from mpc_protocols.pair.fixed_key import Blocks, PublicPermutation
-from mpc_protocols.pair.ggm import Trees, levels_of
-from mpc_protocols.pair.random_ot import Demand, Transfers
+from mpc_protocols.pair.transfers.bit_matrix import cells_of
+from mpc_protocols.pair.transfers.fixed_key import Blocks, PublicPermutation
+from mpc_protocols.pair.transfers.ggm import Trees, levels_of
+from mpc_protocols.pair.transfers.random_ot import Demand, Transfers
 
 CHUNK = 1 << 16
 """Most records whose transfers are made at a time."""

@@ -15,9 +15,9 @@ import numpy as np
 
 from mpc_protocols.engine.adders import Adder
 from mpc_protocols.engine.bitslice import Elements, UInt, Words, to_bits, to_planes, words_for
-from mpc_protocols.pair.correlated import products, products_demand
-from mpc_protocols.pair.random_ot import Demand, Transfers
 from mpc_protocols.pair.sign import carry, carry_demand
+from mpc_protocols.pair.transfers.correlated import products, products_demand
+from mpc_protocols.pair.transfers.random_ot import Demand, Transfers
 
 
 def weighted_sum_demand(planes: int, cells: int) -> Demand:

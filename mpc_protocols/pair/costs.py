@@ -29,13 +29,13 @@ from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.pair.argmax import GROUP, in_groups
 from mpc_protocols.pair.contingency import TableShape, table_chunks, table_demand
 from mpc_protocols.pair.conversion import lift_demand
-from mpc_protocols.pair.correlated import products_demand
 from mpc_protocols.pair.gates import shared_latency
 from mpc_protocols.pair.gmw import string_pieces, string_sums_demand
 from mpc_protocols.pair.l1_distance import chunks, l1_demand
-from mpc_protocols.pair.ot_extension import LEVELS, SECURITY, message_bytes, pieces
-from mpc_protocols.pair.random_ot import AHEAD_BITS, AHEAD_ROWS, BATCH, Demand, PoolLevel
 from mpc_protocols.pair.sign import carry_demand, score_adder
+from mpc_protocols.pair.transfers.correlated import products_demand
+from mpc_protocols.pair.transfers.ot_extension import LEVELS, SECURITY, message_bytes, pieces
+from mpc_protocols.pair.transfers.random_ot import AHEAD_BITS, AHEAD_ROWS, BATCH, Demand, PoolLevel
 from mpc_protocols.pair.zero_test import zero_demand, zero_pieces
 
 WORD = 8

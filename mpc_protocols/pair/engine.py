@@ -29,9 +29,9 @@ from mpc_protocols.pair.gates import SECRET_BYTES, PairGates
 from mpc_protocols.pair.l1_distance import l1_sums
 from mpc_protocols.pair.link import Link
 from mpc_protocols.pair.marginals import Counted, CountedMarginals, JoinedMarginals
-from mpc_protocols.pair.random_ot import Transfers
 from mpc_protocols.pair.shares import Shares
 from mpc_protocols.pair.sign import score_adder
+from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.answers import Answers, DealerLayout
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers

@@ -23,9 +23,9 @@ from mpc_protocols.engine.interface import BitSource
 from mpc_protocols.engine.prg import NOISE, KeyStream, derive
 from mpc_protocols.pair import conversion, gmw
 from mpc_protocols.pair.link import Link
-from mpc_protocols.pair.random_ot import Transfers
 from mpc_protocols.pair.shares import Shares, concatenate
 from mpc_protocols.pair.sign import AND_BYTES, score_adder, signs
+from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.pair.zero_test import zero_cells
 
 SECRET_BYTES = 32

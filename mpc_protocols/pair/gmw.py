@@ -23,9 +23,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from mpc_protocols.engine.bitslice import Words
-from mpc_protocols.pair.bit_matrix import planes_of
 from mpc_protocols.pair.link import Link
-from mpc_protocols.pair.random_ot import Demand, Transfers
+from mpc_protocols.pair.transfers.bit_matrix import planes_of
+from mpc_protocols.pair.transfers.random_ot import Demand, Transfers
 
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 MAX_WIDTH = 128

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.adders import Adder
 from mpc_protocols.engine.bitslice import Elements, words_for
 from mpc_protocols.pair.conversion import masked_numbers, masked_numbers_demand
-from mpc_protocols.pair.random_ot import Demand, Transfers
 from mpc_protocols.pair.sign import carry_demand, signs
+from mpc_protocols.pair.transfers.random_ot import Demand, Transfers
 
 CHUNK = 1 << 18
 """Cells that are computed with at a time: bounds the memory at some 150 bytes a cell of a chunk."""

@@ -21,7 +21,7 @@ from mpc_protocols.engine.marginals import AdditiveMarginals
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import DataRefused
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
-from mpc_protocols.pair.random_ot import Transfers
+from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.pair.two_owners import check_owners, share_cliques
 from mpc_protocols.partition import OwnRows, VerticalData
 from mpc_protocols.wire import Wire

@@ -19,7 +19,7 @@ import numpy as np
 from mpc_protocols.engine.adders import Adder, merge_schedule
 from mpc_protocols.engine.bitslice import Elements, Words, to_planes
 from mpc_protocols.pair.gmw import and_bits, and_known, and_pairs
-from mpc_protocols.pair.random_ot import Demand, Transfers
+from mpc_protocols.pair.transfers.random_ot import Demand, Transfers
 
 AND_BYTES = 264
 """Bytes of a word of ANDs: a transfer each way and two opened bits."""

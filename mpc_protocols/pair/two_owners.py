@@ -27,9 +27,9 @@ from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Clique
 from mpc_protocols.pair.contingency import Column, TableShape, of_paths, of_vectors
 from mpc_protocols.pair.conversion import lift
-from mpc_protocols.pair.ggm import levels_of
-from mpc_protocols.pair.random_ot import Transfers
 from mpc_protocols.pair.sign import score_adder
+from mpc_protocols.pair.transfers.ggm import levels_of
+from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.partition import OwnRows, Partition
 
 MAX_WIDTH = 1 << 14

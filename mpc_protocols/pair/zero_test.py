@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitslice import Words
-from mpc_protocols.pair.bit_matrix import LANES, cells_of
-from mpc_protocols.pair.fixed_key import Blocks
-from mpc_protocols.pair.random_ot import Demand, Transfers
+from mpc_protocols.pair.transfers.bit_matrix import LANES, cells_of
+from mpc_protocols.pair.transfers.fixed_key import Blocks
+from mpc_protocols.pair.transfers.random_ot import Demand, Transfers
 
 _SHIFTS = np.arange(LANES, dtype=np.uint64).reshape(LANES, 1, 1)
 _TESTED = 1 << 12  # words of transfers that are worked on together: some 20 MB

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitslice import from_bits
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.pair.base_ot import BaseTransfers
 from mpc_protocols.pair.link import Link
-from mpc_protocols.pair.ot_extension import SECURITY, Choosing, Offering, extension
-from mpc_protocols.pair.random_ot import Transfers
+from mpc_protocols.pair.transfers.base_ot import BaseTransfers
+from mpc_protocols.pair.transfers.ot_extension import SECURITY, Choosing, Offering, extension
+from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.wire import Wire
 
 T = TypeVar("T")

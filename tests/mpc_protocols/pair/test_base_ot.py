@@ -7,8 +7,8 @@ import pytest
 
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.memory_wire import MemoryNetwork, run_parties
-from mpc_protocols.pair.base_ot import BaseTransfers, base_transfers
 from mpc_protocols.pair.link import Link
+from mpc_protocols.pair.transfers.base_ot import BaseTransfers, base_transfers
 from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.wire import Wire
 from tests.trio import Trio

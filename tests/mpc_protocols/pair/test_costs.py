@@ -19,7 +19,7 @@ from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.mechanisms.measurement import by_sampler
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.pair import l1_distance, random_ot
+from mpc_protocols.pair import l1_distance
 from mpc_protocols.pair.backend import BACKEND
 from mpc_protocols.pair.contingency import Column, TableShape, of_paths, of_vectors
 from mpc_protocols.pair.conversion import lift, weighted_sum
@@ -29,9 +29,10 @@ from mpc_protocols.pair.gmw import and_bits, and_known, open_bits, string_sums
 from mpc_protocols.pair.l1_distance import l1_sums
 from mpc_protocols.pair.link import Link
 from mpc_protocols.pair.oracle import PairOracle, contribute, follow
-from mpc_protocols.pair.random_ot import Demand, Transfers
 from mpc_protocols.pair.sign import signs
 from mpc_protocols.pair.steps import Group, StepCosts
+from mpc_protocols.pair.transfers import random_ot
+from mpc_protocols.pair.transfers.random_ot import Demand, Transfers
 from mpc_protocols.pair.zero_test import zero_cells
 from mpc_protocols.partition import VerticalData, ideal_counts
 from mpc_protocols.public.state import PublicState
@@ -92,7 +93,7 @@ def predicted() -> Tally:
 def test_costs_are_the_counters(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(l1_distance, "CHUNK", 128)
     monkeypatch.setattr(random_ot, "BATCH", 40)
-    for module in ("random_ot", "costs"):
+    for module in ("transfers.random_ot", "costs"):
         monkeypatch.setattr(f"mpc_protocols.pair.{module}.BATCH", 40)
         monkeypatch.setattr(f"mpc_protocols.pair.{module}.AHEAD_BITS", ahead)
         monkeypatch.setattr(f"mpc_protocols.pair.{module}.AHEAD_ROWS", ahead // 10)

@@ -17,8 +17,8 @@ from mpc_protocols.engine.bitslice import to_bits
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.pair.argmax import argmax_in_groups, in_groups
 from mpc_protocols.pair.gates import PairGates
-from mpc_protocols.pair.random_ot import Transfers
 from mpc_protocols.pair.shares import Shares
+from mpc_protocols.pair.transfers.random_ot import Transfers
 from tests.mpc_protocols.pair.pair_run import Ran, random_words, run_pair, share_ring, share_words
 
 MANY_BYTES = 1 << 24

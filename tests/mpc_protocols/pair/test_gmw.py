@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitslice import from_bits, to_bits, words_for
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.pair import random_ot
-from mpc_protocols.pair.correlated import products
 from mpc_protocols.pair.gmw import (
     and_bits,
     and_known,
@@ -25,8 +23,10 @@ from mpc_protocols.pair.gmw import (
     string_sums,
     xor_public,
 )
-from mpc_protocols.pair.ot_extension import PIECE, message_bytes
-from mpc_protocols.pair.random_ot import BATCH, Demand, Transfers
+from mpc_protocols.pair.transfers import random_ot
+from mpc_protocols.pair.transfers.correlated import products
+from mpc_protocols.pair.transfers.ot_extension import PIECE, message_bytes
+from mpc_protocols.pair.transfers.random_ot import BATCH, Demand, Transfers
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.pair.pair_run import Words, extended, random_words, run_pair, share_ring, share_words
 from tests.trio import Trio

@@ -9,11 +9,11 @@ import pytest
 
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.memory_wire import MemoryNetwork, run_parties
-from mpc_protocols.pair import ot_extension
-from mpc_protocols.pair.bit_matrix import cells_of, planes_of, transpose
-from mpc_protocols.pair.ggm import Trees
 from mpc_protocols.pair.link import Link
-from mpc_protocols.pair.ot_extension import message_bytes, pieces, start
+from mpc_protocols.pair.transfers import ot_extension
+from mpc_protocols.pair.transfers.bit_matrix import cells_of, planes_of, transpose
+from mpc_protocols.pair.transfers.ggm import Trees
+from mpc_protocols.pair.transfers.ot_extension import message_bytes, pieces, start
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.pair.pair_run import Words, extended, random_words
 from tests.trio import Trio

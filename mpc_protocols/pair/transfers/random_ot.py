@@ -22,10 +22,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpc_protocols.engine.bitslice import Words
-from mpc_protocols.pair.bit_matrix import LANES
-from mpc_protocols.pair.fixed_key import Blocks
 from mpc_protocols.pair.link import Link
-from mpc_protocols.pair.ot_extension import Choosing, Offering, start
+from mpc_protocols.pair.transfers.bit_matrix import LANES
+from mpc_protocols.pair.transfers.fixed_key import Blocks
+from mpc_protocols.pair.transfers.ot_extension import Choosing, Offering, start
 
 BATCH = 1 << 15
 """Words that are made in one round: 2^21 transfers, 8 MB in each direction on their way."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.pair.fixed_key import Blocks, PublicPermutation
+from mpc_protocols.pair.transfers.fixed_key import Blocks, PublicPermutation
 
 
 def levels_of(leaves: int) -> int:

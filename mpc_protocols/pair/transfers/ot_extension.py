@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitslice import Words
 from mpc_protocols.engine.prg import MASK, derive
-from mpc_protocols.pair.base_ot import BaseTransfers, base_transfers
-from mpc_protocols.pair.bit_matrix import LANES, transpose
-from mpc_protocols.pair.fixed_key import Blocks, PublicPermutation
-from mpc_protocols.pair.ggm import Trees
 from mpc_protocols.pair.link import Link
+from mpc_protocols.pair.transfers.base_ot import BaseTransfers, base_transfers
+from mpc_protocols.pair.transfers.bit_matrix import LANES, transpose
+from mpc_protocols.pair.transfers.fixed_key import Blocks, PublicPermutation
+from mpc_protocols.pair.transfers.ggm import Trees
 
 SECURITY = 128
 """Base transfers in each direction, and bits of a row."""

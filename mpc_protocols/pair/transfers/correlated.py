@@ -16,9 +16,9 @@ from __future__ import annotations
 import numpy as np
 
 from mpc_protocols.engine.bitslice import Elements, UInt, Words, to_bits, words_for
-from mpc_protocols.pair.bit_matrix import cells_of
-from mpc_protocols.pair.fixed_key import Blocks
-from mpc_protocols.pair.random_ot import Demand, Transfers
+from mpc_protocols.pair.transfers.bit_matrix import cells_of
+from mpc_protocols.pair.transfers.fixed_key import Blocks
+from mpc_protocols.pair.transfers.random_ot import Demand, Transfers
 
 
 def products_demand(rows: tuple[int, int], cells: int) -> Demand:
