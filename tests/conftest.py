@@ -26,6 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Of `-n auto`: two processes of tests a core, for a good part of a test of processes is waiting; as many as get ports."""
     return min(2 * (os.cpu_count() or 1), 16)
