@@ -1,17 +1,19 @@
 # make demo   runs the main job on data that ships with a dependency
 # make test   style, types and the whole test suite
+# make crypten  adds PyTorch and CrypTen to the environment, for what needs them (750 MB)
 # make sbom   writes build/cosynth.cdx.json: what Cosynth is installed with, from the lock file, as CycloneDX
 # All need only Python >= 3.11 and make, and create their environments from lock files.
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test sbom lock clean
+.PHONY: demo test crypten sbom lock clean
 
 demo: .venv/demo.stamp
 	$(BIN)/python -m runner demo
 
 test: .venv/test.stamp
+	@$(MAKE) --no-print-directory crypten || echo "PyTorch and CrypTen cannot be installed here: the tests that need them are skipped, and say so."
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n auto --dist worksteal
@@ -27,6 +29,13 @@ test: .venv/test.stamp
 
 .venv/test.stamp: requirements-test.lock .venv/demo.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-test.lock
+	touch $@
+
+# CrypTen's metadata asks for packages that are gone (sklearn) or not used here (torchvision): it comes without its dependencies.
+crypten: .venv/crypten.stamp
+.venv/crypten.stamp: requirements-torch.txt requirements-crypten.txt .venv/demo.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-torch.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-crypten.txt
 	touch $@
 
 # In an environment of its own: the tool is no part of what it describes.
