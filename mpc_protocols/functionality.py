@@ -248,3 +248,45 @@ class Aggregation(ABC):
         Raises `BudgetRefused`, `DataRefused` (a vector of another length or beyond the bound), `StudyInvalid` (an unknown or
         repeated client, a sum that would not fit 32 bits with its sign).
         """
+
+
+class Cohorts(Aggregation):
+    """Aggregation for clients that choose by themselves what they answer (`docs/design/flaim.md` 3).
+
+    Of a cohort, computing parties and recipients learn what `sum`, `popular` and `reveal` return, never which client chose what.
+    Every event names the clients whose records it charges (`detail["charged"]`): disjoint clients are charged side by side.
+    """
+
+    @abstractmethod
+    def sum(
+        self,
+        question: Question,
+        clients: Sequence[int],
+        sigma2: Fraction,
+        charged: Sequence[int] | None = None,
+    ) -> NDArray[np.int64]:
+        """As `Aggregation`. charged: of the clients, those whose records the answers depend on; None for all of them."""
+
+    @abstractmethod
+    def popular(
+        self,
+        question: Question,
+        clients: Sequence[int],
+        least: int,
+        event: Event,
+        among: Sequence[int] | None = None,
+    ) -> tuple[int, ...]:
+        """Positions, ascending, at which the sum of these clients' vectors of zeros and ones is at least `least`.
+
+        One bit for each position is opened, nothing else. A client is asked once: the same question again, for some of the
+        clients that have answered it, compares the answers that were kept until another question is asked, and charges nothing.
+        among: the positions to compare; None for all. event: of each client's own choice, authorised before anything is opened.
+        Raises as `sum`, and `StudyInvalid` for clients that were not asked.
+        """
+
+    @abstractmethod
+    def reveal(self, question: Question, clients: Sequence[int], event: Event) -> NDArray[np.int64]:
+        """The exact sum of vectors that clients have made private by themselves; int64 of shape (question.length,).
+
+        event: of what they did, authorised before anything is opened. Raises as `sum`.
+        """

@@ -32,8 +32,8 @@ from mpc_protocols.functionality import (
     Question,
     StudyFacts,
 )
-from mpc_protocols.mechanisms import gaussian, gumbel, selection
-from mpc_protocols.mechanisms.gaussian import Sampler
+from mpc_protocols.mechanisms import gumbel, selection
+from mpc_protocols.mechanisms.gaussian import sample
 from mpc_protocols.mechanisms.measurement import by_sampler, plan_sum
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.public.begun import Begun, BegunDistances, BegunMeasure, BegunSelect, BegunTotal
@@ -290,11 +290,3 @@ class IdealAggregation(Aggregation):
         noisy += sample(plan.samplers[0], question.length, self._randomness)
         self._transcript = hashlib.sha256(self._transcript + noisy.astype("<i8").tobytes()).digest()
         return noisy
-
-
-def sample(of: Sampler, n: int, randomness: Randomness = secrets.token_bytes) -> NDArray[np.int64]:
-    """n independent draws of a Gaussian sampler, int64 of shape (n,); exactly the distribution of its tables."""
-    parts = len(of.parts)
-    uniforms = np.frombuffer(randomness(8 * parts * n), dtype=np.uint64).reshape(parts, n)
-    bits = np.frombuffer(randomness((parts * n + 7) // 8), dtype=np.uint8)
-    return gaussian.reference_array(of, uniforms, np.unpackbits(bits, count=parts * n).reshape(parts, n))

@@ -19,8 +19,9 @@ Threat model: sigma^2 and the table are public; U, s and X are secret (shares; i
 from __future__ import annotations
 
 import hashlib
+import secrets
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -215,3 +216,13 @@ def reference_array(of: Sampler, uniforms: NDArray[np.uint64], signs: NDArray[np
         magnitude = np.searchsorted(np.array(table.thresholds, dtype=np.uint64), uniform, side="right")
         drawn += multiplier * (1 - 2 * sign.astype(np.int64)) * magnitude
     return drawn
+
+
+def sample(of: Sampler, n: int, randomness: Callable[[int], bytes] = secrets.token_bytes) -> NDArray[np.int64]:
+    """n independent draws in the clear, int64 of shape (n,); exactly the distribution of the tables."""
+    import numpy as np
+
+    parts = len(of.parts)
+    uniforms = np.frombuffer(randomness(8 * parts * n), dtype=np.uint64).reshape(parts, n)
+    bits = np.frombuffer(randomness((parts * n + 7) // 8), dtype=np.uint8)
+    return reference_array(of, uniforms, np.unpackbits(bits, count=parts * n).reshape(parts, n))

@@ -17,9 +17,9 @@ from scipy import stats
 
 from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Event, MarginalOracle, StudyFacts
-from mpc_protocols.ideal import IdealOracle, sample
+from mpc_protocols.ideal import IdealOracle
 from mpc_protocols.mechanisms import gaussian, gumbel, selection
-from mpc_protocols.mechanisms.gaussian import sampler
+from mpc_protocols.mechanisms.gaussian import sample, sampler
 from mpc_protocols.public.rounded_answers import RoundedAnswers
 from tests.mpc_protocols.mechanisms.laws import law, production
 from tests.worlds.guards import Recorder

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.ideal import sample
 from mpc_protocols.mechanisms import bounds
 from mpc_protocols.mechanisms.bounds import RowBound, check_measurement, sign_bits
-from mpc_protocols.mechanisms.gaussian import sampler
+from mpc_protocols.mechanisms.gaussian import sample, sampler
 
 F = Fraction
 

@@ -1,0 +1,111 @@
+"""What is public of a cohort's questions, the same in every version: checks, events, and the hash that binds them.
+
+Every question extends a transcript: its content, who is asked, the event; and every opening extends it by what was opened. A guard
+is shown the transcript before anything is opened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.errors import DataRefused, StudyInvalid
+from mpc_protocols.functionality import Event, Guard, Question
+from mpc_protocols.mechanisms import bounds
+from mpc_protocols.mechanisms.measurement import MeasurePlan, plan_sum
+
+
+class CohortState:
+    """The transcript, and which clients answered the question that is compared."""
+
+    def __init__(self, session: bytes, guard: Guard) -> None:
+        self._transcript = hashlib.sha256(b"cosynth public cohorts\0" + session).digest()
+        self._guard = guard
+        self._compared: tuple[bytes, frozenset[int]] = (b"", frozenset())
+
+    @property
+    def transcript(self) -> bytes:
+        """Hash of all that is public so far."""
+        return self._transcript
+
+    def begin_sum(
+        self,
+        known: Sequence[int],
+        question: Question,
+        clients: Sequence[int],
+        sigma2: Fraction,
+        charged: Sequence[int] | None,
+    ) -> MeasurePlan:
+        """Check, bind and charge a noisy sum."""
+        _check(known, clients)
+        plan = plan_sum(question, clients, sigma2)
+        names = list(clients if charged is None else charged)
+        event = replace(plan.event, detail={**plan.event.detail, "charged": names})
+        self._begin(question, clients, event, plan.digest)
+        return replace(plan, event=event)
+
+    def begin_reveal(
+        self, known: Sequence[int], question: Question, clients: Sequence[int], event: Event
+    ) -> None:
+        """Check, bind and charge an exact sum."""
+        _check(known, clients)
+        bounds.check_measurement(question.bound * len(clients), 0)
+        self._begin(question, clients, event)
+
+    def begin_popular(
+        self,
+        known: Sequence[int],
+        question: Question,
+        clients: Sequence[int],
+        least: int,
+        event: Event,
+        among: Sequence[int] | None,
+    ) -> tuple[bool, tuple[int, ...]]:
+        """Check, bind and charge a comparison: (whether clients are to be asked, positions to compare)."""
+        _check(known, clients)
+        positions = tuple(range(question.length)) if among is None else tuple(among)
+        if least < 1 or list(positions) != sorted({*positions}) or not set(positions) <= set(range(question.length)):
+            raise StudyInvalid("A comparison needs a least number of clients, and positions of its question.")
+        content, answered = self._compared
+        extra = least.to_bytes(8, "big") + b"".join(p.to_bytes(8, "big") for p in positions)
+        if content == question.content:
+            if not set(clients) <= answered:
+                raise StudyInvalid("Only clients that have answered a question can be compared again.")
+            self._bind(question, clients, extra)
+            return False, positions
+        self._begin(question, clients, event, extra)
+        self._compared = question.content, frozenset(clients)
+        return True, positions
+
+    def opened(self, values: NDArray[np.int64]) -> None:
+        """Extend the transcript by what was opened."""
+        self._transcript = hashlib.sha256(self._transcript + values.astype("<i8").tobytes()).digest()
+
+    def _begin(self, question: Question, clients: Sequence[int], event: Event, extra: bytes = b"") -> None:
+        self._bind(question, clients, extra)
+        self._guard.authorise(event, self._transcript)
+
+    def _bind(self, question: Question, clients: Sequence[int], extra: bytes) -> None:
+        hashed = hashlib.sha256(self._transcript + hashlib.sha256(question.content).digest() + extra)
+        for number in (question.length, question.bound, question.sensitivity2, len(clients), *clients):
+            hashed.update(number.to_bytes(8, "big"))
+        self._transcript = hashed.digest()
+
+
+def checked(question: Question, vector: NDArray[np.int64], client: int) -> NDArray[np.int64]:
+    """A client's own answer, if it has the form of one. Raises `DataRefused`."""
+    if vector.shape != (question.length,) or int(np.abs(vector).max()) > question.bound:
+        raise DataRefused(
+            f"Client {client} must answer with {question.length} integers of at most {question.bound} in magnitude."
+        )
+    return vector.astype(np.int64, copy=False)
+
+
+def _check(known: Sequence[int], clients: Sequence[int]) -> None:
+    if not clients or len(set(clients)) != len(clients) or not set(clients) <= set(known):
+        raise StudyInvalid("A cohort needs clients of the study, each of them once.")

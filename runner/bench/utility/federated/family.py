@@ -1,0 +1,44 @@
+"""The FLAIM family on a simulated world, by `synth.flaim` and the functionality in the clear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.cohorts.ideal import IdealCohorts
+from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.functionality import Clique
+from runner.bench.utility.federated.world import Outcome, World
+from synth.flaim.accounts import ClientAccounts
+from synth.flaim.client import Client
+from synth.flaim.plan import FlaimConfig, plan
+from synth.flaim.server import Arrivals, Server
+from synth.metrics import marginal
+
+
+def run(world: World, config: FlaimConfig) -> Outcome:
+    """Raises `StudyInvalid` if nobody was asked for anything: too few arrived."""
+    table, rng = world.table, world.rng
+    config = replace(config, rounds=len(world.arrivals))
+    promise = plan(
+        table.domain, table.workload, config, epsilon=world.epsilon, delta=world.delta, adjacency="add-remove"
+    )
+    session = rng.bytes(32)
+
+    def truth(cliques: Sequence[Clique]) -> list[NDArray[np.float64]]:
+        return [marginal(table.codes, table.domain, clique) / len(table.codes) for clique in cliques]
+
+    clients = {
+        k: Client(promise, world.counter(rows), session, rng.bytes, None if promise.variant.private else truth)
+        for k, rows in enumerate(world.rows)
+    }
+    accounts = ClientAccounts(promise.budget, clients)
+    server = Server(promise, IdealCohorts(clients, accounts, session, rng.bytes), session)
+    found = server.run(Arrivals(there) for there in world.arrivals)
+    if found is None:
+        raise StudyInvalid("No round had enough clients for a group: raise the chance, or lower group.")
+    share = accounts.most / promise.budget.rho_cap if promise.variant.private else None
+    return Outcome(found.model, found.rows, share)
