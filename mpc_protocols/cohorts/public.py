@@ -69,7 +69,11 @@ class CohortState:
         """Check, bind and charge a comparison: (whether clients are to be asked, positions to compare)."""
         _check(known, clients)
         positions = tuple(range(question.length)) if among is None else tuple(among)
-        if least < 1 or list(positions) != sorted({*positions}) or not set(positions) <= set(range(question.length)):
+        if (
+            least < 1
+            or list(positions) != sorted({*positions})
+            or not set(positions) <= set(range(question.length))
+        ):
             raise StudyInvalid("A comparison needs a least number of clients, and positions of its question.")
         content, answered = self._compared
         extra = least.to_bytes(8, "big") + b"".join(p.to_bytes(8, "big") for p in positions)

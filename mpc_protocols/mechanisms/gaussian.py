@@ -218,7 +218,9 @@ def reference_array(of: Sampler, uniforms: NDArray[np.uint64], signs: NDArray[np
     return drawn
 
 
-def sample(of: Sampler, n: int, randomness: Callable[[int], bytes] = secrets.token_bytes) -> NDArray[np.int64]:
+def sample(
+    of: Sampler, n: int, randomness: Callable[[int], bytes] = secrets.token_bytes
+) -> NDArray[np.int64]:
     """n independent draws in the clear, int64 of shape (n,); exactly the distribution of the tables."""
     import numpy as np
 

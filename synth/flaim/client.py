@@ -111,7 +111,9 @@ class Client:
 
     def _in_turn(self, asked: Asked, kind: str, allowed: bool) -> None:
         if not allowed or asked.round != self._round or not self._round or kind in self._asked:
-            raise ProtocolAborted("A client was asked a question that the study does not ask now; stop the run.")
+            raise ProtocolAborted(
+                "A client was asked a question that the study does not ask now; stop the run."
+            )
         self._asked.add(kind)
 
     def _own_size(self) -> int:
@@ -165,7 +167,9 @@ class Client:
         scale: int,
     ) -> list[int]:
         if self._truth is None:
-            raise ProtocolAborted("Only a simulation knows everybody's true marginals; choose another variant.")
+            raise ProtocolAborted(
+                "Only a simulation knows everybody's true marginals; choose another variant."
+            )
         true = scaled_to(self._truth(cliques), rows, theta, self._plan.max_rows)
         skew = distances(counts, dict(zip(cliques, true, strict=True)), cliques)
         return [scale * (l1[clique] - skew[clique]) for clique in cliques]

@@ -25,17 +25,20 @@ from synth.flaim.variants import VARIANTS, Variant
 from synth.plan import SELECTION_DISTANCE, calibrate, modelled
 from synth.workload import Workload
 
+EVERY_ROUND = "all"
 MAX_ROWS = 1 << 22
 """Rows of one client at most, unless a study says less."""
 
 
 @dataclass(frozen=True)
 class FlaimConfig(ModelConfig):
-    """What a FLAIM study says. participations: of one client; None for every round. group: no sum of fewer clients is opened."""
+    """What a FLAIM study says. participations: of one client. group: no sum of fewer clients is opened."""
 
     variant: str = option("private", "word", "which member of the family", words=tuple(VARIANTS))
     rounds: int = rounds_option()
-    participations: int | None = option(1, "whole", "how often a client takes part at most", low=1)
+    participations: int | str = option(
+        1, "whole", "how often a client takes part at most", low=1, words=(EVERY_ROUND,)
+    )
     group: int = option(3, "whole", "no sum of fewer clients is opened", low=1)
     select_share: float = option(0.1, "number", "share of the budget that choosing takes", below=1.0)
 
@@ -123,7 +126,8 @@ def participations(config: FlaimConfig, variant: Variant) -> int:
     """How often a client takes part at most."""
     if variant.once:
         return 1
-    return config.rounds if config.participations is None else min(config.participations, config.rounds)
+    often = config.participations if isinstance(config.participations, int) else int(config.rounds)
+    return min(often, config.rounds)
 
 
 def shares(rho: Fraction, config: FlaimConfig, variant: Variant, columns: int) -> Shares:

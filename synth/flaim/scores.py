@@ -76,7 +76,8 @@ def choose(
     raised = [penalty + lowest for penalty in penalties]
     plan = plan_selection(weights, raised, epsilon, [0] * len(scores), highest + lowest, factor)
     keys = [
-        plan.weights[q] * (min(max(scores[q], -lowest), highest) + lowest) - plan.biases[q] for q in plan.contenders
+        plan.weights[q] * (min(max(scores[q], -lowest), highest) + lowest) - plan.biases[q]
+        for q in plan.contenders
     ]
     uniforms = [_uniform(randomness, gumbel.BITS) for _ in keys]
     dithers = [_uniform(randomness, plan.a) for _ in keys]

@@ -2,6 +2,7 @@
 
     python -m runner bench utility --data DIR --tables adult,nltcs --epsilon 0.3,1,3 --seeds 5
     python -m runner bench utility --data DIR --algorithms aim:rounds=adaptive,mosaic:rounds=40,mosaic,independent --json FILE
+    python -m runner bench utility --federated --help      many clients, some of which arrive: `runner.bench.utility.federated`
 
 Tables, scores and what is compared: `runner.bench.utility`. A table that DIR lacks is named and left out. The distribution of
 every answer is that of the secure backends, so utility is theirs; nothing here is protected, and the data must be public.
@@ -39,6 +40,10 @@ class Utility(Survey):
 
     def command(self, arguments: Sequence[str]) -> None:
         """Run and print. Raises `UsageError`."""
+        if "--federated" in arguments:
+            from runner.bench.utility.federated.command import command
+
+            return command(arguments)
         from runner.bench.utility.runs import Row
         from runner.bench.utility.tables import chosen, names
 

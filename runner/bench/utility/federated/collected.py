@@ -108,9 +108,7 @@ def _structured(world: World, measured: dict[tuple[str, ...], tuple[NDArray[np.f
     model = fitted(None, ROUND_ITERATIONS)
     while True:
         size = SizeEstimator(table.domain.sizes, held)
-        fits = [
-            q for q in pairs if q not in held and ((mb := size.with_clique(q)) <= limit or mb == size.mb)
-        ]
+        fits = [q for q in pairs if q not in held and ((mb := size.with_clique(q)) <= limit or mb == size.mb)]
         gains = {
             q: table.workload.weights[q]
             * (

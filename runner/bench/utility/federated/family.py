@@ -32,7 +32,9 @@ def run(world: World, config: FlaimConfig) -> Outcome:
         return [marginal(table.codes, table.domain, clique) / len(table.codes) for clique in cliques]
 
     clients = {
-        k: Client(promise, world.counter(rows), session, rng.bytes, None if promise.variant.private else truth)
+        k: Client(
+            promise, world.counter(rows), session, rng.bytes, None if promise.variant.private else truth
+        )
         for k, rows in enumerate(world.rows)
     }
     accounts = ClientAccounts(promise.budget, clients)

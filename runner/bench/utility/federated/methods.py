@@ -20,8 +20,6 @@ Run = Callable[..., Outcome]
 
 def _family(variant: str) -> Run:
     def run(world: World, **options: Any) -> Outcome:
-        if options.get("participations") == "all":
-            options["participations"] = None
         return family.run(world, FlaimConfig(variant=variant, **options))
 
     return run
@@ -45,7 +43,10 @@ METHODS: Final[Mapping[str, Method]] = {
     "collect": Method("collect, then AIM", collected.aim, {"rounds": 10}),
     "one-shot": Method("collect, one shot", collected.one_shot, {}),
     "arriving": Method("DistAIM, mended", arriving.run, {}),
-    **{name: Method(of.title, _family(name), {"group": 1 if of.once and not of.chooses else 3}) for name, of in VARIANTS.items()},
+    **{
+        name: Method(of.title, _family(name), {"group": 1 if of.once and not of.chooses else 3})
+        for name, of in VARIANTS.items()
+    },
     "independent": Method("independent columns of everybody", collected.independent, {}),
 }
 
@@ -67,7 +68,9 @@ class Row:
         options = dict(METHODS[name].defaults)
         for part in parts:
             key, _, value = part.partition("=")
-            options[key] = {"true": True, "false": False}.get(value, int(value) if value.isdecimal() else value)
+            options[key] = {"true": True, "false": False}.get(
+                value, int(value) if value.isdecimal() else value
+            )
         return cls(text, METHODS[name], options)
 
     def run(self, world: World) -> Outcome:
@@ -76,5 +79,7 @@ class Row:
             return self.method.run(world, **self.options)
         except (TypeError, StudyInvalid) as error:
             if isinstance(error, TypeError) and "argument" in str(error):
-                raise UsageError(f"The federated method {self.text!r} has an option that it does not know.") from None
+                raise UsageError(
+                    f"The federated method {self.text!r} has an option that it does not know."
+                ) from None
             raise

@@ -47,9 +47,13 @@ class Split:
             value = float(beta) if beta else None
         except ValueError:
             value = None
-        if (name in ("cluster", "iid", "own") and not beta) or (name == "label" and value is not None and value > 0):
+        if (name in ("cluster", "iid", "own") and not beta) or (
+            name == "label" and value is not None and value > 0
+        ):
             return cls(text, value)
-        raise UsageError(f"There is no split {text!r}; there are cluster, label:BETA with BETA above 0, and iid.")
+        raise UsageError(
+            f"There is no split {text!r}; there are cluster, label:BETA with BETA above 0, and iid."
+        )
 
     def places(self, table: Table, clients: int, rng: np.random.Generator) -> Places:
         """Deal the rows of a table to clients. Raises `UsageError` for a label that the table lacks."""
