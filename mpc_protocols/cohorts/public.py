@@ -1,7 +1,7 @@
 """What is public of a cohort's questions, the same in every version: checks, events, and the hash that binds them.
 
-Every question extends a transcript: its content, who is asked, the event; and every opening extends it by what was opened. A guard
-is shown the transcript before anything is opened.
+Every question extends a transcript (its content, who is asked, the event), and so does everything that is opened. A guard is shown
+the transcript before anything is opened.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ class CohortState:
     def transcript(self) -> bytes:
         """Hash of all that is public so far."""
         return self._transcript
+
+    def answered(self, question: Question) -> bool:
+        """Whether this is the question that was compared last, so that clients' answers are kept."""
+        return self._compared[0] == question.content and bool(self._compared[1])
 
     def begin_sum(
         self,
@@ -75,9 +79,9 @@ class CohortState:
             or not set(positions) <= set(range(question.length))
         ):
             raise StudyInvalid("A comparison needs a least number of clients, and positions of its question.")
-        content, answered = self._compared
+        answered = self._compared[1]
         extra = least.to_bytes(8, "big") + b"".join(p.to_bytes(8, "big") for p in positions)
-        if content == question.content:
+        if self.answered(question):
             if not set(clients) <= answered:
                 raise StudyInvalid("Only clients that have answered a question can be compared again.")
             self._bind(question, clients, extra)

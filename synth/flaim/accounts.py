@@ -1,7 +1,7 @@
 """Accounts of clients with disjoint records, charged side by side (parallel composition; `docs/design/flaim.md` 2.1).
 
-An event names whose records it is about; each of these clients is charged all of it, the others nothing. The most that any record has
-been charged is the largest account, and the budget binds every account by itself.
+An event names whose records it is about; each of these clients is charged all of it, the others nothing. The most that any record
+has been charged is the largest account, and the budget binds every account by itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """A client of a FLAIM study: one custodian's answers, and what its own records have been charged (`docs/design/flaim.md` 2).
 
-Nothing is believed but the plan: noise and epsilon are the plan's, the number of participations is counted here, a question is answered once, and
-in its order: size, then columns or a drawn marginal, then a choice, then counts. The client's noisy size is drawn once and stays; its
-choices and its size are private before they leave. Counts leave exact, into an `Aggregation` that adds noise nobody knows.
+Nothing is believed but the plan: noise and epsilon are the plan's, the number of participations is counted here, and a question is
+answered once, in its order: size, then columns or a drawn marginal, then a choice, then counts. The client's noisy size is drawn once
+and stays; its choices and its size are private before they leave. Counts leave exact, for an `Aggregation` that adds noise nobody
+knows.
 
 Randomness comes from the operating system; another source is for simulations and tests.
 """

@@ -1,9 +1,9 @@
 """A FLAIM study's plan: who is asked for what, with how much noise, so that no record is charged more than rho.
 
-Charges (`docs/design/flaim.md` 2), as shares of rho: what everybody's one-way marginals take at registration, what the client's noisy size
-takes, and of the rest select_share for its choices (epsilon^2 / 8 each) and what remains for the noisy sums that hold a record
-(1 / (2 sigma^2) each). All of it is for a client that takes part as often as it may; whatever the rounds bring, no record is charged
-more, because clients' records are disjoint and a participation is counted when the invitation is accepted.
+Charges (`docs/design/flaim.md` 2), as shares of rho: what everybody's one-way marginals take at registration, what the client's
+noisy size takes, and of the rest select_share for its choices (epsilon^2 / 8 each) and what remains for the noisy sums that hold a
+record (1 / (2 sigma^2) each). All of it is for a client that takes part as often as it may; whatever the rounds bring, no record is
+charged more, because clients' records are disjoint and a participation is counted when the invitation is accepted.
 
 The study's candidates are those of AIM. Standard library only at import.
 """

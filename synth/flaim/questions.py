@@ -7,8 +7,8 @@
     counts     the marginals of a list, zeros where the client did not choose; its noisy rows beside the chosen one
     drawn      one public marginal, and the noisy rows
 
-A line of JSON with sorted keys, and after it the model's archive where clients compare with one. `parse` believes nothing: what comes is
-checked to be the canonical encoding of a question of the plan.
+A line of JSON with sorted keys, and after it the model's archive where clients compare with one. `parse` believes nothing: what comes
+is checked to be the canonical encoding of a question.
 """
 
 from __future__ import annotations

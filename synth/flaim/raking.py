@@ -1,8 +1,8 @@
 """A model with given one-way marginals that keeps another model's dependences: its projection onto them ("raking").
 
 Of all distributions with the given one-way marginals, the one nearest to the model in relative entropy has the model's potentials
-times a factor for each column (I-projection, Csiszar 1975). So the fit to the one-way marginals alone, begun at the model's potentials,
-finds it. Public post-processing (`docs/design/flaim.md` 2.4).
+times a factor for each column (I-projection, Csiszar 1975). So the fit to the one-way marginals alone, begun at the model's
+potentials, finds it. Public post-processing (`docs/design/flaim.md` 2.4).
 """
 
 from __future__ import annotations

@@ -6,8 +6,9 @@ With n^ the client's noisy number of rows, p_q the model's marginal, N^ the nois
     u_q = w_q (D_q - sqrt(2/pi) sigma n_q n^ / N^)
 
 A row moves L1 by at most 1 when it is added or removed, so D_q by at most 1, with tau by 2. Answers n^ p_q are rounded by the public
-systematic rounding (`docs/design/mechanisms.md` 2.1), and D_q is kept as an integer, `SCALE` times itself, so that the choice is that of the
-integer mechanism (`docs/design/mechanisms.md` 1) with all that is proven of it. Nothing here leaves the client but the choice.
+systematic rounding (`docs/design/mechanisms.md` 2.1), and D_q is kept as an integer, a multiple of itself (`lcm_of`), so that the
+choice is that of the integer mechanism (`docs/design/mechanisms.md` 1) with all that is proven of it. Nothing here leaves the client
+but the choice.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +28,11 @@ from mpc_protocols.mechanisms.selection import plan_selection
 Counts = NDArray[np.int64]
 Randomness = Callable[[int], bytes]
 """So many independent uniform bytes."""
-SCALE: Final = math.lcm(*range(1, 5))
-"""A multiple of the degrees of candidates that can be told from their columns; larger ones are measured against `lcm_of`."""
 
 
 def lcm_of(cliques: Sequence[Clique]) -> int:
     """What distances are multiplied by so that means over the columns of each clique are integers."""
-    return math.lcm(SCALE, *(len(clique) for clique in cliques))
+    return math.lcm(*(len(clique) for clique in cliques))
 
 
 def scaled_to(shares: Sequence[NDArray[np.float64]], rows: int, theta: float, bound: int) -> list[Counts]:

@@ -1,4 +1,4 @@
-"""The rounds of FLAIM: invite a cohort, let it choose, open the sums of what enough clients chose, fit (`docs/design/flaim.md` 2-3).
+"""The rounds of FLAIM: invite a cohort, let it choose, open sums of what enough clients chose, fit (`docs/design/flaim.md` 2-3).
 
     0   registration, where the variant has it: everybody's one-way marginals
     t   invite those who have not taken part as often as they may; open the sum of their noisy sizes
@@ -7,8 +7,8 @@
         fit all sums so far; rake onto the registered one-way marginals
 
 A sum over clients that seem to hold N rows enters the fit as that of all N^ rows seen so far: values times N^ / N, variance times
-its square. Everything the rounds decide by is released or public; a client that leaves between its choice and its counts is left out
-of both (`Cohorts.popular` again, over those who stayed), and stays charged. Private data is seen through `Cohorts` alone.
+its square. Everything the rounds decide by is released or public; a client that leaves between its choice and its counts is left
+out of both (`Cohorts.popular` again, over those who stayed), and stays charged. Private data is seen through `Cohorts` alone.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ class Variant:
 
     skew: see `Skew`. chooses: whether clients choose. drawn: whether a public marginal is drawn in each round. columns: whether
     every cohort is asked for its one-way marginals, and not only the first. registration: share of the budget for everybody's
-    one-way marginals, asked once. size: share for the client's noisy number of rows. once: one participation at most. private: whether
-    what is released is differentially private.
+    one-way marginals, asked once. size: share for the client's noisy number of rows. once: one participation at most. private:
+    whether what is released is differentially private.
     """
 
     name: str

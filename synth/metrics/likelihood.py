@@ -1,8 +1,8 @@
 """How probable real rows are under a model: the mean negative log-likelihood of rows kept apart, in nats.
 
-OFFLINE ONLY, like every metric here. A junction tree's distribution is the product of its nodes' marginals over that of its separators'
-(FLAIM's NLL; no smoothing: a row in a cell that the model holds impossible is infinitely improbable, and `FLOOR` stands for its
-probability).
+OFFLINE ONLY, like every metric here. A junction tree's distribution is the product of its nodes' marginals over that of its
+separators' (FLAIM's NLL; no smoothing: a row in a cell that the model holds impossible is infinitely improbable, and `FLOOR` stands
+for its probability).
 """
 
 from __future__ import annotations

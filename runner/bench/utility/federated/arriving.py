@@ -1,8 +1,8 @@
 """DistAIM as its paper schedules it: AIM's rounds while clients arrive, mended (`docs/design/flaim.md` 4).
 
-A client shares all its counts when it arrives; round t selects and measures on the sum of those who are there so far. Its paper compares a
-part of the rows with a model of all; here a noisy running total (5 % of rho for all of them) scales both. A measurement taken when N_t rows
-had arrived enters the fit as that of N_now rows.
+A client shares all its counts when it arrives; round t selects and measures on the sum of those who are there so far. Its paper
+compares a part of the rows with a model of all; here a noisy running total (5 % of rho for all of them) scales both. A measurement
+taken when N_t rows had arrived enters the fit as that of N_now rows.
 """
 
 from __future__ import annotations

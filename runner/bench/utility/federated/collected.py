@@ -1,12 +1,12 @@
 """AIM, or one shot without selections, on the union of all who came; with everybody's one-way marginals from before if wished.
 
-`docs/design/flaim.md` 4. Registration takes a share of rho on the sum over all clients, whether they come or not; the union's model is then raked to it.
+`docs/design/flaim.md` 4. Registration takes a share of rho on the sum over all clients, whether they come or not; the union's model is
+then raked to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 

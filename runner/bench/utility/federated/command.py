@@ -1,10 +1,10 @@
 """`bench utility --federated`: rows are methods, columns tables and splits; curves over what several values are given of.
 
     python -m runner bench utility --federated --data DIR --tables adult --splits cluster,label:0.8 --seeds 12
-    python -m runner bench utility --federated --data DIR --tables adult --methods collect,private --chance 0.1,0.2,0.5 --html FILE
+    python -m runner bench utility --federated --data DIR --methods collect,private --chance 0.1,0.2,0.5 --html FILE
 
-The first value of --chance, --rounds, --epsilon and --splits is that of the table (--splits: all are columns); further values of the first three are
-measured besides, one changed at a time. Means with the spread of one run in brackets; the papers' printed figures beside.
+The first value of --chance, --rounds and --epsilon is that of the table; further values are measured besides, one changed at a time.
+All splits are columns. Means with the spread of one run in brackets; the papers' printed figures beside.
 """
 
 from __future__ import annotations
@@ -60,9 +60,7 @@ def command(arguments: Sequence[str]) -> None:
     source = Source(options.data)
     with options.json.open("w", encoding="utf-8") if options.json else _Nowhere() as lines:
         found = {
-            (row.text, point): _cell(row, point, source, options.seeds, lines)
-            for point in points
-            for row in rows
+            (row.text, point): _cell(row, point, source, options, lines) for point in points for row in rows
         }
     found = {cell: results for cell, results in found.items() if results}
     if not found:
@@ -73,20 +71,20 @@ def command(arguments: Sequence[str]) -> None:
         show.page(options.html, rows, base, points, found)
 
 
-def _cell(row: Any, point: Any, source: Any, seeds: int, lines: IO[str]) -> list[Any]:
+def _cell(row: Any, point: Any, source: Any, options: argparse.Namespace, lines: IO[str]) -> list[Any]:
     """The results of all seeds; none of a table that is not there, or where the method cannot run."""
     from dataclasses import asdict
 
     from runner.bench.utility.federated.runs import run
 
     results = []
-    for seed in range(seeds):
+    for seed in range(options.seeds):
         world = source.world(point, seed)
         if world is None:
             print(f"{point.table} is not there and left out", flush=True)
             return []
         try:
-            result = run(row, world)
+            result = run(row, world, options.auc)
         except StudyInvalid as refused:
             print(f"{row.text} on {point.table}, {point.split}: {refused.sentence}", flush=True)
             return []
@@ -179,6 +177,7 @@ def _parser() -> argparse.ArgumentParser:
         default=3,
         help="the runs take turns with so many ways to split (default: %(default)s)",
     )
+    made.add_argument("--auc", action="store_true", help="also predict the label, some seconds a run")
     made.add_argument("--json", metavar="FILE", type=Path, help="a JSON line per run")
     made.add_argument("--html", metavar="FILE", type=Path, help="a page with the tables and curves")
     return made

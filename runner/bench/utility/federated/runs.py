@@ -55,8 +55,8 @@ class Source:
     """The tables and splits of a command; what is dear to make is kept for a while."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
         self.split = lru_cache(maxsize=16)(self._split)
+        self.table = lru_cache(maxsize=4)(lambda name: read(directory, name))
 
     def world(self, point: Point, seed: int) -> World | None:
         """The world of one run: its partition, then its arrivals and noise; None if there is no such table."""
@@ -74,7 +74,7 @@ class Source:
         base, _, beta = name.partition(":")
         if base == SYNTH_FS:
             return synth_fs(float(beta or 2), clients, rng)
-        table = read(self._directory, name)
+        table = self.table(name)
         return None if table is None else (table, Split.parse(split).places(table, clients, rng))
 
 
@@ -88,20 +88,20 @@ class Result:
     rho_share: float | None
 
 
-def run(row: Row, world: World) -> Result:
-    """Run and score. Raises what the method raises."""
+def run(row: Row, world: World, predicts: bool = False) -> Result:
+    """Run and score. predicts: with the AUC. Raises what the method raises."""
     began = time.process_time()
     found = row.run(world)
     spent = time.process_time() - began
     return Result(
-        scores(found.model, found.rows, world),
+        scores(found.model, found.rows, world, predicts),
         spent,
         len(world.arrived),
         None if found.rho_share is None else float(found.rho_share),
     )
 
 
-def scores(model: Model, rows: int, world: World) -> dict[str, float]:
+def scores(model: Model, rows: int, world: World, predicts: bool) -> dict[str, float]:
     """What a model is worth. rows: of the table that is drawn to train a prediction."""
     table = world.table
     found = {
@@ -110,13 +110,25 @@ def scores(model: Model, rows: int, world: World) -> dict[str, float]:
     }
     if table.test is not None:
         found["nll"] = mean_nll(model, table.test)
-        if table.label is not None:
+        if table.label is not None and predicts:
             drawn = model.sample(max(1, rows), np.random.default_rng([world.seed, 21]), sweeps=0)
             found["auc"] = auc(drawn, table.test, table.domain, table.label)
     return found
 
 
 def _error(model: Model, table: Table, cliques: Sequence[Clique]) -> float:
-    real = (marginal(table.codes, table.domain, clique) / len(table.codes) for clique in cliques)
+    real = _real(table, tuple(cliques))
     answers = model.marginals(cliques)
     return float(np.mean([np.abs(of / model.total - p).sum() for of, p in zip(answers, real, strict=True)]))
+
+
+_KEPT: dict[tuple[str, tuple[Clique, ...]], tuple[Table, list[NDArray[np.float64]]]] = {}
+
+
+def _real(table: Table, cliques: tuple[Clique, ...]) -> list[NDArray[np.float64]]:
+    """Everybody's marginals, kept for the runs that follow."""
+    key = table.name, cliques
+    if key not in _KEPT or _KEPT[key][0] is not table:
+        counted = [marginal(table.codes, table.domain, clique) / len(table.codes) for clique in cliques]
+        _KEPT[key] = table, counted
+    return _KEPT[key][1]

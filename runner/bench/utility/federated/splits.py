@@ -4,7 +4,7 @@
                  few values, standardised codes of wide ones): features and sizes differ from client to client
     label:BETA   the rows of each label are dealt by shares drawn from a Dirichlet distribution: the smaller BETA, the more skewed
     iid          at random, parts of equal size
-    SynthFS      (a table) column j of client k is normal around a mean drawn from a Zipf distribution: FLAIM's synthetic feature skew
+    SynthFS      (a table) column j of client k is normal around a mean drawn from a Zipf distribution: FLAIM's skew of features
 
 Sources and the papers' figures: `docs/design/flaim.md` 5. Seeds are arguments: public tables only.
 """

@@ -84,7 +84,7 @@ def arrivals(
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a method made. rho_share: of rho, what the record that is charged most was charged; None of a method without a promise."""
+    """What a method made. rho_share: what the record that is charged most was charged, of rho; None without a promise."""
 
     model: Model
     rows: int

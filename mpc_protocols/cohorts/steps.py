@@ -1,0 +1,92 @@
+"""What the leading party sends of a cohort's questions: to the others that compute, and to the clients that are asked.
+
+A line of JSON with sorted keys, and after it the question's content. `parse` accepts the canonical encoding of a valid step alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Final
+
+from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.functionality import Event, Question
+
+MAX_BYTES: Final = 1 << 26
+"""Of one step: a model's archive and its head."""
+SUM, POPULAR, REVEAL, END = "sum", "popular", "reveal", "end"
+
+
+@dataclass(frozen=True)
+class CohortStep:
+    """One question to clients. asked: whether clients answer it now, or their kept answers are compared again."""
+
+    kind: str
+    question: Question = field(default_factory=lambda: Question(b"", 1, 1, 1))
+    clients: tuple[int, ...] = ()
+    asked: bool = True
+    sigma2: Fraction = Fraction(0)
+    charged: tuple[int, ...] | None = None
+    least: int = 0
+    among: tuple[int, ...] | None = None
+    event: Event = field(default_factory=lambda: Event("", Fraction(0), Fraction(0)))
+
+    def to_bytes(self) -> bytes:
+        """The canonical encoding."""
+        head = {
+            "kind": self.kind,
+            "length": self.question.length,
+            "bound": self.question.bound,
+            "sensitivity2": self.question.sensitivity2,
+            "clients": list(self.clients),
+            "asked": self.asked,
+            "sigma2": str(self.sigma2),
+            "charged": None if self.charged is None else list(self.charged),
+            "least": self.least,
+            "among": None if self.among is None else list(self.among),
+            "event": [self.event.what, str(self.event.rho), str(self.event.beta), dict(self.event.detail)],
+        }
+        return (
+            json.dumps(head, sort_keys=True, separators=(",", ":")).encode() + b"\n" + self.question.content
+        )
+
+
+def parse(payload: bytes) -> CohortStep:
+    """The inverse of `CohortStep.to_bytes`. Raises `ProtocolAborted` for anything else."""
+    head, _, content = payload.partition(b"\n")
+    try:
+        found = _step(json.loads(head), content)
+    except (ValueError, KeyError, TypeError, ZeroDivisionError, RecursionError):
+        found = None
+    if found is None or found.to_bytes() != payload:
+        raise ProtocolAborted(
+            "The leading party sent something that is no question to clients; stop the run."
+        )
+    return found
+
+
+def _step(head: Mapping[str, Any], content: bytes) -> CohortStep:
+    what, rho, beta, detail = head["event"]
+    if head["kind"] not in (SUM, POPULAR, REVEAL, END) or not isinstance(detail, dict):
+        raise ValueError("A kind of question was expected.")
+    return CohortStep(
+        head["kind"],
+        Question(content, int(head["length"]), int(head["bound"]), int(head["sensitivity2"])),
+        _numbers(head["clients"]) or (),
+        bool(head["asked"]),
+        Fraction(str(head["sigma2"])),
+        _numbers(head["charged"]),
+        int(head["least"]),
+        _numbers(head["among"]),
+        Event(str(what), Fraction(str(rho)), Fraction(str(beta)), detail),
+    )
+
+
+def _numbers(values: Any) -> tuple[int, ...] | None:
+    if values is None:
+        return None
+    if not all(type(value) is int and value >= 0 for value in values):
+        raise ValueError("Numbers were expected.")
+    return tuple(values)

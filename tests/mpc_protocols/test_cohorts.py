@@ -1,0 +1,239 @@
+"""Cohorts: the functionality in the clear, and the three-party protocol against it, in one process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from mpc_protocols.cohorts.ideal import IdealCohorts
+from mpc_protocols.cohorts.steps import CohortStep, parse
+from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, StudyInvalid
+from mpc_protocols.functionality import Cohorts, Event, LocalVector, Question
+from mpc_protocols.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.replicated.cohorts import ReplicatedCohorts, answer, follow
+from mpc_protocols.wire import Wire
+from tests.worlds.guards import Recorder, refusing
+from tests.worlds.tables import SMALL
+
+LEADER = 1
+SESSION = b"s" * 32
+COSTS = Event("choices", Fraction(1, 100), Fraction(0), {"charged": [0]})
+VOTES = {0: 2, 1: 2, 2: 0, 3: 2, 4: 1, 5: 1, 6: 4}
+"""What each of seven clients chooses of five candidates."""
+
+
+def votes(of: Mapping[int, int] = VOTES) -> dict[int, LocalVector]:
+    def vector(choice: int) -> LocalVector:
+        return lambda question: np.eye(1, question.length, choice, dtype=np.int64)[0]
+
+    return {client: vector(choice) for client, choice in of.items()}
+
+
+def question(content: bytes = b"q", length: int = 5, bound: int = 1) -> Question:
+    return Question(content, length, bound, 1)
+
+
+def secure(
+    body: Callable[[Cohorts], Any],
+    vectors: Mapping[int, LocalVector],
+    guards: Sequence[Recorder] | None = None,
+    tap: Callable[[Frame], None] | None = None,
+    parties: int = 7,
+) -> Any:
+    """Run `body` at the leader of three parties that compute and four that do not; (its result, guards)."""
+    guards = guards or [Recorder() for _ in range(3)]
+    network = MemoryNetwork(parties, 3, tap=tap, session_id=SESSION, patience_s=20)
+    holders = sorted(vectors)
+
+    def party(wire: Wire) -> Any:
+        if wire.me == LEADER:
+            cohorts = ReplicatedCohorts(wire, vectors.get(wire.me), holders, guards[LEADER])
+            result = body(cohorts)
+            cohorts.close()
+            return result
+        if wire.me < 3:
+            return follow(wire, vectors.get(wire.me), holders, guards[wire.me], LEADER)
+        return answer(wire, vectors[wire.me], LEADER)
+
+    results = network.run([party] * parties)
+    assert len(results[0]) == len(results[2])
+    for ours, theirs in zip(results[0], results[2], strict=True):
+        assert np.array_equal(ours, theirs)
+    return results[LEADER], guards
+
+
+def ideal(body: Callable[[Cohorts], Any], vectors: Mapping[int, LocalVector]) -> Any:
+    guard = Recorder()
+    return body(IdealCohorts(vectors, guard, SESSION)), [guard]
+
+
+def numbers(client: int) -> LocalVector:
+    return lambda question: np.arange(question.length) * (client + 1) - 7
+
+
+def work(cohorts: Cohorts) -> list[Any]:
+    """Questions whose answers do not depend on the noise."""
+    everybody = cohorts.clients
+    found: list[Any] = [list(everybody)]
+    found.append(cohorts.sum(question(b"sum", 40, 400), everybody, SMALL).tolist())
+    found.append(cohorts.sum(question(b"sum", 3, 400), (5, 0), SMALL, charged=(5,)).tolist())
+    found.append(cohorts.reveal(question(b"reveal", 1, 400), (1, 4, 6), COSTS).tolist())
+    return found
+
+
+def test_the_protocol_answers_as_the_functionality_does() -> None:
+    vectors = {client: numbers(client) for client in range(7)}
+    (found, guards), (expected, [reference]) = secure(work, vectors), ideal(work, vectors)
+    assert found == expected
+    assert expected[1] == (np.arange(40) * 28 - 49).tolist()
+    for guard in guards:
+        assert guard.asked == reference.asked  # the same events, bound to the same transcript
+    assert [event.detail["charged"] for event in reference.events] == [list(range(7)), [5], [0]]
+    assert reference.events[0].rho == 1 / (2 * SMALL)
+
+
+@pytest.mark.parametrize("run", [secure, ideal])
+@pytest.mark.parametrize(("least", "expected"), [(1, (0, 1, 2, 4)), (2, (1, 2)), (3, (2,)), (4, ()), (8, ())])
+def test_what_enough_clients_chose_is_listed(run: Any, least: int, expected: tuple[int, ...]) -> None:
+    found, _ = run(lambda cohorts: cohorts.popular(question(), range(7), least, COSTS), votes())
+    assert found == expected
+
+
+@pytest.mark.parametrize("run", [secure, ideal])
+def test_a_list_is_made_again_without_those_who_left_and_charges_nothing_more(run: Any) -> None:
+    asked: list[int] = []
+
+    def noted(client: int, of: LocalVector) -> LocalVector:
+        def vector(question: Question) -> NDArray[np.int64]:
+            asked.append(client)
+            return of(question)
+
+        return vector
+
+    def body(cohorts: Cohorts) -> list[tuple[int, ...]]:
+        first = cohorts.popular(question(), range(7), 2, COSTS)
+        again = cohorts.popular(question(), (0, 2, 3, 4, 6), 2, COSTS, first)
+        other = cohorts.popular(question(b"other"), (2, 3), 1, COSTS)
+        return [first, again, other]
+
+    found, guards = run(body, {client: noted(client, of) for client, of in votes().items()})
+    assert found == [(1, 2), (2,), (0, 2)]
+    assert sorted(asked) == [0, 1, 2, 2, 3, 3, 4, 5, 6]
+    assert all(len(guard.events) == 2 for guard in guards)
+
+
+@pytest.mark.parametrize("run", [secure, ideal])
+def test_a_list_is_a_function_of_the_votes_alone(run: Any) -> None:
+    """Whoever chose what: every arrangement of the same votes gives the same list."""
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        moved = dict(zip(VOTES, rng.permutation(list(VOTES.values())).tolist(), strict=True))
+        found, _ = run(lambda cohorts: cohorts.popular(question(), range(7), 2, COSTS), votes(moved))
+        assert found == (1, 2)
+
+
+def test_what_one_computing_party_gets_of_a_vote_is_uniform_whatever_it_is() -> None:
+    """The masked vectors' bytes, of zeros and of ones alike: chi-square of 256 values, false alarm 1e-10 each."""
+    for choice in (0, 4):
+        seen: list[bytes] = []
+        lock = threading.Lock()
+
+        def tap(frame: Frame, seen: list[bytes] = seen, lock: threading.Lock = lock) -> None:
+            if frame.sender >= 3 and len(frame.payload) == 4 * 4096:
+                with lock:
+                    seen.append(bytes(frame.payload))
+
+        wide = {client: votes({client: choice})[client] for client in range(7)}
+        secure(lambda cohorts: cohorts.popular(question(length=4096), range(7), 2, COSTS), wide, tap=tap)
+        assert len(seen) == 4  # each of the four clients sends its masked vector once
+        counts = np.bincount(np.frombuffer(b"".join(seen), np.uint8), minlength=256)
+        statistic = float((np.square(counts - counts.mean()) / counts.mean()).sum())
+        assert statistic < chi2.isf(1e-10, 255)
+
+
+def test_messages_do_not_depend_on_who_chose() -> None:
+    """The same senders, receivers and sizes in each direction for any votes."""
+    shapes = []
+    for of in (VOTES, dict.fromkeys(VOTES, 2)):
+        seen: list[tuple[int, int, int]] = []
+        secure(
+            lambda cohorts: cohorts.popular(question(), range(7), 2, COSTS),
+            votes(of),
+            tap=lambda frame, seen=seen: seen.append((frame.sender, frame.receiver, len(frame.payload))),
+        )
+        shapes.append(sorted(seen))
+    assert shapes[0] == shapes[1]
+
+
+@pytest.mark.parametrize("refuses", range(3))
+def test_nothing_is_opened_when_one_guard_refuses(refuses: int) -> None:
+    guards = [refusing() if number == refuses else Recorder() for number in range(3)]
+    with pytest.raises(BudgetRefused):
+        secure(work, {client: numbers(client) for client in range(7)}, guards)
+    assert guards[refuses].refused == 1
+
+
+@pytest.mark.parametrize("client", [0, 5])
+@pytest.mark.parametrize("run", [secure, ideal])
+def test_a_vector_of_another_form_is_refused_where_it_lies(run: Any, client: int) -> None:
+    for wrong in (np.zeros(4, np.int64), np.array([0, 2, 0, 0, 0]), np.array([0, -2, 0, 0, 0])):
+        vectors = votes() | {client: lambda question, wrong=wrong: wrong}
+        with pytest.raises(DataRefused, match=f"Client {client} must answer"):
+            run(lambda cohorts: cohorts.popular(question(), range(7), 2, COSTS), vectors)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda cohorts: cohorts.sum(question(), (), SMALL),
+        lambda cohorts: cohorts.sum(question(), (1, 1), SMALL),
+        lambda cohorts: cohorts.sum(question(), (11,), SMALL),
+        lambda cohorts: cohorts.sum(question(bound=1 << 31), (1, 2), SMALL),
+        lambda cohorts: cohorts.reveal(question(bound=1 << 31), (1, 2), COSTS),
+        lambda cohorts: cohorts.popular(question(), (1, 2), 0, COSTS),
+        lambda cohorts: cohorts.popular(question(), (1, 2), 1, COSTS, (5,)),
+        lambda cohorts: cohorts.popular(question(), (1, 2), 1, COSTS, (2, 1)),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_it_is_charged(ask: Callable[[Cohorts], Any]) -> None:
+    guard = Recorder()
+    with pytest.raises(StudyInvalid):
+        ask(IdealCohorts(votes(), guard, SESSION))
+    assert guard.asked == []
+
+
+def test_sums_have_the_noise_that_is_charged() -> None:
+    """4,000 entries of sigma^2 = 50: the sum of squares within its bounds, false alarm 1e-10."""
+
+    def body(cohorts: Cohorts) -> Any:
+        return cohorts.sum(question(b"noise", 4000, 20_000), (0, 3), Fraction(50))
+
+    vectors = {client: numbers(client) for client in range(7)}
+    (noisy, _), exact = secure(body, vectors), np.arange(4000) * 5 - 14
+    statistic = float(np.square(noisy - exact).sum() / 50)
+    assert chi2.ppf(5e-11, 4000) < statistic < chi2.isf(5e-11, 4000)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b"", b"{}\n", b"[]\nq", b"\xff\n", CohortStep("sum", question()).to_bytes().replace(b'"sum"', b'"all"')],
+)
+def test_what_is_no_step_is_refused(payload: bytes) -> None:
+    with pytest.raises(ProtocolAborted, match="no question"):
+        parse(payload)
+
+
+def test_steps_have_one_encoding() -> None:
+    step = CohortStep("popular", question(b"x\ny"), (0, 4), False, least=3, among=(1, 2), event=COSTS)
+    assert parse(step.to_bytes()) == step
+    with pytest.raises(ProtocolAborted):
+        parse(step.to_bytes().replace(b'"least":3', b'"least":03'))
+    with pytest.raises(ProtocolAborted):
+        parse(step.to_bytes().replace(b'"1/100"', b'"2/200"'))

@@ -1,0 +1,51 @@
+"""FLAIM's rounds over the three-party engine, in one process: three custodians that compute, four that come by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.replicated.cohorts import ReplicatedCohorts, answer, follow
+from mpc_protocols.wire import Wire
+from synth.flaim.accounts import ClientAccounts
+from synth.flaim.client import Client
+from synth.flaim.server import Arrivals, Federated, Server
+from tests.synth.flaim.world import SESSION, counter, planned, table
+
+PARTIES, LEADER = 7, 1
+
+
+def test_rounds_run_over_shares_and_every_party_accounts_for_every_client() -> None:
+    plan = planned(epsilon=50.0, rounds=2, group=3)
+    tables = [table(300, number) for number in range(PARTIES)]
+    accounts = [ClientAccounts(plan.budget, range(PARTIES)) for _ in range(3)]
+    charged = dict.fromkeys(range(PARTIES), plan.budget.rho_cap * 0)
+    rounds = [Arrivals((0, 3, 4)), Arrivals((0, 1, 2, 5, 6), left=(6,))]
+
+    def party(wire: Wire) -> Any:
+        client = Client(plan, counter(tables[wire.me]), SESSION)
+        if wire.me == LEADER:
+            cohorts = ReplicatedCohorts(wire, client, range(PARTIES), accounts[LEADER])
+            found = Server(plan, cohorts, SESSION).run(rounds)
+            cohorts.close()
+        elif wire.me < 3:
+            found = follow(wire, client, range(PARTIES), accounts[wire.me], LEADER)
+        else:
+            answer(wire, client, LEADER)
+            found = None
+        charged[wire.me] = client.charged
+        return found
+
+    found = MemoryNetwork(PARTIES, 3, session_id=SESSION, patience_s=60).run([party] * PARTIES)[LEADER]
+    assert isinstance(found, Federated)
+    everybody = np.concatenate(tables)
+    [real] = counter(everybody)([("a", "b")])
+    model = found.model.marginal(("a", "b")) / found.model.total
+    assert (
+        np.abs(model - real / len(everybody)).sum() < 0.15
+    )  # noise of less than a row; the tables are fixed
+    for account in accounts:
+        for number in range(PARTIES):
+            assert 0 < charged[number] == account.accounts[number].rho <= plan.budget.rho_cap
