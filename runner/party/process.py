@@ -28,18 +28,18 @@ from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, S
 from mpc_protocols.public.history import NO_HISTORY
 from runner.party.collective import Collective
 from runner.party.custodian import PRIVATE, REFUSALS, Custodian, override
-from runner.party.earlier_attempt import (
+from runner.party.options import PartyOptions
+from runner.party.record.events import PHASES, UNTIMED, WITHHELD, EventLog, Meter
+from runner.party.record.logs import recording
+from runner.party.record.run_json import describe
+from runner.party.resume.earlier_attempt import (
     EarlierAttempt,
     Recorder,
     cannot_resume,
     journal_path,
     state_digest,
 )
-from runner.party.events import PHASES, UNTIMED, WITHHELD, EventLog, Meter
-from runner.party.logs import recording
-from runner.party.options import PartyOptions
-from runner.party.resumption import FACT, Continuation, Offer, continuation, offers_of
-from runner.party.run_json import describe
+from runner.party.resume.resumption import FACT, Continuation, Offer, continuation, offers_of
 from runner.party.session import session_config, study_digest
 from runner.results.outdir import state
 from runner.study import Study, VerticalStudy, load, private_file
@@ -404,7 +404,7 @@ class _Party:
     ) -> Release:
         """A computing party's part: the leader runs the synthesizer, the others obey; returns the release."""
         from runner.party.synthesis import sample, synthesize
-        from synth.accounting import Accountant
+        from synth.budget.accounting import Accountant
 
         recorder = Recorder(journal, self._earlier.journal if self._earlier else None, self._custodian.begin)
         accountant = Accountant(plan.budget, record=recorder.record)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from mpc_protocols.errors import BudgetRefused, ProtocolAborted, UsageError
 from mpc_protocols.functionality import Event, StudyFacts, unobserved
-from mpc_protocols.ideal import IdealOracle
+from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.pair.oracle import PairOracle
 from mpc_protocols.pair.oracle import follow as pair_follow
@@ -28,9 +28,9 @@ from mpc_protocols.shamir.oracle import follow as shamir_follow
 from mpc_protocols.wire import Wire
 from parties.budget.journal import Header, Journal, read
 from parties.budget.run_state import RunState
-from runner.party.earlier_attempt import EarlierAttempt, Recorder, journal_path, state_digest
 from runner.party.process import _Party
-from runner.party.resumption import FACT, Offer, continuation, offers_of
+from runner.party.resume.earlier_attempt import EarlierAttempt, Recorder, journal_path, state_digest
+from runner.party.resume.resumption import FACT, Offer, continuation, offers_of
 from runner.results.outdir import RUN as RUN_JSON
 from runner.study import load
 from runner.version import VERSION
