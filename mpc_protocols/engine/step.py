@@ -272,7 +272,7 @@ class ComputingParty(Generic[B, N]):
         self._history.agreed(number)
 
     def _release(self, number: int, mechanism: str, inputs: bytes) -> bytes:
-        """What the noise is bound to that a release makes, for itself and ahead (`noise_pool`, `docs/design/mechanisms.md` 4)."""
+        """What the noise is bound to that a release makes, for itself and ahead (`noise.pool`, `docs/design/mechanisms.md` 4)."""
         return binding(
             self.wire.session_id,
             number.to_bytes(8, "big"),

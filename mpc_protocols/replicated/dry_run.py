@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
-from mpc_protocols.engine.dry_run import StepDryRun
 from mpc_protocols.engine.inputs.contribution import block_cells
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
@@ -20,6 +19,7 @@ from mpc_protocols.replicated.scores.dealer import DEALERS
 from mpc_protocols.replicated.step_costs import Group
 from mpc_protocols.replicated.vertical.costs import prepare_vertical
 from mpc_protocols.replicated.vertical.schedule import Schedule
+from mpc_protocols.step_dry_run import StepDryRun
 
 if TYPE_CHECKING:
     from mpc_protocols.partition import Partition

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpc_protocols.engine.dry_run import StepDryRun
 from mpc_protocols.engine.inputs.answer_codec import encode
 from mpc_protocols.engine.inputs.contribution import block_cells
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
@@ -17,6 +16,7 @@ from mpc_protocols.public.steps import PrepareStep
 from mpc_protocols.shamir.engine import DEALERS
 from mpc_protocols.shamir.sharing.field import Scheme
 from mpc_protocols.shamir.steps import Group, StepCosts
+from mpc_protocols.step_dry_run import StepDryRun
 
 if TYPE_CHECKING:
     from mpc_protocols.public.rounded_answers import RoundedAnswers
