@@ -1,7 +1,7 @@
 """What is public of a cohort's questions, the same in every version: checks, events, and the hash that binds them.
 
-Every question extends a transcript (its content, who is asked, the event), and so does everything that is opened. A guard is shown
-the transcript before anything is opened.
+Every question extends a transcript (its content, who is asked, the event), and so does everything that is opened. A guard is
+shown the transcript before anything is opened.
 """
 
 from __future__ import annotations

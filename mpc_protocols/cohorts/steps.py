@@ -1,6 +1,7 @@
 """What the leading party sends of a cohort's questions: to the others that compute, and to the clients that are asked.
 
-A line of JSON with sorted keys, and after it the question's content. `parse` accepts the canonical encoding of a valid step alone.
+A line of JSON with sorted keys, and after it the question's content. `parse` accepts the canonical encoding of a valid step
+alone.
 """
 
 from __future__ import annotations

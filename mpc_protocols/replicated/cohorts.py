@@ -4,13 +4,15 @@
     client -> two computing parties            a 16-byte seed to one, its vector minus the seed's stream to the next
     among the three        `share_own` of what each holds; noise from shared bits; openings
 
-A vote of `popular` is kept per client, so that it can be counted again without those who left; only [sum >= least] of each position is
-opened (a sign, 7 rounds for 32 bits). A custodian that computes is a client like any other: it adds its own vector to its parts.
+A vote of `popular` is kept per client, so that it can be counted again without those who left; only [sum >= least] of each
+position is opened (a sign, 7 rounds for 32 bits). A custodian that computes is a client like any other: it adds its own
+vector to its parts.
 
-Who learns what: recipients and computing parties what is opened; clients the questions. Nobody learns a client's vector, a sum without
-noise (but `reveal`'s, which clients have made private), or the noise. Threat model: semi-honest, at most one of the three
-corrupted; clients semi-honest: votes are not checked for form, and whoever leads may ask as the guards of the others allow. Cost of a
-sum of L entries: 4 L bytes from each client; among the three one round of 4 L bytes, the noise's, an opening of 4 L. Assumption: AES-CTR (`prg`).
+Who learns what: recipients and computing parties what is opened; clients the questions. Nobody learns a client's vector, a
+sum without noise (but `reveal`'s, which clients have made private), or the noise. Threat model: semi-honest, at most one of
+the three corrupted; clients semi-honest: votes are not checked for form, and whoever leads may ask as the guards of the
+others allow. Cost of a sum of L entries: 4 L bytes from each client; among the three one round of 4 L bytes, the noise's, an
+opening of 4 L. Assumption: AES-CTR (`prg`).
 """
 
 from __future__ import annotations
@@ -25,10 +27,10 @@ from numpy.typing import NDArray
 
 from mpc_protocols.cohorts.public import CohortState, checked
 from mpc_protocols.cohorts.steps import END, MAX_BYTES, POPULAR, REVEAL, SUM, CohortStep, parse
-from mpc_protocols.engine.bitslice import Elements, to_bits
-from mpc_protocols.engine.contribution import SEED_BYTES
+from mpc_protocols.engine.bitwise.bitslice import Elements, to_bits
+from mpc_protocols.engine.inputs.contribution import SEED_BYTES
+from mpc_protocols.engine.noise.sampling import gaussian_noise
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, binding, derive
-from mpc_protocols.engine.sampling import gaussian_noise
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Cohorts, Event, Guard, LocalVector, Question
 from mpc_protocols.mechanisms.measurement import MeasurePlan
@@ -101,7 +103,9 @@ class _Party:
 
     def run(self, step: CohortStep) -> NDArray[np.int64] | tuple[int, ...]:
         """Any step."""
-        return {SUM: self.sum, REVEAL: self.reveal, POPULAR: self.popular}[step.kind](step)
+        if step.kind == POPULAR:
+            return self.popular(step)
+        return self.sum(step) if step.kind == SUM else self.reveal(step)
 
     def _agree(self) -> None:
         peer = self.trio.differing(self.state.transcript)

@@ -1,8 +1,8 @@
 """How probable real rows are under a model: the mean negative log-likelihood of rows kept apart, in nats.
 
 OFFLINE ONLY, like every metric here. A junction tree's distribution is the product of its nodes' marginals over that of its
-separators' (FLAIM's NLL; no smoothing: a row in a cell that the model holds impossible is infinitely improbable, and `FLOOR` stands
-for its probability).
+separators' (FLAIM's NLL; no smoothing: a row in a cell that the model holds impossible is infinitely improbable, and `FLOOR`
+stands for its probability).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def mean_nll(model: Model, codes: NDArray[np.integer[Any]]) -> float:
     tree, names = model.tree, list(model.sizes)
     total = np.zeros(len(codes))
     for cliques, sign in ((tree.nodes, 1), (tree.separators, -1)):
-        cliques = [clique for clique in cliques if clique]
-        for clique, marginal in zip(cliques, model.marginals(cliques), strict=True):
+        named = [clique for clique in cliques if clique]
+        for clique, marginal in zip(named, model.marginals(named), strict=True):
             shape = [model.sizes[name] for name in clique]
             cells = np.ravel_multi_index([codes[:, names.index(name)] for name in clique], shape)
             total += sign * np.log(np.maximum(marginal[cells] / model.total, FLOOR))

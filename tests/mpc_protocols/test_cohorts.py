@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -12,10 +11,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from mpc_protocols.cohorts.ideal import IdealCohorts
 from mpc_protocols.cohorts.steps import CohortStep, parse
 from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Cohorts, Event, LocalVector, Question
+from mpc_protocols.ideal.cohorts import IdealCohorts
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.replicated.cohorts import ReplicatedCohorts, answer, follow
 from mpc_protocols.wire import Wire
@@ -34,6 +33,10 @@ def votes(of: Mapping[int, int] = VOTES) -> dict[int, LocalVector]:
         return lambda question: np.eye(1, question.length, choice, dtype=np.int64)[0]
 
     return {client: vector(choice) for client, choice in of.items()}
+
+
+def constant(vector: NDArray[np.int64]) -> LocalVector:
+    return lambda question: vector
 
 
 def question(content: bytes = b"q", length: int = 5, bound: int = 1) -> Question:
@@ -142,18 +145,14 @@ def test_a_list_is_a_function_of_the_votes_alone(run: Any) -> None:
 def test_what_one_computing_party_gets_of_a_vote_is_uniform_whatever_it_is() -> None:
     """The masked vectors' bytes, of zeros and of ones alike: chi-square of 256 values, false alarm 1e-10 each."""
     for choice in (0, 4):
-        seen: list[bytes] = []
-        lock = threading.Lock()
-
-        def tap(frame: Frame, seen: list[bytes] = seen, lock: threading.Lock = lock) -> None:
-            if frame.sender >= 3 and len(frame.payload) == 4 * 4096:
-                with lock:
-                    seen.append(bytes(frame.payload))
-
-        wide = {client: votes({client: choice})[client] for client in range(7)}
-        secure(lambda cohorts: cohorts.popular(question(length=4096), range(7), 2, COSTS), wide, tap=tap)
-        assert len(seen) == 4  # each of the four clients sends its masked vector once
-        counts = np.bincount(np.frombuffer(b"".join(seen), np.uint8), minlength=256)
+        seen: list[Frame] = []
+        wide = votes(dict.fromkeys(VOTES, choice))
+        secure(
+            lambda cohorts: cohorts.popular(question(length=4096), range(7), 2, COSTS), wide, tap=seen.append
+        )
+        masked = [frame.payload for frame in seen if frame.sender >= 3 and len(frame.payload) == 4 * 4096]
+        assert len(masked) == 4  # each of the four clients sends its masked vector once
+        counts = np.bincount(np.frombuffer(b"".join(masked), np.uint8), minlength=256)
         statistic = float((np.square(counts - counts.mean()) / counts.mean()).sum())
         assert statistic < chi2.isf(1e-10, 255)
 
@@ -162,13 +161,9 @@ def test_messages_do_not_depend_on_who_chose() -> None:
     """The same senders, receivers and sizes in each direction for any votes."""
     shapes = []
     for of in (VOTES, dict.fromkeys(VOTES, 2)):
-        seen: list[tuple[int, int, int]] = []
-        secure(
-            lambda cohorts: cohorts.popular(question(), range(7), 2, COSTS),
-            votes(of),
-            tap=lambda frame, seen=seen: seen.append((frame.sender, frame.receiver, len(frame.payload))),
-        )
-        shapes.append(sorted(seen))
+        seen: list[Frame] = []
+        secure(lambda cohorts: cohorts.popular(question(), range(7), 2, COSTS), votes(of), tap=seen.append)
+        shapes.append(sorted((frame.sender, frame.receiver, len(frame.payload)) for frame in seen))
     assert shapes[0] == shapes[1]
 
 
@@ -184,7 +179,7 @@ def test_nothing_is_opened_when_one_guard_refuses(refuses: int) -> None:
 @pytest.mark.parametrize("run", [secure, ideal])
 def test_a_vector_of_another_form_is_refused_where_it_lies(run: Any, client: int) -> None:
     for wrong in (np.zeros(4, np.int64), np.array([0, 2, 0, 0, 0]), np.array([0, -2, 0, 0, 0])):
-        vectors = votes() | {client: lambda question, wrong=wrong: wrong}
+        vectors = votes() | {client: constant(wrong)}
         with pytest.raises(DataRefused, match=f"Client {client} must answer"):
             run(lambda cohorts: cohorts.popular(question(), range(7), 2, COSTS), vectors)
 

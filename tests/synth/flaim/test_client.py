@@ -10,9 +10,9 @@ import pytest
 
 from mpc_protocols.errors import BudgetRefused, ProtocolAborted
 from mpc_protocols.functionality import Question
-from synth.flaim.client import Client
-from synth.flaim.plan import FlaimPlan
-from synth.flaim.questions import Asked, parse
+from synth.algorithms.flaim.client import Client
+from synth.algorithms.flaim.plan import FlaimPlan
+from synth.algorithms.flaim.questions import Asked, parse
 from synth.mrf import Measurement, fit
 from tests.synth.flaim.world import DOMAIN, SESSION, counter, planned, table
 

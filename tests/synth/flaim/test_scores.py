@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.functionality import Clique
-from synth.flaim.scores import Counts, against_columns, choose, distances, lcm_of, scaled_to
+from synth.algorithms.flaim.scores import Counts, against_columns, choose, distances, lcm_of, scaled_to
 from tests.synth.flaim.world import DOMAIN, counter
 
 CLIQUES: list[Clique] = [("a",), ("b",), ("a", "b"), ("a", "b", "c"), ("c",)]
@@ -33,7 +33,7 @@ def scores(rows: NDArray[np.int64], of: dict[Clique, Counts]) -> tuple[list[int]
 
 def test_a_row_moves_a_distance_by_one_and_with_the_columns_by_two() -> None:
     """All tables of up to three rows, every row added to each, against several models; add-remove."""
-    most = [0, 0]
+    most = [0.0, 0.0]
     for model in range(4):
         of = answers(np.random.default_rng(model), model)
         known = {

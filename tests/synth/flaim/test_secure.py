@@ -9,9 +9,9 @@ import numpy as np
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.replicated.cohorts import ReplicatedCohorts, answer, follow
 from mpc_protocols.wire import Wire
-from synth.flaim.accounts import ClientAccounts
-from synth.flaim.client import Client
-from synth.flaim.server import Arrivals, Federated, Server
+from synth.algorithms.flaim.accounts import ClientAccounts
+from synth.algorithms.flaim.client import Client
+from synth.algorithms.flaim.server import Arrivals, Federated, Server
 from tests.synth.flaim.world import SESSION, counter, planned, table
 
 PARTIES, LEADER = 7, 1
@@ -28,7 +28,7 @@ def test_rounds_run_over_shares_and_every_party_accounts_for_every_client() -> N
         client = Client(plan, counter(tables[wire.me]), SESSION)
         if wire.me == LEADER:
             cohorts = ReplicatedCohorts(wire, client, range(PARTIES), accounts[LEADER])
-            found = Server(plan, cohorts, SESSION).run(rounds)
+            found: Any = Server(plan, cohorts, SESSION).run(rounds)
             cohorts.close()
         elif wire.me < 3:
             found = follow(wire, client, range(PARTIES), accounts[wire.me], LEADER)

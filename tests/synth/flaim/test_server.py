@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.cohorts.ideal import IdealCohorts
 from mpc_protocols.functionality import Question
-from synth.flaim.accounts import ClientAccounts
-from synth.flaim.client import Client
-from synth.flaim.plan import EVERY_ROUND, FlaimPlan
-from synth.flaim.questions import Asked, parse
-from synth.flaim.server import Arrivals, Federated, Server
+from mpc_protocols.ideal.cohorts import IdealCohorts
+from synth.algorithms.flaim.accounts import ClientAccounts
+from synth.algorithms.flaim.client import Client
+from synth.algorithms.flaim.plan import EVERY_ROUND, FlaimPlan
+from synth.algorithms.flaim.questions import Asked, parse
+from synth.algorithms.flaim.server import Arrivals, Federated, Server
 from tests.synth.flaim.world import DOMAIN, SESSION, counter, planned, table
 
 CLIENTS = 12

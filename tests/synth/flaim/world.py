@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.functionality import Clique, LocalCounts
+from synth.algorithms.flaim.plan import FlaimConfig, FlaimPlan, plan
 from synth.domain import Codes, Domain
-from synth.flaim.plan import FlaimConfig, FlaimPlan, plan
 from synth.workload import Workload
 
 DOMAIN = Domain(("a", "b", "c"), (Codes(2), Codes(3), Codes(2)))

@@ -1,8 +1,8 @@
 """DistAIM as its paper schedules it: AIM's rounds while clients arrive, mended (`docs/design/flaim.md` 4).
 
-A client shares all its counts when it arrives; round t selects and measures on the sum of those who are there so far. Its paper
-compares a part of the rows with a model of all; here a noisy running total (5 % of rho for all of them) scales both. A measurement
-taken when N_t rows had arrived enters the fit as that of N_now rows.
+A client shares all its counts when it arrives; round t selects and measures on the sum of those who are there so far. Its
+paper compares a part of the rows with a model of all; here a noisy running total (5 % of rho for all of them) scales both. A
+measurement taken when N_t rows had arrived enters the fit as that of N_now rows.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from typing import Final
 
 import numpy as np
 
+from mpc_protocols.functionality import Clique
 from mpc_protocols.mechanisms.gaussian import sample, sampler
 from mpc_protocols.mechanisms.rounding import theta_of
 from runner.bench.utility.federated.world import Outcome, World
-from synth.accounting import Budget
-from synth.aim.algorithm import AimConfig
-from synth.charges import Charges, mean_noise
-from synth.flaim.scores import choose, distances, scaled_to
-from synth.flaim.server import NoisySum
+from synth.algorithms.aim.algorithm import AimConfig
+from synth.algorithms.flaim.scores import choose, distances, scaled_to
+from synth.algorithms.flaim.server import NoisySum
+from synth.budget.accounting import Budget
+from synth.budget.charges import Charges, mean_noise
 from synth.mrf import Measurement, Model, SizeEstimator, fit
 from synth.plan import modelled
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS
@@ -37,13 +38,13 @@ def run(world: World, again: bool = False, wait: int = 1) -> Outcome:
     sigma2 = charges.sigma2((1 - SELECTING) * rest / (rounds + columns * (1 + again)))
     epsilon = charges.epsilon(SELECTING * rest / rounds)
     total_sigma2 = charges.total_sigma2(TOTALS * rho / (rounds + 1))
-    one_way = [(name,) for name in table.domain.names]
+    one_way: list[Clique] = [(name,) for name in table.domain.names]
     candidates, _ = modelled(table.domain, table.workload.closure, AimConfig().max_model_mb)
     session, noise, sums = rng.bytes(32), sampler(sigma2), list[NoisySum]()
     model: Model | None = None
     spent = Fraction(0)
 
-    def measure(cliques: list[tuple[str, ...]], total: int) -> None:
+    def measure(cliques: list[Clique], total: int) -> None:
         nonlocal spent
         for clique, counts in zip(cliques, count(cliques), strict=True):
             sums.append(NoisySum(clique, counts + sample(noise, len(counts), rng.bytes), sigma2, total))
@@ -57,7 +58,10 @@ def run(world: World, again: bool = False, wait: int = 1) -> Outcome:
 
     def refit(total: int, iterations: int) -> Model:
         scaled = [(of, total / of.rows) for of in sums]
-        measured = [Measurement(of.clique, of.values * f, float(of.sigma2) * f * f) for of, f in scaled]
+        measured = [
+            Measurement(of.clique, of.values.astype(np.float64) * f, float(of.sigma2) * f * f)
+            for of, f in scaled
+        ]
         return fit(table.domain.sizes, measured, total=total, warm_start=model, iterations=iterations)
 
     union = table.codes[:0]

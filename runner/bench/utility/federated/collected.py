@@ -1,7 +1,7 @@
 """AIM, or one shot without selections, on the union of all who came; with everybody's one-way marginals from before if wished.
 
-`docs/design/flaim.md` 4. Registration takes a share of rho on the sum over all clients, whether they come or not; the union's model is
-then raked to it.
+`docs/design/flaim.md` 4. Registration takes a share of rho on the sum over all clients, whether they come or not; the union's
+model is then raked to it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.functionality import StudyFacts, unobserved
-from mpc_protocols.ideal import IdealOracle
+from mpc_protocols.functionality import Clique, StudyFacts, unobserved
+from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.mechanisms.gaussian import sample, sampler
 from runner.bench.utility.federated.world import Outcome, World
-from synth.accounting import Accountant, epsilon_of, rho_of
-from synth.aim.algorithm import ALGORITHM, AimConfig
-from synth.charges import Charges, mean_noise
-from synth.flaim.raking import rake
+from synth.algorithms.aim.algorithm import ALGORITHM, AimConfig
+from synth.algorithms.flaim.raking import rake
+from synth.budget.accounting import Accountant, epsilon_of, rho_of
+from synth.budget.charges import Charges, mean_noise
 from synth.mrf import Measurement, Model, SizeEstimator, fit
 from synth.plan import modelled
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS
@@ -80,12 +80,13 @@ def one_shot(world: World) -> Outcome:
     """All one- and two-way marginals of the closure once, sigma_q = c (w_q n_q)^(-1/3); which of them the model holds is decided
     afterwards from what was opened."""
     table, rho = world.table, rho_of(world.epsilon, world.delta)
-    small = [q for q in table.workload.closure if len(q) <= 2]
+    small: list[Clique] = [q for q in table.workload.closure if len(q) <= 2]
     cells, _ = modelled(table.domain, small, AimConfig().max_model_mb)
     relative = {q: (table.workload.weights[q] * n) ** (-1 / 3) for q, n in cells.items()}
     scale = sum(of**-2 for of in relative.values()) / (2 * float(rho))
     counts = world.counter(world.union(world.arrived))(list(cells))
-    measured, spent = {}, Fraction(0)
+    measured: dict[Clique, tuple[NDArray[np.float64], Fraction]] = {}
+    spent = Fraction(0)
     for clique, of in zip(cells, counts, strict=True):
         sigma2 = _CHARGES.sigma2(1 / (2 * Fraction(scale * (1 + 2**-30)) * Fraction(relative[clique]) ** 2))
         noisy = (of + _noise(world, sigma2, len(of))).astype(np.float64)
@@ -95,11 +96,11 @@ def one_shot(world: World) -> Outcome:
     return Outcome(model, round(model.total), spent / rho)
 
 
-def _structured(world: World, measured: dict[tuple[str, ...], tuple[NDArray[np.float64], Fraction]]) -> Model:
+def _structured(world: World, measured: dict[Clique, tuple[NDArray[np.float64], Fraction]]) -> Model:
     """Add the measured pair that the model gets most wrong, for as long as one is wrong by more than its noise and fits."""
     table, limit = world.table, AimConfig().max_model_mb
-    held = [q for q in measured if len(q) == 1]
-    pairs = [q for q in measured if len(q) == 2]
+    held: list[Clique] = [q for q in measured if len(q) == 1]
+    pairs: list[Clique] = [q for q in measured if len(q) == 2]
 
     def fitted(model: Model | None, iterations: int) -> Model:
         given = [Measurement(q, measured[q][0], float(measured[q][1])) for q in held]

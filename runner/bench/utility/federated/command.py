@@ -3,14 +3,15 @@
     python -m runner bench utility --federated --data DIR --tables adult --splits cluster,label:0.8 --seeds 12
     python -m runner bench utility --federated --data DIR --methods collect,private --chance 0.1,0.2,0.5 --html FILE
 
-The first value of --chance, --rounds and --epsilon is that of the table; further values are measured besides, one changed at a time.
-All splits are columns. Means with the spread of one run in brackets; the papers' printed figures beside.
+The first value of --chance, --rounds and --epsilon is that of the table; further values are measured besides, one changed at
+a time. All splits are columns. Means with the spread of one run in brackets; the papers' printed figures beside.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, Final
@@ -46,7 +47,9 @@ def command(arguments: Sequence[str]) -> None:
             table,
             split,
             options.clients,
-            *(values[name][0] for name in VARIED[:3]),
+            values["chance"][0],
+            values["rounds"][0],
+            values["epsilon"][0],
             options.delta,
             options.partitions,
         )
@@ -55,10 +58,10 @@ def command(arguments: Sequence[str]) -> None:
     ]
     points = [
         *base,
-        *(other for name in VARIED[:3] for point in base for other in point.varied(name, values[name][1:])),
+        *(other for name in VARIED for point in base for other in point.varied(name, values[name][1:])),
     ]
     source = Source(options.data)
-    with options.json.open("w", encoding="utf-8") if options.json else _Nowhere() as lines:
+    with (options.json or Path(os.devnull)).open("w", encoding="utf-8") as lines:
         found = {
             (row.text, point): _cell(row, point, source, options, lines) for point in points for row in rows
         }
@@ -99,22 +102,6 @@ def _cell(row: Any, point: Any, source: Any, options: argparse.Namespace, lines:
         lines.write(json.dumps(line) + "\n")
         lines.flush()
     return results
-
-
-class _Nowhere:
-    """A file that keeps nothing."""
-
-    def __enter__(self) -> _Nowhere:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing to close."""
-
-    def write(self, text: str) -> None:
-        """Forget the text."""
-
-    def flush(self) -> None:
-        """Nothing to flush."""
 
 
 def _numbers(text: str, name: str, most: float) -> list[float]:

@@ -1,4 +1,4 @@
-"""The FLAIM family on a simulated world, by `synth.flaim` and the functionality in the clear."""
+"""The FLAIM family on a simulated world, by `synth.algorithms.flaim` and the functionality in the clear."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.cohorts.ideal import IdealCohorts
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Clique
+from mpc_protocols.ideal.cohorts import IdealCohorts
 from runner.bench.utility.federated.world import Outcome, World
-from synth.flaim.accounts import ClientAccounts
-from synth.flaim.client import Client
-from synth.flaim.plan import FlaimConfig, plan
-from synth.flaim.server import Arrivals, Server
+from synth.algorithms.flaim.accounts import ClientAccounts
+from synth.algorithms.flaim.client import Client
+from synth.algorithms.flaim.plan import FlaimConfig, plan
+from synth.algorithms.flaim.server import Arrivals, Server
 from synth.metrics import marginal
 
 

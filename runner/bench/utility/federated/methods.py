@@ -12,8 +12,8 @@ from typing import Any, Final
 from mpc_protocols.errors import StudyInvalid, UsageError
 from runner.bench.utility.federated import arriving, collected, family
 from runner.bench.utility.federated.world import Outcome, World
-from synth.flaim.plan import FlaimConfig
-from synth.flaim.variants import VARIANTS
+from synth.algorithms.flaim.plan import FlaimConfig
+from synth.algorithms.flaim.variants import VARIANTS
 
 Run = Callable[..., Outcome]
 

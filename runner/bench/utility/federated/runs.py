@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from synth.mrf import Model
 
 METRICS: Final = ("err", "closure", "nll", "auc")
 SYNTH_FS: Final = "synthfs"
-VARIED: Final = ("chance", "rounds", "epsilon", "split")
+VARIED: Final = ("chance", "rounds", "epsilon")
 """What curves are over."""
 
 
@@ -46,7 +46,7 @@ class Point:
     delta: float
     partitions: int
 
-    def varied(self, name: str, values: Sequence[float | int | str]) -> list[Point]:
+    def varied(self, name: str, values: Sequence[Any]) -> list[Point]:
         """This point with each of these values of one field."""
         return [replace(self, **{name: value}) for value in values]
 

@@ -146,7 +146,7 @@ def _lines(
     """(a column, what is varied, its values with their points) where there are several values."""
     found: list[tuple[Point, str, list[tuple[float, Point]]]] = []
     for column in base:
-        for name in VARIED[:3]:
+        for name in VARIED:
             line = [
                 (float(getattr(point, name)), point)
                 for point in points

@@ -45,7 +45,7 @@ class World:
     def newcomers(self) -> list[tuple[int, ...]]:
         """Of each round, who is there for the first time."""
         seen: set[int] = set()
-        found = []
+        found: list[tuple[int, ...]] = []
         for round_ in self.arrivals:
             found.append(tuple(k for k in round_ if k not in seen))
             seen.update(round_)
@@ -74,7 +74,7 @@ def arrivals(
     clients: int, chance: float, rounds: int, rng: np.random.Generator
 ) -> tuple[tuple[int, ...], ...]:
     """In each round every client is there with this chance, by itself; a round in which nobody is is drawn again."""
-    found = []
+    found: list[tuple[int, ...]] = []
     while len(found) < rounds:
         there = np.flatnonzero(rng.random(clients) < chance)
         if len(there):

@@ -1,0 +1,200 @@
+"""A FLAIM study's plan: who is asked for what, with how much noise, so that no record is charged more than rho.
+
+Charges (`docs/design/flaim.md` 2), as shares of rho: what everybody's one-way marginals take at registration, what the
+client's noisy size takes, and of the rest select_share for its choices (epsilon^2 / 8 each) and what remains for the noisy
+sums that hold a record (1 / (2 sigma^2) each). All of it is for a client that takes part as often as it may; whatever the
+rounds bring, no record is charged more, because clients' records are disjoint and a participation is counted when the
+invitation is accepted.
+
+The study's candidates are those of AIM. Standard library only at import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.functionality import Adjacency, Clique, Event
+from mpc_protocols.options import option
+from synth.algorithms.flaim.variants import VARIANTS, Variant
+from synth.budget.accounting import Budget
+from synth.budget.charges import Charges, cell_distance, mean_noise
+from synth.config import ModelConfig, rounds_option
+from synth.domain import Domain
+from synth.plan import SELECTION_DISTANCE, calibrate, modelled
+from synth.workload import Workload
+
+EVERY_ROUND = "all"
+MAX_ROWS = 1 << 22
+"""Rows of one client at most, unless a study says less."""
+
+
+@dataclass(frozen=True)
+class FlaimConfig(ModelConfig):
+    """What a FLAIM study says. participations: of one client. group: no sum of fewer clients is opened."""
+
+    variant: str = option("private", "word", "which member of the family", words=tuple(VARIANTS))
+    rounds: int = rounds_option()
+    participations: int | str = option(
+        1, "whole", "how often a client takes part at most", low=1, words=(EVERY_ROUND,)
+    )
+    group: int = option(3, "whole", "no sum of fewer clients is opened", low=1)
+    select_share: float = option(0.1, "number", "share of the budget that choosing takes", below=1.0)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """zCDP of one record's charges, exact: of its size, registration, each choice and each noisy sum, and how many there are."""
+
+    size: Fraction
+    registration: Fraction
+    choice: Fraction
+    choices: int
+    release: Fraction
+    releases: int
+
+    @property
+    def most(self) -> Fraction:
+        """What a record is charged that is in everything it may be in."""
+        return self.size + self.registration + self.choices * self.choice + self.releases * self.release
+
+
+@dataclass(frozen=True)
+class FlaimPlan:
+    """What is fixed before the first client is asked. Public.
+
+    candidates: with their number of cells. sigma2: of every sum but registration's. epsilon: of every choice; 0 if there is none.
+    size_sigma2, registration_sigma2: 0 if there is none.
+    """
+
+    domain: Domain
+    workload: Workload
+    config: FlaimConfig
+    variant: Variant
+    charges: Charges
+    budget: Budget
+    shares: Shares
+    candidates: Mapping[Clique, int]
+    sigma2: Fraction
+    epsilon: Fraction
+    size_sigma2: Fraction
+    registration_sigma2: Fraction
+    max_rows: int
+
+    @property
+    def participations(self) -> int:
+        """How often a client takes part at most."""
+        return participations(self.config, self.variant)
+
+    @property
+    def one_way(self) -> tuple[Clique, ...]:
+        """The cliques of one column, in domain order."""
+        return tuple((name,) for name in self.domain.names)
+
+    @property
+    def moved(self) -> int:
+        """Squared L2 norm by which a unit moves one marginal, at most."""
+        return self.charges.unit_rows * self.charges.cells_moved
+
+    @property
+    def factor(self) -> int:
+        """How much a unit moves a client's distance."""
+        return self.charges.cells_moved * self.variant.movement
+
+    def penalty(self, clique: Clique) -> Fraction:
+        """sqrt(2/pi) sigma n_q: the mean L1 norm of the noise of the sum that is opened."""
+        return mean_noise(self.sigma2) * self.candidates[clique]
+
+    def worth_noise(self, cohort_rows: int) -> list[Clique]:
+        """Candidates whose noise is at most twice the cohort's rows: the others' scores are below 0 at every client."""
+        return [clique for clique in self.candidates if self.penalty(clique) <= 2 * cohort_rows]
+
+    def size_event(self, new: list[int]) -> Event:
+        """Of the sizes of clients that take part for the first time."""
+        rho = self.charges.counting(self.size_sigma2) if self.size_sigma2 and new else Fraction(0)
+        beta = cell_distance(self.size_sigma2) if rho else Fraction(0)
+        return Event("sizes", rho, beta, {"charged": new})
+
+    def choice_event(self, clients: list[int], candidates: int) -> Event:
+        """Of one choice of each of these clients."""
+        beta = candidates * SELECTION_DISTANCE
+        return Event("choices", self.charges.selecting(self.epsilon), beta, {"charged": clients})
+
+
+def participations(config: FlaimConfig, variant: Variant) -> int:
+    """How often a client takes part at most."""
+    if variant.once:
+        return 1
+    often = config.participations if isinstance(config.participations, int) else int(config.rounds)
+    return min(often, config.rounds)
+
+
+def shares(rho: Fraction, config: FlaimConfig, variant: Variant, columns: int) -> Shares:
+    """Divide rho: exactly all of it is charged to a record that is in everything it may be in."""
+    often = participations(config, variant)
+    rest = rho * (1 - variant.size - variant.registration)
+    choosing = Fraction(str(config.select_share)) * rest if variant.chooses else Fraction(0)
+    choices, releases = often * variant.chooses, variant.releases(often, columns)
+    return Shares(
+        size=rho * variant.size,
+        registration=rho * variant.registration,
+        choice=choosing / choices if choices else Fraction(0),
+        choices=choices,
+        release=(rest - choosing) / releases,
+        releases=releases,
+    )
+
+
+def plan(
+    domain: Domain,
+    workload: Workload,
+    config: FlaimConfig,
+    *,
+    epsilon: float,
+    delta: float,
+    adjacency: Adjacency,
+    unit_rows: int = 1,
+    max_rows: int = MAX_ROWS,
+) -> FlaimPlan:
+    """Fix budget, noise and candidates. max_rows: of one client.
+
+    Raises `StudyInvalid`: a variant that is not known, no candidate, (epsilon, delta) out of range.
+    """
+    variant, charges, columns = VARIANTS[config.variant], Charges(adjacency, unit_rows), len(domain)
+    cliques = [q for q in workload.closure if variant.offers_columns or len(q) > 1]
+    candidates, _ = modelled(domain, cliques, config.max_model_mb)
+    if not candidates and (variant.chooses or variant.drawn):
+        raise StudyInvalid(
+            "The workload has no marginal of two columns that a model of max_model_mb holds: raise max_model_mb."
+        )
+
+    def noise(rho: Fraction) -> Fraction:
+        return charges.sigma2(shares(rho, config, variant, columns).release)
+
+    def distance(sigma2: Fraction) -> Fraction:
+        of = shares(Fraction(1), config, variant, columns)
+        # a size has at least a nineteenth of a release's budget, a column at registration at least half of it by columns
+        sums = of.releases * charges.distance(sigma2)
+        registered = columns * charges.distance(2 * columns * sigma2) if variant.registration else 0
+        size = cell_distance(20 * sigma2) if variant.size else 0
+        return sums + registered + size + of.choices * len(candidates) * SELECTION_DISTANCE
+
+    budget = calibrate(epsilon, delta, noise, distance, f"{columns} columns and {config.rounds} rounds")
+    divided = shares(budget.rho_cap, config, variant, columns)
+    return FlaimPlan(
+        domain,
+        workload,
+        config,
+        variant,
+        charges,
+        budget,
+        divided,
+        candidates,
+        noise(budget.rho_cap),
+        charges.epsilon(divided.choice) if divided.choices else Fraction(0),
+        charges.total_sigma2(divided.size) if divided.size else Fraction(0),
+        charges.sigma2(divided.registration / columns) if divided.registration else Fraction(0),
+        max_rows,
+    )

@@ -1,0 +1,77 @@
+"""What clients are asked, as public bytes: the same for all clients of a cohort, and all that their answers may depend on.
+
+    register   once, before the first round: one-way marginals of everybody
+    size       the client's noisy number of rows; accepting it is a participation, whatever comes of it
+    columns    one-way marginals
+    choose     a vector of zeros with a one at the chosen candidate
+    counts     the marginals of a list, zeros where the client did not choose; its noisy rows beside the chosen one
+    drawn      one public marginal, and the noisy rows
+
+A line of JSON with sorted keys, and after it the model's archive where clients compare with one. `parse` believes nothing:
+what comes is checked to be the canonical encoding of a question.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.functionality import Clique
+
+KINDS: Final = ("register", "size", "columns", "choose", "counts", "drawn")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question. round: from 1; 0 before the first. cliques: candidates, or those whose counts are asked. rows: the cohort's
+    noisy rows, for `choose`. model: archive, for `choose`."""
+
+    kind: str
+    round: int
+    cliques: tuple[Clique, ...] = ()
+    rows: int = 0
+    model: bytes = b""
+
+    def to_bytes(self) -> bytes:
+        """The canonical encoding."""
+        head = {
+            "kind": self.kind,
+            "round": self.round,
+            "cliques": [list(clique) for clique in self.cliques],
+            "rows": self.rows,
+        }
+        return json.dumps(head, sort_keys=True, separators=(",", ":")).encode() + b"\n" + self.model
+
+
+def parse(content: bytes) -> Asked:
+    """The inverse of `Asked.to_bytes`. Raises `ProtocolAborted` for anything else."""
+    head, _, model = content.partition(b"\n")
+    try:
+        fields = json.loads(head)
+        found = Asked(
+            str(fields["kind"]),
+            _whole(fields["round"]),
+            tuple(_clique(names) for names in fields["cliques"]),
+            _whole(fields["rows"]),
+            model,
+        )
+    except (ValueError, KeyError, TypeError, RecursionError):
+        found = None
+    if found is None or found.kind not in KINDS or found.to_bytes() != content:
+        raise ProtocolAborted("A client was asked something that is no question of its study; stop the run.")
+    return found
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError("A whole number was expected.")
+    return value
+
+
+def _clique(names: Sequence[Any]) -> Clique:
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("A list of names was expected.")
+    return tuple(names)

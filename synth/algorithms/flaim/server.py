@@ -1,0 +1,239 @@
+"""The rounds of FLAIM: invite a cohort, let it choose, open sums of what enough clients chose, fit (`docs/design/flaim.md` 2-3).
+
+    0   registration, where the variant has it: everybody's one-way marginals
+    t   invite those who have not taken part as often as they may; open the sum of their noisy sizes
+        one-way marginals of the cohort, if the variant asks for them in this round
+        choices: which candidates at least `group` clients chose; counts of these; or a public marginal for all
+        fit all sums so far; rake onto the registered one-way marginals
+
+A sum over clients that seem to hold N rows enters the fit as that of all N^ rows seen so far: values times N^ / N, variance times
+its square. Everything the rounds decide by is released or public; a client that leaves between its choice and its counts is left
+out of both (`Cohorts.popular` again, over those who stayed), and stays charged. Private data is seen through `Cohorts` alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.functionality import Clique, Cohorts, Observe, Question, unobserved
+from mpc_protocols.mechanisms.gaussian import sampler
+from synth.algorithms.flaim.plan import FlaimPlan
+from synth.algorithms.flaim.questions import Asked
+from synth.algorithms.flaim.raking import rake
+from synth.mrf import Measurement, Model, SizeEstimator, fit
+from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """Who is there in one round. left: of those, who leaves after choosing."""
+
+    clients: tuple[int, ...]
+    left: tuple[int, ...] = ()
+
+
+@dataclass
+class NoisySum:
+    """A marginal summed over clients: values with noise of parameter sigma2, and the noisy number of their rows."""
+
+    clique: Clique
+    values: NDArray[np.int64]
+    sigma2: Fraction
+    rows: int
+
+    def add(self, other: NoisySum) -> None:
+        """Add the sum over other clients."""
+        self.values, self.sigma2 = self.values + other.values, self.sigma2 + other.sigma2
+        self.rows += other.rows
+
+
+@dataclass(frozen=True)
+class Federated:
+    """What the rounds gave. rows: noisy, of all who took part. chosen: what was opened of each round's list."""
+
+    model: Model
+    rows: int
+    chosen: tuple[tuple[Clique, ...], ...]
+
+
+@dataclass
+class Server:
+    """One run of a plan."""
+
+    plan: FlaimPlan
+    cohorts: Cohorts
+    session: bytes
+    observe: Observe = unobserved
+    _taken: dict[int, int] = field(default_factory=dict)
+    _sums: list[NoisySum] = field(default_factory=list)
+    _registered: list[Measurement] = field(default_factory=list)
+    _rows: int = 0
+    _model: Model | None = None
+
+    def run(self, rounds: Iterable[Arrivals]) -> Federated | None:
+        """Ask whoever arrives; None if nobody ever was asked for anything. Raises what `Cohorts` raises."""
+        if self.plan.registration_sigma2 and len(self.cohorts.clients) >= self.plan.config.group:
+            self._register()
+        chosen = []
+        for number, arrivals in enumerate(rounds, 1):
+            if number > self.plan.config.rounds:
+                break
+            chosen.append(self._round(number, arrivals))
+        if self._model is None:
+            return None
+        self._refit(FINAL_ITERATIONS)
+        return Federated(self._model, self._rows, tuple(chosen))
+
+    def _register(self) -> None:
+        plan, everybody = self.plan, tuple(self.cohorts.clients)
+        noisy = self._columns(Asked("register", 0), everybody, plan.registration_sigma2)
+        self._registered = [
+            Measurement(clique, values.astype(np.float64), float(plan.registration_sigma2))
+            for clique, values in zip(plan.one_way, noisy, strict=True)
+        ]
+        self._model = fit(plan.domain.sizes, self._registered, iterations=ROUND_ITERATIONS)
+
+    def _round(self, number: int, arrivals: Arrivals) -> tuple[Clique, ...]:
+        plan, group = self.plan, self.plan.config.group
+        cohort = tuple(k for k in arrivals.clients if self._taken.get(k, 0) < plan.participations)
+        if len(cohort) < group:
+            return ()
+        rows = self._invite(number, cohort)
+        if rows > 0 or not plan.size_sigma2:
+            self._ask_columns(number, cohort, rows)
+        if self._model is None or rows <= 0:
+            return ()
+        stayed = tuple(k for k in cohort if k not in arrivals.left)
+        chosen = self._choices(number, cohort, stayed, rows) if plan.variant.chooses else ()
+        if plan.variant.drawn:
+            chosen = self._drawn(number, stayed)
+        self._refit(ROUND_ITERATIONS)
+        self.observe("fit", "fitted", round=number, cohort=len(cohort), chosen=[list(q) for q in chosen])
+        return chosen
+
+    def _invite(self, number: int, cohort: Sequence[int]) -> int:
+        """The cohort's noisy rows."""
+        new = [k for k in cohort if k not in self._taken]
+        for k in cohort:
+            self._taken[k] = self._taken.get(k, 0) + 1
+        asked = Asked("size", number)
+        sizes = [self._ask(asked, 1)]
+        [rows] = self.cohorts.reveal(sizes[0], cohort, self.plan.size_event(new)).tolist()
+        if new:
+            self._rows += int(rows) if len(new) == len(cohort) else round(rows * len(new) / len(cohort))
+        return int(rows)
+
+    def _ask_columns(self, number: int, cohort: Sequence[int], rows: int) -> None:
+        variant = self.plan.variant
+        first = not self._sums and variant.starts_with_columns
+        if not (first or variant.columns):
+            return
+        noisy = self._columns(Asked("columns", number), cohort, self.plan.sigma2)
+        if not self.plan.size_sigma2:
+            rows = max(1, round(np.mean([values.sum() for values in noisy])))
+            self._rows += rows
+        self._sums += [
+            NoisySum(clique, values, self.plan.sigma2, rows)
+            for clique, values in zip(self.plan.one_way, noisy, strict=True)
+        ]
+        self._refit(ROUND_ITERATIONS)
+
+    def _columns(self, asked: Asked, clients: Sequence[int], sigma2: Fraction) -> list[NDArray[np.int64]]:
+        sizes = [self.plan.domain.cells(clique) for clique in self.plan.one_way]
+        question = self._ask(asked, sum(sizes), len(sizes))
+        return np.split(self.cohorts.sum(question, clients, sigma2), np.cumsum(sizes)[:-1])
+
+    def _choices(
+        self, number: int, cohort: Sequence[int], stayed: Sequence[int], rows: int
+    ) -> tuple[Clique, ...]:
+        plan, group = self.plan, self.plan.config.group
+        candidates = self._candidates(number, rows)
+        if not candidates or self._model is None:
+            return ()
+        question = self._ask(
+            Asked("choose", number, candidates, rows, self._model.to_bytes()), len(candidates)
+        )
+        event = plan.choice_event(list(cohort), len(candidates))
+        listed = self.cohorts.popular(question, cohort, group, event)
+        if len(stayed) < len(cohort) and listed:
+            listed = self.cohorts.popular(question, stayed, group, event, listed) if stayed else ()
+        chosen = tuple(candidates[q] for q in listed)
+        if chosen:
+            cells = [plan.candidates[clique] + 1 for clique in chosen]
+            asked = self._ask(Asked("counts", number, chosen), sum(cells))
+            noisy = self.cohorts.sum(asked, stayed, plan.sigma2)
+            for clique, values in zip(chosen, np.split(noisy, np.cumsum(cells)[:-1]), strict=True):
+                self._keep(NoisySum(clique, values[:-1], plan.sigma2, int(values[-1])))
+        return chosen
+
+    def _drawn(self, number: int, clients: Sequence[int]) -> tuple[Clique, ...]:
+        """A marginal that a public seed draws: that of the session and the round."""
+        candidates = self._candidates(number, self._rows)
+        if not candidates or len(clients) < self.plan.config.group:
+            return ()
+        seed = hashlib.sha256(b"cosynth drawn marginal\0" + number.to_bytes(8, "big") + self.session).digest()
+        clique = candidates[int.from_bytes(seed, "big") % len(candidates)]
+        question = self._ask(Asked("drawn", number, (clique,)), self.plan.candidates[clique] + 1)
+        values = self.cohorts.sum(question, clients, self.plan.sigma2)
+        self._keep(NoisySum(clique, values[:-1], self.plan.sigma2, int(values[-1])))
+        return (clique,)
+
+    def _candidates(self, number: int, rows: int) -> tuple[Clique, ...]:
+        """Those worth their noise that keep the model within this round's share of max_model_mb."""
+        plan = self.plan
+        measured = {of.clique for of in self._sums} | {of.clique for of in self._registered}
+        size = SizeEstimator(plan.domain.sizes, measured)
+        limit = plan.config.max_model_mb * number / plan.config.rounds
+        return tuple(
+            clique
+            for clique in plan.worth_noise(rows)
+            if (grown := size.with_clique(clique)) <= limit or grown == size.mb
+        )
+
+    def _keep(self, new: NoisySum) -> None:
+        """Add sums over different clients; where clients take part twice they stay apart."""
+        for kept in self._sums:
+            if self.plan.participations == 1 and kept.clique == new.clique and len(new.clique) > 1:
+                kept.add(new)
+                return
+        self._sums.append(new)
+
+    def _ask(self, asked: Asked, length: int, marginals: int = 1) -> Question:
+        plan = self.plan
+        noise = sampler(plan.size_sigma2).bound if plan.size_sigma2 else 0
+        return Question(asked.to_bytes(), length, plan.max_rows + noise, marginals * plan.moved)
+
+    def _refit(self, iterations: int) -> None:
+        """Fit to all sums so far, as those of all rows."""
+        measured, rows = list[Measurement](), max(1, self._rows)
+        if self._registered:
+            rows = max(1, round(np.mean([column.values.sum() for column in self._registered])))
+        for of in self._sums:
+            if of.rows > 0:
+                factor = rows / of.rows
+                measured.append(
+                    Measurement(
+                        of.clique, of.values.astype(np.float64) * factor, float(of.sigma2) * factor**2
+                    )
+                )
+        if self._registered:
+            kept = [m for m in measured if len(m.clique) > 1]
+            if kept:
+                fitted = fit(
+                    self.plan.domain.sizes,
+                    [*self._registered, *kept],
+                    total=rows,
+                    warm_start=self._model,
+                    iterations=iterations,
+                )
+                self._model = rake(fitted, self._registered)
+        elif measured:
+            self._model = fit(
+                self.plan.domain.sizes, measured, total=rows, warm_start=self._model, iterations=iterations
+            )
