@@ -1,0 +1,82 @@
+"""Faults of shares, masks and openings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from mpc_protocols.engine import prg
+from mpc_protocols.engine.bits import concatenate
+from mpc_protocols.engine.step import ComputingParty
+from mpc_protocols.pair.transfers import random_ot
+from mpc_protocols.replicated.sharing.trio import Trio
+from runner.audit.faults.mutation import Mutation, Patch
+
+
+@contextmanager
+def _repeated_masks() -> Iterator[None]:
+    """Two operations share a stream; where masks are transfers, each is given away again and again."""
+    counter, take = prg._counter, random_ot._TransferPool.take
+
+    def taken(self: Any, words: int) -> Any:
+        found = take(self, words)
+        self._start -= words
+        return found
+
+    with (
+        mock.patch.object(prg, "_counter", lambda operation: counter(operation // 2)),
+        mock.patch.object(random_ot._TransferPool, "take", taken),
+    ):
+        yield
+
+
+def _no_zero_shares() -> Patch:
+    """What is sent on in a resharing is the product itself."""
+    stack = ExitStack()
+    for name, dtype in (("zero_bits", np.uint64), ("zero_ring", None)):
+
+        def zero(self: Any, shape: Any, kind: Any = dtype) -> Any:
+            self.operation()
+            return np.zeros(shape, kind)
+
+        stack.enter_context(mock.patch.object(Trio, name, zero))
+    return stack
+
+
+@contextmanager
+def _known_signs() -> Iterator[None]:
+    """The signs of a release's noise come from a stream that every party can compute."""
+    begin = ComputingParty.__init__
+
+    def began(self: Any, engine: Any, *given: Any, **named: Any) -> None:
+        for gates in (engine.gates, engine.beside):
+            gates.release_bits = _with_known_signs(gates, gates.release_bits)
+        begin(self, engine, *given, **named)
+
+    with mock.patch.object(ComputingParty, "__init__", began):
+        yield
+
+
+def _with_known_signs(gates: Any, plain: Any) -> Any:
+    def release_bits(release: bytes) -> Any:
+        source, stream = plain(release), prg.KeyStream(prg.derive(release, prg.NOISE))
+
+        def draw(shape: tuple[int, ...]) -> Any:
+            bits = source(shape)
+            known = gates.xor_public(bits[-1:] ^ bits[-1:], stream.draw((1, *shape[1:]), np.uint64, 1))
+            return concatenate([bits[:-1], known])
+
+        return draw
+
+    return release_bits
+
+
+MUTATIONS = (
+    Mutation("M7", "signs of noise that one party can compute", ("U.noise",), _known_signs),
+    Mutation("M11", "two operations under the same masks", ("V.streams", "U.repeated"), _repeated_masks),
+    Mutation("M12", "a product sent on without its share of zero", ("U.gates",), _no_zero_shares),
+)
