@@ -26,6 +26,7 @@ from mpc_protocols.backend import AllowAll, ClearBackend, DistributedBackend
 from mpc_protocols.engine import latency
 from mpc_protocols.functionality import Clique, Event, Guard, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.memory_wire import Frame, MemoryNetwork, MemoryWire
+from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.wire import Wire
 
 Script = Callable[[MarginalOracle], Any]
@@ -206,11 +207,18 @@ class Arena:
         return self.computing + self.contributing
 
     def run(
-        self, script: Script, rows: Sequence[Codes], coins: Coins | None = None, bend: Bend | None = None
+        self,
+        script: Script,
+        rows: Sequence[Codes],
+        coins: Coins | None = None,
+        bend: Bend | None = None,
+        histories: Sequence[History] = (),
+        session: bytes | None = None,
     ) -> Ran:
         """Run the script at the leader. Raises what the first party to fail raised.
 
-        rows: of each party. coins: None for the system's. bend: what is sent instead of a message.
+        rows: of each party. coins: None for the system's. bend: what is sent instead of a message. histories: of the computing
+        parties, if the run is to be resumed. session: of the wires, 32 bytes, if not that of the facts.
         """
         frames: list[Frame] = []
         lock = threading.Lock()
@@ -220,7 +228,11 @@ class Arena:
                 frames.append(frame)
 
         network = MemoryNetwork(
-            self.parties, self.computing, session_id=self.facts.session, tap=tap, patience_s=PATIENCE_S
+            self.parties,
+            self.computing,
+            session_id=self.facts.session if session is None else session,
+            tap=tap,
+            patience_s=PATIENCE_S,
         )
         if coins is not None:
             coins = replace(coins, label=f"{coins.label} {self.backend.name}")
@@ -236,11 +248,12 @@ class Arena:
             def observe(phase: str, event: str, **fields: object) -> None:
                 told[wire.me].append(f"{phase} {event} {fields}")
 
+            history = histories[wire.me] if wire.me < len(histories) else NO_HISTORY
             if wire.me == self.facts.leader:
-                with self.backend.lead(wire, self.facts, counts, guard, observe) as oracle:
+                with self.backend.lead(wire, self.facts, counts, guard, observe, history) as oracle:
                     return script(oracle)
             if wire.me < self.computing:
-                return self.backend.follow(wire, self.facts, counts, guard, observe)
+                return self.backend.follow(wire, self.facts, counts, guard, observe, history)
             return self.backend.contribute(wire, self.facts, counts)
 
         with mock.patch.object(latency, "_measure", _no_delay), _drawing(coins, self.parties), _logged(told):
