@@ -64,14 +64,19 @@ class Ran:
 
     def view(self, party: int) -> list[Frame]:
         """What a party received, in an order that does not depend on the scheduling of threads."""
-        numbered: Counter[tuple[str, int]] = Counter()
-        keyed = []
-        for frame in self.frames:
-            if frame.receiver == party:
-                place = frame.stream, frame.sender
-                keyed.append(((*place, numbered[place]), frame))
-                numbered[place] += 1
-        return [frame for _, frame in sorted(keyed, key=lambda each: each[0])]
+        return ordered_view(self.frames, party)
+
+
+def ordered_view(frames: Sequence[Frame], party: int) -> list[Frame]:
+    """The messages to a party, by stream, sender and number."""
+    numbered: Counter[tuple[str, int]] = Counter()
+    keyed = []
+    for frame in frames:
+        if frame.receiver == party:
+            place = frame.stream, frame.sender
+            keyed.append(((*place, numbered[place]), frame))
+            numbered[place] += 1
+    return [frame for _, frame in sorted(keyed, key=lambda each: each[0])]
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,11 @@ class Coins:
         """The 32 bytes that these parties share."""
         return self._named(self.kept is None or self.kept in members, "key", sorted(members))
 
+    def give_keys(self, network: MemoryNetwork) -> None:
+        """Let the parties of a network share these keys."""
+        network._keys = {pair: self.key(sorted(pair)) for pair in network._keys}
+        network._set_keys = {members: self.key(members) for members in network._set_keys}
+
     def stream(self, party: int) -> Callable[[int], bytes]:
         """A party's own coins, in the order in which it draws them."""
         drawn = iter(range(1 << 62))
@@ -102,7 +112,7 @@ class Coins:
 
 
 @contextmanager
-def _drawing(coins: Coins | None, parties: int) -> Iterator[None]:
+def drawing(coins: Coins | None, parties: int) -> Iterator[None]:
     """`secrets.token_bytes` of each party's threads gives its coins; a thread of nobody keeps the system's."""
     if coins is None:
         yield
@@ -177,6 +187,11 @@ class _BentWire(MemoryWire):
         super().send(peer, self._bend(self.me, peer, number, bytes(payload)))
 
 
+def bent(network: MemoryNetwork, plain: Wire, bend: Bend | None) -> Wire:
+    """A party's wire, whose messages are changed on their way if there is a bend."""
+    return plain if bend is None else _BentWire(network, network._members[plain.me], "", bend, {})
+
+
 @dataclass(frozen=True)
 class Arena:
     """Parties of one backend, and the public facts of what they compute on. contributing: custodians that do not compute."""
@@ -236,13 +251,12 @@ class Arena:
         )
         if coins is not None:
             coins = replace(coins, label=f"{coins.label} {self.backend.name}")
-            network._keys = {pair: coins.key(sorted(pair)) for pair in network._keys}
-            network._set_keys = {members: coins.key((-1, *members)[1:]) for members in network._set_keys}
+            coins.give_keys(network)
         guards = [Recorder() for _ in range(self.computing)]
         told: list[list[str]] = [[] for _ in range(self.parties)]
 
         def party(plain: Wire) -> Any:
-            wire = plain if bend is None else _BentWire(network, network._members[plain.me], "", bend, {})
+            wire = bent(network, plain, bend)
             counts, guard = counter(rows[wire.me], self.facts.sizes), self._guard(guards, wire.me)
 
             def observe(phase: str, event: str, **fields: object) -> None:
@@ -256,7 +270,7 @@ class Arena:
                 return self.backend.follow(wire, self.facts, counts, guard, observe, history)
             return self.backend.contribute(wire, self.facts, counts)
 
-        with mock.patch.object(latency, "_measure", _no_delay), _drawing(coins, self.parties), _logged(told):
+        with mock.patch.object(latency, "_measure", _no_delay), drawing(coins, self.parties), _logged(told):
             results = network.run([party] * self.parties)
         return Ran(
             results[self.facts.leader],
