@@ -54,6 +54,7 @@ class Recorder:
 class Ran:
     """What a run left. answer: of the script. events: what each computing party authorised, in order. frames: every message.
 
+    results: of each party's part; of a follower, the noisy counts that were opened to it.
     told: what each computing party's observer and the program's loggers were told, in order.
     """
 
@@ -61,6 +62,7 @@ class Ran:
     events: tuple[tuple[Event, ...], ...]
     frames: tuple[Frame, ...]
     told: tuple[tuple[str, ...], ...]
+    results: tuple[Any, ...]
 
     def view(self, party: int) -> list[Frame]:
         """What a party received, in an order that does not depend on the scheduling of threads."""
@@ -277,6 +279,7 @@ class Arena:
             tuple(tuple(guard.events) for guard in guards),
             tuple(frames),
             tuple(map(tuple, told)),
+            tuple(results),
         )
 
     @staticmethod

@@ -13,6 +13,7 @@ from mpc_protocols.engine import prg
 from mpc_protocols.engine.bits import concatenate
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.pair.transfers import random_ot
+from mpc_protocols.replicated.sharing import boolean, copies, ring
 from mpc_protocols.replicated.sharing.trio import Trio
 from runner.audit.faults.mutation import Mutation, Patch
 
@@ -75,8 +76,28 @@ def _with_known_signs(gates: Any, plain: Any) -> Any:
     return release_bits
 
 
+def _uncompared_copies() -> Patch:
+    """Openings are used without their hash from the second holder, which comes all the same."""
+
+    def receive_missing(trio: Any, own: Any, following: Any) -> Any:
+        trio.send(trio.right, own)
+        if own.size:
+            trio.wire.send(trio.left, copies.digest(following))
+        trio.turn()
+        missing = trio.receive(trio.left, own.shape, own.dtype.type)
+        if own.size:
+            trio.wire.receive(trio.right, copies.DIGEST_BYTES)
+        return missing
+
+    stack = ExitStack()
+    for module in (copies, ring, boolean):
+        stack.enter_context(mock.patch.object(module, "receive_missing", receive_missing))
+    return stack
+
+
 MUTATIONS = (
     Mutation("M7", "signs of noise that one party can compute", ("U.noise",), _known_signs),
     Mutation("M11", "two operations under the same masks", ("V.streams", "U.repeated"), _repeated_masks),
     Mutation("M12", "a product sent on without its share of zero", ("U.gates",), _no_zero_shares),
+    Mutation("M31", "two copies of an opening that nobody compares", ("N.openings",), _uncompared_copies),
 )
