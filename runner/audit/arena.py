@@ -26,6 +26,7 @@ from mpc_protocols.backend import AllowAll, ClearBackend, DistributedBackend
 from mpc_protocols.engine import latency
 from mpc_protocols.functionality import Clique, Event, Guard, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.memory_wire import Frame, MemoryNetwork, MemoryWire
+from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.wire import Wire
 
@@ -226,7 +227,7 @@ class Arena:
     def run(
         self,
         script: Script,
-        rows: Sequence[Codes],
+        rows: Sequence[Codes | VerticalData],
         coins: Coins | None = None,
         bend: Bend | None = None,
         histories: Sequence[History] = (),
@@ -234,8 +235,9 @@ class Arena:
     ) -> Ran:
         """Run the script at the leader. Raises what the first party to fail raised.
 
-        rows: of each party. coins: None for the system's. bend: what is sent instead of a message. histories: of the computing
-        parties, if the run is to be resumed. session: of the wires, 32 bytes, if not that of the facts.
+        rows: of each party; `VerticalData` where columns are split. coins: None for the system's. bend: what is sent instead of a
+        message. histories: of the computing parties, if the run is to be resumed. session: of the wires, 32 bytes, if not that
+        of the facts.
         """
         frames: list[Frame] = []
         lock = threading.Lock()
@@ -259,18 +261,19 @@ class Arena:
 
         def party(plain: Wire) -> Any:
             wire = bent(network, plain, bend)
-            counts, guard = counter(rows[wire.me], self.facts.sizes), self._guard(guards, wire.me)
+            own, guard = rows[wire.me], self._guard(guards, wire.me)
+            data = own if isinstance(own, VerticalData) else counter(own, self.facts.sizes)
 
             def observe(phase: str, event: str, **fields: object) -> None:
                 told[wire.me].append(f"{phase} {event} {fields}")
 
             history = histories[wire.me] if wire.me < len(histories) else NO_HISTORY
             if wire.me == self.facts.leader:
-                with self.backend.lead(wire, self.facts, counts, guard, observe, history) as oracle:
+                with self.backend.lead(wire, self.facts, data, guard, observe, history) as oracle:
                     return script(oracle)
             if wire.me < self.computing:
-                return self.backend.follow(wire, self.facts, counts, guard, observe, history)
-            return self.backend.contribute(wire, self.facts, counts)
+                return self.backend.follow(wire, self.facts, data, guard, observe, history)
+            return self.backend.contribute(wire, self.facts, data)
 
         with mock.patch.object(latency, "_measure", _no_delay), drawing(coins, self.parties), _logged(told):
             results = network.run([party] * self.parties)

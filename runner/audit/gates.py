@@ -40,7 +40,8 @@ class Message:
 class GateRun:
     """What a run of the script left. x, y: the secret operands, words; number: the planes of the numbers that are compared.
 
-    parts: of each party, its shares of x and y, one array of words for each part. messages: of each phase.
+    parts: of each party, its shares of x and y, one array of words for each part. results: of each party, its parts of what the
+    phase of this name came to. messages: of each phase.
     """
 
     x: NDArray[np.uint64]
@@ -48,6 +49,7 @@ class GateRun:
     left: NDArray[np.uint64]
     right: NDArray[np.uint64]
     parts: dict[int, list[NDArray[np.uint64]]] = field(default_factory=dict)
+    results: dict[tuple[int, str], list[NDArray[np.uint64]]] = field(default_factory=dict)
     messages: list[Message] = field(default_factory=list)
 
 
@@ -58,6 +60,7 @@ class _Script:
         self.cells, self.repetitions = cells, repetitions
         self.phases: dict[int, str] = {}
         self.parts: dict[int, list[NDArray[np.uint64]]] = {}
+        self.results: dict[tuple[int, str], list[NDArray[np.uint64]]] = {}
         self.opened: list[NDArray[np.int64]] = []
         self.messages: list[Message] = []
         self._lock = threading.Lock()
@@ -72,7 +75,7 @@ class _Script:
         self.parts[me] = [part[0].copy() for bits in (x, y) for part in bits.parts]
         for number in range(self.repetitions):
             self.phases[me] = f"{PRODUCT}, {number}"
-            gates.and_bits(x, y)
+            self._keep(me, gates.and_bits(x, y)[0])
         weights = [1 << bit for bit in range(LESS_PLANES)]
         for number in range(2):
             self.phases[me] = f"{SUM}, {number}"
@@ -81,13 +84,16 @@ class _Script:
         numbers = [gates.weighted_sum(bits, weights, self.cells, np.uint32) for bits in (left, right)]
         for number in range(2):
             self.phases[me] = f"{LESS}, {number}"
-            gates.less(*numbers)
+            self._keep(me, gates.less(*numbers))
         self.phases[me] = "opening"
         secrets = [gates.weighted_sum(bits, (1,), self.cells, np.uint32) for bits in (x, y)]
         opened = [engine.reveal(each) for each in (*secrets, *numbers)]
         self.phases[me] = ""
         if me == 0:
             self.opened = opened
+
+    def _keep(self, me: int, bits: Any) -> None:
+        self.results[me, self.phases[me]] = [part.copy() for part in bits.parts]
 
     def sent(self, sender: int, receiver: int, payload: bytes) -> None:
         """Note a message under what its sender is at."""
@@ -116,4 +122,6 @@ def run_gates(arena: Arena, tables: Any, coins: Coins | None, cells: int, repeti
         to_planes(each.astype(np.uint32), bits)
         for each, bits in zip(script.opened, (1, 1, LESS_PLANES, LESS_PLANES), strict=True)
     ]
-    return GateRun(planes[0][0], planes[1][0], planes[2], planes[3], script.parts, script.messages)
+    return GateRun(
+        planes[0][0], planes[1][0], planes[2], planes[3], script.parts, script.results, script.messages
+    )

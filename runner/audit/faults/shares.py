@@ -13,6 +13,7 @@ from mpc_protocols.engine import prg
 from mpc_protocols.engine.bits import concatenate
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.pair.transfers import random_ot
+from mpc_protocols.replicated import gates
 from mpc_protocols.replicated.sharing import boolean, copies, ring
 from mpc_protocols.replicated.sharing.trio import Trio
 from runner.audit.faults.mutation import Mutation, Patch
@@ -54,21 +55,21 @@ def _known_signs() -> Iterator[None]:
     begin = ComputingParty.__init__
 
     def began(self: Any, engine: Any, *given: Any, **named: Any) -> None:
-        for gates in (engine.gates, engine.beside):
-            gates.release_bits = _with_known_signs(gates, gates.release_bits)
+        for each in (engine.gates, engine.beside):
+            each.release_bits = _with_known_signs(each, each.release_bits)
         begin(self, engine, *given, **named)
 
     with mock.patch.object(ComputingParty, "__init__", began):
         yield
 
 
-def _with_known_signs(gates: Any, plain: Any) -> Any:
+def _with_known_signs(bit_gates: Any, plain: Any) -> Any:
     def release_bits(release: bytes) -> Any:
         source, stream = plain(release), prg.KeyStream(prg.derive(release, prg.NOISE))
 
         def draw(shape: tuple[int, ...]) -> Any:
             bits = source(shape)
-            known = gates.xor_public(bits[-1:] ^ bits[-1:], stream.draw((1, *shape[1:]), np.uint64, 1))
+            known = bit_gates.xor_public(bits[-1:] ^ bits[-1:], stream.draw((1, *shape[1:]), np.uint64, 1))
             return concatenate([bits[:-1], known])
 
         return draw
@@ -95,9 +96,24 @@ def _uncompared_copies() -> Patch:
     return stack
 
 
+def _carry_in_the_clear() -> Patch:
+    """A comparison's last carry goes to a neighbour that lacks one part of it."""
+    plain = gates.signs
+
+    def signs(trio: Any, *given: Any) -> Any:
+        found = plain(trio, *given)
+        trio.send(trio.right, found.own)
+        trio.turn()
+        trio.receive(trio.left, found.own.shape, np.uint64)
+        return found
+
+    return mock.patch.object(gates, "signs", signs)
+
+
 MUTATIONS = (
     Mutation("M7", "signs of noise that one party can compute", ("U.noise",), _known_signs),
     Mutation("M11", "two operations under the same masks", ("V.streams", "U.repeated"), _repeated_masks),
     Mutation("M12", "a product sent on without its share of zero", ("U.gates",), _no_zero_shares),
+    Mutation("M16", "a carry in the clear", ("U.gates",), _carry_in_the_clear),
     Mutation("M31", "two copies of an opening that nobody compares", ("N.openings",), _uncompared_copies),
 )

@@ -77,6 +77,30 @@ def _key(run: GateRun, message: Message, cells: int) -> tuple[NDArray[np.uint32]
     return key, 1 << len(known)
 
 
+def _secret(run: GateRun, kind: str, cells: int) -> NDArray[np.uint32]:
+    """What a gate comes to, of each cell."""
+    if kind == PRODUCT:
+        return to_bits(run.x & run.y, cells).astype(np.uint32)
+    return (from_planes(run.left, cells) < from_planes(run.right, cells)).astype(np.uint32)
+
+
+def _with_results(run: GateRun, message: Message, cells: int) -> list[float]:
+    """p-values of: nothing that is sent makes the receiver's shares of the result tell the result."""
+    parts = run.results.get((message.receiver, message.phase), [])
+    if not parts:
+        return []
+    secret, found = _secret(run, message.phase.split(",")[0], cells), []
+    for plane in _planes(message, cells // 64):
+        for chosen in range(1, 1 << len(parts)):
+            mixed = plane.copy()
+            for number, part in enumerate(parts):
+                if chosen >> number & 1:
+                    mixed ^= part
+            if mixed.any():  # else it is a share itself
+                found.append(uniformity(mixed, secret, 2))
+    return found
+
+
 def _script(subject: Subject, arena: Arena, cells: int) -> GateRun | None:
     return run_gates(arena, subject.tables(arena.parties, 6), subject.coins("gates"), cells, REPETITIONS)
 
@@ -103,6 +127,7 @@ def gates(subject: Subject) -> Finding:
                 keys[place] = _key(run, message, cells)
             for form in (_planes(message, cells // 64), _element_bits(message, cells)):
                 tests += [(uniformity(plane, *keys[place]), message) for plane in form]
+            tests += [(p, message) for p in _with_results(run, message, cells)]
         alpha = GATES_ALPHA / max(len(tests), 1) / len(subject.distributed)
         counted[backend.name] = {"planes": len(tests), "least_p": min((p for p, _ in tests), default=1.0)}
         found = [(p, message) for p, message in tests if p < alpha]
