@@ -89,9 +89,10 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command; ends with the audit's exit code."""
-    from runner.audit import check, driver, mutations, target
+    from runner.audit import check, driver, target
+    from runner.audit.broken_builds import mutations
     from runner.audit.output import facts, lines, page
-    from runner.audit.subject import subject
+    from runner.audit.subjects.subject import subject
 
     groups = _groups(arguments)
     if arguments.list:

@@ -19,8 +19,8 @@ from mpc_protocols.psu.method import AlignmentMethod
 from runner.audit import statistics
 from runner.audit.check import Check, Finding, Group, Profile, judged
 from runner.audit.groups.hostile import CHANGES
-from runner.audit.subject import Subject
-from runner.audit.union import COMPUTING, OWNERS, Aligned, identifiers, methods, run_alignment
+from runner.audit.subjects.subject import Subject
+from runner.audit.subjects.union import COMPUTING, OWNERS, Aligned, identifiers, methods, run_alignment
 
 MINE, COMMON = 24, 10
 """Identifiers of an owner, and how many of them the other one has too."""

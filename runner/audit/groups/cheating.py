@@ -18,10 +18,10 @@ from unittest import mock
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import MarginalOracle
-from runner.audit.arena import Arena, Ran
 from runner.audit.check import Check, Finding, Group, Profile, judged
-from runner.audit.questions import NO_NOISE, every_kind
-from runner.audit.subject import Subject
+from runner.audit.subjects.arena import Arena, Ran
+from runner.audit.subjects.questions import NO_NOISE, every_kind
+from runner.audit.subjects.subject import Subject
 
 RUNS = {Profile.QUICK: 4, Profile.DEFAULT: 40, Profile.DEEP: 2000}
 OPENINGS = 2

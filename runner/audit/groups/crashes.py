@@ -21,11 +21,11 @@ from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import MarginalOracle
 from parties.budget.run_state import NAME, Opened, RunState
-from runner.audit.arena import Codes
 from runner.audit.check import Check, Finding, Group, Profile, Verdict, judged
-from runner.audit.questions import every_kind
-from runner.audit.subject import Subject
-from runner.party.resumption import Offer, continuation
+from runner.audit.subjects.arena import Codes
+from runner.audit.subjects.questions import every_kind
+from runner.audit.subjects.subject import Subject
+from runner.party.resume.resumption import Offer, continuation
 
 LOUD = Fraction(25)
 """At which two draws of noise of a whole release are never the same."""

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from mpc_protocols.backend import DistributedBackend
 from mpc_protocols.functionality import Clique
 from mpc_protocols.partition import OwnRows, Partition, VerticalData
-from runner.audit.arena import Arena, Codes, Coins, Ran
 from runner.audit.check import Check, Finding, Group, Verdict, judged
 from runner.audit.groups import views
-from runner.audit.questions import NO_NOISE
-from runner.audit.subject import Subject
+from runner.audit.subjects.arena import Arena, Codes, Coins, Ran
+from runner.audit.subjects.questions import NO_NOISE
+from runner.audit.subjects.subject import Subject
 
 ALARM = 1e-7
 """As of V.masks."""

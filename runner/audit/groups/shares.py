@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import DistributedBackend
-from mpc_protocols.engine.bitslice import from_planes, to_bits, to_planes
+from mpc_protocols.engine.bitwise.bitslice import from_planes, to_bits, to_planes
 from runner.audit import statistics
-from runner.audit.arena import Arena
 from runner.audit.check import Check, Finding, Group, Profile, Verdict, judged
-from runner.audit.gates import LESS, PRODUCT, SUM, GateRun, Message, run_gates
-from runner.audit.subject import Subject
+from runner.audit.subjects.arena import Arena
+from runner.audit.subjects.gates import LESS, PRODUCT, SUM, GateRun, Message, run_gates
+from runner.audit.subjects.subject import Subject
 
 CELLS = {Profile.QUICK: 1 << 15, Profile.DEFAULT: 1 << 16, Profile.DEEP: 1 << 18}
 REPETITIONS = 4
