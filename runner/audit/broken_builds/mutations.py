@@ -38,6 +38,7 @@ from parties.session.admission.config import SessionConfig
 from parties.session.admission.identity import Identity
 from parties.session.transport import frames
 from runner.audit.broken_builds import faults
+from runner.audit.broken_builds.faults import admission
 from runner.audit.broken_builds.faults.mutation import Mutation, Patch, replaced
 from runner.audit.subjects import arena, deployment
 from synth.budget import accounting
@@ -321,8 +322,10 @@ def _logged_key() -> Patch:
 
 IN_PROCESSES: Mapping[str, Callable[[], Patch]] = {
     "M27": _any_certificate,
+    "M28": admission.system_authorities,
     "P1": _unwritten_journal,
     "P2": _logged_key,
+    "P6": admission.quoted_values,
 }
 """What a party's process does differently, by mutation (`broken_program`)."""
 

@@ -22,13 +22,16 @@ from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import MarginalOracle
 from parties.budget.run_state import NAME, Opened, RunState
 from runner.audit.check import Check, Finding, Group, Profile, Verdict, judged
+from runner.audit.subjects import faults as process_faults
 from runner.audit.subjects.arena import Codes
 from runner.audit.subjects.questions import every_kind
 from runner.audit.subjects.subject import Subject
+from runner.demo import CUSTODIANS
 from runner.party.resume.resumption import Offer, continuation
 
 LOUD = Fraction(25)
 """At which two draws of noise of a whole release are never the same."""
+LEADER = "south"
 CRASHES = {Profile.QUICK: 2, Profile.DEFAULT: 8, Profile.DEEP: 100}
 _RUN, _STUDY = b"the audited run!" * 2, b"the audited study" + bytes(15)
 
@@ -226,6 +229,19 @@ def _crashed(
     return how, None
 
 
+def faults(subject: Subject) -> Finding:
+    """Runs of processes, each with a fault at one party in the middle."""
+    cases = process_faults.chosen(subject.at_least(Profile.DEEP), CUSTODIANS, LEADER)
+    problems = [problem for case in cases for problem in process_faults.run_with(*case, LEADER)]
+    return judged(
+        problems,
+        f"{len(cases)} runs of which one party "
+        + ", ".join(dict.fromkeys(fault.words for fault, _, _ in cases))
+        + ": documented exit codes, no results, and on record whatever was seen opened.",
+        {"runs": len(cases)},
+    )
+
+
 GROUP = Group(
     "C",
     "Crashes",
@@ -244,6 +260,15 @@ GROUP = Group(
             "exact",
             "Noise drawn again on the same counts, a release that is forgotten, parties that go on from different places.",
             resume,
+        ),
+        Check(
+            "faults",
+            "Whatever befalls one party in a run, the parties end with documented codes, and what was opened is on record.",
+            "fault",
+            "A traceback, a party that hangs, results of half a run, a release that is on nobody's record, after a signal or "
+            "where files cannot grow.",
+            faults,
+            profile=Profile.DEFAULT,
         ),
     ),
 )
