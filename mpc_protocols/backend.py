@@ -189,12 +189,14 @@ class DistributedBackend(Backend):
     """A backend of parties that compute together.
 
     together: of the computing parties, what must not happen, e.g. "no two of them work together". assumption: what the
-    protection rests on besides, e.g. "AES". shows: what a computing party sees of the others' data, e.g. "random-looking
+    protection rests on besides, e.g. "AES". compares_openings: whether a party that is sent a false part of what is opened
+    notices it before it does anything with it. shows: what a computing party sees of the others' data, e.g. "random-looking
     shares". how: how the statistics came about, a sentence.
     """
 
     ideal = False
     together: ClassVar[str]
+    compares_openings: ClassVar[bool] = False
     assumption: ClassVar[str]
     shows: ClassVar[str]
     how: ClassVar[str]

@@ -34,6 +34,7 @@ class Replicated(EngineBackend):
     by_default = 3
     together = "no two of them work together"
     assumption = "AES"
+    compares_openings = True
     shows = "random-looking shares"
     how = "The parties computed these statistics on secret shares: nobody gathered the data, and only noisy results were opened."
 

@@ -30,6 +30,7 @@ EXAMPLES = """\
   python -m runner audit --study study.toml --out audit
   python -m runner audit V T --backend shamir --backend pair
   python -m runner audit --only A.events --json audit.json
+  python -m runner audit --target study.toml          attack parties that wait on this machine, from outside
   python -m runner audit --mutations                  break the build on purpose: each fault must be found
 
 exit codes of an audit: 0 passes, 1 a violation, 2 usage, 3 a check decides nothing, 4 a check could not
@@ -51,6 +52,12 @@ def add(commands: Commands) -> None:
     parser.add_argument("--list", action="store_true", help="say what there is to check")
     parser.add_argument(
         "--study", metavar="FILE", type=Path, help="audit this study's parameters (default: the demo's)"
+    )
+    parser.add_argument(
+        "--target",
+        metavar="STUDY",
+        type=Path,
+        help="instead, attack this study's parties from outside: those that wait on this machine for others to come",
     )
     parser.add_argument(
         "--backend",
@@ -82,12 +89,12 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command; ends with the audit's exit code."""
-    from runner.audit import check, driver
+    from runner.audit import check, driver, target
     from runner.audit.broken_builds import mutations
     from runner.audit.output import facts, lines, page
     from runner.audit.subjects.subject import subject
 
-    groups = check.load()
+    groups = _groups(arguments)
     if arguments.list:
         _list(groups)
         return
@@ -103,7 +110,9 @@ def run(arguments: argparse.Namespace) -> None:
     seed = arguments.seed or secrets.token_hex(8)
     print(f"audit with seed {seed}", flush=True)
     results, caught = [], []
-    with subject(arguments.study, arguments.backend, profile, seed) as audited:
+    with subject(arguments.target or arguments.study, arguments.backend, profile, seed) as audited:
+        if arguments.target:
+            target.check_target(audited.study)
         for result in driver.carry_out(audited, checks):
             print(lines.line(result), flush=True)
             results.append(result)
@@ -124,6 +133,19 @@ def run(arguments: argparse.Namespace) -> None:
     code = driver.EXIT_CODES[check.Verdict.FAIL if missed else verdict]
     if code:
         sys.exit(code)
+
+
+def _groups(arguments: argparse.Namespace) -> dict[str, Group]:
+    """What is audited: this build, or a deployment from outside. Raises `UsageError` for options that do not go together."""
+    from runner.audit import check, target
+
+    if not arguments.target:
+        return check.load()
+    if arguments.study or arguments.backend or arguments.mutations:
+        raise UsageError(
+            "--target attacks a deployment as it is: it takes no --study, --backend or --mutations."
+        )
+    return {target.GROUP.letter: target.GROUP}
 
 
 def _list(groups: dict[str, Group]) -> None:

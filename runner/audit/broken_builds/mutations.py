@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import logging
 import math
+import pkgutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -36,22 +37,14 @@ from parties.budget.journal import Journal
 from parties.session.admission.config import SessionConfig
 from parties.session.admission.identity import Identity
 from parties.session.transport import frames
+from runner.audit.broken_builds import faults
+from runner.audit.broken_builds.faults import admission
+from runner.audit.broken_builds.faults.mutation import Mutation, Patch, replaced
 from runner.audit.subjects import arena, deployment
 from synth.budget import accounting
 from synth.mrf import Model
 
-Patch = AbstractContextManager[Any]
 TIMEOUT_S = 600
-
-
-@dataclass(frozen=True)
-class Mutation:
-    """A fault. words: what is wrong. expected: checks of which at least one must fail. apply: breaks this process's build."""
-
-    name: str
-    words: str
-    expected: tuple[str, ...]
-    apply: Callable[[], Patch]
 
 
 @dataclass(frozen=True)
@@ -69,18 +62,12 @@ class Caught:
         return bool(self.caught_by)
 
 
-def _replaced(target: str, made: Callable[[Any], Any]) -> Patch:
-    """`target`, a function of a module, replaced by what is made of it."""
-    module, _, name = target.rpartition(".")
-    return mock.patch(target, made(getattr(import_module(module), name)))
-
-
 # -- noise -------------------------------------------------------------------------------------------------------------
 
 
 def _sampler(change: Callable[[gaussian.Sampler], gaussian.Sampler]) -> Patch:
     """Measurements draw from other tables than are charged for."""
-    return _replaced(
+    return replaced(
         "mpc_protocols.mechanisms.measurement.sampler", lambda plain: lambda sigma2: change(plain(sigma2))
     )
 
@@ -126,7 +113,7 @@ def _half_charge() -> Patch:
     def halved(made: MeasurePlan) -> MeasurePlan:
         return replace(made, event=replace(made.event, rho=made.event.rho / 2))
 
-    return _replaced(
+    return replaced(
         "mpc_protocols.public.state.plan_marginals",
         lambda plain: lambda *given, **named: halved(plain(*given, **named)),
     )
@@ -171,7 +158,7 @@ def _hot_selection() -> Patch:
         weights, biases = ([2 * each for each in numbers] for numbers in (made.weights, made.biases))
         return replace(made, weights=tuple(weights), biases=tuple(biases))
 
-    return _replaced(
+    return replaced(
         "mpc_protocols.public.state.plan_selection",
         lambda plain: lambda *given, **named: doubled(plain(*given, **named)),
     )
@@ -195,12 +182,6 @@ def _opened_scores() -> Patch:
 
 
 # -- shares ------------------------------------------------------------------------------------------------------------
-
-
-def _repeated_masks() -> Patch:
-    """Two operations share a stream."""
-    plain = prg._counter
-    return mock.patch.object(prg, "_counter", lambda operation: plain(operation // 2))
 
 
 def _known_mask() -> Patch:
@@ -228,7 +209,7 @@ def _bare_low_bits() -> Patch:
 
 
 def _short_signs() -> Patch:
-    return _replaced(
+    return replaced(
         "mpc_protocols.public.rounded_answers.sign_bits", lambda plain: lambda bound: plain(bound) - 1
     )
 
@@ -336,13 +317,15 @@ def _logged_key() -> Patch:
 
         return wrapped
 
-    return _replaced("parties.session.admission.identity.own_identity", logging_key)
+    return replaced("parties.session.admission.identity.own_identity", logging_key)
 
 
 IN_PROCESSES: Mapping[str, Callable[[], Patch]] = {
     "M27": _any_certificate,
+    "M28": admission.system_authorities,
     "P1": _unwritten_journal,
     "P2": _logged_key,
+    "P6": admission.quoted_values,
 }
 """What a party's process does differently, by mutation (`broken_program`)."""
 
@@ -351,7 +334,7 @@ def _in_processes(name: str) -> Patch:
     return mock.patch.object(deployment, "PROGRAM", ("-m", "runner.audit.broken_builds.broken_program", name))
 
 
-MUTATIONS = (
+_HERE = (
     Mutation("M1", "noise whose sigma is 2 % too small", ("M.tables",), partial(noise_times, 98)),
     Mutation("M2", "a charge as if the sensitivity were smaller by sqrt(2)", ("A.events",), _half_charge),
     Mutation("M3", "a rounded continuous Gaussian", ("M.tables",), _rounded_gaussian),
@@ -360,7 +343,6 @@ MUTATIONS = (
     Mutation("M6", "noise from a fixed seed", ("M.fresh",), _noise_of_a_fixed_seed),
     Mutation("M8", "scores that count twice as much as is charged", ("M.choices",), _hot_selection),
     Mutation("M10", "scores opened before the arg max", ("V.opened",), _opened_scores),
-    Mutation("M11", "two operations under the same masks", ("V.streams",), _repeated_masks),
     Mutation("M13", "a mask from a key that the receiver has", ("V.masks",), _known_mask),
     Mutation("M14", "8 low bits of a share without a mask", ("V.masks",), _bare_low_bits),
     Mutation("M15", "a sign one bit too short", ("S.values",), _short_signs),
@@ -375,6 +357,17 @@ MUTATIONS = (
     Mutation("P1", "a journal that is not written", ("W.killed",), partial(_in_processes, "P1")),
     Mutation("P2", "a private key in a log", ("W.traces",), partial(_in_processes, "P2")),
 )
+
+
+def _all() -> tuple[Mutation, ...]:
+    """Those of this file and of every file in `runner/audit/broken_builds/faults`, by number."""
+    found = list(_HERE)
+    for module in pkgutil.iter_modules(faults.__path__):
+        found += getattr(import_module(f"{faults.__name__}.{module.name}"), "MUTATIONS", ())
+    return tuple(sorted(found, key=lambda each: (each.name[0], int(each.name[1:]))))
+
+
+MUTATIONS = _all()
 
 
 def named(name: str) -> Mutation:

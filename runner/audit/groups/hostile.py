@@ -192,7 +192,7 @@ def _judge(decoder: Decoder, content: bytes) -> tuple[str, str | None]:
     return "read", None
 
 
-_CHANGES: Mapping[str, Callable[[bytes], bytes]] = {
+CHANGES: Mapping[str, Callable[[bytes], bytes]] = {
     "empty": lambda payload: b"" if payload else b"x",
     "a byte short": lambda payload: payload[:-1] if payload else b"x",
     "a byte longer": lambda payload: payload + b"\0",
@@ -212,7 +212,7 @@ def messages(subject: Subject) -> Finding:
         ended: Counter[str] = Counter()
         for case in range(RUNS[subject.profile]):
             way = list(ways)[int(rng.integers(len(ways)))]
-            number, words = int(rng.integers(ways[way])), list(_CHANGES)[case % len(_CHANGES)]
+            number, words = int(rng.integers(ways[way])), list(CHANGES)[case % len(CHANGES)]
             outcome, problem = _bent(arena, subject, way, number, words)
             ended[outcome] += 1
             if problem is not None:
@@ -248,7 +248,7 @@ def _bent(
     arena: Arena, subject: Subject, way: tuple[int, int], number: int, words: str
 ) -> tuple[str, str | None]:
     def bend(sender: int, receiver: int, count: int, payload: bytes) -> bytes:
-        return _CHANGES[words](payload) if ((sender, receiver), count) == (way, number) else payload
+        return CHANGES[words](payload) if ((sender, receiver), count) == (way, number) else payload
 
     try:
         arena.run(

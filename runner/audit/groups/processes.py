@@ -17,14 +17,14 @@ from runner.audit.subjects.subject import Subject
 from runner.results.outdir import RUN
 
 LEADER, CLAIMED = "south", "south"
+SPOILT = "MARKED-VALUE-4413"
 
 
 def attempts(deployment: Deployment) -> list[Attempt]:
     """All that tries to be party CLAIMED, or nobody."""
     own, foreign, late = deployment.credentials, deployment.root / "foreign", deployment.root / "late"
-    certificates.make_all(foreign, [CLAIMED])
     old, old_key = expired(own, late, CLAIMED)
-    strange = foreign / f"{CLAIMED}.crt"
+    strange, own_key = foreign / f"{CLAIMED}.crt", foreign / f"{CLAIMED}.key"
     right, other = own / f"{CLAIMED}.crt", own / "west.crt"
     return [
         Attempt("another protocol's bytes", "", plain=b"GET / HTTP/1.1\r\nHost: north\r\n\r\n" * 10),
@@ -32,7 +32,7 @@ def attempts(deployment: Deployment) -> list[Attempt]:
         Attempt("a greeting of another version", "speaks version 9", CLAIMED, right, version=9),
         Attempt("a name that is no party's", "no party nobody", "nobody"),
         Attempt("no certificate", "no certificate", CLAIMED, right),
-        Attempt("a certificate of another CA", "not signed by", CLAIMED, strange, strange, foreign / "south.key"),
+        Attempt("a certificate of a CA that the system trusts", "not signed by", CLAIMED, strange, strange, own_key),
         Attempt("another party's certificate", "belongs to 'west'", CLAIMED, other, other, own / "west.key"),
         Attempt("a certificate other than the one shown", "another certificate", CLAIMED, right, other, own / "west.key"),
         Attempt("an expired certificate", "expired on", CLAIMED, old, old, old_key),
@@ -44,8 +44,9 @@ def identity(subject: Subject) -> Finding:
     """Knock at a waiting party's door in many guises; then let the right ones come, and see the run succeed."""
     problems: list[str] = []
     with deployed() as deployment:
-        north = deployment.parties[0]
-        north.start()
+        north, foreign = deployment.parties[0], deployment.root / "foreign"
+        certificates.make_all(foreign, [CLAIMED])
+        north.start(SSL_CERT_FILE=str(foreign / "ca.crt"))  # this CA is one that the system trusts
         wait_for(lambda: north.happened("connect", "waiting"), "That party north waits")
         tried = attempts(deployment)
         for attempt in tried:
@@ -195,6 +196,44 @@ def traces(subject: Subject) -> Finding:
     )
 
 
+def spoilt(deployment: Deployment, name: str) -> None:
+    """Put a value that no column takes, marked, into the middle of a party's file."""
+    path = deployment[name].folder / f"{name}.csv"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    cells = lines[len(lines) // 2].split(",")
+    lines[len(lines) // 2] = ",".join([SPOILT, *cells[1:]])
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def refused(subject: Subject) -> Finding:
+    """Run with a value that does not fit: what is said of it, and what is left, must not hold it."""
+    with deployed() as deployment:
+        spoilt(deployment, "north")
+        for party in deployment.parties:
+            party.start()
+        ends = {party.name: party.end() for party in deployment.parties}
+        texts = deployment.left()
+        secrets = [*secrets_of(deployment), SPOILT.encode()]
+    problems = [f"{name} holds a private key or a marked value." for name in search(texts, secrets)]
+    if ends["north"].code != 30:
+        problems.append(
+            f"Party north, whose table does not fit, ended with {ends['north'].code} instead of 30: "
+            f"{ends['north'].complaint.strip()}"
+        )
+    problems += [
+        f"Party {name} ended with {end.code}: {end.complaint.strip()}"
+        for name, end in ends.items()
+        if end.code not in (30, 40, 41) or "Traceback" in end.output + end.complaint
+    ]
+    return judged(
+        problems,
+        f"A table with a value that does not fit is refused with 30, the others end with "
+        f"{sorted({end.code for name, end in ends.items() if name != 'north'})}; none of {len(texts)} files, logs and streams "
+        "has the value.",
+        {"searched": len(texts), "codes": {name: end.code for name, end in ends.items()}},
+    )
+
+
 def _shown(party: Party) -> dict[str, bytes]:
     """What anybody on the machine, or the same user, can see of a process, as far as this system shows it."""
     found = {}
@@ -225,6 +264,14 @@ GROUP = Group(
             "fault",
             "A party that hangs or goes on, results of half a run, a release that is on nobody's record.",
             killed,
+            profile=Profile.DEFAULT,
+        ),
+        Check(
+            "refused",
+            "What is said of a table that does not fit does not quote it.",
+            "fault",
+            "A value, or a private key, in a sentence, an event, a log or a traceback of a run that fails.",
+            refused,
             profile=Profile.DEFAULT,
         ),
         Check(

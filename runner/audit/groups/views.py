@@ -77,17 +77,28 @@ def ask(oracle: MarginalOracle, columns: Sequence[str], rows: int) -> Any:
     return found
 
 
-def _bytes(ran: Ran, party: int) -> list[NDArray[np.uint8]]:
+def payloads(ran: Ran, party: int) -> list[NDArray[np.uint8]]:
     return [np.frombuffer(frame.payload, np.uint8) for frame in ran.view(party)]
 
 
-def _following(
+def following(
     view: list[NDArray[np.uint8]], other: list[NDArray[np.uint8]]
 ) -> list[NDArray[np.bool_]] | None:
     """Which bytes differ; None if the messages are not even of the same sizes."""
     if [len(each) for each in view] != [len(each) for each in other]:
         return None
     return [mine != theirs for mine, theirs in zip(view, other, strict=True)]
+
+
+def keep_equal(
+    follows: list[NDArray[np.bool_]], view: list[NDArray[np.uint8]], redrawn: list[NDArray[np.uint8]]
+) -> None:
+    """Of the bytes that follow the rows leave those that are as they were when all was redrawn, in place."""
+    for number, mine in enumerate(follows):
+        if number < len(redrawn) and len(redrawn[number]) == len(mine):
+            mine &= redrawn[number] == view[number]
+        else:
+            mine[:] = False
 
 
 def run_views(arena: Arena, subject: Subject, tables: list[Codes], coins: Coins) -> Ran:
@@ -109,25 +120,21 @@ def masks(subject: Subject) -> Finding:
             if base.answer != other.answer:
                 uncertain.append(f"{who}: the outputs of both sets of tables differ.")
                 continue
-            view = _bytes(base, party)
-            following = _following(view, _bytes(other, party))
-            if following is None:
+            view = payloads(base, party)
+            follows = following(view, payloads(other, party))
+            if follows is None:
                 problems.append(f"{who}: the sizes of messages follow the rows.")
                 continue
-            secret_bytes += sum(int(each.sum()) for each in following)
+            secret_bytes += sum(int(each.sum()) for each in follows)
             for fresh in range(1, REDRAWS + 1):
-                if not any(each.any() for each in following):
+                if not any(each.any() for each in follows):
                     break
                 redraws += 1
-                redrawn = _bytes(
+                redrawn = payloads(
                     run_views(arena, subject, first, replace(coins, kept=party, fresh=fresh)), party
                 )
-                for number, mine in enumerate(following):
-                    if number < len(redrawn) and len(redrawn[number]) == len(mine):
-                        mine &= redrawn[number] == view[number]
-                    else:
-                        mine[:] = False
-            bare = [(number, int(each.sum())) for number, each in enumerate(following) if each.any()]
+                keep_equal(follows, view, redrawn)
+            bare = [(number, int(each.sum())) for number, each in enumerate(follows) if each.any()]
             if bare:
                 frame = base.view(party)[bare[0][0]]
                 problems.append(

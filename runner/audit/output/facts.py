@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from runner.audit import target
 from runner.audit.broken_builds.mutations import Caught
 from runner.audit.check import MAX_ALARM, Group, Profile
 from runner.audit.driver import Result, overall
@@ -83,6 +84,8 @@ def repeating(subject: Subject, name: str) -> str:
         subject.seed,
         *_LENGTHS[subject.profile],
     ]
+    if name.startswith(f"{target.GROUP.letter}."):
+        return shlex.join([*words, "--target", str(subject.study.path)])
     if subject.invented:
         words += ["--study", str(subject.study.path)]
     for backend in subject.backends:

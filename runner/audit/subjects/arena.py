@@ -26,6 +26,8 @@ from mpc_protocols.backend import AllowAll, ClearBackend, DistributedBackend
 from mpc_protocols.engine import latency
 from mpc_protocols.functionality import Clique, Event, Guard, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.memory_wire import Frame, MemoryNetwork, MemoryWire
+from mpc_protocols.partition import VerticalData
+from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.wire import Wire
 
 Script = Callable[[MarginalOracle], Any]
@@ -53,6 +55,7 @@ class Recorder:
 class Ran:
     """What a run left. answer: of the script. events: what each computing party authorised, in order. frames: every message.
 
+    results: of each party's part; of a follower, the noisy counts that were opened to it.
     told: what each computing party's observer and the program's loggers were told, in order.
     """
 
@@ -60,17 +63,23 @@ class Ran:
     events: tuple[tuple[Event, ...], ...]
     frames: tuple[Frame, ...]
     told: tuple[tuple[str, ...], ...]
+    results: tuple[Any, ...]
 
     def view(self, party: int) -> list[Frame]:
         """What a party received, in an order that does not depend on the scheduling of threads."""
-        numbered: Counter[tuple[str, int]] = Counter()
-        keyed = []
-        for frame in self.frames:
-            if frame.receiver == party:
-                place = frame.stream, frame.sender
-                keyed.append(((*place, numbered[place]), frame))
-                numbered[place] += 1
-        return [frame for _, frame in sorted(keyed, key=lambda each: each[0])]
+        return ordered_view(self.frames, party)
+
+
+def ordered_view(frames: Sequence[Frame], party: int) -> list[Frame]:
+    """The messages to a party, by stream, sender and number."""
+    numbered: Counter[tuple[str, int]] = Counter()
+    keyed = []
+    for frame in frames:
+        if frame.receiver == party:
+            place = frame.stream, frame.sender
+            keyed.append(((*place, numbered[place]), frame))
+            numbered[place] += 1
+    return [frame for _, frame in sorted(keyed, key=lambda each: each[0])]
 
 
 @dataclass(frozen=True)
@@ -89,6 +98,11 @@ class Coins:
         """The 32 bytes that these parties share."""
         return self._named(self.kept is None or self.kept in members, "key", sorted(members))
 
+    def give_keys(self, network: MemoryNetwork) -> None:
+        """Let the parties of a network share these keys."""
+        network._keys = {pair: self.key(sorted(pair)) for pair in network._keys}
+        network._set_keys = {members: self.key(members) for members in network._set_keys}
+
     def stream(self, party: int) -> Callable[[int], bytes]:
         """A party's own coins, in the order in which it draws them."""
         drawn = iter(range(1 << 62))
@@ -101,7 +115,7 @@ class Coins:
 
 
 @contextmanager
-def _drawing(coins: Coins | None, parties: int) -> Iterator[None]:
+def drawing(coins: Coins | None, parties: int) -> Iterator[None]:
     """`secrets.token_bytes` of each party's threads gives its coins; a thread of nobody keeps the system's."""
     if coins is None:
         yield
@@ -176,6 +190,11 @@ class _BentWire(MemoryWire):
         super().send(peer, self._bend(self.me, peer, number, bytes(payload)))
 
 
+def bent(network: MemoryNetwork, plain: Wire, bend: Bend | None) -> Wire:
+    """A party's wire, whose messages are changed on their way if there is a bend."""
+    return plain if bend is None else _BentWire(network, network._members[plain.me], "", bend, {})
+
+
 @dataclass(frozen=True)
 class Arena:
     """Parties of one backend, and the public facts of what they compute on. contributing: custodians that do not compute."""
@@ -206,11 +225,19 @@ class Arena:
         return self.computing + self.contributing
 
     def run(
-        self, script: Script, rows: Sequence[Codes], coins: Coins | None = None, bend: Bend | None = None
+        self,
+        script: Script,
+        rows: Sequence[Codes | VerticalData],
+        coins: Coins | None = None,
+        bend: Bend | None = None,
+        histories: Sequence[History] = (),
+        session: bytes | None = None,
     ) -> Ran:
         """Run the script at the leader. Raises what the first party to fail raised.
 
-        rows: of each party. coins: None for the system's. bend: what is sent instead of a message.
+        rows: of each party; `VerticalData` where columns are split. coins: None for the system's. bend: what is sent instead of a
+        message. histories: of the computing parties, if the run is to be resumed. session: of the wires, 32 bytes, if not that
+        of the facts.
         """
         frames: list[Frame] = []
         lock = threading.Lock()
@@ -220,36 +247,42 @@ class Arena:
                 frames.append(frame)
 
         network = MemoryNetwork(
-            self.parties, self.computing, session_id=self.facts.session, tap=tap, patience_s=PATIENCE_S
+            self.parties,
+            self.computing,
+            session_id=self.facts.session if session is None else session,
+            tap=tap,
+            patience_s=PATIENCE_S,
         )
         if coins is not None:
             coins = replace(coins, label=f"{coins.label} {self.backend.name}")
-            network._keys = {pair: coins.key(sorted(pair)) for pair in network._keys}
-            network._set_keys = {members: coins.key((-1, *members)[1:]) for members in network._set_keys}
+            coins.give_keys(network)
         guards = [Recorder() for _ in range(self.computing)]
         told: list[list[str]] = [[] for _ in range(self.parties)]
 
         def party(plain: Wire) -> Any:
-            wire = plain if bend is None else _BentWire(network, network._members[plain.me], "", bend, {})
-            counts, guard = counter(rows[wire.me], self.facts.sizes), self._guard(guards, wire.me)
+            wire = bent(network, plain, bend)
+            own, guard = rows[wire.me], self._guard(guards, wire.me)
+            data = own if isinstance(own, VerticalData) else counter(own, self.facts.sizes)
 
             def observe(phase: str, event: str, **fields: object) -> None:
                 told[wire.me].append(f"{phase} {event} {fields}")
 
+            history = histories[wire.me] if wire.me < len(histories) else NO_HISTORY
             if wire.me == self.facts.leader:
-                with self.backend.lead(wire, self.facts, counts, guard, observe) as oracle:
+                with self.backend.lead(wire, self.facts, data, guard, observe, history) as oracle:
                     return script(oracle)
             if wire.me < self.computing:
-                return self.backend.follow(wire, self.facts, counts, guard, observe)
-            return self.backend.contribute(wire, self.facts, counts)
+                return self.backend.follow(wire, self.facts, data, guard, observe, history)
+            return self.backend.contribute(wire, self.facts, data)
 
-        with mock.patch.object(latency, "_measure", _no_delay), _drawing(coins, self.parties), _logged(told):
+        with mock.patch.object(latency, "_measure", _no_delay), drawing(coins, self.parties), _logged(told):
             results = network.run([party] * self.parties)
         return Ran(
             results[self.facts.leader],
             tuple(tuple(guard.events) for guard in guards),
             tuple(frames),
             tuple(map(tuple, told)),
+            tuple(results),
         )
 
     @staticmethod

@@ -71,12 +71,18 @@ class Party:
         self.name, self.port, self.folder, self.out = name, port, root / name, root / name / "out"
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Run it."""
+    def start(self, prefix: Sequence[str] = (), **environment: str) -> None:
+        """Run it. prefix: what starts the interpreter, if something does. environment: variables besides the usual ones."""
         scratch = self.folder / "said"
         scratch.mkdir()
-        environment = {**os.environ, "COSYNTH_LEDGER": str(self.folder / "ledger.db"), "OMP_NUM_THREADS": "1"}
+        variables = {
+            **os.environ,
+            "COSYNTH_LEDGER": str(self.folder / "ledger.db"),
+            "OMP_NUM_THREADS": "1",
+            **environment,
+        }
         command = [
+            *prefix,
             sys.executable,
             *PROGRAM,
             "run",
@@ -93,7 +99,7 @@ class Party:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=complaint,
-                env=environment,
+                env=variables,
             )
 
     @property
@@ -151,8 +157,8 @@ class Deployment:
 
 
 @contextmanager
-def deployed(rounds: int = 3) -> Iterator[Deployment]:
-    """Folders of all parties; no process is left afterwards. rounds: of the algorithm."""
+def deployed(rounds: int = 3, silence_s: int = 10) -> Iterator[Deployment]:
+    """Folders of all parties; no process is left afterwards. rounds: of the algorithm. silence_s: until a party is lost."""
     with TemporaryDirectory(prefix="cosynth-audit-") as name:
         root = Path(name)
         ports = free_ports(len(CUSTODIANS))
@@ -162,6 +168,7 @@ def deployed(rounds: int = 3) -> Iterator[Deployment]:
             "epsilon = 1.0", "epsilon = 8.0"
         )  # else so few rows would get independent columns
         text = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("data = "))
+        text = text.replace("silence_s = 10", f"silence_s = {silence_s}")
         credentials = root / "credentials"
         certificates.make_all(credentials, list(CUSTODIANS), keep_ca_key=True)
         parties = [Party(root, name, port) for name, port in zip(CUSTODIANS, ports, strict=True)]

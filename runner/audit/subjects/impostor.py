@@ -37,9 +37,9 @@ class Attempt:
     plain: bytes = b""
 
 
-def knock(port: int, attempt: Attempt) -> bool:
+def knock(port: int, attempt: Attempt, host: str = "127.0.0.1") -> bool:
     """Whether the party lets it in: sends a frame of a session that has begun."""
-    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as sock:
+    with socket.create_connection((host, port), timeout=PATIENCE_S) as sock:
         try:
             if attempt.plain:
                 sock.sendall(attempt.plain)

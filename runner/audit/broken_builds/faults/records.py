@@ -1,0 +1,125 @@
+"""Faults of what is counted, and of how private rows shape what should be public."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from fractions import Fraction
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from mpc_protocols.engine.inputs import contribution
+from mpc_protocols.engine.oracle import LeadingOracle
+from mpc_protocols.engine.step import ComputingParty
+from mpc_protocols.replicated.sharing.trio import Trio
+from mpc_protocols.replicated.vertical.records import CodedRows
+from parties.data.coding import Coder
+from runner.audit.broken_builds.faults.mutation import Mutation, Patch
+
+
+def _order_of_frequency() -> Patch:
+    """A custodian's cells travel in the order of their frequency, and so does that order."""
+    plain = contribution.send_masked
+
+    def send_masked(wire: Any, facts: Any, counts: Any, cliques: Any, *given: Any) -> None:
+        plain(wire, facts, counts, cliques, *given)
+        if counts is not None:
+            order = np.concatenate([np.argsort(cells, kind="stable") for cells in counts(cliques)])
+            wire.fork("order").send(given[-1], order.astype(np.uint32).tobytes())
+
+    return mock.patch.object(contribution, "send_masked", send_masked)
+
+
+def _bins_of_the_rows() -> Patch:
+    """Bins of equal width between the least and the largest number of the table, instead of the study's."""
+    plain = Coder._bins
+
+    def bins(self: Any, numbers: Any, column: Any) -> Any:
+        _, faults = plain(self, numbers, column)
+        edges = np.linspace(numbers.min(), numbers.max(), column.bins + 1)[1:-1]
+        return np.searchsorted(edges, numbers, side="right").astype(np.int64), faults
+
+    return mock.patch.object(Coder, "_bins", bins)
+
+
+@contextmanager
+def _candidates_of_the_rows() -> Iterator[None]:
+    """The leader gives no weight to candidates of which it holds less than half of the cells itself."""
+    cells, select, held = contribution.local_cells, LeadingOracle.select, dict[Any, bool]()
+
+    def local_cells(facts: Any, counts: Any, cliques: Any, levels: Any) -> Any:
+        found = cells(facts, counts, cliques, levels)
+        held.update(
+            {
+                clique: 2 * int((each > 0).sum()) >= len(each)
+                for clique, each in zip(cliques, found, strict=True)
+            }
+        )
+        return found
+
+    def chosen(self: Any, handles: Any, answers: Any, weights: Any, *given: Any, **named: Any) -> Any:
+        kept = [
+            weight if held.get(self.state.cliques[handle], True) else Fraction(1, 1000)
+            for handle, weight in zip(handles, weights, strict=True)
+        ]
+        return select(self, handles, answers, kept, *given, **named)
+
+    with (
+        mock.patch.object(contribution, "local_cells", local_cells),
+        mock.patch.object(LeadingOracle, "select", chosen),
+    ):
+        yield
+
+
+def _everybody_holds_everything() -> Patch:
+    """An owner says of every row of the common table that it holds it."""
+    plain = CodedRows.one_hot
+
+    def one_hot(self: Any, start: int, stop: int, joints: Any, dtype: Any) -> Any:
+        block = plain(self, start, stop, joints, dtype)
+        at = 0
+        for joint in joints:
+            width = self._width(joint)
+            if not joint:
+                block[:, at : at + width] = 1
+            at += width
+        return block
+
+    return mock.patch.object(CodedRows, "one_hot", one_hot)
+
+
+def _bare_inputs() -> Patch:
+    """What a party inputs is sent without its mask."""
+    stack = ExitStack()
+    for name in ("own_mask", "next_mask"):
+        stack.enter_context(
+            mock.patch.object(Trio, name, lambda self, shape, dtype, operation: np.zeros(shape, dtype))
+        )
+    return stack
+
+
+def _ties_by_count() -> Patch:
+    """Before a position is opened, the parties open how far each candidate lies behind it, to settle ties by number."""
+    pick = ComputingParty._pick
+
+    def picked(self: Any, plan: Any, noisy: Any) -> Any:
+        found = pick(self, plan, noisy)
+        if noisy is not None and plan.picks == 1:
+            self.engine.reveal(noisy)
+        return found
+
+    return mock.patch.object(ComputingParty, "_pick", picked)
+
+
+MUTATIONS = (
+    Mutation("M9", "ties settled by number, in the clear", ("V.opened",), _ties_by_count),
+    Mutation("M18", "cells in the order of their frequency", ("V.masks",), _order_of_frequency),
+    Mutation("M20", "bins between a table's own extremes", ("S.files",), _bins_of_the_rows),
+    Mutation("M21", "candidates that depend on rows", ("T.sizes",), _candidates_of_the_rows),
+    Mutation(
+        "M23", "a record that one owner lacks in a marginal", ("J.values",), _everybody_holds_everything
+    ),
+    Mutation("P5", "an owner's columns without a mask", ("J.masks",), _bare_inputs),
+)

@@ -1,0 +1,119 @@
+"""Faults of shares, masks and openings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from mpc_protocols.engine import prg
+from mpc_protocols.engine.bitwise.bits import concatenate
+from mpc_protocols.engine.step import ComputingParty
+from mpc_protocols.pair.transfers import random_ot
+from mpc_protocols.replicated import gates
+from mpc_protocols.replicated.sharing import boolean, copies, ring
+from mpc_protocols.replicated.sharing.trio import Trio
+from runner.audit.broken_builds.faults.mutation import Mutation, Patch
+
+
+@contextmanager
+def _repeated_masks() -> Iterator[None]:
+    """Two operations share a stream; where masks are transfers, each is given away again and again."""
+    counter, take = prg._counter, random_ot._TransferPool.take
+
+    def taken(self: Any, words: int) -> Any:
+        found = take(self, words)
+        self._start -= words
+        return found
+
+    with (
+        mock.patch.object(prg, "_counter", lambda operation: counter(operation // 2)),
+        mock.patch.object(random_ot._TransferPool, "take", taken),
+    ):
+        yield
+
+
+def _no_zero_shares() -> Patch:
+    """What is sent on in a resharing is the product itself."""
+    stack = ExitStack()
+    for name, dtype in (("zero_bits", np.uint64), ("zero_ring", None)):
+
+        def zero(self: Any, shape: Any, kind: Any = dtype) -> Any:
+            self.operation()
+            return np.zeros(shape, kind)
+
+        stack.enter_context(mock.patch.object(Trio, name, zero))
+    return stack
+
+
+@contextmanager
+def _known_signs() -> Iterator[None]:
+    """The signs of a release's noise come from a stream that every party can compute."""
+    begin = ComputingParty.__init__
+
+    def began(self: Any, engine: Any, *given: Any, **named: Any) -> None:
+        for each in (engine.gates, engine.beside):
+            each.release_bits = _with_known_signs(each, each.release_bits)
+        begin(self, engine, *given, **named)
+
+    with mock.patch.object(ComputingParty, "__init__", began):
+        yield
+
+
+def _with_known_signs(bit_gates: Any, plain: Any) -> Any:
+    def release_bits(release: bytes) -> Any:
+        source, stream = plain(release), prg.KeyStream(prg.derive(release, prg.NOISE))
+
+        def draw(shape: tuple[int, ...]) -> Any:
+            bits = source(shape)
+            known = bit_gates.xor_public(bits[-1:] ^ bits[-1:], stream.draw((1, *shape[1:]), np.uint64, 1))
+            return concatenate([bits[:-1], known])
+
+        return draw
+
+    return release_bits
+
+
+def _uncompared_copies() -> Patch:
+    """Openings are used without their hash from the second holder, which comes all the same."""
+
+    def receive_missing(trio: Any, own: Any, following: Any) -> Any:
+        trio.send(trio.right, own)
+        if own.size:
+            trio.wire.send(trio.left, copies.digest(following))
+        trio.turn()
+        missing = trio.receive(trio.left, own.shape, own.dtype.type)
+        if own.size:
+            trio.wire.receive(trio.right, copies.DIGEST_BYTES)
+        return missing
+
+    stack = ExitStack()
+    for module in (copies, ring, boolean):
+        stack.enter_context(mock.patch.object(module, "receive_missing", receive_missing))
+    return stack
+
+
+def _carry_in_the_clear() -> Patch:
+    """A comparison's last carry goes to a neighbour that lacks one part of it."""
+    plain = gates.signs
+
+    def signs(trio: Any, *given: Any) -> Any:
+        found = plain(trio, *given)
+        trio.send(trio.right, found.own)
+        trio.turn()
+        trio.receive(trio.left, found.own.shape, np.uint64)
+        return found
+
+    return mock.patch.object(gates, "signs", signs)
+
+
+MUTATIONS = (
+    Mutation("M7", "signs of noise that one party can compute", ("U.noise",), _known_signs),
+    Mutation("M11", "two operations under the same masks", ("V.streams", "U.repeated"), _repeated_masks),
+    Mutation("M12", "a product sent on without its share of zero", ("U.gates",), _no_zero_shares),
+    Mutation("M16", "a carry in the clear", ("U.gates",), _carry_in_the_clear),
+    Mutation("M31", "two copies of an opening that nobody compares", ("N.openings",), _uncompared_copies),
+)

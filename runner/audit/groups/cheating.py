@@ -1,0 +1,215 @@
+"""N: a computing party that cheats - what is noticed, what is not, and that no two honest parties end with different results.
+
+The backends protect against parties that follow the protocol (`docs/design/malicious.md`). So a cheat that goes unnoticed is no
+violation of what they promise: it is counted, and stands in the report. What they do promise is looked at: an honest party ends
+with 40 or 41 or with the results that the others have, and where a backend says that openings are compared before anything is
+done with them, a false one is noticed at once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+from mpc_protocols.engine.step import ComputingParty
+from mpc_protocols.errors import CosynthError
+from mpc_protocols.functionality import MarginalOracle
+from runner.audit.check import Check, Finding, Group, Profile, judged
+from runner.audit.subjects.arena import Arena, Ran
+from runner.audit.subjects.questions import NO_NOISE, every_kind
+from runner.audit.subjects.subject import Subject
+
+RUNS = {Profile.QUICK: 4, Profile.DEFAULT: 40, Profile.DEEP: 2000}
+OPENINGS = 2
+"""How many of a run's openings are falsified, each in a run of its own, by each party."""
+
+
+def _ask(oracle: MarginalOracle, subject: Subject) -> list[list[int]]:
+    return [each.tolist() for each in every_kind(oracle, list(subject.sizes), NO_NOISE, 20)[1]]
+
+
+def _run(arena: Arena, subject: Subject, bend: Any = None) -> Ran:
+    return arena.run(
+        lambda oracle: _ask(oracle, subject), subject.tables(arena.parties, 6), subject.coins("cheats"), bend
+    )
+
+
+def _flipped(payload: bytes, bit: int) -> bytes:
+    data = bytearray(payload)
+    data[bit // 8 % len(data)] ^= 1 << bit % 8
+    return bytes(data)
+
+
+def _different(ran: Ran, leader: int, computing: int) -> str | None:
+    """Whether a computing party that ended well was told other noisy counts than the leader; in words."""
+    for party in range(computing):
+        if party != leader:
+            told = [each.tolist() for each in ran.results[party]]
+            if told != ran.answer[: len(told)]:
+                return f"party {party} and the leader end well with different noisy counts"
+    return None
+
+
+def changed(subject: Subject) -> Finding:
+    """Flip one bit of one message of a computing party in each run."""
+    problems, figures = [], {}
+    for backend in subject.distributed:
+        arena = subject.arena(backend)
+        honest = _run(arena, subject)
+        ways = Counter(
+            (f.sender, f.receiver) for f in honest.frames if f.sender < arena.computing and f.payload
+        )
+        rng, ended = subject.generator(f"cheats {backend.name}"), Counter[str]()
+        for _ in range(RUNS[subject.profile]):
+            way = sorted(ways)[int(rng.integers(len(ways)))]
+            place = way, int(rng.integers(ways[way]))
+            outcome, problem = _cheat(arena, subject, honest, place, int(rng.integers(1 << 16)))
+            ended[outcome] += 1
+            if problem is not None:
+                problems.append(
+                    f'backend "{backend.name}", a bit of message {place[1]} of party {way[0]} to party {way[1]}: {problem}.'
+                )
+        figures[backend.name] = dict(ended)
+    return judged(
+        problems,
+        "One bit of one message flipped in each run: "
+        + "; ".join(
+            f"{name}: {', '.join(f'{words} {n}' for words, n in each.items())}"
+            for name, each in figures.items()
+        )
+        + ". What is not noticed is what security against parties that follow the protocol does not promise.",
+        figures,
+    )
+
+
+def _cheat(
+    arena: Arena, subject: Subject, honest: Ran, place: tuple[tuple[int, int], int], bit: int
+) -> tuple[str, str | None]:
+    def bend(sender: int, receiver: int, count: int, payload: bytes) -> bytes:
+        return _flipped(payload, bit) if ((sender, receiver), count) == place and payload else payload
+
+    try:
+        ran = _run(arena, subject, bend)
+    except CosynthError as error:
+        problem = None if error.exit_code in (40, 41) else f"ends with {error.exit_code} ({error.sentence})"
+        return "noticed", problem
+    except Exception as error:
+        return "broken", f"ends in {type(error).__name__}"
+    if (words := _different(ran, arena.facts.leader, arena.computing)) is not None:
+        return "different results", words
+    return ("without effect" if ran.answer == honest.answer else "other results, unnoticed"), None
+
+
+class _Falsified:
+    """The `number`th opening of a party, of which its first message to another one has a bit flipped."""
+
+    def __init__(self, cheat: int, number: int) -> None:
+        self.cheat, self.number = cheat, number
+        self.opening: dict[int, int] = {}
+        self.begun: Counter[int] = Counter()
+        self.victim: int | None = None
+        self.believed: bool = False
+
+    def bend(self, sender: int, receiver: int, count: int, payload: bytes) -> bytes:
+        """Flip a bit of the first message of that opening."""
+        if (
+            sender == self.cheat
+            and self.victim is None
+            and self.opening.get(sender) == self.number
+            and threading.current_thread().name == f"party-{sender}"
+            and payload
+        ):
+            self.victim = receiver
+            return _flipped(payload, 0)
+        return payload
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Know when a party is at which opening, and whether it goes on."""
+        begin = ComputingParty.__init__
+
+        def began(party: Any, engine: Any, *given: Any, **named: Any) -> None:
+            begin(party, engine, *given, **named)
+            reveal, me = engine.reveal, engine.wire.me
+
+            def revealed(numbers: Any) -> Any:
+                self.opening[me] = self.begun[me]
+                self.begun[me] += 1
+                found = reveal(numbers)
+                if me == self.victim and self.opening[me] == self.number:
+                    self.believed = True
+                self.opening.pop(me)
+                return found
+
+            engine.reveal = revealed
+
+        with mock.patch.object(ComputingParty, "__init__", began):
+            yield
+
+
+def openings(subject: Subject) -> Finding:
+    """Falsify what a party sends for an opening, and see whether its receiver goes on with it."""
+    problems, figures = [], {}
+    for backend in subject.distributed:
+        arena, ended = subject.arena(backend), Counter[str]()
+        for cheat in range(arena.computing):
+            for number in range(OPENINGS):
+                outcome = _opening(arena, subject, _Falsified(cheat, number))
+                ended[outcome] += 1
+                if backend.compares_openings and outcome != "noticed at once":
+                    problems.append(
+                        f'backend "{backend.name}": opening {number} that party {cheat} falsifies is {outcome}; the backend says '
+                        "that openings are compared before they are used."
+                    )
+        figures[backend.name] = {"compares": backend.compares_openings, **ended}
+    return judged(
+        problems,
+        "Openings falsified by one party: "
+        + "; ".join(
+            f"{name}{' (which compares them)' if each['compares'] else ''}: "
+            + ", ".join(f"{words} {n}" for words, n in each.items() if words != "compares")
+            for name, each in figures.items()
+        )
+        + ".",
+        figures,
+    )
+
+
+def _opening(arena: Arena, subject: Subject, falsified: _Falsified) -> str:
+    with falsified.watched():
+        try:
+            ran = _run(arena, subject, falsified.bend)
+        except CosynthError:
+            return "noticed at once" if not falsified.believed else "noticed later"
+    if falsified.victim is None:
+        return "not reached"
+    different = _different(ran, arena.facts.leader, arena.computing)
+    return "not noticed" if different is None else "not noticed, and honest parties differ"
+
+
+GROUP = Group(
+    "N",
+    "Cheating parties",
+    "What does a computing party reach that departs from the protocol?",
+    (
+        Check(
+            "changed",
+            "An honest party ends with 40 or 41, or with the same results as the other honest ones, whatever one party sends.",
+            "fault",
+            "A traceback, another exit code, honest parties that end well with different results. Cheats that go unnoticed are "
+            "counted, and are no violation: no backend promises more yet.",
+            changed,
+        ),
+        Check(
+            "openings",
+            "Where a backend compares openings, a false one is noticed before anything is done with it.",
+            "fault",
+            "A hash of an opening that is compared too late, or never.",
+            openings,
+        ),
+    ),
+)

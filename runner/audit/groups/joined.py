@@ -1,0 +1,204 @@
+"""J: vertically split data - what two owners of different columns are told, and which records count.
+
+The first owner has the first column, the second the two others; a third computing party has none. Of the common table's rows
+some are held by one owner only, some by nobody (fakes of an alignment): neither may count in an intersection.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.backend import DistributedBackend
+from mpc_protocols.functionality import Clique
+from mpc_protocols.partition import OwnRows, Partition, VerticalData
+from runner.audit.check import Check, Finding, Group, Verdict, judged
+from runner.audit.groups import views
+from runner.audit.subjects.arena import Arena, Codes, Coins, Ran
+from runner.audit.subjects.questions import NO_NOISE
+from runner.audit.subjects.subject import Subject
+
+ALARM = 1e-7
+"""As of V.masks."""
+BOTH, ALONE, NOBODY = 40, 7, 5
+"""Rows that both owners hold, that each holds alone, and that nobody holds."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows of a common table: `codes` of those that both hold, then of those of the first owner alone, and of the second."""
+
+    partition: Partition
+    held: tuple[NDArray[np.int64], NDArray[np.int64]]
+    codes: Codes
+
+    def data(self, parties: int) -> list[VerticalData]:
+        """What each party brings."""
+        found = []
+        for party in range(parties):
+            own = None
+            if party < len(self.held):
+                rows = self.held[party]
+                names = self.partition.of(party)
+                places = [list(self.partition.columns).index(name) for name in names]
+                codes = {
+                    name: self.codes[rows, place].astype(np.uint8)
+                    for name, place in zip(names, places, strict=True)
+                }
+                own = OwnRows(rows, codes)
+            found.append(VerticalData(self.partition, own))
+        return found
+
+
+def split(subject: Subject, codes: Codes, alone: int, nobody: int) -> Split:
+    """The last 2 `alone` + `nobody` rows are not held by both."""
+    both = len(codes) - 2 * alone - nobody
+    a, b, c = subject.sizes
+    partition = Partition((0, 1), {a: 0, b: 1, c: 1}, "intersection", {}, len(codes))
+    shared = np.arange(both)
+    held = np.r_[shared, both : both + alone], np.r_[shared, both + alone : both + 2 * alone]
+    return Split(partition, (held[0].astype(np.int64), held[1].astype(np.int64)), codes)
+
+
+def vertical(subject: Subject) -> list[DistributedBackend]:
+    """The audited backends that take vertically split data."""
+    return [backend for backend in subject.distributed if "vertical" in backend.partitions]
+
+
+def _arena(subject: Subject, backend: DistributedBackend) -> Arena:
+    return Arena.of(
+        backend, subject.sizes, contributing=0, adjacency=subject.study.privacy.adjacency, row_cap=4096
+    )
+
+
+def values(subject: Subject) -> Finding:
+    """Open the marginals of split columns without noise, and compare with a count of the records that both owners hold."""
+    problems, compared = [], 0
+    if not vertical(subject):
+        return Finding(Verdict.UNINFORMATIVE, "No audited backend takes vertically split data.")
+    (whole,) = subject.tables(1, BOTH + 2 * ALONE + NOBODY)
+    case = split(subject, whole, ALONE, NOBODY)
+    names = list(subject.sizes)
+    cliques: list[Clique] = [*((name,) for name in names), (names[0], names[1]), (names[1], names[2])]
+    expected = []
+    for clique in cliques:
+        cells = np.zeros([subject.sizes[name] for name in clique], np.int64)
+        for row in whole[:BOTH]:
+            cells[tuple(int(row[names.index(name)]) for name in clique)] += 1
+        expected.append(cells.ravel())
+    for backend in vertical(subject):
+        arena = _arena(subject, backend)
+        ran = arena.run(
+            lambda oracle: oracle.measure(oracle.prepare(cliques), NO_NOISE),
+            case.data(arena.parties),
+            subject.coins("joined"),
+        )
+        for clique, ours, theirs in zip(cliques, ran.answer, expected, strict=True):
+            compared += len(ours)
+            if not np.array_equal(ours, theirs):
+                problems.append(
+                    f'backend "{backend.name}", {", ".join(clique)}: {int(np.abs(ours - theirs).sum())} records too many or too '
+                    f"few, of {BOTH} that both owners hold."
+                )
+    return judged(
+        problems,
+        f"{compared} counts of {BOTH} records that both owners hold; {2 * ALONE} that one of them lacks and {NOBODY} that nobody "
+        "holds are in none.",
+        {"compared": compared},
+    )
+
+
+def _run(subject: Subject, arena: Arena, case: Split, coins: Coins) -> Ran:
+    return arena.run(
+        lambda oracle: views.ask(oracle, list(subject.sizes), len(case.codes)),
+        case.data(arena.parties),
+        coins,
+    )
+
+
+def masks(subject: Subject) -> Finding:
+    """As V.masks: which bytes follow the other owner's records, and whether these follow what the receiver lacks."""
+    problems, counted, uncertain = [], {}, []
+    if not vertical(subject):
+        return Finding(Verdict.UNINFORMATIVE, "No audited backend takes vertically split data.")
+    for backend in vertical(subject):
+        arena, coins = _arena(subject, backend), subject.coins("split views")
+        bytes_that_follow = 0
+        for party in range(arena.computing):
+            first, second = _same_outputs(subject, party)
+            base, other = (_run(subject, arena, case, coins) for case in (first, second))
+            if base.answer != other.answer:
+                uncertain.append(
+                    f'backend "{backend.name}", party {party}: the outputs of both sets of records differ.'
+                )
+                continue
+            view = views.payloads(base, party)
+            following = views.following(view, views.payloads(other, party))
+            if following is None:
+                problems.append(
+                    f'backend "{backend.name}", party {party}: the sizes of messages follow the records.'
+                )
+                continue
+            bytes_that_follow += sum(int(each.sum()) for each in following)
+            for fresh in range(1, views.REDRAWS + 1):
+                if not any(each.any() for each in following):
+                    break
+                redrawn = _run(subject, arena, first, replace(coins, kept=party, fresh=fresh))
+                views.keep_equal(following, view, views.payloads(redrawn, party))
+            bare = sum(int(each.sum()) for each in following)
+            if bare:
+                problems.append(
+                    f'backend "{backend.name}", party {party}: {bare} bytes follow the other owner\'s records and nothing '
+                    "that it lacks."
+                )
+        counted[backend.name] = bytes_that_follow
+    if uncertain and not problems:
+        return Finding(Verdict.UNINFORMATIVE, " ".join(uncertain), counted)
+    return judged(
+        problems,
+        "Bytes that follow the other owner's records: "
+        + ", ".join(f"{name} {count}" for name, count in counted.items())
+        + "; all follow keys or coins that their receiver lacks.",
+        counted,
+    )
+
+
+def _same_outputs(subject: Subject, kept: int) -> tuple[Split, Split]:
+    """Two common tables with equal columns at party `kept` and equal answers to all that `views.ask` opens.
+
+    Half of the rows of the first or the second column have the next value in the second table.
+    """
+    a, b, _ = subject.sizes.values()
+    length = min(a, b)
+    places = np.repeat(np.arange(length), 6)
+    moved = (places + np.arange(len(places)) % 2) % length
+    last = np.zeros_like(places)
+    own, other = ((places, moved), (places, places)) if kept == 1 else ((places, places), (places, moved))
+    tables = [np.stack([own[number], other[number], last], axis=1) for number in range(2)]
+    return split(subject, tables[0], 0, 0), split(subject, tables[1], 0, 0)
+
+
+GROUP = Group(
+    "J",
+    "Split columns",
+    "Where owners hold different columns, what is each told of the other's records, and which records count?",
+    (
+        Check(
+            "values",
+            "A record counts if every owner holds it, and only then.",
+            "exact",
+            "A record that one owner lacks, or a fake of the alignment, in a marginal; a join of the wrong rows.",
+            values,
+        ),
+        Check(
+            "masks",
+            "Every byte that follows another owner's records is masked by keys or coins that its receiver lacks.",
+            "exact",
+            "A column, a membership or a product of theirs without a mask, or with one that the receiver knows.",
+            masks,
+            ALARM,
+        ),
+    ),
+)
