@@ -3,6 +3,7 @@
     python -m runner bench utility --data DIR --tables adult,nltcs --epsilon 0.3,1,3 --seeds 5
     python -m runner bench utility --data DIR --algorithms aim:rounds=adaptive,mosaic:rounds=40,mosaic,independent --json FILE
     python -m runner bench utility --federated --help      many clients, some of which arrive: `runner.bench.utility.federated`
+    python -m runner bench utility --vertical --help       columns of two owners: `runner.bench.utility.vertical`
 
 Tables, scores and what is compared: `runner.bench.utility`. A table that DIR lacks is named and left out. The distribution of
 every answer is that of the secure backends, so utility is theirs; nothing here is protected, and the data must be public.
@@ -44,6 +45,10 @@ class Utility(Survey):
             from runner.bench.utility.federated.command import command
 
             return command(arguments)
+        if "--vertical" in arguments:
+            from runner.bench.utility.vertical import command as vertical
+
+            return vertical.command(arguments)
         from runner.bench.utility.runs import Row
         from runner.bench.utility.tables import chosen, names
 
