@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from mpc_protocols.backend import BACKENDS
+from mpc_protocols.backend import BACKENDS, EngineBackend
 from mpc_protocols.psu.helper import protocol as helper
-from mpc_protocols.replicated.engine import ReplicatedEngine
+from mpc_protocols.wire import Wire
 from parties.data.local_marginals import _Tables
 from parties.session.transport import codec
 from runner.audit import driver
 from runner.audit.broken_builds import mutations
+from runner.audit.broken_builds.faults.mutation import Mutation
 from runner.audit.check import MAX_ALARM, Check, Finding, Group, Profile, Verdict, load
 from runner.audit.groups import processes, views
 from runner.audit.subjects.deployment import End
@@ -63,7 +64,7 @@ def test_this_build_passes(audited: Subject, name: str) -> None:
 
 
 @pytest.mark.parametrize("mutation", CHEAP, ids=lambda mutation: mutation.name)
-def test_a_broken_build_is_found(audited: Subject, mutation: mutations.Mutation) -> None:
+def test_a_broken_build_is_found(audited: Subject, mutation: Mutation) -> None:
     for name in mutation.expected:
         with mutation.apply():
             finding = found(audited, name)
@@ -172,15 +173,13 @@ def test_sizes_that_follow_identifiers_are_found(audited: Subject) -> None:
 
 
 def test_honest_parties_that_end_with_different_results_are_found(audited: Subject) -> None:
-    """A party that takes what it opened for something else, and nobody compares."""
+    follow = EngineBackend.follow
+
+    def mistaken(self: EngineBackend, wire: Wire, *given: Any) -> Any:
+        return [counts + (wire.me == 2) for counts in follow(self, wire, *given)]
+
     with pytest.MonkeyPatch.context() as patch:
-        compare, plain = ReplicatedEngine.differing, ReplicatedEngine.reveal
-        patch.setattr(ReplicatedEngine, "differing", lambda self, value: (compare(self, value), None)[1])
-
-        def reveal(self: Any, numbers: Any) -> Any:
-            return plain(self, numbers) + (self.wire.me == 2)
-
-        patch.setattr(ReplicatedEngine, "reveal", reveal)
+        patch.setattr(EngineBackend, "follow", mistaken)
         finding = found(audited, "N.changed")
     assert finding.verdict is Verdict.FAIL and "different noisy counts" in finding.evidence
 
