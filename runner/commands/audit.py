@@ -70,7 +70,7 @@ def add(commands: Commands) -> None:
         "--only", metavar="CHECK", action="append", default=[], help="this check; may be repeated"
     )
     length = parser.add_mutually_exclusive_group()
-    length.add_argument("--quick", action="store_true", help="the cheap checks, about a minute")
+    length.add_argument("--quick", action="store_true", help="the cheap checks, some minutes")
     length.add_argument("--deep", action="store_true", help="all checks, with larger samples")
     parser.add_argument(
         "--mutations", action="store_true", help="break the build on purpose and see the faults found"

@@ -354,7 +354,7 @@ _HERE = (
     Mutation("M30", "frames of any length", ("F.decoders",), _endless_frames),
     Mutation("M33", "a conversion that is loose the wrong way", ("A.conversion",), _loose_conversion),
     Mutation("M34", "synthetic rows that are copies of real ones", ("I.distance",), _copied_rows),
-    Mutation("P1", "a journal that is not written", ("W.killed",), partial(_in_processes, "P1")),
+    Mutation("P1", "a journal that is not written", ("W.killed", "C.faults"), partial(_in_processes, "P1")),
     Mutation("P2", "a private key in a log", ("W.traces",), partial(_in_processes, "P2")),
 )
 

@@ -60,6 +60,8 @@ def changed(subject: Subject) -> Finding:
     for backend in subject.distributed:
         arena = subject.arena(backend)
         honest = _run(arena, subject)
+        if (words := _different(honest, arena.facts.leader, arena.computing)) is not None:
+            problems.append(f'backend "{backend.name}", with nobody cheating: {words}.')
         ways = Counter(
             (f.sender, f.receiver) for f in honest.frames if f.sender < arena.computing and f.payload
         )

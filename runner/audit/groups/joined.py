@@ -153,6 +153,7 @@ def masks(subject: Subject) -> Finding:
                     f'backend "{backend.name}", party {party}: {bare} bytes follow the other owner\'s records and nothing '
                     "that it lacks."
                 )
+                break
         counted[backend.name] = bytes_that_follow
     if uncertain and not problems:
         return Finding(Verdict.UNINFORMATIVE, " ".join(uncertain), counted)

@@ -17,7 +17,7 @@ from runner.version import VERSION
 SCHEMA = 1
 NOT_TESTED = (
     "two computing parties that work together",
-    "a computing party that departs from the protocol",
+    "a computing party that departs from the protocol, beyond what group N counts",
     "what a party's own computer gives away: memory, caches, power, its administrator",
     "times: how long steps take",
     "the proofs in docs/design, on which the claims rest",

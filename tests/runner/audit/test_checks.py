@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 
-from mpc_protocols.backend import BACKENDS
+from mpc_protocols.backend import BACKENDS, EngineBackend
+from mpc_protocols.psu.helper import protocol as helper
+from mpc_protocols.wire import Wire
 from parties.data.local_marginals import _Tables
 from parties.session.transport import codec
 from runner.audit import driver
 from runner.audit.broken_builds import mutations
+from runner.audit.broken_builds.faults.mutation import Mutation
 from runner.audit.check import MAX_ALARM, Check, Finding, Group, Profile, Verdict, load
 from runner.audit.groups import processes, views
 from runner.audit.subjects.deployment import End
@@ -25,9 +28,20 @@ from tests.toys.plain_backend import BACKEND as PLAIN
 
 GROUPS = load()
 QUICK = driver.chosen(GROUPS, (), (), Profile.QUICK)
-NEVER_BROKEN_HERE = {"A.promise", "F.messages", "M.fit", "M.epsilon", "M.parties", "S.files", "I.likelihood"}
+NEVER_BROKEN_HERE = {
+    "A.promise",
+    "F.messages",
+    "I.likelihood",
+    "M.epsilon",
+    "M.fit",
+    "M.parties",
+    "N.changed",
+    "P.changed",
+    "P.sizes",
+    "P.tables",
+}
 """Checks without a mutation; each has a test of its own below, but for M.parties, which takes its time."""
-CHEAP = [mutation for mutation in mutations.MUTATIONS if mutation.name not in ("P1", "P2")]
+CHEAP = [mutation for mutation in mutations.MUTATIONS if mutation.name not in ("P1", "P2", "P6")]
 """Those need whole runs of processes: `tests/acceptance/audit.py`, and what judges their ends below."""
 
 
@@ -50,7 +64,7 @@ def test_this_build_passes(audited: Subject, name: str) -> None:
 
 
 @pytest.mark.parametrize("mutation", CHEAP, ids=lambda mutation: mutation.name)
-def test_a_broken_build_is_found(audited: Subject, mutation: mutations.Mutation) -> None:
+def test_a_broken_build_is_found(audited: Subject, mutation: Mutation) -> None:
     for name in mutation.expected:
         with mutation.apply():
             finding = found(audited, name)
@@ -121,6 +135,53 @@ def test_a_traceback_at_a_changed_message_is_found(audited: Subject) -> None:
         )
         finding = found(audited, "F.messages")
     assert finding.verdict is Verdict.FAIL and "ends in" in finding.evidence
+
+
+def test_a_traceback_of_an_alignment_is_found(audited: Subject) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "mpc_protocols.memory_wire.MemoryWire.receive", lambda self, peer, size: self._take(peer)
+        )
+        finding = found(audited, "P.changed")
+    assert finding.verdict is Verdict.FAIL and "ends in" in finding.evidence
+
+
+def test_rows_that_do_not_meet_are_found(audited: Subject) -> None:
+    """An owner's rows in the wrong order."""
+    plain = helper.align
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            helper,
+            "align",
+            lambda *given: replace(found := plain(*given), rows=found.rows[::-1].copy()),
+        )
+        finding = found(audited, "P.tables")
+    assert finding.verdict is Verdict.FAIL and "one record has two rows" in finding.evidence
+
+
+def test_sizes_that_follow_identifiers_are_found(audited: Subject) -> None:
+    plain = helper.align
+
+    def telling(wire: Any, entries: Any, *given: Any) -> Any:
+        wire.fork("telling").send(2, bytes(sum(b"".join(entries)) % 251))
+        return plain(wire, entries, *given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(helper, "align", telling)
+        finding = found(audited, "P.sizes")
+    assert finding.verdict is Verdict.FAIL and '"helper"' in finding.evidence
+
+
+def test_honest_parties_that_end_with_different_results_are_found(audited: Subject) -> None:
+    follow = EngineBackend.follow
+
+    def mistaken(self: EngineBackend, wire: Wire, *given: Any) -> Any:
+        return [counts + (wire.me == 2) for counts in follow(self, wire, *given)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EngineBackend, "follow", mistaken)
+        finding = found(audited, "N.changed")
+    assert finding.verdict is Verdict.FAIL and "different noisy counts" in finding.evidence
 
 
 def test_a_backend_that_opens_what_it_likes_says_nothing(audited: Subject) -> None:

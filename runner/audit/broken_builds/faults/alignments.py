@@ -7,25 +7,24 @@ from unittest import mock
 
 import numpy as np
 
+from mpc_protocols.psu.groups.hashing import names
 from mpc_protocols.psu.helper import protocol as helper
 from runner.audit.broken_builds.faults.mutation import Mutation, Patch
 
 
 def _plain_hashes() -> Patch:
     """The helper gets hashes that anybody can compute of a guess."""
-    named = helper.names
-    return mock.patch.object(helper, "names", lambda key, *given: named(bytes(32), *given))
+    return mock.patch.object(helper, "names", lambda key, *given: names(bytes(32), *given))
 
 
 def _rows_by_hash() -> Patch:
     """Rows in the order of plain hashes: the same in every run."""
-    named = helper.names
 
     def permutation(count: int, *given: Any) -> Any:
         return np.arange(count)
 
     return mock.patch.multiple(
-        helper, names=lambda key, *given: named(bytes(32), *given), permutation=permutation
+        helper, names=lambda key, *given: names(bytes(32), *given), permutation=permutation
     )
 
 
