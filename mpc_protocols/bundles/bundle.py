@@ -252,19 +252,19 @@ def _info(encoded_header: bytes, letter: Letter) -> bytes:
 
 def _hash(text: object) -> bytes:
     if not isinstance(text, str) or not re.fullmatch(r"[0-9a-f]{64}", text):
-        raise ValueError("not a hash")
+        raise ValueError("A hash is 64 hexadecimal digits.")
     return bytes.fromhex(text)
 
 
 def _integer(value: object) -> int:
     if type(value) is not int or not 0 <= value < 1 << 31:
-        raise ValueError("not a number")
+        raise ValueError("A number is whole, at least 0 and below 2^31.")
     return value
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError("not a text")
+        raise ValueError("A name or time is a text.")
     return value
 
 

@@ -22,6 +22,7 @@ from parties.session import SessionConfig
 from runner.party.ideal import run_ideal
 from runner.party.options import PartyOptions
 from runner.party.process import run_party
+from runner.results.outdir import RESULT
 from runner.study import load
 
 PATIENCE_S = 100.0
@@ -48,8 +49,12 @@ def run(path: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, dic
     study, described = load(path), dict[str, dict[str, Any]]()
     monkeypatch.setattr("runner.report.prepare", lambda: None)
 
-    def written(folder: Path, release: object, domain: object, content: dict[str, Any]) -> None:
+    def written(
+        folder: Path, release: object, domain: object, content: dict[str, Any], result: bytes | None = None
+    ) -> None:
         described["" if folder == out else folder.name] = content
+        if result is not None:
+            (folder / RESULT).write_bytes(result)
 
     monkeypatch.setattr("runner.results.outputs.write_outputs", written)
     if isinstance(BACKENDS[study.backend], ClearBackend):

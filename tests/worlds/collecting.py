@@ -1,9 +1,9 @@
-"""A study that collects bundles: three computing parties, contributors with small tables, keys, inboxes and private files on disk.
+"""A study that collects bundles: three computing parties, contributors with small tables, all their keys and files on disk.
 
-    world = collecting.write(tmp_path, contributors=12)
-    world.contribute("c03")                     # its bundle, made by the command's own code
-    world.deliver(file)                         # at all three inboxes
-    world.everybody()                           # all contributors, delivered
+world = collecting.write(tmp_path, contributors=12)
+world.contribute("c03")                     # its bundle, made by the command's own code
+world.deliver(file)                         # at all three inboxes
+world.everybody()                           # all contributors, delivered
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def write(
     changes: texts of the study to replace. table: its [contributors].
     """
     data = {name: None if own is None else small.rows(100 + at, own) for at, name in enumerate(PARTIES)}
-    text = small.STUDY.replace("silence_s = 200\n", "silence_s = 200\n" + table)
+    text = small.STUDY.replace("silence_s = 200\n", 'silence_s = 200\ntls = "insecure-loopback"\n' + table)
     trial = small.write(directory, data=data, text=text, changes=changes)
     names = tuple(f"c{at:02}" for at in range(contributors))
     rows = {name: small.rows(1000 + at, count) for at, name in enumerate(names)}
