@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -17,12 +19,21 @@ from runner.contributors.closing import Closing
 from runner.party.synthesis import plan_of
 from runner.study import private_file
 from tests.runner import in_memory
+from tests.runner.processes import ROOT
 from tests.worlds import collecting
 from tests.worlds.collecting import PARTIES, World
 
 IDEAL = ('backend = "replicated"', 'backend = "ideal"')
-LOUD = ("epsilon = 4.0", "epsilon = 500000.0")
-"""A promise so weak that noise is hardly ever a whole row: what is opened can be compared with the clear counts."""
+DYING = """
+import os, sys
+from pathlib import Path
+import pytest
+from tests.runner import in_memory
+
+patch = pytest.MonkeyPatch()
+patch.setattr("synth.run.Run.share", lambda *arguments: os._exit(9))
+in_memory.run(Path(sys.argv[1]), Path(sys.argv[2]), patch)
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -34,9 +45,11 @@ def closing_of(world: World, party: str = "north") -> Closing:
     return Closing.of(world.study, party, private_file.Private(), plan_of(world.study))
 
 
-def run(world: World, monkeypatch: pytest.MonkeyPatch, out: str = "out") -> dict[str, dict[str, Any]]:
+def run(
+    world: World, monkeypatch: pytest.MonkeyPatch, out: str = "out", resume: bool = False
+) -> dict[str, dict[str, Any]]:
     with monkeypatch.context() as patched:
-        return in_memory.run(world.trial.path, world.folder / out, patched)
+        return in_memory.run(world.trial.path, world.folder / out, patched, resume)
 
 
 def totals(described: dict[str, Any]) -> float:
@@ -153,6 +166,32 @@ def test_a_crash_behind_the_closing_leaves_the_same_list(
     described = run(world, monkeypatch)["south"]
     assert described["contributors"]["list"] == next(iter(fixed)).hex()  # type: ignore[union-attr]
     assert abs(totals(described) - 240) < 30
+
+
+def test_a_run_that_has_begun_to_release_is_resumed_and_not_begun_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = collecting.write(tmp_path, 4, own=40)
+    world.everybody()
+    # the columns are measured; a process of its own, whose locks end with it
+    died = subprocess.run(
+        [sys.executable, "-c", DYING, str(world.trial.path), str(world.folder / "out")],
+        cwd=ROOT,
+        capture_output=True,
+    )
+    assert died.returncode == 9, died.stderr.decode()
+    for party in PARTIES:
+        inbox = world.inbox(party)
+        assert not inbox.signer().opens and (inbox.folder / "sum.bin").exists()
+    assert "for one run" in refused(world, monkeypatch, "anew").sentence
+    described = run(world, monkeypatch, "out", resume=True)
+    for content in described.values():
+        assert abs(totals(content) - 360) < 30 and content["contributors"]["took_part"] == list(world.names)
+        # what was opened before the crash was charged once
+        assert content["privacy"]["rho_spent"] <= content["privacy"]["rho"]
+    for entry in Ledger().entries():
+        assert entry.spent.rho <= plan_of(world.study).budget.rho_cap
+    assert world.contribution("c00").settle(world.folder / "out" / "west" / "result.json").took_part
 
 
 def test_a_list_with_one_bundle_fewer_is_refused_at_every_party(
