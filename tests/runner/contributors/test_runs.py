@@ -249,3 +249,16 @@ def test_the_result_is_signed_by_all_and_settles_every_ledger(
         assert {path.name for path in (world.folder / "inbox" / party).rglob("*") if path.is_file()} == {
             "agreed.json"
         }
+
+
+@pytest.mark.parametrize("algorithm", ["mwem", "mst", "mosaic", "privmrf"])
+def test_every_horizontal_algorithm_runs_on_bundles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str
+) -> None:
+    """Levels and larger cliques that a run asks for later are sums of what the bundles hold."""
+    changes = [('algorithm = "aim"', f'algorithm = "{algorithm}"'), ("[aim]\nrounds = 3\n", "")]
+    world = collecting.write(tmp_path, 3, count=300, changes=changes)
+    world.everybody()
+    described = run(world, monkeypatch)
+    assert len(described["north"]["selected"]) > 0
+    assert abs(totals(described["north"]) - 900) < 200
