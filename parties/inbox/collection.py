@@ -46,10 +46,7 @@ class Collection:
             return None
         ends = [] if self.close_at is None else [f"at {self.close_at:%Y-%m-%d %H:%M:%S} UTC"]
         ends += [] if self.close_bundles is None else [f"with {self.close_bundles} bundles"]
-        return (
-            f"The collection is open until it closes {' or '.join(ends)}, and {bundles} bundles are at all three parties; run "
-            "the study then."
-        )
+        return f"The collection is open until it closes {' or '.join(ends)}, and there are {bundles} so far; run the study then."
 
     def check(self, bundle: Bundle, now: datetime) -> Header:
         """The header of a bundle that may be taken, as far as anybody can tell without opening a part.

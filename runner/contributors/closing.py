@@ -36,13 +36,15 @@ if TYPE_CHECKING:
 
 @dataclass
 class Closing:
-    """One computing party's side of it. agreed: the list, once `agree` has returned."""
+    """One computing party's side of it. agreed: the list, once `agree` has returned. custodians: computing parties with tables of
+    their own, once they are known."""
 
     inbox: Inbox
     collection: Collection
     record: CollectedList
     party: str
     agreed: AgreedList
+    custodians: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, study: Study, party: str, private: Private, plan: Plan) -> Closing:
@@ -131,6 +133,7 @@ def facts_for_report(closing: Closing, expected_rows: int) -> dict[str, object]:
         "took_part": list(took_part),
         "absent": [name for name in enrolled if name not in set(took_part)],
         "list": closing.agreed.hash.hex(),
+        "custodians": list(closing.custodians),
         "expected_rows": expected_rows,
         "cells": closing.collection.layout.cells,
     }

@@ -71,6 +71,7 @@ class Forecast:
     time_s: dict[str, float]
     oversized: tuple[tuple[str, ...], ...]
     joining: dict[str, Any] | None = None
+    bundle: dict[str, Any] | None = None
     claim: str = ""
     cpu_s: float = 0.0
 
@@ -90,14 +91,17 @@ def forecast(
     custodians = [party for party in study.parties if party.data is not None] or list(study.parties)
     assumed, source = _rows(study, rows)
     joined = joining(study, assumed) if isinstance(study, VerticalStudy) else None
-    limit = min(assumed, len(custodians) * study.privacy.max_rows)
+    tables = len(custodians)
+    if study.contributors is not None:
+        tables = sum(party.data is not None for party in study.parties) + len(study.contributors.keys)
+    limit = min(assumed, tables * study.privacy.max_rows)
     if joined is not None:
         plan = plan.knowing(joined.owned.columns)
         custodians = [party for party in study.parties if party.name in joined.owned.owners]
-        assumed, limit = joined.records, joined.population
+        tables, assumed, limit = len(custodians), joined.records, joined.population
     backend = study.descriptor
     oracle = backend.dry_run(
-        facts_of(study, len(custodians), os.urandom(32)),
+        facts_of(study, tables, os.urandom(32)),
         PresumedTable(study.domain.sizes, limit).counts,
         len(study.computing),
         len(study.contributing),
@@ -120,7 +124,7 @@ def forecast(
     events: list[Event] = []
     synthesis = synthesize(study, plan, oracle, observe)
     oracle.close()
-    release = sample(synthesis, plan, observe, row_limit(study, len(custodians)), events)
+    release = sample(synthesis, plan, observe, row_limit(study, tables), events)
     work = time.process_time() - began + oracle.seconds
     rounds, sent = oracle.rounds, list(oracle.sent)
     if not backend.ideal:
@@ -180,6 +184,7 @@ def forecast(
         oversized=plan.oversized,
         claim=claim_of(study),
         cpu_s=round(oracle.seconds, 6),
+        bundle=None if study.contributors is None else _bundle(study, plan),
         joining=_joining(study, plan, joined)
         if joined is not None and isinstance(study, VerticalStudy)
         else None,
@@ -212,6 +217,22 @@ def _joining(study: VerticalStudy, plan: Plan, joined: Joining) -> dict[str, Any
     }
 
 
+def _bundle(study: Study, plan: Plan) -> dict[str, Any]:
+    """What each contributor leaves, and when a run can be. Public."""
+    from mpc_protocols.bundles.bundle import part_bytes
+    from runner.contributors.collection import contributors_of, layout_of
+
+    own, layout = contributors_of(study), layout_of(study, plan)
+    return {
+        "contributors": len(own.keys),
+        "min": own.minimum,
+        "close": own.public()["close"],
+        "marginals": len(layout.cliques),
+        "cells": layout.cells,
+        "bytes": sum(part_bytes(layout.cells).values()),
+    }
+
+
 def _range(
     study: Study,
     rounds: tuple[int, int],
@@ -237,6 +258,8 @@ def _rows(study: Study, given: int | None) -> tuple[int, str]:
     """A guess at the number of rows of all custodians together (vertical: of each owner), and where it is from."""
     if given is not None:
         return given, "--rows"
+    if study.contributors is not None:
+        return study.contributors.expected_rows, "expected_rows in the study"
     if study.config.synthetic_rows is not None:
         return study.config.synthetic_rows, "synthetic_rows in the study"
     tables = [

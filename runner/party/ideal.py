@@ -84,6 +84,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         ]
         for closing in closings:
             closing.record.check(session)
+        closings[0].custodians = tuple(custodians)
         collected.append(closings[0].collection.layout.marginals(in_the_clear(closings)))
         custodial += len(closings[0].agreed.entries)
         observe("agree", "closed", bundles=len(closings[0].agreed.entries))

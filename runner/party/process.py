@@ -211,6 +211,7 @@ class _Party:
         tables = len(custodians)
         if self._closing is not None:
             self._closing.agree(wire.fork("inboxes"), run)
+            self._closing.custodians = tuple(custodians)
             tables += len(self._closing.agreed.entries)
             self._observe("agree", "closed", bundles=len(self._closing.agreed.entries))
         study_facts = facts_of(self._study, tables, run)
