@@ -2,8 +2,8 @@
 
 Each party adds up the parts that it has opened, of all bundles of the agreed list: three vectors whose sum modulo 2^32 is the sum
 of all contributors' counts, each of them uniform to whoever holds the others' parts. To these it adds its own table's counts, if
-it has one; the backend shares the sums as it shares counts. A party that adds up another list than the agreed one gets a vector
-that is uniform and independent of any counts, not another group's sum.
+it has one; the backend shares the sums as it shares counts. What a party gains that adds up another list than the agreed one:
+nothing, or the same sum (`docs/design/federated.md` 3).
 """
 
 from __future__ import annotations
