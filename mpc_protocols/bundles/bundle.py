@@ -7,9 +7,9 @@
     part a      length (4 bytes), then sealed to receiver a: a seed of 32 bytes; length 0: not in this file
     part b      length (4 bytes), then sealed to receiver b: counts - stream(seed) modulo 2^32, 4 bytes a cell, little endian
 
-All integers but cells big endian. The stream is AES-CTR under a key derived from the seed, the study's digest and the bundle's id. Each
-part alone is uniform: whoever opens one of them learns nothing. The info of each part is magic, header and its letter, so that
-no part fits another bundle or place. Everything before the parts is the bundle's `public`: every computing party keeps it, and
+Lengths are big endian. The stream is AES-CTR under a key derived from the seed, the study's digest and the bundle's id. Each part
+alone is uniform: whoever opens one of them learns nothing. The info of each part is magic, header and its letter, so that no
+part fits another bundle or place. Everything before the parts is the bundle's `public`: every computing party keeps it, and
 its hash stands for the bundle in the agreed list.
 
 A file holds one part, both or none: what each computing party needs may travel by itself (`for_receiver`).

@@ -1,8 +1,9 @@
 """Sealing a part of a bundle to one receiver: HPKE (RFC 9180), base mode, one shot.
 
 Suite: ML-KEM-768 with X25519 (X-Wing), HKDF-SHA256, AES-256-GCM. Hybrid because a bundle is a ciphertext of raw counts that may
-lie about for a long time: it stays closed as long as either of the two problems is hard. `info` binds a part to its bundle and
-place. Receiver keys are made for one study and deleted when its collection is closed: what was sealed to them is closed for good.
+lie about for a long time: it stays closed as long as either of the two problems is hard. What HPKE calls info binds a part to
+its bundle and place. Receiver keys are made for one study and deleted when its collection is closed: what was sealed to them is
+closed for good.
 
 A receiver also has an Ed25519 key (RFC 8032), with which it signs the result that goes back to contributors.
 """

@@ -9,18 +9,25 @@ world.everybody()                           # all contributors, delivered
 from __future__ import annotations
 
 import base64
+import hashlib
+import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+
+from mpc_protocols.bundles.bundle import Bundle, Header, seal_bundle
+from parties.inbox.collection import Collection
 from parties.inbox.store import Inbox
 from runner.__main__ import main
-from runner.contributors.collection import inbox_of
-from runner.contributors.contributing import Contribution, make_key
+from runner.contributors.collection import collection_of, inbox_folder
+from runner.contributors.contributing import Contribution, make_key, own_key
 from runner.party.synthesis import plan_of
 from runner.study import Study, load, private_file
+from synth.plan import Plan
 from tests.runner import small
 
 TABLE = """
@@ -53,17 +60,50 @@ class World:
     def private(self, name: str) -> private_file.Private:
         return private_file.load(self.folder / f"{name}.toml")
 
+    @cached_property
+    def plan(self) -> Plan:
+        return plan_of(self.study)
+
+    @cached_property
+    def collection(self) -> Collection:
+        return collection_of(self.study, self.plan)
+
     def contribution(self, name: str) -> Contribution:
         return Contribution(self.study, name, self.private(name), None)
 
     def contribute(self, name: str, file: Path | None = None) -> Path:
         """The contributor's bundle as a file."""
-        file = file or self.folder / f"{name}.bundle"
-        self.contribution(name).leave(lambda bundle: file.write_bytes(bundle.to_bytes()) and None)
+        place = file or self.folder / f"{name}.bundle"
+
+        def write(bundle: Bundle) -> None:
+            place.write_bytes(bundle.to_bytes())
+
+        self.contribution(name).leave(write)
+        return place
+
+    def seal(self, name: str, created: datetime | None = None) -> Path:
+        """The contributor's true counts, sealed now or then, as a file."""
+        own, public = small.Trial(self.trial.path, (), {name: self.rows[name]}, {}), self.collection
+        counts = np.array([count for clique in public.layout.cliques for count in own.marginal(clique)])
+        key, sign = own_key(self.folder / f"{name}.key", name)
+        now, to = (created or datetime.now(UTC)).replace(microsecond=0), public.receivers_of(name)
+        header = Header(
+            public.study,
+            public.layout.hash,
+            public.layout.cells,
+            name,
+            hashlib.sha256(key).digest(),
+            secrets.token_bytes(32),
+            to,
+            now,
+            now + timedelta(days=10_000),
+        )
+        file = self.folder / f"{name}.bundle"
+        file.write_bytes(seal_bundle(header, counts, [public.receivers[of] for of in to], sign).to_bytes())
         return file
 
     def inbox(self, party: str) -> Inbox:
-        return inbox_of(self.study, party, private_file.Private(), plan_of(self.study))
+        return Inbox(inbox_folder(self.trial.path, party, private_file.Private()), self.collection, party)
 
     def deliver(self, *files: Path, to: Iterable[str] = PARTIES) -> None:
         for party in to:
@@ -73,7 +113,7 @@ class World:
 
     def everybody(self, names: Sequence[str] | None = None) -> None:
         """These contributors' bundles, or all, are at all three parties."""
-        self.deliver(*[self.contribute(name) for name in (self.names if names is None else names)])
+        self.deliver(*[self.seal(name) for name in (self.names if names is None else names)])
 
     def marginal(self, clique: Sequence[str], names: Iterable[str]) -> list[int]:
         """True counts of the computing parties' rows and those of these contributors."""

@@ -169,13 +169,14 @@ def test_a_result_that_is_not_signed_by_all_three_settles_nothing(world: World) 
         refused({**good, "signatures": others}, PeerIdentity)
         refused({**good, "signatures": {**others, party: "00" * 64}}, PeerIdentity)
     result = good["result"]
-    for change in (
+    changes: list[dict[str, object]] = [
         {"events": result["events"][:1]},
         {"contributors": []},
         {"run": "ef" * 32},
         {"model": "ef" * 32},
         {"list": "ef" * 32},
-    ):
+    ]
+    for change in changes:
         refused({**good, "result": {**result, **change}}, PeerIdentity)
     refused({**good, "result": {**result, "study": "ef" * 32}}, StudiesDiffer)
     for nonsense in ("", "[]", "{}", '{"result": {}, "signatures": {}}', "[" * 9999):

@@ -52,7 +52,7 @@ def key_of(world: World, name: str) -> Ed25519PrivateKey:
 
 def made(world: World, name: str, change: Callable[[Header], Header] = lambda header: header) -> Bundle:
     """A signed bundle of zeros by a contributor who may choose its header."""
-    collection = world.inbox("north")._collection
+    collection = world.collection
     first, second = collection.receivers_of(name)
     key = key_of(world, name)
     header = Header(
@@ -125,7 +125,7 @@ def test_parts_that_are_swapped_moved_or_sealed_to_another_key_are_refused(world
     for bad in (swapped, moved):
         assert "damaged, or belongs to another bundle" in refusal(world, bad.to_bytes()).sentence
     # the contributor itself seals the parts to the wrong parties, and signs that
-    collection = world.inbox("north")._collection
+    collection = world.collection
     wrong = [collection.receivers[name] for name in ("south", "north")]
     sealed = seal_bundle(
         bundle.header, np.zeros(bundle.header.cells, np.int64), wrong, key_of(world, "c00").sign

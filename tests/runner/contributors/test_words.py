@@ -204,7 +204,7 @@ def test_a_run_leaves_a_report_that_names_its_contributors(
 ) -> None:
     monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
     world = collecting.write(tmp_path / "study", 3, changes=[('backend = "replicated"', 'backend = "ideal"')])
-    world.everybody(["c00", "c02"])
+    world.deliver(*[world.contribute(name) for name in ("c00", "c02")])
     out = tmp_path / "out"
     assert main(["run", str(world.trial.path), "--out", str(out)]) == 0
     page = re.sub(r"<[^>]+>", " ", (out / "report.html").read_text())
