@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.bundles.layout import Layout
-from mpc_protocols.engine.contribution import local_cells
+from mpc_protocols.engine.inputs.contribution import local_cells
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.public.cliques import counts_at_levels
 
 if TYPE_CHECKING:
-    from mpc_protocols.engine.bitslice import Elements
+    from mpc_protocols.engine.bitwise.bitslice import Elements
 
 
 @dataclass(frozen=True)

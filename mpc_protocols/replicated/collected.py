@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mpc_protocols.bundles.collected import CollectedCounts
-from mpc_protocols.engine.contribution import blocks, ranges
+from mpc_protocols.engine.inputs.contribution import blocks, ranges
 from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.replicated.marginals import MarginalSource
 from mpc_protocols.replicated.sharing.ring import RingShare, share_own
