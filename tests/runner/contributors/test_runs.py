@@ -38,6 +38,26 @@ in_memory.run(Path(sys.argv[1]), Path(sys.argv[2]), patch)
 """
 
 
+LAST_WRITES_NOTHING = """
+import sys
+from pathlib import Path
+import pytest
+from runner.party.resume.attempt import Attempt
+from tests.runner import in_memory
+
+patch = pytest.MonkeyPatch()
+finish = Attempt.finish
+
+def dies(attempt, run):
+    if attempt._name == "north":
+        raise RuntimeError("north dies when its results are in place")
+    finish(attempt, run)
+
+patch.setattr(Attempt, "finish", dies)
+in_memory.run(Path(sys.argv[1]), Path(sys.argv[2]), patch)
+"""
+
+
 @pytest.fixture(autouse=True)
 def own_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
@@ -192,6 +212,27 @@ def test_a_run_that_has_begun_to_release_is_resumed_and_not_begun_anew(
     for entry in Ledger().entries():
         assert entry.spent.rho <= plan_of(world.study).budget.rho_cap
     assert (world.folder / "out" / "west" / "result.json").exists()
+
+
+def test_parties_that_have_finished_give_their_signatures_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = collecting.write(tmp_path, 3)
+    world.everybody()
+    died = subprocess.run(
+        [sys.executable, "-c", LAST_WRITES_NOTHING, str(world.trial.path), str(world.folder / "out")],
+        cwd=ROOT,
+        capture_output=True,
+    )
+    assert b"north dies" in died.stderr
+    results = {party: world.folder / "out" / party / "result.json" for party in PARTIES}
+    content = results["south"].read_bytes()
+    results["north"].unlink()
+    assert (world.folder / "inbox" / "north" / "receiver.key").exists()
+    assert not (world.folder / "inbox" / "south" / "receiver.key").exists()
+    described = run(world, monkeypatch, "out", resume=True)
+    assert set(described) == {"north"} and results["north"].read_bytes() == content
+    assert not (world.folder / "inbox" / "north" / "receiver.key").exists()
 
 
 def test_a_list_with_one_bundle_fewer_is_refused_at_every_party(
