@@ -59,6 +59,19 @@ def inbox(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Findin
         yield fine(f"{party} holds {count} bundles; what all three hold will be run")
 
 
+def account(study: Study, name: str, own: Private) -> Iterator[Finding]:
+    """What a contributor's ledger knows of this study; nothing if it has left no bundle."""
+    from parties.budget.ledger import Ledger
+    from runner.contributors.collection import bundle_digest
+    from runner.contributors.contributing import ledger_run
+
+    run, ledger = ledger_run(bundle_digest(study), name).hex(), Ledger(own.ledger.file)
+    for entry in ledger.entries():
+        if entry.reservation.run == run:
+            told = "charged its whole budget until --settle" if entry.state == "open" else "settled"
+            yield note(f"{ledger.path}: {name} has made a bundle for this study, which is {told}")
+
+
 def key(study: Study, name: str, own: Private) -> Iterator[Finding]:
     """Whether a contributor has the key that the study lists."""
     from mpc_protocols.errors import PeerIdentity

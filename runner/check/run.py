@@ -188,7 +188,13 @@ def _contributor(study: Study, name: str, own: Private, plan: Plan | None) -> It
         yield problem(StudyInvalid(f"Contributor {name} has no data: name it as `data` in its private file."))
         return
     yield from _table(study, name, own.data, own.allow_empty)
-    if plan is not None:
+    try:
+        known = list(contributors.account(study, name, own))
+    except CosynthError as error:
+        yield problem(error)
+        return
+    yield from known
+    if plan is not None and not known:
         yield from _budget(study, name, own, plan, own.data)
 
 

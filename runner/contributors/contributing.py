@@ -40,6 +40,14 @@ class Settled:
     rho: float
 
 
+def ledger_run(study: bytes, name: str) -> bytes:
+    """What stands for the study's one run in a contributor's ledger, before it has an id: the same for all its bundles. 32 bytes.
+
+    study: its digest.
+    """
+    return binding(b"contribution", study, name.encode())
+
+
 def own_key(file: Path | None, name: str) -> tuple[bytes, Callable[[bytes], bytes]]:
     """(public key, signature of a message) of a contributor's Ed25519 key file. Raises `PeerIdentity`."""
     from cryptography.exceptions import UnsupportedAlgorithm
@@ -112,8 +120,7 @@ class Contribution:
 
     @property
     def _run(self) -> bytes:
-        """What stands for the study's one run in the ledger, before it has an id: of all bundles of this contributor for it."""
-        return binding(b"contribution", self.collection.study, self._name.encode())
+        return ledger_run(self.collection.study, self._name)
 
     def leave(self, write: Callable[[Bundle], None]) -> Bundle:
         """Count the table, reserve, make a bundle, hand it to `write`.

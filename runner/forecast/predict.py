@@ -35,6 +35,9 @@ PROCESS_MB, CELL_BYTES, ROW_BYTES, IDENTIFIER_BYTES = 190, 64, 40, 250
 COUNTERS_BYTES, COUNTERS_ROUNDS = 1200, 5
 """At the start all parties assemble; at the end the leader hands out the release and everybody's counters."""
 
+CLOSING_BYTES, LISTED_BYTES, CLOSING_ROUNDS = 96, 32, 3
+"""Of a study with bundles: a hash, the list, a signature of the result to each other computing party."""
+
 
 @dataclass(frozen=True)
 class PartyForecast:
@@ -133,6 +136,10 @@ def forecast(
             sent[number] += COUNTERS_BYTES
         sent[study.leader_number] += (len(sent) - 1) * (handed + COUNTERS_BYTES)
         rounds += COUNTERS_ROUNDS
+        if study.contributors is not None:
+            rounds += CLOSING_ROUNDS
+            own = CLOSING_BYTES + LISTED_BYTES * len(study.contributors.keys)
+            sent = [each + (len(sent) - 1) * own for each in sent]
     held = (
         len(study.domain)
         if joined is None

@@ -293,7 +293,7 @@ class _Party:
 
         # a study with [contributors] has a backend that takes these
         data = cast("LocalCounts | VerticalData | None", data)
-        begin = self._custodian.begin
+        begin: Callable[[Event, int], None] = self._custodian.begin
         if self._closing is not None:
             begin = self._only_run(study_facts.session, self._closing)
         recorder = self._attempt.recorder(journal, begin)

@@ -156,6 +156,9 @@ def test_check_looks_at_inboxes_and_contributors(world: World, capsys: pytest.Ca
     private = world.folder / "c02.toml"
     code, text = told(capsys, "check", path, "--party", "c02", "--private", str(private))
     assert code == 0 and "is the key that the study lists for c02" in text and "its table fits" in text
+    world.contribute("c02")
+    code, text = told(capsys, "check", path, "--party", "c02", "--private", str(private))
+    assert code == 0 and "has made a bundle for this study, which is charged its whole budget" in text
     private.write_text(private.read_text().replace("c02.key", "c01.key"))
     code, text = told(capsys, "check", path, "--party", "c02", "--private", str(private))
     assert code == 21 and "not the one that the study lists" in text
