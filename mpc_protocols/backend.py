@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from mpc_protocols.bundles.collected import CollectedCounts
     from mpc_protocols.engine.step import ComputingParty
     from mpc_protocols.functionality import Event, Guard, LocalCounts, StudyFacts
     from mpc_protocols.partition import Partition, VerticalData
     from mpc_protocols.wire import Wire
+
+    OracleData = LocalCounts | CollectedCounts | VerticalData
 
 PLANNED: Final = ("additive",)
 """Words of the study file for which there is no backend in this version."""
@@ -99,6 +102,7 @@ class Backend(ABC):
     own table of the study. computing: fewest and most parties that compute; by_default: how many do if the study does not say
     who (None: all). partitions: of the data, that it runs on. alignments: methods that can join records for it; None: any.
     securities: values of `[study] security`. extra, requires: an optional part of the installation and its modules.
+    bundles: whether contributors may leave sealed bundles (`mpc_protocols.bundles`).
     ideal: one process sees everything. resumes: whether a run can go on after a crash, from the history that its parts keep.
     """
 
@@ -113,6 +117,7 @@ class Backend(ABC):
     securities: ClassVar[tuple[str, ...]] = ("semi-honest",)
     extra: ClassVar[str] = ""
     requires: ClassVar[tuple[str, ...]] = ()
+    bundles: ClassVar[bool] = False
     ideal: ClassVar[bool]
     resumes: ClassVar[bool] = False
 
@@ -256,7 +261,8 @@ class OracleParts(NamedTuple):
 
 
 class EngineBackend(DistributedBackend):
-    """A backend over `mpc_protocols.engine`: it names its parts, which are imported when they are called."""
+    """A backend over `mpc_protocols.engine`: it names its parts, which are imported when they are called. With `bundles`, data
+    may be `CollectedCounts`."""
 
     resumes = True
 
@@ -268,7 +274,7 @@ class EngineBackend(DistributedBackend):
         self,
         wire: Wire,
         facts: StudyFacts,
-        data: LocalCounts | VerticalData | None,
+        data: OracleData | None,
         guard: Guard,
         observe: Observe,
         history: History = NO_HISTORY,
@@ -279,7 +285,7 @@ class EngineBackend(DistributedBackend):
         self,
         wire: Wire,
         facts: StudyFacts,
-        data: LocalCounts | VerticalData | None,
+        data: OracleData | None,
         guard: Guard,
         observe: Observe,
         history: History = NO_HISTORY,

@@ -58,6 +58,8 @@ COMMANDS = (
     "plan",
     "run",
     "certs",
+    "contribute",
+    "inbox",
     "sample",
     "query",
     "report",

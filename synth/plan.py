@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -68,6 +68,10 @@ class Plan:
         """Fewest and most steps in which selections are made: of an algorithm that makes several at once, fewer than `rounds`."""
         return self.rounds
 
+    def likely(self, rows: float) -> Collection[Clique]:
+        """The candidates that a run on a table of about so many rows may ask for; of most algorithms all of them."""
+        return self.candidates
+
     def knowing(self, owners: Mapping[str, str]) -> Plan:
         """The plan once the owner of each column is known, of data split by columns; of most algorithms the same.
 
@@ -104,6 +108,10 @@ class RoundPlan(Plan, ABC):
             return list(self.candidates)
         most = 2 * Fraction(noisy_total) // mean_noise(sigma2)
         return [clique for clique, cells in self.candidates.items() if cells <= most]
+
+    def likely(self, rows: float) -> Collection[Clique]:
+        """Those that can win at the noise of a round."""
+        return self.can_win(self.sigma2, rows)
 
     def round_cost(self, sigma2: Fraction, epsilon: Fraction) -> Fraction:
         """rho of one round: a selection and a measurement."""

@@ -98,6 +98,7 @@ REASONS = {
     "parties/session/transport/frames.py",
     "runner/report/files.py",
     "runner/results/release.py",
+    "runner/study/contributors.py",
     "runner/study/read.py",
 }
 """Readers whose ValueErrors never leave them: a reason, which the sentence of the caller holds in parentheses."""

@@ -18,6 +18,7 @@ class Ideal(ClearBackend):
 
     name = "ideal"
     resumes = True
+    bundles = True
     rank = 1000
     summary = "one process in the clear, for tests"
     by_default = 3

@@ -32,6 +32,7 @@ class Replicated(EngineBackend):
     summary = "three parties on secret shares"
     computing = (3, 3)
     by_default = 3
+    bundles = True
     together = "no two of them work together"
     assumption = "AES"
     compares_openings = True

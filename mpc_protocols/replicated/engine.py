@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.bundles.collected import CollectedCounts
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.engine.bitwise.packing import pack, unpack
 from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
@@ -20,6 +21,7 @@ from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.answers import Answers, CellRange, DealerLayout
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState
+from mpc_protocols.replicated.collected import CollectedMarginals
 from mpc_protocols.replicated.gates import TrioGates, argmax
 from mpc_protocols.replicated.marginals import MarginalSource, SharedMarginals
 from mpc_protocols.replicated.scores import answer_codec
@@ -39,8 +41,12 @@ from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
 
 
-def _source(trio: Trio, facts: StudyFacts, counts: LocalCounts | VerticalData | None) -> MarginalSource:
+def _source(
+    trio: Trio, facts: StudyFacts, counts: LocalCounts | CollectedCounts | VerticalData | None
+) -> MarginalSource:
     """Where shares of marginals come from. What vertical data needs, a fifth of this package, is imported for such data only."""
+    if isinstance(counts, CollectedCounts):
+        return CollectedMarginals(trio, facts, counts)
     if isinstance(counts, VerticalData):
         from mpc_protocols.replicated.vertical.source import VerticalMarginals
 
@@ -53,8 +59,11 @@ class ReplicatedEngine:
 
     dealers = DEALERS
 
-    def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts | VerticalData | None) -> None:
-        """counts: this party's own data: its counts or None if it only computes; `VerticalData` where columns are split.
+    def __init__(
+        self, wire: Wire, facts: StudyFacts, counts: LocalCounts | CollectedCounts | VerticalData | None
+    ) -> None:
+        """counts: this party's own data: its counts or None if it only computes; `CollectedCounts` where bundles were collected,
+        `VerticalData` where columns are split.
 
         Raises `StudyInvalid` (number of parties), `DataRefused` (vertical rows that do not fit).
         """

@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.bundles.collected import CollectedCounts
 from mpc_protocols.engine import oracle
 from mpc_protocols.engine.inputs.contribution import send_contribution
 from mpc_protocols.engine.oracle import Contribute, LeadingOracle, check_leads
@@ -29,7 +30,7 @@ from mpc_protocols.wire import Wire
 def computing_party(
     wire: Wire,
     facts: StudyFacts,
-    counts: LocalCounts | VerticalData | None,
+    counts: LocalCounts | CollectedCounts | VerticalData | None,
     guard: Guard,
     observe: Observe | None = None,
     ahead: bool = True,
@@ -46,7 +47,7 @@ class ReplicatedOracle(LeadingOracle):
         self,
         wire: Wire,
         facts: StudyFacts,
-        counts: LocalCounts | VerticalData | None,
+        counts: LocalCounts | CollectedCounts | VerticalData | None,
         guard: Guard,
         observe: Observe | None = None,
         ahead: bool = True,
@@ -65,7 +66,7 @@ class ReplicatedOracle(LeadingOracle):
 def follow(
     wire: Wire,
     facts: StudyFacts,
-    counts: LocalCounts | VerticalData | None,
+    counts: LocalCounts | CollectedCounts | VerticalData | None,
     guard: Guard,
     observe: Observe | None = None,
     history: History = NO_HISTORY,

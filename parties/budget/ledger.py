@@ -47,7 +47,7 @@ from parties.budget.spending import (
     sizes_of,
 )
 
-_VERSION = 3
+_VERSION = 4
 _PATIENCE_S = 30.0  # how long to wait for another run's transaction, which takes milliseconds
 
 _FIELDS = (
@@ -59,6 +59,11 @@ CREATE TABLE refusals (
     number INTEGER PRIMARY KEY AUTOINCREMENT, dataset TEXT NOT NULL, study TEXT NOT NULL, digest TEXT NOT NULL,
     time REAL NOT NULL, code INTEGER NOT NULL, adjacency TEXT NOT NULL, unit TEXT NOT NULL, counterparties TEXT NOT NULL,
     domain TEXT NOT NULL, max_rows INTEGER NOT NULL
+);
+"""
+_COLLECTIONS = """
+CREATE TABLE collections (
+    study TEXT NOT NULL, party TEXT NOT NULL, list TEXT NOT NULL, run TEXT, time REAL NOT NULL, PRIMARY KEY (study, party)
 );
 """
 _SCHEMA = (
@@ -77,6 +82,7 @@ CREATE TABLE events (
 );
 """
     + _REFUSALS
+    + _COLLECTIONS
 )
 _MIGRATIONS = {  # from each older version to the next
     1: """
@@ -88,6 +94,7 @@ ALTER TABLE runs ADD COLUMN domain TEXT NOT NULL DEFAULT '';
 ALTER TABLE runs ADD COLUMN max_rows INTEGER NOT NULL DEFAULT 0;
 """
     + _REFUSALS,
+    3: _COLLECTIONS,
 }
 
 
@@ -123,7 +130,7 @@ class Ledger:
         """
         cap = cap or Cap()
         self._settle_dead()
-        with self._transaction() as database:
+        with self.transaction() as database:
             # without a cap, years of other runs need not be read
             entries = self._entries(database, reservation.dataset, None if cap != Cap() else reservation.run)
             others = [entry for entry in entries if entry.reservation.run != reservation.run]
@@ -174,7 +181,7 @@ class Ledger:
 
     def has_ended(self, dataset: str, run: str) -> bool:
         """Whether this run of a contributor's has ended normally, and is charged its events."""
-        with self._transaction() as database:
+        with self.transaction() as database:
             return any(ended(entry) for entry in self._entries(database, dataset, run))
 
     def entries(self, dataset: str | None = None) -> list[Entry]:
@@ -182,12 +189,12 @@ class Ledger:
         if not self.path.exists():
             return []
         self._settle_dead()
-        with self._transaction() as database:
+        with self.transaction() as database:
             return self._entries(database, dataset)
 
     def refuse(self, proposal: Proposal, code: int) -> None:
         """Put on record that this custodian has refused a study, before anything of its data was sent. code: its exit code."""
-        with self._transaction() as database:
+        with self.transaction() as database:
             database.execute(
                 "INSERT INTO refusals (dataset, study, digest, time, code, adjacency, unit, counterparties, domain, max_rows) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -209,7 +216,7 @@ class Ledger:
         """What was refused for the dataset (for all datasets), oldest first. No file: nothing."""
         if not self.path.exists():
             return []
-        with self._transaction() as database:
+        with self.transaction() as database:
             return [
                 Refusal(
                     Proposal(
@@ -273,7 +280,7 @@ class Ledger:
         on disk here.
         """
         settled: list[Path] = []
-        with self._transaction() as database:
+        with self.transaction() as database:
             for number, computes in database.execute(
                 "SELECT number, computes FROM runs WHERE state = 'open'"
             ).fetchall():
@@ -287,7 +294,7 @@ class Ledger:
                     database.execute("UPDATE runs SET state = 'settled' WHERE number = ?", (number,))
                     settled.append(path)
         if settled:
-            with self._transaction():  # a run that is resumed right now takes its file in one, too
+            with self.transaction():  # a run that is resumed right now takes its file in one, too
                 for path in settled:
                     with suppress(OSError):  # a file that stays is taken over again without effect
                         open_run.discard(path)
@@ -328,7 +335,7 @@ class Ledger:
         )
 
     def _settle(self, number: int, begun: Sequence[RecordedEvent]) -> None:
-        with self._transaction() as database:
+        with self.transaction() as database:
             self._take_over(database, number, begun)
             database.execute("UPDATE runs SET state = 'settled' WHERE number = ?", (number,))
         with suppress(OSError):  # a file that stays is taken over again without effect
@@ -338,7 +345,7 @@ class Ledger:
         return self.path.with_name(self.path.name + ".open") / str(number)
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> Iterator[sqlite3.Connection]:
         """One immediate transaction on a connection of its own: no state is shared between threads or survives a failure."""
         try:
             _create(self.path)

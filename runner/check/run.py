@@ -22,7 +22,7 @@ from mpc_protocols.errors import (
     StudyInvalid,
     UsageError,
 )
-from runner.check import vertical
+from runner.check import contributors, vertical
 from runner.check.finding import Finding, fine, note, problem
 from runner.failures import reason
 from runner.party import second_proposal
@@ -51,7 +51,8 @@ def findings(path: Path, party: str | None, private: Path | None, connect: bool)
         yield note("the rest is looked at once these are corrected")
         return
     study, own = load(path), private_file.load(private)
-    if party is not None and party not in (names := [member.name for member in study.parties]):
+    listed = () if study.contributors is None else tuple(study.contributors.keys)
+    if party is not None and party not in (names := [*(member.name for member in study.parties), *listed]):
         yield problem(
             UsageError(
                 f"--party {party} is not in {path}{nearest(party, names)}; its parties: {', '.join(names)}."
@@ -67,6 +68,8 @@ def findings(path: Path, party: str | None, private: Path | None, connect: bool)
 
         plan = plan_of(study)
         yield from _planned(study, plan)
+        if study.contributors is not None:
+            yield from contributors.collection(study, plan)
     except StudyInvalid as error:
         yield problem(error)
     if isinstance(study, VerticalStudy):
@@ -74,11 +77,17 @@ def findings(path: Path, party: str | None, private: Path | None, connect: bool)
     if party is None:
         yield from _everybody(study)
         return
+    if party in listed:
+        yield from _contributor(study, party, own, plan)
+        return
     known = yield from _certificates(study, study.party(party), own)
     yield from _second_proposal(study, party, own)
     yield from _own_data(study, party, own)
     if plan is not None:
-        yield from _budget(study, party, own, plan)
+        with contextlib.suppress(StudyInvalid):  # a party that should not be there: named already
+            yield from _budget(study, party, own, plan, private_file.location(study, party, own))
+        if study.contributors is not None:
+            yield from contributors.inbox(study, party, own, plan)
     free = yield from _port(study.party(party), own)
     if connect and free:
         yield from _peers(study, party, own, known)
@@ -172,6 +181,23 @@ def _table(
     return None
 
 
+def _contributor(study: Study, name: str, own: Private, plan: Plan | None) -> Iterator[Finding]:
+    """Somebody who leaves a bundle and meets nobody."""
+    yield from contributors.key(study, name, own)
+    if own.data is None:
+        yield problem(StudyInvalid(f"Contributor {name} has no data: name it as `data` in its private file."))
+        return
+    yield from _table(study, name, own.data, own.allow_empty)
+    try:
+        known = list(contributors.account(study, name, own))
+    except CosynthError as error:
+        yield problem(error)
+        return
+    yield from known
+    if plan is not None and not known:
+        yield from _budget(study, name, own, plan, own.data)
+
+
 def _certificates(study: Study, party: Party, own: Private) -> Generator[Finding, None, bool]:
     """Returns whether the party can prove who it is."""
     if study.session.tls == "insecure-loopback":
@@ -211,43 +237,43 @@ def _valid(path: Path) -> Finding:
     return note(f"{words}: renew it soon") if left < SOON_DAYS else fine(words)
 
 
-def _budget(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Finding]:
-    with contextlib.suppress(StudyInvalid):  # a party that should not be there: named already
-        data = private_file.location(study, party, own)
-        if data is None:
-            return
-        from parties.budget.ledger import Ledger
-        from parties.budget.spending import Account, cap_problem
+def _budget(
+    study: Study, party: str, own: Private, plan: Plan, data: DataLocation | None
+) -> Iterator[Finding]:
+    """data: this party's, None if it only computes."""
+    if data is None:
+        return
+    from parties.budget.ledger import Ledger
+    from parties.budget.spending import Account, cap_problem
 
-        custodian, ledger, cap = Custodian(study, party, own, data), Ledger(own.ledger.file), own.ledger.cap
-        dataset = custodian.dataset
-        if isinstance(study, VerticalStudy):
-            yield from vertical.quota(study, party, own, ledger, dataset)
-        if cap.epsilon is None or cap.delta is None:
-            yield note(f"{ledger.path}: no cap is set, the ledger only counts")
-            return
-        try:
-            entries = ledger.entries(dataset)
-        except CosynthError as error:
-            yield problem(error)
-            return
-        sizes = vertical.sizes(study, party) if isinstance(study, VerticalStudy) else ()
-        asked = custodian.reservation(plan, b"", b"", study.party(party).compute, sizes)
-        account = Account.of(entries, cap, asked.notion)
-        assert account.notion is not None  # this run's, if nothing else has fixed it
-        yield note(f"ledger: the cap of {dataset} holds for {account.notion.words}")
-        if sentence := cap_problem(ledger.path, asked, cap, account):
-            yield problem(
-                BudgetRefused(f"This run would exceed the cap: {sentence[0].lower()}{sentence[1:]}")
-            )
-            return
-        steps = account.steps(asked.notion)
-        assert steps is not None  # `cap_problem` has looked
-        more = asked.charge.at(steps)
-        yield fine(
-            f"ledger: {dataset}: epsilon {account.epsilon_by_rho(cap.delta):.3g} spent, "
-            f"{account.epsilon_by_rho(cap.delta, more):.3g} with this study, cap {cap.epsilon:g} (delta {cap.delta:g})"
-        )
+    custodian, ledger, cap = Custodian(study, party, own, data), Ledger(own.ledger.file), own.ledger.cap
+    dataset = custodian.dataset
+    if isinstance(study, VerticalStudy):
+        yield from vertical.quota(study, party, own, ledger, dataset)
+    if cap.epsilon is None or cap.delta is None:
+        yield note(f"{ledger.path}: no cap is set, the ledger only counts")
+        return
+    try:
+        entries = ledger.entries(dataset)
+    except CosynthError as error:
+        yield problem(error)
+        return
+    sizes = vertical.sizes(study, party) if isinstance(study, VerticalStudy) else ()
+    computes = party in {member.name for member in study.computing}
+    asked = custodian.reservation(plan, b"", b"", computes, sizes)
+    account = Account.of(entries, cap, asked.notion)
+    assert account.notion is not None  # this run's, if nothing else has fixed it
+    yield note(f"ledger: the cap of {dataset} holds for {account.notion.words}")
+    if sentence := cap_problem(ledger.path, asked, cap, account):
+        yield problem(BudgetRefused(f"This run would exceed the cap: {sentence[0].lower()}{sentence[1:]}"))
+        return
+    steps = account.steps(asked.notion)
+    assert steps is not None  # `cap_problem` has looked
+    more = asked.charge.at(steps)
+    yield fine(
+        f"ledger: {dataset}: epsilon {account.epsilon_by_rho(cap.delta):.3g} spent, "
+        f"{account.epsilon_by_rho(cap.delta, more):.3g} with this study, cap {cap.epsilon:g} (delta {cap.delta:g})"
+    )
 
 
 def _port(party: Party, own: Private) -> Generator[Finding, None, bool]:

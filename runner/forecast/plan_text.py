@@ -18,6 +18,7 @@ def words(study: Study, expected: Forecast) -> str:
         [
             *_questions(study, expected),
             *_joined(study, expected),
+            *_collected(expected),
             "",
             *_costs(study, expected),
             "",
@@ -82,6 +83,20 @@ def _joined(study: Study, expected: Forecast) -> list[str]:
     return lines
 
 
+def _collected(expected: Forecast) -> list[str]:
+    """What contributors leave; nothing for a study without bundles."""
+    bundle = expected.bundle
+    if bundle is None:
+        return []
+    ends = [f"at {bundle['close']['at']}"] if "at" in bundle["close"] else []
+    ends += [f"with {bundle['close']['bundles']} bundles"] if "bundles" in bundle["close"] else []
+    return [
+        f"bundles    {bundle['contributors']:,} contributors may each leave one of {in_bytes(bundle['bytes'])}: "
+        f"{bundle['cells']:,} cells of {bundle['marginals']} marginals",
+        f"closing    {' or '.join(ends)}{', whichever is first' * (len(ends) > 1)}; never for fewer than {bundle['min']}",
+    ]
+
+
 def _costs(study: Study, expected: Forecast) -> list[str]:
     joining = expected.joining
     lines = [f"for about {expected.rows:,} rows (from {expected.rows_from}):"]
@@ -142,6 +157,13 @@ def _learns(study: Study, expected: Forecast) -> list[str]:
             else []
         ),
         *([] if joining is None else _sizes(study, joining)),
+        *(
+            [
+                "  each contributor: who else took part, and the result; its file is sealed, each of its parts alone is random"
+            ]
+            if expected.bundle is not None
+            else []
+        ),
         "  everybody, and whoever they give it to: synthetic table, model, noisy counts, report: what (epsilon, delta) covers",
         "  nobody: another party's records, counts or number of rows; the noise"
         if joining is None

@@ -35,6 +35,9 @@ PROCESS_MB, CELL_BYTES, ROW_BYTES, IDENTIFIER_BYTES = 190, 64, 40, 250
 COUNTERS_BYTES, COUNTERS_ROUNDS = 1200, 5
 """At the start all parties assemble; at the end the leader hands out the release and everybody's counters."""
 
+CLOSING_BYTES, LISTED_BYTES, CLOSING_ROUNDS = 96, 32, 3
+"""Of a study with bundles: a hash, the list, a signature of the result to each other computing party."""
+
 
 @dataclass(frozen=True)
 class PartyForecast:
@@ -71,6 +74,7 @@ class Forecast:
     time_s: dict[str, float]
     oversized: tuple[tuple[str, ...], ...]
     joining: dict[str, Any] | None = None
+    bundle: dict[str, Any] | None = None
     claim: str = ""
     cpu_s: float = 0.0
 
@@ -90,14 +94,17 @@ def forecast(
     custodians = [party for party in study.parties if party.data is not None] or list(study.parties)
     assumed, source = _rows(study, rows)
     joined = joining(study, assumed) if isinstance(study, VerticalStudy) else None
-    limit = min(assumed, len(custodians) * study.privacy.max_rows)
+    tables = len(custodians)
+    if study.contributors is not None:
+        tables = sum(party.data is not None for party in study.parties) + len(study.contributors.keys)
+    limit = min(assumed, tables * study.privacy.max_rows)
     if joined is not None:
         plan = plan.knowing(joined.owned.columns)
         custodians = [party for party in study.parties if party.name in joined.owned.owners]
-        assumed, limit = joined.records, joined.population
+        tables, assumed, limit = len(custodians), joined.records, joined.population
     backend = study.descriptor
     oracle = backend.dry_run(
-        facts_of(study, len(custodians), os.urandom(32)),
+        facts_of(study, tables, os.urandom(32)),
         PresumedTable(study.domain.sizes, limit).counts,
         len(study.computing),
         len(study.contributing),
@@ -120,7 +127,7 @@ def forecast(
     events: list[Event] = []
     synthesis = synthesize(study, plan, oracle, observe)
     oracle.close()
-    release = sample(synthesis, plan, observe, row_limit(study, len(custodians)), events)
+    release = sample(synthesis, plan, observe, row_limit(study, tables), events)
     work = time.process_time() - began + oracle.seconds
     rounds, sent = oracle.rounds, list(oracle.sent)
     if not backend.ideal:
@@ -129,6 +136,10 @@ def forecast(
             sent[number] += COUNTERS_BYTES
         sent[study.leader_number] += (len(sent) - 1) * (handed + COUNTERS_BYTES)
         rounds += COUNTERS_ROUNDS
+        if study.contributors is not None:
+            rounds += CLOSING_ROUNDS
+            own = CLOSING_BYTES + LISTED_BYTES * len(study.contributors.keys)
+            sent = [each + (len(sent) - 1) * own for each in sent]
     held = (
         len(study.domain)
         if joined is None
@@ -180,6 +191,7 @@ def forecast(
         oversized=plan.oversized,
         claim=claim_of(study),
         cpu_s=round(oracle.seconds, 6),
+        bundle=None if study.contributors is None else _bundle(study, plan),
         joining=_joining(study, plan, joined)
         if joined is not None and isinstance(study, VerticalStudy)
         else None,
@@ -212,6 +224,22 @@ def _joining(study: VerticalStudy, plan: Plan, joined: Joining) -> dict[str, Any
     }
 
 
+def _bundle(study: Study, plan: Plan) -> dict[str, Any]:
+    """What each contributor leaves, and when a run can be. Public."""
+    from mpc_protocols.bundles.bundle import part_bytes
+    from runner.contributors.collection import contributors_of, layout_of
+
+    own, layout = contributors_of(study), layout_of(study, plan)
+    return {
+        "contributors": len(own.keys),
+        "min": own.minimum,
+        "close": own.public()["close"],
+        "marginals": len(layout.cliques),
+        "cells": layout.cells,
+        "bytes": sum(part_bytes(layout.cells).values()),
+    }
+
+
 def _range(
     study: Study,
     rounds: tuple[int, int],
@@ -237,6 +265,8 @@ def _rows(study: Study, given: int | None) -> tuple[int, str]:
     """A guess at the number of rows of all custodians together (vertical: of each owner), and where it is from."""
     if given is not None:
         return given, "--rows"
+    if study.contributors is not None:
+        return study.contributors.expected_rows, "expected_rows in the study"
     if study.config.synthetic_rows is not None:
         return study.config.synthetic_rows, "synthetic_rows in the study"
     tables = [

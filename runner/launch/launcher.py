@@ -106,7 +106,7 @@ def _roles(study: Study, options: PartyOptions) -> None:
         settings = options.settings(name)
         if name in options.data or private_file.location(study, name, settings):
             found.append(name)
-    if not found:
+    if not found and study.contributors is None:
         raise StudyInvalid(f"{study.path}: no party has data; give each custodian's [[party]] a data file.")
 
 

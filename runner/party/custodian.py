@@ -94,6 +94,11 @@ class Custodian:
             return f"{self._study.name}/{self._name}"
         return self._data.locate().dataset
 
+    @property
+    def ledger_file(self) -> Path | None:
+        """Where it keeps account; None: at the default place."""
+        return self._private.ledger.file
+
     def proposal(self, digest: bytes) -> Proposal:
         """What the study asks of this custodian's data. digest: the study's."""
         from parties.budget.spending import Proposal

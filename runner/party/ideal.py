@@ -11,6 +11,9 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS, ClearBackend
+from mpc_protocols.functionality import LocalCounts
+from runner.contributors.closing import Closing, in_the_clear
+from runner.contributors.result import Result
 from runner.party.custodian import Custodian, override
 from runner.party.options import PartyOptions
 from runner.party.record.events import EventLog, Meter
@@ -26,7 +29,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mpc_protocols.functionality import Clique, Event, LocalCounts
+    from mpc_protocols.functionality import Clique, Event
+    from runner.results.release import Release
 
 
 def run_ideal(options: PartyOptions) -> None:
@@ -73,15 +77,27 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     if isinstance(study, VerticalStudy):
         owned = ownership(study, {name: custodian.columns for name, custodian in custodians.items()})
         plan = plan.knowing(owned.columns)
+    closings, custodial, collected = list[Closing](), len(custodians), list[LocalCounts]()
+    if study.contributors is not None:
+        closings = [
+            Closing.of(study, party.name, options.settings(party.name), plan) for party in study.computing
+        ]
+        for closing in closings:
+            closing.record.check(session)
+        closings[0].custodians = tuple(custodians)
+        collected.append(closings[0].collection.layout.marginals(in_the_clear(closings)))
+        custodial += len(closings[0].agreed.entries)
+        observe("agree", "closed", bundles=len(closings[0].agreed.entries))
     for custodian in custodians.values():
         custodian.ready(counted(plan))
         accounts.callback(custodian.close)
         custodian.reserve(plan, session, study_digest, computes=True)
     meter.mark("input")
-    observe("input", "counted", custodians=len(custodians))
-    facts = facts_of(study, len(custodians), session)
+    observe("input", "counted", custodians=custodial)
+    facts = facts_of(study, custodial, session)
     if owned is None or not isinstance(study, VerticalStudy):
-        counts = _added(list(custodians.values()))
+        own = [counts for custodian in custodians.values() if (counts := custodian.counts()) is not None]
+        counts = _added([*own, *collected])
     else:
         joined, tables = ideal_join(
             study,
@@ -108,6 +124,8 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
 
     def record(event: Event, inputs: bytes) -> None:
         number = next(releases)
+        for closing in closings:
+            closing.record.begin(session)
         for custodian in custodians.values():
             custodian.begin(event, number)
 
@@ -117,7 +135,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
 
     accountant = Accountant(plan.budget, record=record)
     synthesis = synthesize(study, plan, backend.oracle(facts, counts, accountant, history), watch)
-    release = sample(synthesis, plan, watch, row_limit(study, len(custodians)), accountant.events)
+    release = sample(synthesis, plan, watch, row_limit(study, custodial), accountant.events)
     for custodian in custodians.values():
         custodian.settle()
     shared = {
@@ -131,19 +149,30 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         options.out,
         release,
         study.domain,
-        describe(study, plan, release, shared, session, study_digest, "one-machine", owned),
+        describe(study, plan, release, shared, session, study_digest, "one-machine", owned, *closings[:1]),
+        *([_signed(closings, session, release)] if closings else []),
     )
+    for closing in closings:
+        closing.inbox.finish()
     history.finish(VERSION)
     discard_others(options.out / PARTY_FOLDERS, session)
     meter.mark("report")
     observe("report", "written", rows=int(release.codes.shape[0]))
 
 
-def _added(custodians: Sequence[Custodian]) -> LocalCounts:
-    """The sums of all custodians' counts."""
+def _signed(closings: Sequence[Closing], run: bytes, release: Release) -> bytes:
+    """The result for contributors, signed by the three parties, all of them here."""
+    result = Result.of(closings[0], run, release)
+    return result.to_bytes(
+        {closing.party: closing.inbox.signer().sign(result.signed) for closing in closings}
+    )
+
+
+def _added(tables: Sequence[LocalCounts]) -> LocalCounts:
+    """The sums of all tables' counts."""
 
     def everybody(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
-        parts = [counts(cliques) for custodian in custodians if (counts := custodian.counts()) is not None]
+        parts = [counts(cliques) for counts in tables]
         return [sum(cells[1:], cells[0].copy()) for cells in zip(*parts, strict=True)]
 
     return everybody

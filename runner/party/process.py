@@ -18,12 +18,15 @@ the budget does not allow. The release comes from the leader and is believed by 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mpc_protocols.backend import DistributedBackend
+from mpc_protocols.bundles.collected import CollectedCounts
 from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid, UsageError
+from runner.contributors.closing import Closing
+from runner.contributors.result import Result, exchange
 from runner.party.collective import Collective
 from runner.party.custodian import PRIVATE, REFUSALS, Custodian, override
 from runner.party.options import PartyOptions
@@ -33,11 +36,12 @@ from runner.party.record.run_json import describe
 from runner.party.resume.attempt import Attempt
 from runner.party.resume.earlier_attempt import EarlierAttempt, cannot_resume
 from runner.party.session import session_config, study_digest
-from runner.results.outdir import state
+from runner.results.outdir import RESULT, state
 from runner.study import Study, VerticalStudy, load, private_file
 from runner.study.owners import Ownership, method_of, ownership
 
 if TYPE_CHECKING:
+    from mpc_protocols.backend import OracleData
     from mpc_protocols.functionality import Event, LocalCounts, StudyFacts
     from mpc_protocols.partition import VerticalData
     from parties.budget.journal import Journal
@@ -103,6 +107,7 @@ class _Party:
         self._meter = Meter(WITHHELD, UNTIMED) if isinstance(study, VerticalStudy) else Meter()
         self._events.clock = self._meter.clock
         self._assembled = False
+        self._closing: Closing | None = None
         self._digest = study_digest(study, options.certs)
         self._plan: Plan | None = None
 
@@ -148,6 +153,8 @@ class _Party:
 
         self._plan = plan_of(self._study)
         self._custodian.ready(counted(self._plan))
+        if self._study.contributors is not None:
+            self._closing = Closing.of(self._study, self._name, self._settings, self._plan)
 
     def _observe(self, phase: str, event: str, **fields: Any) -> None:
         """An event of this run; what led to it belongs to its phase."""
@@ -164,7 +171,7 @@ class _Party:
 
         self._meter.traffic = wire.traffic
         custodians = [name for name, facts in wire.announcements.items() if facts.get("data") is True]
-        if not custodians:
+        if not custodians and self._closing is None:
             raise StudyInvalid(
                 f"{self._study.path}: no party has data; give a custodian a data file, in the study or in its "
                 "private file."
@@ -183,7 +190,13 @@ class _Party:
         plan = plan if owned is None else plan.knowing(owned.columns)
         computes = wire.me < wire.computing
         attempt, run = self._attempt, self._attempt.agree(wire, self._observe)
-        study_facts = facts_of(self._study, len(custodians), run)
+        tables = len(custodians)
+        if self._closing is not None:
+            self._closing.agree(wire.fork("inboxes"), run)
+            self._closing.custodians = tuple(custodians)
+            tables += len(self._closing.agreed.entries)
+            self._observe("agree", "closed", bundles=len(self._closing.agreed.entries))
+        study_facts = facts_of(self._study, tables, run)
         if not attempt.serves:
             asked = not (self._options.allow_retry or attempt.released)
             if owned is not None and self._name in owned.owners and asked:
@@ -191,7 +204,7 @@ class _Party:
             self._custodian.reserve(
                 plan, run, self._digest, computes, sizes, attempt.released, attempt.recorded
             )
-        self._observe("input", "counted", custodians=len(custodians))
+        self._observe("input", "counted", custodians=tables)
         try:
             collective.assemble(lambda: self._begin(wire, collective))
         except CosynthError:
@@ -203,7 +216,7 @@ class _Party:
                     self._custodian.settle()
             raise
         journal = attempt.open(wire, run, self._digest, computes)
-        limit = row_limit(self._study, len(custodians))
+        limit = row_limit(self._study, tables)
         if attempt.released:
             release = self._released(collective, limit, computes)
             if journal is not None:
@@ -211,7 +224,9 @@ class _Party:
                     journal.opened(number)
                 journal.end(0)
         else:
-            data: LocalCounts | VerticalData | None = self._custodian.counts()
+            data: OracleData | None = self._custodian.counts()
+            if self._closing is not None:
+                data = self._closing.collected(self._custodian.counts())
             if owned is not None and isinstance(self._study, VerticalStudy):
                 data = self._align(self._study, wire, owned, journal)
             if journal is not None:
@@ -267,7 +282,7 @@ class _Party:
         wire: SessionWire,
         collective: Collective,
         study_facts: StudyFacts,
-        data: LocalCounts | VerticalData | None,
+        data: OracleData | None,
         plan: Plan,
         limit: int,
         journal: Journal,
@@ -276,7 +291,12 @@ class _Party:
         from runner.party.synthesis import sample, synthesize
         from synth.budget.accounting import Accountant
 
-        recorder = self._attempt.recorder(journal, self._custodian.begin)
+        # a study with [contributors] has a backend that takes these
+        data = cast("LocalCounts | VerticalData | None", data)
+        begin: Callable[[Event, int], None] = self._custodian.begin
+        if self._closing is not None:
+            begin = self._only_run(study_facts.session, self._closing)
+        recorder = self._attempt.recorder(journal, begin)
         accountant = Accountant(plan.budget, record=recorder.record)
         history = self._attempt.history
         if collective.leads:
@@ -296,16 +316,25 @@ class _Party:
         journal.end(0)
         return release
 
+    def _only_run(self, run: bytes, closing: Closing) -> Callable[[Event, int], None]:
+        """The custodian's `begin`, once this run is on record as the only one on the bundles."""
+
+        def begin(event: Event, number: int) -> None:
+            closing.record.begin(run)
+            self._custodian.begin(event, number)
+
+        return begin
+
     def _contribute(
         self,
         wire: SessionWire,
         collective: Collective,
         study_facts: StudyFacts,
-        data: LocalCounts | VerticalData | None,
+        data: OracleData | None,
         limit: int,
     ) -> Release:
         """A contributor's part: its data goes out masked, the release comes in."""
-        if data is None:
+        if data is None or isinstance(data, CollectedCounts):
             raise StudyInvalid(f"{self._study.path}: party {self._name} neither computes nor has data.")
         self._backend.contribute(wire, study_facts, data)
         self._meter.mark("input")
@@ -341,6 +370,11 @@ class _Party:
                 memoryview(payload), self._study.domain, len(release.codes), self._name
             )  # as the others see it
             collective.hand_out(payload)
+        result = None
+        if self._closing is not None:
+            told = Result.of(self._closing, run, release)
+            signatures = exchange(wire.fork("result"), self._closing, told, self._options.out / RESULT)
+            result = told.to_bytes(signatures)
         self._meter.mark("sample")
         logging.getLogger(PRIVATE).info(
             "own traffic: %s; by phase: %s", vars(wire.traffic()), self._meter.whole()
@@ -358,9 +392,10 @@ class _Party:
             self._attempt.digest(shared, self._digest),
             "one-machine" if self._options.one_machine else "distributed",
             owned,
+            self._closing,
         )
         try:
-            write_outputs(self._options.out, release, self._study.domain, facts)
+            write_outputs(self._options.out, release, self._study.domain, facts, result)
         except (
             UsageError
         ):  # the report reads the files strictly: whoever made their content is to blame, not the user
@@ -369,6 +404,8 @@ class _Party:
                 "written."
             ) from None
         self._attempt.finish(run)
+        if self._closing is not None:
+            self._closing.inbox.finish()
         self._meter.mark("report")
         self._events("report", "written", rows=int(release.codes.shape[0]))
 

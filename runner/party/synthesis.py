@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from mpc_protocols.errors import StudyInvalid
 from runner.study import Study, VerticalStudy
 from synth.algorithm import ALGORITHMS
 
@@ -31,7 +33,21 @@ def plan_of(study: Study) -> Plan:
         adjacency=privacy.adjacency,
         unit_rows=privacy.unit.rows,
     )
-    return plan
+    return plan if study.contributors is None else _offered(plan, study.contributors.expected_rows)
+
+
+def _offered(plan: Plan, rows: int) -> Plan:
+    """The plan of a study with bundles: these are made before a noisy total is known, so what may be offered is decided by the
+    rows that the study expects; a marginal outside is never a candidate (`docs/design/federated.md` 3)."""
+    likely = set(plan.likely(rows))
+    if plan.candidates and not likely:
+        raise StudyInvalid(
+            f"[contributors] expected_rows = {rows:,} is too few for any marginal to be worth its noise; expect more rows, or a "
+            "larger epsilon."
+        )
+    return replace(
+        plan, candidates={clique: cells for clique, cells in plan.candidates.items() if clique in likely}
+    )
 
 
 def facts_of(study: Study, custodians: int, session: bytes) -> StudyFacts:

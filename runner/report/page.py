@@ -25,6 +25,7 @@ from markupsafe import Markup
 from runner.report import charts, graph, number_format, resolutions
 from runner.report.agreement import OneWay, agreements, associations, one_way
 from runner.report.alignment_text import joined
+from runner.report.collected_text import collected
 from runner.report.files import Clique, Release, Run, load
 from runner.report.statement import how, in_the_clear, statement, variances
 from synth.algorithm import ALGORITHMS
@@ -113,6 +114,7 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
         timeline=_timeline(run),
         demo=_demo(run, columns, comparison),
         joined=joined(facts),
+        collected=collected(facts),
         example=" ".join(shlex.quote(name) for name in run.domain.names[:2]),
     )
 

@@ -339,4 +339,12 @@ def _learned(facts: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
             "Nothing was hidden from it.",
         )
     contributors = any(party["role"] == "contribute" for party in facts["parties"])
-    return (computing, *((contributing,) if contributors else ()), recipients, watching)
+    leaving = (
+        "Each contributor",
+        "The released results, like every recipient, and which contributors took part.",
+        "The same, and the shares as well; another contributor’s file is sealed to the computing parties.",
+    )
+    contributors_told = ((contributing,) if contributors else ()) + (
+        (leaving,) if "contributors" in facts else ()
+    )
+    return (computing, *contributors_told, recipients, watching)

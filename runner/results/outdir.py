@@ -40,7 +40,9 @@ JOURNALS = "journal-*.jsonl"
 """What a computing party's journals are called (`parties.budget.journal`)."""
 STAGING = ".partial-"
 """How the name of a directory begins in which results are being made."""
-FILES = ("synthetic.csv", "measurements.json", "model.npz", "report.html", EVENTS, LOG, RUN)
+RESULT = "result.json"
+"""Of a run over bundles: what it has cost contributors, signed by the computing parties."""
+FILES = ("synthetic.csv", "measurements.json", "model.npz", "report.html", RESULT, EVENTS, LOG, RUN)
 """What a finished run leaves, in the order in which it is put in place: run.json last, the sign that all is there."""
 GRAPH, TREE = "graph.graphml", "junction-tree.graphml"
 """What `graph` writes beside them: gone when another run takes their place."""
@@ -186,8 +188,9 @@ def install(source: Path, target: Path, run: dict[str, Any]) -> None:
             places.append((part, target / name))
         for part, final in places:
             os.replace(part, final)
-        for name in (GRAPH, TREE):
-            (target / name).unlink(missing_ok=True)
+        for name in (GRAPH, TREE, RESULT):
+            if target / name not in (final for _, final in places):
+                (target / name).unlink(missing_ok=True)
     finally:
         for part in staged:
             part.unlink(missing_ok=True)

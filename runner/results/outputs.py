@@ -31,8 +31,11 @@ BLOCK_ROWS = 1 << 16
 """Rows decoded and written at a time."""
 
 
-def write_outputs(directory: Path, release: Release, domain: Domain, run: dict[str, Any]) -> None:
-    """Write all files of a finished run into `directory`; run: the content of run.json."""
+def write_outputs(
+    directory: Path, release: Release, domain: Domain, run: dict[str, Any], result: bytes | None = None
+) -> None:
+    """Write all files of a finished run into `directory`. run: the content of run.json; result: of result.json, if there is
+    one."""
     from runner.report import render
 
     with tempfile.TemporaryDirectory(prefix=outdir.STAGING, dir=directory) as name:
@@ -69,6 +72,8 @@ def write_outputs(directory: Path, release: Release, domain: Domain, run: dict[s
             encoding="utf-8",
         )
         (staging / "model.npz").write_bytes(release.model)
+        if result is not None:
+            (staging / outdir.RESULT).write_bytes(result)
         (staging / outdir.RUN).write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
         render(staging)
         outdir.install(staging, directory, run)

@@ -32,6 +32,8 @@ def digest(study: Study, ca_fingerprint: str) -> bytes:
     ]
     # the order of columns decides which marginals a seed chooses, and JSON objects have none: the domain goes as a list
     tree["domain"] = {"file": study.tree["domain"].get("file"), **study.domain.to_spec()}
+    if study.contributors is not None:  # with the content of the files that it names
+        tree["contributors"] = study.contributors.public()
     ca = ca_fingerprint.replace(":", "").lower()
     return hashlib.sha256(
         canonical(

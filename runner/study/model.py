@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mpc_protocols.options import Options
     from parties.budget.notion import Notion, ProtectedUnit
     from parties.data.source import Location
+    from runner.study.contributors import Contributors
     from synth.config import AlgorithmConfig
     from synth.domain import Domain
     from synth.workload import Workload
@@ -169,7 +170,8 @@ class Party:
 class Study:
     """A valid study; of vertical partitions, a `VerticalStudy`.
 
-    config, options: the algorithm's and the backend's own tables. tree: the parsed TOML, as the digest sees it.
+    config, options: the algorithm's and the backend's own tables. tree: the parsed TOML, as the digest sees it. contributors: who
+    may leave a bundle; None of a study without.
     """
 
     path: Path
@@ -187,6 +189,7 @@ class Study:
     session: Session
     parties: tuple[Party, ...]
     tree: Mapping[str, Any] = field(repr=False)
+    contributors: Contributors | None
 
     @cached_property
     def workload(self) -> Workload:
@@ -260,6 +263,7 @@ class Study:
             **({self.backend: options} if (options := self.options.public()) else {}),
             "domain": self.domain.to_spec(),
             "session": dict(vars(self.session)),
+            **({} if self.contributors is None else {"contributors": self.contributors.public()}),
             "party": [
                 {
                     "name": party.name,

@@ -23,7 +23,7 @@ from runner.study.table import Table, read_toml, shown
 if TYPE_CHECKING:
     from parties.budget.spending import Cap
 
-KEYS = ("data", "listen", "out", "cert", "key", "ca", "allow_empty", "ledger")
+KEYS = ("data", "listen", "out", "cert", "key", "ca", "allow_empty", "inbox", "ledger")
 LEDGER_KEYS = (
     "file",
     "dataset",
@@ -71,6 +71,7 @@ class Private:
     key: Path | None = None
     ca: Path | None = None
     allow_empty: bool = False
+    inbox: Path | None = None
     ledger: LedgerSettings = LedgerSettings()
 
 
@@ -148,6 +149,7 @@ def _read(path: Path, found: list[str]) -> Private:
         key=place(table, "key"),
         ca=place(table, "ca"),
         allow_empty=table.flag("allow_empty", False),
+        inbox=place(table, "inbox"),
         ledger=_ledger(table.raw.get("ledger", {}), str(path), path.parent, found),
     )
 

@@ -22,6 +22,7 @@ from mpc_protocols.options import Options
 from mpc_protocols.psu.method import methods
 from mpc_protocols.registry import not_installed
 from runner.failures import reason
+from runner.study.contributors import read_contributors
 from runner.study.model import Privacy, Session, Study, Unit, VerticalStudy
 from runner.study.parties import read_parties
 from runner.study.table import Own, Table, listed, nearest, read_toml, shown
@@ -33,7 +34,7 @@ from synth.workload import KEYS, MAX_CANDIDATES, Workload
 
 PARTITIONS = ("horizontal", "vertical")
 SECURITIES = ("semi-honest", "malicious")
-SECTIONS = ("study", "privacy", "workload", "domain", "alignment", "session", "party")
+SECTIONS = ("study", "privacy", "workload", "domain", "alignment", "session", "contributors", "party")
 """The tables of every study; algorithms and backends declare their own."""
 DEFAULT_MAX_ROWS = 1 << 22
 
@@ -113,6 +114,11 @@ def _read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[
         if "party" in root
         else ()
     )
+    contributors = None
+    if "contributors" in root:
+        contributors = read_contributors(
+            tree["contributors"], path, found, backend, partition, privacy, parties
+        )
     if alignment is not None:
         given = tree["privacy"].get("unit") if isinstance(tree.get("privacy"), dict) else None
         privacy = fit_study(alignment, str(path), found, privacy, given, domain, parties, backend)
@@ -134,6 +140,7 @@ def _read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[
         session=session,
         parties=parties,
         tree=tree,
+        contributors=contributors,
     )
     return Study(**common) if alignment is None else VerticalStudy(**common, alignment=alignment), []
 

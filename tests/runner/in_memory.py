@@ -22,6 +22,7 @@ from parties.session import SessionConfig
 from runner.party.ideal import run_ideal
 from runner.party.options import PartyOptions
 from runner.party.process import run_party
+from runner.results.outdir import RESULT
 from runner.study import load
 
 PATIENCE_S = 100.0
@@ -40,16 +41,22 @@ class SessionInMemory:
         """Nobody waits here for what has no deadline."""
 
 
-def run(path: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
+def run(
+    path: Path, out: Path, monkeypatch: pytest.MonkeyPatch, resume: bool = False
+) -> dict[str, dict[str, Any]]:
     """A run of the study: by party ("" for a backend of one process), what its run.json says. Raises what a party raised.
 
-    out: of each party OUT/NAME. The ledger is the environment's.
+    out: of each party OUT/NAME. resume: go on with what was interrupted there. The ledger is the environment's.
     """
     study, described = load(path), dict[str, dict[str, Any]]()
     monkeypatch.setattr("runner.report.prepare", lambda: None)
 
-    def written(folder: Path, release: object, domain: object, content: dict[str, Any]) -> None:
+    def written(
+        folder: Path, release: object, domain: object, content: dict[str, Any], result: bytes | None = None
+    ) -> None:
         described["" if folder == out else folder.name] = content
+        if result is not None:
+            (folder / RESULT).write_bytes(result)
 
     monkeypatch.setattr("runner.results.outputs.write_outputs", written)
     if isinstance(BACKENDS[study.backend], ClearBackend):
@@ -77,8 +84,8 @@ def run(path: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, dic
 
     def party(wire: Wire) -> None:
         name = numbered[wire.me]
-        (out / name).mkdir(parents=True)
-        run_party(PartyOptions(path, name, out / name, one_machine=True))
+        (out / name).mkdir(parents=True, exist_ok=resume)
+        run_party(PartyOptions(path, name, out / name, one_machine=True, resume=resume))
 
     network.run([party] * len(numbered))
     return described

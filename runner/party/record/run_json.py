@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import ProtocolAborted
+from runner.contributors.closing import facts_for_report
 from runner.party.record.events import PHASES, WITHHELD
 from runner.results.finished_run import columns_of
 from runner.study import Study, VerticalStudy
@@ -23,6 +24,7 @@ from synth.fallback import sentence
 from synth.run import without_levels
 
 if TYPE_CHECKING:
+    from runner.contributors.closing import Closing
     from runner.results.release import Release
     from synth.plan import Plan
 
@@ -40,10 +42,11 @@ def describe(
     study_digest: bytes,
     deployment: str,
     owned: Ownership | None = None,
+    closing: Closing | None = None,
 ) -> dict[str, Any]:
     """The content of run.json (`docs/reference/outputs.md`): a function of the study, the release and the traffic counters.
 
-    owned: of a vertical study.
+    owned: of a vertical study. closing: of one with bundles.
     """
     privacy = study.privacy
     try:
@@ -110,6 +113,11 @@ def describe(
             "session": session.hex(),
             "columns": columns_of(study.domain),
             "public_study": study.public(),
+            **(
+                {"contributors": facts_for_report(closing, study.contributors.expected_rows)}
+                if closing is not None and study.contributors is not None
+                else {}
+            ),
             **(
                 {"alignment": alignment_facts(study, plan, owned)}
                 if owned is not None and isinstance(study, VerticalStudy)

@@ -17,6 +17,7 @@ Standard library only at import.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -44,6 +45,9 @@ class AimPlan(RoundPlan):
     def shared(self, noisy_total: float) -> list[Clique]:
         """Candidates that are made available to the oracle: all that can win at the smallest noise the budget can reach."""
         return self.can_win(self.least_sigma2, noisy_total)
+
+    def likely(self, rows: float) -> Collection[Clique]:
+        return self.shared(rows)
 
     def spend(self, rho: Fraction) -> tuple[Fraction, Fraction]:
         """(sigma2, epsilon) of one round that spends all of rho."""

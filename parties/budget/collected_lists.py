@@ -1,0 +1,68 @@
+"""Which list of bundles a study runs on, once and for all: a computing party's own record, in its ledger's file.
+
+A contributor's data are charged for one run on one list (`docs/design/federated.md` 3). Two runs on lists that differ by one
+bundle, each charged to the same reservations, would double everybody's charge and open what is nearly one contributor's data. So
+the first list is on record before a sum is formed, and the first run that releases anything before it does. Another list, or
+another run once something may have been released, is refused by every computing party for itself, whatever the others say.
+"""
+
+from __future__ import annotations
+
+import time
+
+from mpc_protocols.errors import BudgetRefused
+from parties.budget.ledger import Ledger
+
+
+class CollectedList:
+    """The record of one study at one computing party. study: its digest. Every change is durable on return.
+
+    Methods raise `BudgetRefused` also when the ledger cannot be used.
+    """
+
+    def __init__(self, ledger: Ledger, study: bytes, party: str) -> None:
+        self._ledger, self._key = ledger, (study.hex(), party)
+
+    @property
+    def fixed(self) -> bytes | None:
+        """Hash of the list; None as long as there is none."""
+        row = self._row()
+        return None if row is None else bytes.fromhex(row[0])
+
+    def fix(self, agreed: bytes) -> None:
+        """Put the list on record, or find it there. Raises `BudgetRefused` for another one."""
+        with self._ledger.transaction() as database:
+            database.execute(
+                "INSERT OR IGNORE INTO collections (study, party, list, time) VALUES (?, ?, ?, ?)",
+                (*self._key, agreed.hex(), time.time()),
+            )
+        if self.fixed != agreed:
+            raise BudgetRefused(
+                f"Party {self._key[1]} has fixed another list of bundles for this study, and contributors are charged for one "
+                "list only; resume the run on that list, or collect for a new study."
+            )
+
+    def check(self, run: bytes) -> None:
+        """Raise `BudgetRefused` if another run of the study may have released something."""
+        row = self._row()
+        if row is not None and row[1] is not None and row[1] != run.hex():
+            raise BudgetRefused(
+                "The bundles of this study are for one run, and one has begun to release; go on with it with --resume, or "
+                "collect for a new study."
+            )
+
+    def begin(self, run: bytes) -> None:
+        """Put on record that this run releases something. Raises `BudgetRefused` if another one may have."""
+        with self._ledger.transaction() as database:
+            database.execute(
+                "UPDATE collections SET run = ? WHERE study = ? AND party = ? AND run IS NULL",
+                (run.hex(), *self._key),
+            )
+        self.check(run)
+
+    def _row(self) -> tuple[str, str | None] | None:
+        with self._ledger.transaction() as database:
+            row = database.execute(
+                "SELECT list, run FROM collections WHERE study = ? AND party = ?", self._key
+            ).fetchone()
+        return None if row is None else (str(row[0]), None if row[1] is None else str(row[1]))

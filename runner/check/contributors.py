@@ -1,0 +1,93 @@
+"""Findings about a study's collection of bundles: what it will hold, a party's inbox, a contributor's own key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from mpc_protocols.errors import CosynthError
+from runner.check.finding import Finding, fine, note, problem
+from runner.forecast.plan_text import in_bytes
+from runner.study import Study
+from runner.study.private_file import Private
+
+if TYPE_CHECKING:
+    from synth.plan import Plan
+
+
+def collection(study: Study, plan: Plan) -> Iterator[Finding]:
+    """What contributors leave, and when it ends. Raises `StudyInvalid` (more cells than can be shared)."""
+    from mpc_protocols.bundles.bundle import part_bytes
+    from runner.contributors.collection import collection_of
+
+    public = collection_of(study, plan)
+    size = in_bytes(sum(part_bytes(public.layout.cells).values()))
+    yield fine(
+        f"{len(public.contributors):,} contributors may each leave a bundle of {size}: {public.layout.cells:,} cells of "
+        f"{len(public.layout.cliques)} marginals"
+    )
+    if public.close_at is not None and public.close_at <= datetime.now(UTC):
+        yield note(
+            f"the collection has closed at {public.close_at:%Y-%m-%d %H:%M:%S} UTC: no inbox takes bundles any more"
+        )
+
+
+def inbox(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Finding]:
+    """What a computing party's inbox holds. Public but for its place."""
+    from runner.contributors.closing import Closing
+
+    try:
+        closing = Closing.of(study, party, own, plan)
+        held, fixed = closing.held(), closing.record.fixed
+        if fixed is not None:
+            yield note(
+                f"{party}: the list of {len(held)} bundles is fixed for this study; only a run on it is possible"
+            )
+            return
+        closing.inbox.secret()
+    except CosynthError as error:
+        yield problem(error)
+        return
+    yield fine(f"{party}: {closing.inbox.folder} has the key that the study lists")
+    count, least = len(held), closing.collection.minimum
+    if sentence := closing.collection.still_open(count, datetime.now(UTC)):
+        yield note(f"{party} holds {count} bundles: {sentence[0].lower()}{sentence[1:].rstrip('.')}")
+    elif count < least:
+        yield note(f"{party} holds {count} bundles, and a run needs {least} that all three hold")
+    else:
+        yield fine(f"{party} holds {count} bundles; what all three hold will be run")
+
+
+def account(study: Study, name: str, own: Private) -> Iterator[Finding]:
+    """What a contributor's ledger knows of this study; nothing if it has left no bundle."""
+    from parties.budget.ledger import Ledger
+    from runner.contributors.collection import bundle_digest
+    from runner.contributors.contributing import ledger_run
+
+    run, ledger = ledger_run(bundle_digest(study), name).hex(), Ledger(own.ledger.file)
+    for entry in ledger.entries():
+        if entry.reservation.run == run:
+            told = "charged its whole budget until --settle" if entry.state == "open" else "settled"
+            yield note(f"{ledger.path}: {name} has made a bundle for this study, which is {told}")
+
+
+def key(study: Study, name: str, own: Private) -> Iterator[Finding]:
+    """Whether a contributor has the key that the study lists."""
+    from mpc_protocols.errors import PeerIdentity
+    from runner.contributors.collection import contributors_of
+    from runner.contributors.contributing import own_key
+
+    try:
+        public, _ = own_key(own.key, name)
+    except CosynthError as error:
+        yield problem(error)
+        return
+    if public == contributors_of(study).keys[name]:
+        yield fine(f"{own.key} is the key that the study lists for {name}")
+    else:
+        yield problem(
+            PeerIdentity(
+                f"The key {own.key} is not the one that the study lists for contributor {name}; use that one."
+            )
+        )

@@ -1,0 +1,173 @@
+"""`inbox STUDY --party NAME`: a computing party's inbox for bundles of contributors (`docs/howto/contribute.md`)."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpc_protocols.errors import CosynthError, UsageError
+from runner.commands import command
+from runner.study import load, private_file
+from runner.study.table import nearest, read_toml
+
+if TYPE_CHECKING:
+    from parties.inbox.store import Inbox
+    from runner.commands import Commands
+
+DESCRIPTION = """\
+A study with [contributors] collects sealed bundles. Each of its three computing parties has an inbox:
+the folder inbox/NAME beside the study, or what `inbox` names in its private file.
+
+--make-key, once, before the study goes out: makes this party's keys for the study. The secret half stays
+in the inbox, the public half goes into the file that [contributors] receivers names; where the parties
+sit at different places, merge their files into one.
+--add and --watch take bundles in that came by any courier. Each is checked: study, marginals, contributor,
+signature, expiry, and that its part can be opened here. A contributor's first bundle counts. Nothing is
+added up before the collection is over and `run` is started.
+"""
+EXAMPLES = """\
+  python -m runner inbox study.toml --party north --make-key
+  python -m runner inbox study.toml --party north --add *.bundle
+  python -m runner inbox study.toml --party north --watch arrivals
+  python -m runner inbox study.toml --party north --list
+"""
+POLL_S = 2.0
+
+
+def add(commands: Commands) -> None:
+    """Declare the command."""
+    parser = command(
+        commands,
+        "inbox",
+        run,
+        help="a computing party's inbox for contributors' bundles",
+        description=DESCRIPTION,
+        examples=EXAMPLES,
+    )
+    parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
+    parser.add_argument("--party", metavar="NAME", required=True, help="this computing party")
+    parser.add_argument("--private", metavar="FILE", type=Path, help="this party's private settings")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--make-key", action="store_true", help="make this party's keys for the study")
+    what.add_argument("--add", metavar="FILE", nargs="+", type=Path, help="take these bundles in")
+    what.add_argument(
+        "--watch", metavar="DIR", type=Path, help="take in what appears in this folder, until stopped"
+    )
+    what.add_argument("--list", action="store_true", help="who has left a bundle so far")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    if arguments.make_key:
+        _make_key(arguments.study, arguments.party, private_file.load(arguments.private))
+        return
+    from runner.contributors.collection import contributors_of, inbox_of
+    from runner.party.synthesis import plan_of
+
+    study, own = load(arguments.study), private_file.load(arguments.private)
+    contributors_of(study)
+    inbox = inbox_of(study, arguments.party, own, plan_of(study))
+    if arguments.list:
+        _list(inbox, list(study.contributors.keys if study.contributors else ()))
+    elif arguments.add:
+        _add(inbox, arguments.add)
+    else:
+        _watch(inbox, arguments.watch)
+
+
+def _make_key(path: Path, party: str, own: private_file.Private) -> None:
+    """The study cannot be loaded yet: its receivers are what is being made."""
+    from parties.inbox.store import make_key
+    from runner.contributors.collection import inbox_folder
+    from runner.study.contributors import read_receivers, receivers_text
+
+    tree = read_toml(path)
+    table, parties = tree.get("contributors"), tree.get("party")
+    named = table.get("receivers") if isinstance(table, dict) else None
+    if not isinstance(named, str) or not named:
+        raise UsageError(
+            f"{path} does not say where the receivers' keys are to stand: give it [contributors] with receivers = "
+            '"receivers.json" first.'
+        )
+    names = (
+        [str(entry.get("name")) for entry in parties if isinstance(entry, dict)]
+        if isinstance(parties, list)
+        else []
+    )
+    if party not in names:
+        raise UsageError(
+            f"--party {party} is not in {path}{nearest(party, names)}; its parties: {', '.join(names)}."
+        )
+    file = path.parent / named
+    try:
+        known = read_receivers(file) if file.exists() else {}
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{file} cannot be used ({str(error).rstrip('.')}); correct it or move it away."
+        ) from None
+    folder = inbox_folder(path, party, own)
+    known[party] = make_key(folder)
+    file.write_text(receivers_text(known), encoding="utf-8")
+    print(f"keys of {party} for this study: secret in {folder}, public in {file}")
+
+
+def _add(inbox: Inbox, files: Sequence[Path]) -> None:
+    refused: list[CosynthError] = []
+    for file in files:
+        try:
+            print(_told(file, inbox.add(file, datetime.now(UTC))))
+        except CosynthError as error:
+            refused.append(error)
+            if len(files) > 1:
+                print(error.sentence)
+    if not refused:
+        return
+    if len(files) == 1:
+        raise refused[0]
+    first = refused[0]
+    raise type(first)(
+        f"{len(refused)} of {len(files)} bundles were refused, the first of them for this: {first.sentence}"
+    )
+
+
+def _watch(inbox: Inbox, folder: Path) -> None:
+    if not folder.is_dir():
+        raise UsageError(f"--watch {folder} is not a folder; name the one in which bundles arrive.")
+    print(f"watching {folder}; stop with Ctrl-C", flush=True)
+    while True:
+        sweep(inbox, folder)
+        time.sleep(POLL_S)
+
+
+def sweep(inbox: Inbox, folder: Path) -> None:
+    """Look at a watched folder once: what is taken in leaves it, what is refused stays under another name."""
+    from parties.inbox.store import set_aside, waiting
+
+    for file in waiting(folder):
+        try:
+            print(_told(file, inbox.add(file, datetime.now(UTC))), flush=True)
+            with suppress(OSError):
+                file.unlink()
+        except CosynthError as error:
+            print(error.sentence, flush=True)
+            set_aside(file)
+
+
+def _told(file: Path, outcome: tuple[str, str]) -> str:
+    words = {"accepted": "accepted", "known": "here already"}
+    return f"{file}: {words[outcome[0]]}, of {outcome[1]}"
+
+
+def _list(inbox: Inbox, enrolled: Sequence[str]) -> None:
+    agreed = inbox.agreed()
+    here = set((agreed.entries if agreed else inbox.accepted(datetime.now(UTC))).values())
+    for name in enrolled:
+        if name in here:
+            print(name)
+    state = "closed with" if agreed else "open, holds"
+    print(f"{state} {len(here)} of {len(enrolled)} contributors' bundles")

@@ -1,0 +1,143 @@
+"""The end of a collection, at a computing party of a run: the agreed list, this party's sum, and what keeps a study to one run.
+
+    agree       the intersection of what the three hold; not before the collection is over, not below the minimum (exit 40); on
+                record in this party's ledger, once for the study (another list later: exit 50)
+    collected   the sum of this party's parts, on disk, then the key that opened them is deleted
+    begin       before the first release: this run is the study's only one (another run later: exit 50)
+    finish      the results are in place: bundles, sum and keys are deleted
+
+Before `begin` nothing is charged: a run that ends earlier may be started anew, on the same list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from mpc_protocols.errors import DataRefused, ProtocolAborted
+from runner.contributors.collection import inbox_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mpc_protocols.bundles.collected import CollectedCounts
+    from mpc_protocols.functionality import LocalCounts
+    from mpc_protocols.wire import Wire
+    from parties.budget.collected_lists import CollectedList
+    from parties.inbox.collection import Collection
+    from parties.inbox.store import AgreedList, Inbox
+    from runner.study import Study
+    from runner.study.private_file import Private
+    from synth.plan import Plan
+
+
+@dataclass
+class Closing:
+    """One computing party's side of it. agreed: the list, once `agree` has returned. custodians: computing parties with tables of
+    their own, once they are known."""
+
+    inbox: Inbox
+    collection: Collection
+    record: CollectedList
+    party: str
+    agreed: AgreedList
+    custodians: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, study: Study, party: str, private: Private, plan: Plan) -> Closing:
+        """Before anything is agreed. Raises `UsageError` for a party without inbox."""
+        from parties.budget.collected_lists import CollectedList
+        from parties.budget.ledger import Ledger
+        from parties.inbox.store import AgreedList
+        from runner.contributors.collection import collection_of
+
+        collection = collection_of(study, plan)
+        record = CollectedList(Ledger(private.ledger.file), collection.study, party)
+        return cls(inbox_of(study, party, private, plan), collection, record, party, AgreedList({}))
+
+    def held(self) -> Mapping[bytes, str]:
+        """The bundles that this party offers: those of the list that it has fixed, else those it has accepted.
+
+        Raises `DataRefused` if the list is gone that its ledger knows to be fixed.
+        """
+        fixed, kept = self.record.fixed, self.inbox.agreed()
+        if fixed is None:
+            return self.inbox.accepted(_now())
+        if kept is None or kept.hash != fixed:
+            raise DataRefused(
+                f"The inbox {self.inbox.folder} does not hold the list of bundles that the ledger of party {self.party} knows "
+                "to be fixed; restore agreed.json from a copy."
+            )
+        return kept.entries
+
+    def agree(self, wire: Wire, run: bytes) -> None:
+        """Agree with the other two on the list. 2 rounds. Raises `ProtocolAborted`, `BudgetRefused`, `DataRefused`."""
+        from parties.inbox.agreement import agree
+
+        self.record.check(run)
+        enrolled, names = len(self.collection.contributors), tuple(self.collection.receivers)
+        self.fix(agree(wire, self.held(), enrolled, names))
+
+    def fix(self, agreed: AgreedList) -> None:
+        """Take the list as the study's, if the collection is over. Raises `ProtocolAborted`, `BudgetRefused`."""
+        if self.record.fixed is None:
+            check_over(self.collection, len(agreed.entries))
+            self.inbox.keep(agreed)
+        self.record.fix(agreed.hash)
+        self.agreed = agreed
+
+    def collected(self, own: LocalCounts | None) -> CollectedCounts:
+        """What this party brings to the run. own: its own table's counts. Raises as `Inbox.sum`."""
+        from mpc_protocols.bundles.collected import CollectedCounts
+
+        return CollectedCounts(self.collection.layout, self.inbox.sum(self.agreed), self.agreed.hash, own)
+
+
+def check_over(collection: Collection, bundles: int) -> None:
+    """Raise `ProtocolAborted` unless the collection may be closed with so many bundles."""
+    if sentence := collection.still_open(bundles, _now()):
+        raise ProtocolAborted(sentence)
+    if bundles < collection.minimum:
+        raise ProtocolAborted(
+            f"The collection is over with {bundles} bundles at all three parties, and [contributors] min = {collection.minimum}: "
+            "nothing is opened and nothing is charged; collect again for a new study."
+        )
+
+
+def in_the_clear(closings: Sequence[Closing]) -> NDArray[np.int64]:
+    """All contributors' counts together, from the inboxes of all three parties on one machine, int64 of (cells,). IT PROTECTS
+    NOTHING. Raises as `Closing.fix` and `Inbox.sum`."""
+    import numpy as np
+
+    from parties.inbox.store import AgreedList
+
+    held = [closing.held() for closing in closings]
+    common = AgreedList({name: held[0][name] for name in held[0] if all(name in other for other in held)})
+    for closing in closings:
+        closing.fix(common)
+    total = np.zeros(closings[0].collection.layout.cells, np.uint32)
+    for closing in closings:
+        total += closing.inbox.sum(common)
+    return total.astype(np.int64)
+
+
+def facts_for_report(closing: Closing, expected_rows: int) -> dict[str, object]:
+    """run.json's `contributors`: who took part, of whom. Public."""
+    took_part = closing.agreed.contributors
+    enrolled = tuple(closing.collection.contributors)
+    return {
+        "enrolled": len(enrolled),
+        "took_part": list(took_part),
+        "absent": [name for name in enrolled if name not in set(took_part)],
+        "list": closing.agreed.hash.hex(),
+        "custodians": list(closing.custodians),
+        "expected_rows": expected_rows,
+        "cells": closing.collection.layout.cells,
+    }
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,196 @@
+"""A contributor's two visits: leave a bundle, and learn what it has cost.
+
+The study's whole rho is in the contributor's ledger before the file exists. It stays there until the signed result says what was
+spent: the events of the run if the bundle was in it, nothing if it was not, for then no run of this study can use it any more.
+A bundle made again for the same study (a file that was lost) is charged once: of one contributor the parties take one bundle.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpc_protocols.engine.prg import binding
+from mpc_protocols.errors import CosynthError, PeerIdentity, StudyInvalid, UsageError
+from runner.contributors.collection import collection_of, contributors_of
+from runner.party.custodian import REFUSALS, Custodian
+from runner.party.synthesis import counted, plan_of
+from runner.study import DataLocation, Study
+from runner.study.private_file import Private
+from runner.study.table import nearest
+
+if TYPE_CHECKING:
+    from mpc_protocols.bundles.bundle import Bundle, Header
+    from parties.inbox.collection import Collection
+
+DAYS = 90
+"""How long after the collection's last day, or after its own making, a bundle may still be used."""
+
+
+@dataclass(frozen=True)
+class Settled:
+    """took_part: whether the bundle was in the run. rho: what it was charged in the end."""
+
+    took_part: bool
+    rho: float
+
+
+def ledger_run(study: bytes, name: str) -> bytes:
+    """What stands for the study's one run in a contributor's ledger, before it has an id: the same for all its bundles. 32 bytes.
+
+    study: its digest.
+    """
+    return binding(b"contribution", study, name.encode())
+
+
+def own_key(file: Path | None, name: str) -> tuple[bytes, Callable[[bytes], bytes]]:
+    """(public key, signature of a message) of a contributor's Ed25519 key file. Raises `PeerIdentity`."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    if file is None:
+        raise PeerIdentity(
+            f"Contributor {name} has no key: its private file (--private) does not name `key`; `python -m runner contribute "
+            f"STUDY --party {name} --make-key FILE` makes one."
+        )
+    try:
+        key = load_pem_private_key(file.read_bytes(), None)
+    except OSError as error:
+        raise PeerIdentity(
+            f"The key {file} of contributor {name} cannot be read ({error.strerror})."
+        ) from None
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise PeerIdentity(
+            f"{file} is not an Ed25519 key in PEM without a password, which contributor {name} signs with."
+        )
+    return key.public_key().public_bytes_raw(), key.sign
+
+
+def make_key(file: Path) -> bytes:
+    """Write a fresh Ed25519 key, PEM, mode 0600; its public half. Raises `UsageError`."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    from parties.inbox.files import write_private
+
+    key = Ed25519PrivateKey.generate()
+    try:
+        write_private(
+            file, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), replace=False
+        )
+    except FileExistsError:
+        raise UsageError(f"{file} is there already; name another file for a new key.") from None
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written ({error.strerror}); name another place.") from None
+    return key.public_key().public_bytes_raw()
+
+
+class Contribution:
+    """One contributor's part in a study."""
+
+    def __init__(self, study: Study, name: str, private: Private, data: DataLocation | None) -> None:
+        """data: what replaces the private file's. Raises `UsageError` (no contributor of the study), `PeerIdentity` (another
+        key), `StudyInvalid` (no data)."""
+        own = contributors_of(study)
+        if name not in own.keys:
+            raise UsageError(f"--party {name} is not a contributor of {study.path}{nearest(name, own.keys)}.")
+        public, self._sign = own_key(private.key, name)
+        if public != own.keys[name]:
+            raise PeerIdentity(
+                f"The key {private.key} is not the one that the study lists for contributor {name}; use that one, or have "
+                "the study list this one."
+            )
+        data = data or private.data
+        if data is None:
+            raise StudyInvalid(
+                f"Contributor {name} has no data: name it as `data` in its private file (--private)."
+            )
+        self._study, self._name, self._public = study, name, public
+        self._plan = plan_of(study)
+        self.collection: Collection = collection_of(study, self._plan)
+        self._custodian = Custodian(study, name, private, data)
+
+    @property
+    def _run(self) -> bytes:
+        return ledger_run(self.collection.study, self._name)
+
+    def leave(self, write: Callable[[Bundle], None]) -> Bundle:
+        """Count the table, reserve, make a bundle, hand it to `write`.
+
+        Raises `DataRefused` (nothing is reserved), `BudgetRefused` (by cap; or the study has settled already), and what `write`
+        raises (the reservation stands).
+        """
+        import numpy as np
+
+        from mpc_protocols.bundles.bundle import seal_bundle
+
+        digest = self.collection.study
+        try:
+            self._custodian.ready(counted(self._plan))
+            counts = self._custodian.counts()
+            assert counts is not None
+            cells = np.concatenate(counts(self.collection.layout.cliques))
+            self._custodian.reserve(self._plan, self._run, digest, computes=False)
+        except CosynthError as error:
+            if error.exit_code in REFUSALS:
+                self._custodian.refuse(digest, error.exit_code)
+            raise
+        try:
+            header = self._header(datetime.now(UTC).replace(microsecond=0))
+            receivers = [self.collection.receivers[name] for name in header.receivers]
+            bundle = seal_bundle(header, cells, receivers, self._sign)
+            write(bundle)
+        finally:
+            self._custodian.close()  # not settled: the reservation stands
+        return bundle
+
+    def settle(self, path: Path) -> Settled:
+        """Charge what the signed result says instead of the reservation. Raises as `result.read`; `BudgetRefused`."""
+        from parties.budget.ledger import Ledger
+        from runner.contributors import result
+
+        told = result.read(path, self.collection)
+        ledger = Ledger(self._custodian.ledger_file)
+        known = [
+            entry
+            for entry in ledger.entries(self._custodian.dataset)
+            if entry.reservation.run == self._run.hex()
+        ]
+        if not known:
+            raise UsageError(
+                f"The ledger {ledger.path} knows of no bundle of {self._name} for this study; nothing is to be settled."
+            )
+        took_part = self._name in told.contributors
+        if known[0].state == "open":
+            self._custodian.reserve(self._plan, self._run, self.collection.study, computes=False)
+            try:
+                for number, event in enumerate(told.events if took_part else (), start=1):
+                    self._custodian.begin(event, number)
+                self._custodian.settle()
+            finally:
+                self._custodian.close()
+        return Settled(took_part, float(sum(event.rho for event in told.events)) if took_part else 0.0)
+
+    def _header(self, now: datetime) -> Header:
+        from mpc_protocols.bundles.bundle import HASH, Header
+
+        collection = self.collection
+        return Header(
+            collection.study,
+            collection.layout.hash,
+            collection.layout.cells,
+            self._name,
+            hashlib.sha256(self._public).digest(),
+            secrets.token_bytes(HASH),
+            collection.receivers_of(self._name),
+            now,
+            max(now, collection.close_at or now) + timedelta(days=DAYS),
+        )

@@ -1,0 +1,67 @@
+"""A run over bundles in plain words: who took part, who did not, and what that leaves out.
+
+Everything follows from public facts (`run.json` `contributors`): who is in is a contributor's own decision, not a count.
+"""
+# ruff: noqa: RUF001 - typographic apostrophes are meant
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from runner.report.number_format import listed, spelled
+
+MAX_NAMED = 60
+"""Contributors that are named; of more, how many there were."""
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Sentences for the template. whose: in the sentence at the top, "the data that ...". rows: (what, names)."""
+
+    whose: str
+    about: str
+    left_out: str
+    way: str
+    rows: tuple[tuple[str, str], ...]
+
+
+def collected(facts: Mapping[str, Any]) -> Collected | None:
+    """What run.json allows to be said; None for a run without bundles."""
+    told = facts.get("contributors")
+    if not isinstance(told, Mapping):
+        return None
+    took_part, absent, own = told["took_part"], told["absent"], told["custodians"]
+    who = f"{spelled(len(took_part))} contributors"
+    own_tables = f", and those of {listed(own)}, which computed" if own else ""
+    rows = [("Took part", _named(took_part)), ("Did not", _named(absent) if absent else "Nobody")]
+    if own:
+        rows.append(("Computing parties with tables of their own", listed(own)))
+    return Collected(
+        f"the data that {who}{' and ' + listed(own) if own else ''} hold",
+        f"The table is about the rows of {who}, of {spelled(told['enrolled'])} that the study lists{own_tables}.",
+        _left_out(len(took_part), len(absent)),
+        "Each contributor left one sealed file, with parts for two of the three computing parties; each part alone is "
+        "random. The parties agreed on the list of files, added up their parts without opening anything else, and ran once. "
+        "Single records are protected, not a contributor as a whole: its share in the total, and how its rows differ from the "
+        "others’, may show.",
+        tuple(rows),
+    )
+
+
+def _left_out(took_part: int, absent: int) -> str:
+    if not absent:
+        return "Everybody who was listed is in it."
+    share = round(100 * took_part / (took_part + absent))
+    return (
+        f"The coverage is {share} % of the contributors. The others are not in it: their rows were never counted and have cost "
+        "them nothing. If those who did not come have other rows than those who did, the table is off by that, whatever the "
+        "noise, and no figure on this page shows how much."
+    )
+
+
+def _named(names: Sequence[str]) -> str:
+    if len(names) <= MAX_NAMED:
+        return listed(list(names))
+    return f"{len(names):,} contributors, named in run.json"

@@ -1,0 +1,272 @@
+"""The [contributors] table of a study: who may leave a bundle, to whom it is sealed, when the collection closes
+(`docs/reference/study-file.md`, `docs/design/federated.md` 3).
+
+Two files stand beside the study and are part of its digest: `keys`, one line "NAME ed25519:KEY" for each contributor, and
+`receivers`, a JSON object with the public keys of the three computing parties. Standard library only.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpc_protocols.backend import BACKENDS, Backend
+from mpc_protocols.bundles.sealing import SEALING_BYTES, SIGNING_BYTES, ReceiverKey
+from runner.failures import reason
+from runner.study.model import Party
+from runner.study.parties import NAME
+from runner.study.table import Table, nearest, shown
+
+if TYPE_CHECKING:
+    from runner.study.model import Privacy
+
+KEYS = ("keys", "receivers", "expected_rows", "min", "close", "schedule")
+MIN_BUNDLES = 10
+MAX_CONTRIBUTORS = 1 << 16
+RECEIVERS = 3
+KEY_PREFIX = "ed25519:"
+LATER_SCHEDULES = ("arriving",)
+"""Words of the study file that this version cannot run."""
+
+
+@dataclass(frozen=True)
+class Contributors:
+    """keys: Ed25519 public key of each contributor, 32 bytes, in the file's order. receivers: of the computing parties.
+
+    minimum: bundles below which nothing is opened. close_at, close_bundles: whichever comes first; one of them may be None.
+    """
+
+    keys: Mapping[str, bytes]
+    receivers: Mapping[str, ReceiverKey] = field(repr=False)
+    expected_rows: int
+    minimum: int
+    close_at: datetime | None
+    close_bundles: int | None
+    schedule: str = "collect"
+
+    def public(self) -> dict[str, Any]:
+        """JSON-able form, with the content of both files: for the digest and run.json."""
+        close: dict[str, Any] = {} if self.close_at is None else {"at": self.close_at.isoformat()}
+        if self.close_bundles is not None:
+            close["bundles"] = self.close_bundles
+        return {
+            "keys": [[name, key.hex()] for name, key in self.keys.items()],
+            "receivers": {
+                name: {"seal": key.sealing.hex(), "sign": key.signing.hex()}
+                for name, key in self.receivers.items()
+            },
+            "expected_rows": self.expected_rows,
+            "min": self.minimum,
+            "close": close,
+            "schedule": self.schedule,
+        }
+
+
+def read_contributors(
+    raw: object,
+    path: Path,
+    problems: list[str],
+    backend: Backend | None,
+    partition: str,
+    privacy: Privacy,
+    parties: tuple[Party, ...],
+) -> Contributors | None:
+    """The table; every problem is noted, and None returned if there is one."""
+    before = len(problems)
+    table = Table(raw, str(path), "[contributors]", KEYS, problems)
+    if backend is not None and not backend.bundles:
+        others = [f'"{other.name}"' for other in BACKENDS if other.bundles and not other.ideal]
+        table.problem(
+            f'has no meaning with backend = "{backend.name}", which takes no bundles; use {" or ".join(others)}'
+        )
+    if partition == "vertical":
+        table.problem(
+            'has no meaning with partition = "vertical": contributors have rows of their own with all columns'
+        )
+    if table.raw.get("schedule") in LATER_SCHEDULES:
+        table.problem(
+            f'= "{table.raw["schedule"]}" cannot be run by this version yet; available: "collect"', "schedule"
+        )
+    else:
+        table.choice("schedule", ("collect",), "collect")
+    computing = [party.name for party in parties if party.compute]
+    if parties and len(computing) != RECEIVERS and (backend is None or backend.bundles):
+        table.problem(
+            f"needs exactly three computing parties, which receive the bundles, and the study has {len(computing)}"
+        )
+    for party in parties:
+        if not party.compute:
+            table.problem(
+                f"lets contributors leave bundles, so [[party]] {party.name}, which does not compute, must be one of them: list "
+                "it in keys, or let it compute"
+            )
+    keys = _keys(
+        table,
+        path.parent / table.text("keys", expected="the name of a file"),
+        [party.name for party in parties],
+    )
+    receivers = _receivers(
+        table, path.parent / table.text("receivers", expected="the name of a JSON file"), computing
+    )
+    expected = table.integer("expected_rows", low=1, high=1 << 31)
+    minimum = table.integer("min", MIN_BUNDLES, low=2, high=MAX_CONTRIBUTORS)
+    at, bundles = _close(table)
+    if keys and minimum > len(keys):
+        table.problem(
+            f"= {minimum} is more than the {len(keys)} contributors of keys: the study could never run", "min"
+        )
+    if bundles is not None and bundles < minimum:
+        table.problem(
+            f"bundles = {bundles} is less than min = {minimum}, below which nothing is opened", "close"
+        )
+    if keys and bundles is not None and bundles > len(keys):
+        table.problem(f"bundles = {bundles} is more than the {len(keys)} contributors of keys", "close")
+    most = len(keys) + len(parties)
+    if keys and most * privacy.max_rows >= 1 << 31:
+        problems.append(
+            f"{path}: [privacy] max_rows = {privacy.max_rows:,} is too large for {len(keys):,} contributors and {len(parties)} "
+            f"parties: all rows together must stay below 2^31; lower it to at most {((1 << 31) - 1) // most:,}, well above any "
+            "contributor's table."
+        )
+    if len(problems) > before:
+        return None
+    return Contributors(keys, receivers, expected, minimum, at, bundles)
+
+
+def read_receivers(file: Path) -> dict[str, ReceiverKey]:
+    """The computing parties' public keys. Raises OSError, ValueError with the reason."""
+    form = json.loads(file.read_text(encoding="utf-8"))
+    if not isinstance(form, dict):
+        raise ValueError("it must be an object with a key for each computing party")
+    found = {}
+    for name, key in form.items():
+        if not isinstance(key, dict) or key.keys() != {"seal", "sign"}:
+            raise ValueError(f'the entry of {name!r:.40} must have "seal" and "sign"')
+        found[name] = ReceiverKey(
+            _base64(key["seal"], SEALING_BYTES, name), _base64(key["sign"], SIGNING_BYTES, name)
+        )
+    return found
+
+
+def receivers_text(receivers: Mapping[str, ReceiverKey]) -> str:
+    """What `read_receivers` reads."""
+    form = {
+        name: {"seal": base64.b64encode(key.sealing).decode(), "sign": base64.b64encode(key.signing).decode()}
+        for name, key in receivers.items()
+    }
+    return json.dumps(form, indent=1) + "\n"
+
+
+def key_line(name: str, key: bytes) -> str:
+    """A contributor's line in `keys`."""
+    return f"{name} {KEY_PREFIX}{base64.b64encode(key).decode()}"
+
+
+def _keys(table: Table, file: Path, parties: list[str]) -> dict[str, bytes]:
+    if "keys" not in table:
+        return {}
+    found: dict[str, bytes] = {}
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = reason(error) if isinstance(error, OSError) else "it is not UTF-8"
+        table.problem(f"names {file}, which cannot be read ({why})", "keys")
+        return {}
+    seen = {name.casefold() for name in parties}
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        name, _, key = line.strip().partition(" ")
+        try:
+            if not NAME.fullmatch(name):
+                raise ValueError(
+                    'a name is letters, digits, "-", "_" or "." and begins with a letter or digit'
+                )
+            if not key.strip().startswith(KEY_PREFIX):
+                raise ValueError(
+                    f"a line is NAME {KEY_PREFIX}KEY, as `python -m runner contribute --make-key` prints it"
+                )
+            if name.casefold() in seen:
+                raise ValueError(f"the name {name} is taken by a party, or stands there twice")
+            decoded = _base64(key.strip().removeprefix(KEY_PREFIX), SIGNING_BYTES, name)
+            if decoded in found.values():
+                raise ValueError(f"the key of {name} is another contributor's")
+        except ValueError as error:
+            table.problem(f"names {file}, whose line {number} cannot be used: {error}", "keys")
+            return {}
+        found[name] = decoded
+        seen.add(name.casefold())
+    if not found or len(found) > MAX_CONTRIBUTORS:
+        table.problem(
+            f"names {file}, which lists {len(found)} contributors; 1 to {MAX_CONTRIBUTORS:,} are possible",
+            "keys",
+        )
+        return {}
+    return found
+
+
+def _receivers(table: Table, file: Path, computing: list[str]) -> dict[str, ReceiverKey]:
+    if "receivers" not in table:
+        return {}
+    try:
+        found = read_receivers(file)
+    except OSError as error:
+        table.problem(
+            f"names {file}, which cannot be read ({reason(error)}); each computing party makes its keys with `python -m runner "
+            "inbox STUDY --party NAME --make-key`",
+            "receivers",
+        )
+        return {}
+    except (ValueError, RecursionError) as error:
+        table.problem(f"names {file}, which cannot be used: {error}", "receivers")
+        return {}
+    for name in found:
+        if name not in computing:
+            table.problem(
+                f'names {file}, which has a key of "{name}", no computing party{nearest(name, computing)}',
+                "receivers",
+            )
+    for name in computing:
+        if name not in found:
+            table.problem(
+                f"names {file}, which lacks the keys of party {name}; `python -m runner inbox STUDY --party {name} --make-key` "
+                "makes them",
+                "receivers",
+            )
+    return {name: found[name] for name in computing if name in found}
+
+
+def _close(table: Table) -> tuple[datetime | None, int | None]:
+    inner = Table(
+        table.raw.get("close", {}), table.file, "[contributors] close", ("at", "bundles"), table.problems
+    )
+    if "close" not in table or not inner.raw:
+        table.problem(
+            "must say when the collection is over, as { at = 2027-01-31T00:00:00Z, bundles = 90 } or one of these",
+            "close",
+        )
+        return None, None
+    at = inner.raw.get("at")
+    if at is not None and not (isinstance(at, datetime) and at.tzinfo is not None):
+        inner.problem(
+            f"must be a date and time with a time zone, such as 2027-01-31T00:00:00Z, got {shown(at)}", "at"
+        )
+        at = None
+    bundles = inner.integer("bundles", low=1, high=MAX_CONTRIBUTORS) if "bundles" in inner else None
+    return None if at is None else at.astimezone(UTC).replace(microsecond=0), bundles
+
+
+def _base64(text: object, size: int, name: str) -> bytes:
+    try:
+        decoded = base64.b64decode(text if isinstance(text, str) else "", validate=True)
+    except (binascii.Error, ValueError):
+        decoded = b""
+    if len(decoded) != size:
+        raise ValueError(f"a key of {name} is not {size} bytes in base64")
+    return decoded

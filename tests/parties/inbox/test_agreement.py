@@ -1,0 +1,82 @@
+"""The agreed list is what all three hold; a list that differs from the one announced ends the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from mpc_protocols.engine.prg import binding
+from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.wire import Wire
+from parties.inbox.agreement import agree
+from parties.inbox.store import AgreedList
+
+NAMES = ("north", "south", "west")
+ALL = {bytes([number]) * 32: f"c{number}" for number in range(6)}
+
+
+def held(*numbers: int) -> dict[bytes, str]:
+    return {name: of for name, of in ALL.items() if name[0] in numbers}
+
+
+def agreed(*lists: Mapping[bytes, str]) -> list[AgreedList]:
+    def party(wire: Wire) -> AgreedList:
+        return agree(wire, lists[wire.me], len(ALL), NAMES)
+
+    network = MemoryNetwork(3, 3, patience_s=20)
+    found = network.run([party] * 3)
+    assert network.wire(0).traffic().rounds == 2
+    return found
+
+
+def test_the_list_is_the_intersection_and_the_same_at_all_three() -> None:
+    found = agreed(held(0, 1, 2, 3), held(1, 2, 3, 4), held(5, 3, 1))
+    assert {one.hash for one in found} == {AgreedList(held(1, 3)).hash}
+    assert found[0].contributors == ("c1", "c3")
+
+
+@pytest.mark.parametrize("own", [held(), held(2)])
+def test_an_inbox_may_be_empty(own: Mapping[bytes, str]) -> None:
+    assert [one.entries for one in agreed(own, held(2), held(2, 3))] == [own] * 3
+
+
+def test_lists_of_other_bundles_have_other_hashes() -> None:
+    lists = [held(), held(0), held(1), held(0, 1), held(0, 1, 2)]
+    assert len({AgreedList(one).hash for one in lists}) == len(lists)
+
+
+def _announces(announced: bytes, sent: bytes) -> Callable[[Wire], None]:
+    def party(wire: Wire) -> None:
+        for payload in (announced, sent):
+            for peer in (0, 1):
+                wire.send(peer, payload)
+        for size in (32, 32 * len(ALL)):
+            for peer in (0, 1):
+                wire.receive_up_to(peer, size)
+
+    return party
+
+
+FIRST, SECOND = sorted(held(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("announced", "sent"),
+    [
+        (FIRST, SECOND),  # chosen after it has seen the others' hashes
+        (SECOND + FIRST, SECOND + FIRST),
+        (FIRST + FIRST, FIRST + FIRST),
+        (FIRST[:31], FIRST[:31]),
+        (b"".join(sorted(ALL)) + b"\xff" * 32, b"".join(sorted(ALL)) + b"\xff" * 32),
+    ],
+)
+def test_a_list_that_is_none_or_another_than_announced_ends_the_run(announced: bytes, sent: bytes) -> None:
+    def honest(wire: Wire) -> AgreedList:
+        return agree(wire, held(0, 1), len(ALL), NAMES)
+
+    with pytest.raises(ProtocolAborted):
+        MemoryNetwork(3, 3, patience_s=20).run(
+            [honest, honest, _announces(binding(b"inbox", announced), sent)]
+        )

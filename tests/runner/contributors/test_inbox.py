@@ -1,0 +1,273 @@
+"""What an inbox takes in, and the one sentence that everything else gets."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from mpc_protocols.bundles.bundle import Bundle, Header, parse, seal_bundle
+from mpc_protocols.errors import (
+    BudgetRefused,
+    CosynthError,
+    DataRefused,
+    PeerIdentity,
+    ProtocolAborted,
+    StudiesDiffer,
+    UsageError,
+)
+from parties.inbox.store import AgreedList, waiting
+from runner.commands.inbox import sweep
+from tests.worlds import collecting
+from tests.worlds.collecting import PARTIES, World
+
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Nothing is delivered here, but to folders of a test's own."""
+    return collecting.write(tmp_path_factory.mktemp("collecting"), 4)
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> World:
+    return collecting.write(tmp_path, 4)
+
+
+def key_of(world: World, name: str) -> Ed25519PrivateKey:
+    key = load_pem_private_key((world.folder / f"{name}.key").read_bytes(), None)
+    assert isinstance(key, Ed25519PrivateKey)
+    return key
+
+
+def made(world: World, name: str, change: Callable[[Header], Header] = lambda header: header) -> Bundle:
+    """A signed bundle of zeros by a contributor who may choose its header."""
+    collection = world.collection
+    first, second = collection.receivers_of(name)
+    key = key_of(world, name)
+    header = Header(
+        collection.study,
+        collection.layout.hash,
+        collection.layout.cells,
+        name,
+        hashlib.sha256(key.public_key().public_bytes_raw()).digest(),
+        secrets.token_bytes(32),
+        (first, second),
+        NOW.replace(microsecond=0),
+        NOW.replace(microsecond=0) + timedelta(days=1),
+    )
+    header = change(header)
+    to = [collection.receivers[receiver] for receiver in (first, second)]
+    return seal_bundle(header, np.zeros(header.cells, np.int64), to, key.sign)
+
+
+def refusal(world: World, content: bytes, party: str = "north", now: datetime = NOW) -> CosynthError:
+    """What this party says of a file. Nothing of it stays."""
+    file = world.folder / "arrived.bundle"
+    file.write_bytes(content)
+    with pytest.raises(CosynthError) as caught:
+        world.inbox(party).add(file, now)
+    assert caught.value.sentence.startswith(f"The bundle {file} is refused: ")
+    assert caught.value.sentence.endswith(".") and caught.value.sentence.count(". ") == 0
+    assert not world.inbox(party).accepted(NOW)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "word"),
+    [
+        (lambda h: replace(h, study=b"t" * 32), StudiesDiffer, "another study"),
+        (lambda h: replace(h, layout=b"t" * 32), StudiesDiffer, "other marginals"),
+        (lambda h: replace(h, cells=h.cells - 1), StudiesDiffer, "other marginals"),
+        (lambda h: replace(h, contributor="mallory"), PeerIdentity, "does not list"),
+        (lambda h: replace(h, contributor="c02"), PeerIdentity, "another key"),
+        (lambda h: replace(h, key=b"k" * 32), PeerIdentity, "another key"),
+        (lambda h: replace(h, receivers=h.receivers[::-1]), StudiesDiffer, "other parties"),
+        (lambda h: replace(h, runs=2), BudgetRefused, "2 runs"),
+        (lambda h: replace(h, runs=0), BudgetRefused, "0 runs"),
+        (lambda h: replace(h, expires=NOW.replace(microsecond=0)), ProtocolAborted, "expired"),
+        (
+            lambda h: replace(
+                h, created=h.created + timedelta(days=2), expires=h.expires + timedelta(days=9)
+            ),
+            ProtocolAborted,
+            "in the future",
+        ),
+    ],
+)
+def test_a_bundle_that_is_not_for_this_collection_is_refused(
+    world: World, change: Callable[[Header], Header], kind: type[CosynthError], word: str
+) -> None:
+    error = refusal(world, made(world, "c00", change).to_bytes())
+    assert type(error) is kind and word in error.sentence
+
+
+def test_a_bundle_signed_by_somebody_else_is_refused(world: World) -> None:
+    bundle = made(world, "c00")
+    forged = replace(bundle, signature=key_of(world, "c01").sign(bundle.signed))
+    assert "does not bear the signature of c00" in refusal(world, forged.to_bytes()).sentence
+
+
+def test_parts_that_are_swapped_moved_or_sealed_to_another_key_are_refused(world: World) -> None:
+    bundle, other = made(world, "c00"), made(world, "c00")
+    swapped = replace(bundle, parts={"a": bundle.parts["b"], "b": bundle.parts["a"]})
+    moved = replace(bundle, parts={**bundle.parts, "a": other.parts["a"]})
+    for bad in (swapped, moved):
+        assert "damaged, or belongs to another bundle" in refusal(world, bad.to_bytes()).sentence
+    # the contributor itself seals the parts to the wrong parties, and signs that
+    collection = world.collection
+    wrong = [collection.receivers[name] for name in ("south", "north")]
+    sealed = seal_bundle(
+        bundle.header, np.zeros(bundle.header.cells, np.int64), wrong, key_of(world, "c00").sign
+    )
+    for party in ("north", "south"):
+        assert "not sealed to the key" in refusal(world, sealed.to_bytes(), party).sentence
+
+
+def test_a_damaged_or_foreign_file_is_refused(world: World, tmp_path: Path) -> None:
+    content = made(world, "c00").to_bytes()
+    for bad in (b"", b"PK\x03\x04", content[:-1], content + b"\0", content + bytes(100_000), content[100:]):
+        assert isinstance(refusal(world, bad), ProtocolAborted)
+    with pytest.raises(UsageError, match="cannot be read"):
+        world.inbox("north").add(tmp_path / "nothing.bundle", NOW)
+
+
+@pytest.mark.parametrize("start", range(0, 2400, 300))
+def test_flipped_bytes_are_refused_by_whoever_receives_them(world: World, start: int) -> None:
+    """Every 23rd byte here; every byte in the bundle's own test."""
+    content = made(world, "c00").to_bytes()
+    for place in range(start, min(start + 300, len(content)), 23):
+        refusal(world, content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+
+
+def test_a_file_for_another_party_is_refused_and_the_third_needs_no_part(fresh: World) -> None:
+    bundle = made(fresh, "c00")  # parts for north and south
+    error = refusal(fresh, bundle.for_receiver("south").to_bytes())
+    assert "lacks part a, which is for party north" in error.sentence
+    refusal(fresh, bundle.for_receiver("west").to_bytes(), "south")
+    for party in PARTIES:
+        file = fresh.folder / f"{party}.bundle"
+        file.write_bytes(bundle.for_receiver(party).to_bytes())
+        assert fresh.inbox(party).add(file, NOW) == ("accepted", "c00")
+    assert len({frozenset(fresh.inbox(party).accepted(NOW)) for party in PARTIES}) == 1
+
+
+def test_a_contributor_has_one_bundle_and_the_first_counts(fresh: World) -> None:
+    first, second = (fresh.folder / name for name in ("first.bundle", "second.bundle"))
+    first.write_bytes(made(fresh, "c00").to_bytes())
+    second.write_bytes(made(fresh, "c00").to_bytes())
+    inbox = fresh.inbox("north")
+    assert inbox.add(first, NOW)[0] == "accepted" and inbox.add(first, NOW)[0] == "known"
+    with pytest.raises(BudgetRefused, match="another bundle of c00"):
+        inbox.add(second, NOW)
+    assert list(inbox.accepted(NOW)) == [parse(first.read_bytes()).name]
+
+
+def test_what_is_kept_is_sealed_and_its_owners_alone(fresh: World) -> None:
+    fresh.deliver(fresh.contribute("c00"), to=["north"])
+    kept = fresh.folder / "inbox" / "north"
+    files = [path for path in kept.rglob("*") if path.is_file()]
+    assert {path.name for path in files} == {"receiver.key", "c00.bundle"}
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in files)
+    assert all(path.stat().st_mode & 0o777 == 0o700 for path in (kept, kept / "bundles"))
+
+
+def test_a_bundle_that_has_expired_meanwhile_is_not_offered(fresh: World) -> None:
+    fresh.deliver(fresh.contribute("c00"), to=["north"])
+    assert len(fresh.inbox("north").accepted(NOW)) == 1
+    assert not fresh.inbox("north").accepted(NOW + timedelta(days=91))
+
+
+def test_a_key_is_made_once_and_must_be_the_one_of_the_study(fresh: World) -> None:
+    from parties.inbox.store import make_key
+
+    folder = fresh.folder / "inbox" / "north"
+    with pytest.raises(UsageError, match="is there already"):
+        make_key(folder)
+    file = fresh.contribute("c00")
+    (folder / "receiver.key").unlink()
+    with pytest.raises(PeerIdentity, match="has no key"):
+        fresh.inbox("north").add(file, NOW)
+    make_key(folder)
+    with pytest.raises(PeerIdentity, match="not the one that the study lists"):
+        fresh.inbox("north").add(file, NOW)
+
+
+def test_closing_adds_up_deletes_the_key_and_takes_no_more(fresh: World) -> None:
+    fresh.everybody(["c00", "c01", "c02"])
+    inboxes = [fresh.inbox(party) for party in PARTIES]
+    agreed = AgreedList(inboxes[0].accepted(NOW))
+    for inbox in inboxes:
+        inbox.keep(agreed)
+    total = sum((inbox.sum(agreed) for inbox in inboxes), np.zeros(1, np.uint32))
+    layout = inboxes[0]._collection.layout
+    for clique, place in layout.places():
+        assert total[place].tolist() == fresh.marginal(clique, ["c00", "c01", "c02"])
+    late = fresh.contribute("c03")
+    for inbox in inboxes:
+        assert not inbox.signer().opens
+        assert np.array_equal(inbox.sum(agreed), inbox.sum(agreed))  # from its file: the key is gone
+        with pytest.raises(PeerIdentity, match="deleted when the collection was closed"):
+            inbox.secret()
+        with pytest.raises(BudgetRefused, match="collection is closed"):
+            inbox.add(late, NOW)
+        with pytest.raises(DataRefused, match="another list"):
+            inbox.sum(AgreedList({name: agreed.entries[name] for name in list(agreed.entries)[:2]}))
+        inbox.finish()
+        assert {path.name for path in inbox.folder.rglob("*") if path.is_file()} == {"agreed.json"}
+
+
+def test_a_list_with_a_bundle_that_is_gone_cannot_be_added_up(fresh: World) -> None:
+    fresh.everybody(["c00", "c01"])
+    inbox = fresh.inbox("north")
+    agreed = AgreedList(inbox.accepted(NOW))
+    place = fresh.folder / "inbox" / "north" / "bundles" / "c01.bundle"
+    content = place.read_bytes()
+    place.unlink()
+    with pytest.raises(DataRefused, match="bundle of c01 is in the agreed list"):
+        inbox.sum(agreed)
+    place.write_bytes(content[:-5])
+    with pytest.raises(DataRefused, match="damaged"):
+        inbox.sum(agreed)
+    assert inbox.signer().opens  # the key stays until the sum is on disk
+
+
+def test_after_the_closing_date_nothing_is_taken(tmp_path: Path) -> None:
+    table = collecting.TABLE.replace("{ bundles = 2 }", "{ at = 2027-01-01T01:00:00+01:00 }")
+    world = collecting.write(tmp_path, 2, table=table)
+    inbox, file = world.inbox("north"), world.contribute("c00")
+    end = datetime(2027, 1, 1, tzinfo=UTC)
+    with pytest.raises(BudgetRefused, match="has closed"):
+        inbox.add(file, end)
+    assert inbox.add(file, min(NOW, end - timedelta(seconds=1)))[0] == "accepted"
+
+
+def test_a_watched_folder_is_emptied_and_refusals_stay_under_another_name(
+    fresh: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "arrivals"
+    folder.mkdir()
+    fresh.contribute("c00", folder / "one.bundle")
+    (folder / "two.bundle").write_bytes(b"nonsense")
+    (folder / "note.txt").write_text("not a bundle")
+    sweep(fresh.inbox("north"), folder)
+    told = capsys.readouterr().out
+    assert "accepted, of c00" in told and "two.bundle is refused: it is not a bundle." in told
+    assert {path.name for path in folder.iterdir()} == {"two.bundle.refused", "note.txt"}
+    assert not waiting(folder) and not waiting(tmp_path / "nowhere")
+
+
+def test_base64_of_a_key_is_what_the_study_lists(world: World) -> None:
+    listed = (world.folder / "contributors.txt").read_text()
+    public = key_of(world, "c03").public_key().public_bytes_raw()
+    assert f"c03 ed25519:{base64.b64encode(public).decode()}\n" in listed

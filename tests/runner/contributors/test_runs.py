@@ -1,0 +1,320 @@
+"""Whole runs over bundles: the counts that are opened, the closing rule, one list and one run for a study, on both backends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, ProtocolAborted
+from parties.budget.ledger import Ledger
+from parties.inbox.store import AgreedList
+from runner.__main__ import main
+from runner.contributors.closing import Closing
+from runner.party.synthesis import plan_of
+from runner.study import private_file
+from tests.runner import in_memory
+from tests.runner.processes import ROOT
+from tests.worlds import collecting
+from tests.worlds.collecting import PARTIES, World
+
+IDEAL = ('backend = "replicated"', 'backend = "ideal"')
+DYING = """
+import os, sys
+from pathlib import Path
+import pytest
+from tests.runner import in_memory
+
+patch = pytest.MonkeyPatch()
+patch.setattr("synth.run.Run.share", lambda *arguments: os._exit(9))
+in_memory.run(Path(sys.argv[1]), Path(sys.argv[2]), patch)
+"""
+
+
+LAST_WRITES_NOTHING = """
+import sys
+from pathlib import Path
+import pytest
+from runner.party.resume.attempt import Attempt
+from tests.runner import in_memory
+
+patch = pytest.MonkeyPatch()
+finish = Attempt.finish
+
+def dies(attempt, run):
+    if attempt._name == "north":
+        raise RuntimeError("north dies when its results are in place")
+    finish(attempt, run)
+
+patch.setattr(Attempt, "finish", dies)
+in_memory.run(Path(sys.argv[1]), Path(sys.argv[2]), patch)
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
+
+
+def closing_of(world: World, party: str = "north") -> Closing:
+    return Closing.of(world.study, party, private_file.Private(), plan_of(world.study))
+
+
+def run(
+    world: World, monkeypatch: pytest.MonkeyPatch, out: str = "out", resume: bool = False
+) -> dict[str, dict[str, Any]]:
+    with monkeypatch.context() as patched:
+        return in_memory.run(world.trial.path, world.folder / out, patched, resume)
+
+
+def totals(described: dict[str, Any]) -> float:
+    return float(described["privacy"]["noisy_total"])
+
+
+@pytest.mark.parametrize("changes", [(), (IDEAL,)])
+@pytest.mark.parametrize(("contributors", "own"), [(2, None), (3, 40), (7, None)])
+def test_a_run_counts_contributors_and_parties_once(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    contributors: int,
+    own: int | None,
+    changes: Sequence[tuple[str, str]],
+) -> None:
+    """Noise of the total: standard deviation below 4; a false alarm below 1e-9."""
+    world = collecting.write(tmp_path, contributors, own=own, count=50, changes=changes)
+    world.everybody()
+    for described in run(world, monkeypatch).values():
+        rows = 50 * contributors + 3 * (own or 0)
+        assert abs(totals(described) - rows) < 30
+        assert described["contributors"]["took_part"] == list(world.names)
+        assert described["contributors"]["absent"] == []
+        assert described["public_study"]["contributors"]["min"] == 2
+
+
+@pytest.mark.parametrize("changes", [(), (IDEAL,)])
+def test_who_is_not_at_all_three_inboxes_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: Sequence[tuple[str, str]]
+) -> None:
+    world = collecting.write(tmp_path, 5, changes=changes)
+    world.everybody(["c00", "c01", "c02"])
+    world.deliver(world.contribute("c03"), to=["north", "west"])
+    for described in run(world, monkeypatch).values():
+        assert described["contributors"]["took_part"] == ["c00", "c01", "c02"]
+        assert described["contributors"]["absent"] == ["c03", "c04"]
+        assert described["contributors"]["enrolled"] == 5
+        assert abs(totals(described) - 180) < 30
+
+
+def refused(world: World, monkeypatch: pytest.MonkeyPatch, out: str) -> CosynthError:
+    with pytest.raises(CosynthError) as caught:
+        run(world, monkeypatch, out)
+    return caught.value
+
+
+def nothing_is_fixed(world: World) -> bool:
+    closings = [closing_of(world, party) for party in PARTIES]
+    return all(closing.record.fixed is None and closing.inbox.agreed() is None for closing in closings)
+
+
+@pytest.mark.parametrize("changes", [(), (IDEAL,)])
+def test_below_the_minimum_nothing_is_charged_and_nothing_is_fixed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: Sequence[tuple[str, str]]
+) -> None:
+    table = collecting.TABLE.replace("min = 2", "min = 3").replace(
+        "{ bundles = 2 }", "{ at = 2020-01-01T00:00:00Z }"
+    )
+    world = collecting.write(tmp_path, 4, own=40, changes=changes, table=table)
+    before = datetime(2019, 12, 31, tzinfo=UTC)
+    files = [world.seal(name, before) for name in ("c00", "c01")]
+    for party in PARTIES:
+        for file in files:
+            world.inbox(party).add(file, before)
+    for attempt in ("one", "two"):
+        error = refused(world, monkeypatch, attempt)
+        assert isinstance(error, ProtocolAborted) and "min = 3" in error.sentence
+        assert nothing_is_fixed(world)
+        assert not [entry for entry in Ledger().entries() if entry.spent.rho]
+
+
+def test_a_collection_that_is_open_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = collecting.TABLE.replace("{ bundles = 2 }", "{ at = 2999-01-01T00:00:00Z, bundles = 3 }")
+    world = collecting.write(tmp_path, 4, table=table)
+    world.everybody(["c00", "c01"])
+    error = refused(world, monkeypatch, "early")
+    assert isinstance(error, ProtocolAborted) and "open until it closes" in error.sentence
+    assert nothing_is_fixed(world)
+    world.everybody(["c02"])
+    assert abs(totals(run(world, monkeypatch)["north"]) - 180) < 30
+
+
+def test_a_study_runs_once_and_on_one_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = collecting.write(tmp_path, 4)
+    world.everybody()
+    run(world, monkeypatch)
+    error = refused(world, monkeypatch, "again")
+    assert isinstance(error, BudgetRefused) and "for one run" in error.sentence
+
+
+def _crash(monkeypatch: pytest.MonkeyPatch, world: World, where: str, out: str) -> None:
+    """A run that dies at this function of every party's."""
+
+    def dies(*arguments: object, **more: object) -> None:
+        raise RuntimeError("The process dies here.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(where, dies)
+        with pytest.raises(RuntimeError, match="dies here"):
+            in_memory.run(world.trial.path, world.folder / out, patched)
+
+
+def test_a_crash_behind_the_closing_leaves_the_same_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = collecting.write(tmp_path, 4)
+    world.everybody()
+    _crash(monkeypatch, world, "runner.party.process.Collective.assemble", "crashed")
+    fixed = {closing_of(world, party).record.fixed for party in PARTIES}
+    assert len(fixed) == 1 and None not in fixed
+    # nothing was released: the same list may be run anew, by a run with another id
+    described = run(world, monkeypatch)["south"]
+    assert described["contributors"]["list"] == next(iter(fixed)).hex()  # type: ignore[union-attr]
+    assert abs(totals(described) - 240) < 30
+
+
+def test_a_run_that_has_begun_to_release_is_resumed_and_not_begun_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = collecting.write(tmp_path, 4, own=40)
+    world.everybody()
+    # the columns are measured; a process of its own, whose locks end with it
+    died = subprocess.run(
+        [sys.executable, "-c", DYING, str(world.trial.path), str(world.folder / "out")],
+        cwd=ROOT,
+        capture_output=True,
+    )
+    assert died.returncode == 9, died.stderr.decode()
+    for party in PARTIES:
+        inbox = world.inbox(party)
+        assert not inbox.signer().opens and (inbox.folder / "sum.bin").exists()
+    assert "for one run" in refused(world, monkeypatch, "anew").sentence
+    described = run(world, monkeypatch, "out", resume=True)
+    for content in described.values():
+        assert abs(totals(content) - 360) < 30 and content["contributors"]["took_part"] == list(world.names)
+        # what was opened before the crash was charged once
+        assert content["privacy"]["rho_spent"] <= content["privacy"]["rho"]
+    for entry in Ledger().entries():
+        assert entry.spent.rho <= plan_of(world.study).budget.rho_cap
+    assert (world.folder / "out" / "west" / "result.json").exists()
+
+
+def test_parties_that_have_finished_give_their_signatures_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = collecting.write(tmp_path, 3)
+    world.everybody()
+    died = subprocess.run(
+        [sys.executable, "-c", LAST_WRITES_NOTHING, str(world.trial.path), str(world.folder / "out")],
+        cwd=ROOT,
+        capture_output=True,
+    )
+    assert b"north dies" in died.stderr
+    results = {party: world.folder / "out" / party / "result.json" for party in PARTIES}
+    content = results["south"].read_bytes()
+    results["north"].unlink()
+    assert (world.folder / "inbox" / "north" / "receiver.key").exists()
+    assert not (world.folder / "inbox" / "south" / "receiver.key").exists()
+    described = run(world, monkeypatch, "out", resume=True)
+    assert set(described) == {"north"} and results["north"].read_bytes() == content
+    assert not (world.folder / "inbox" / "north" / "receiver.key").exists()
+
+
+def test_a_list_with_one_bundle_fewer_is_refused_at_every_party(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two lists that differ by one contributor would open what is nearly that one's table."""
+    world = collecting.write(tmp_path, 4)
+    world.everybody()
+    _crash(monkeypatch, world, "runner.party.process.Collective.assemble", "crashed")
+    fewer = AgreedList(dict(list(closing_of(world).inbox.accepted(datetime.now(UTC)).items())[:3]))
+    # south drops one: its inbox and its ledger are its own to change
+    closing_of(world, "south").inbox.keep(fewer)
+    with Ledger().transaction() as database:
+        database.execute("UPDATE collections SET list = ? WHERE party = 'south'", (fewer.hash.hex(),))
+    closings = {party: closing_of(world, party) for party in PARTIES}
+    for party in ("north", "west"):
+        with pytest.raises(BudgetRefused, match=f"Party {party} has fixed another list"):
+            closings[party].fix(fewer)
+    assert isinstance(refused(world, monkeypatch, "out"), BudgetRefused)
+
+
+def test_a_fixed_list_that_is_gone_from_the_inbox_stops_its_party(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = collecting.write(tmp_path, 3)
+    world.everybody()
+    _crash(monkeypatch, world, "runner.party.process.Collective.assemble", "crashed")
+    for party in PARTIES:
+        (world.folder / "inbox" / party / "agreed.json").unlink()
+    assert isinstance(refused(world, monkeypatch, "out"), DataRefused)
+
+
+def test_the_result_is_signed_by_all_and_settles_every_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = collecting.write(tmp_path, 4)
+    world.deliver(*[world.contribute(name) for name in ("c00", "c01", "c02")])
+    world.contribute("c03")  # never delivered
+    described = run(world, monkeypatch)
+    files = [world.folder / "out" / party / "result.json" for party in PARTIES]
+    [content] = {file.read_bytes() for file in files}
+    told, path = json.loads(content)["result"]["events"], files[0]
+    events = described["north"]["privacy"]["events"]
+    assert [float(Fraction(event["rho"])) for event in told] == [event["rho"] for event in events]
+    for name in world.names:
+        settled = world.contribution(name).settle(path)
+        [entry] = Ledger(world.folder / "ledgers" / f"{name}.db").entries()
+        assert settled.took_part == (name != "c03") and entry.state == "settled"
+        assert float(entry.spent.rho) == pytest.approx(
+            described["north"]["privacy"]["rho_spent"] * (name != "c03")
+        )
+    for party in PARTIES:
+        assert {path.name for path in (world.folder / "inbox" / party).rglob("*") if path.is_file()} == {
+            "agreed.json"
+        }
+
+
+@pytest.mark.parametrize("algorithm", ["mwem", "mst", "mosaic", "privmrf"])
+def test_every_horizontal_algorithm_runs_on_bundles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str
+) -> None:
+    """Levels and larger cliques that a run asks for later are sums of what the bundles hold."""
+    changes = [('algorithm = "aim"', f'algorithm = "{algorithm}"'), ("[aim]\nrounds = 3\n", "")]
+    world = collecting.write(tmp_path, 3, count=300, changes=changes)
+    world.everybody()
+    described = run(world, monkeypatch)
+    assert len(described["north"]["selected"]) > 0
+    assert abs(totals(described["north"]) - 900) < 200
+
+
+@pytest.mark.parametrize("contributors", [100])
+def test_three_processes_run_on_a_hundred_bundles(
+    tmp_path: Path, contributors: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Noise of the total: standard deviation below 4; a false alarm below 1e-9."""
+    table = collecting.TABLE.replace("bundles = 2", f"bundles = {contributors}")
+    world = collecting.write(tmp_path / "study", contributors, count=30, table=table)
+    world.everybody()
+    out = tmp_path / "out"
+    assert main(["run", str(world.trial.path), "--out", str(out)]) == 0, capfd.readouterr().err
+    described = json.loads((out / "run.json").read_text())
+    assert described["contributors"]["took_part"] == list(world.names)
+    assert abs(totals(described) - 30 * contributors) < 30
+    assert len({(out / "parties" / party / "result.json").read_bytes() for party in PARTIES}) == 1
+    assert (out / "result.json").exists()
