@@ -11,13 +11,14 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS, ClearBackend
+from mpc_protocols.errors import UsageError
 from runner.party.custodian import Custodian, override
-from runner.party.earlier_attempt import EarlierAttempt, state_digest
+from runner.party.earlier_attempt import EarlierAttempt, cannot_resume, state_digest
 from runner.party.events import EventLog, Meter
 from runner.party.logs import recording
 from runner.party.options import PartyOptions
 from runner.party.run_json import describe
-from runner.results.outdir import PARTY_FOLDERS
+from runner.results.outdir import PARTY_FOLDERS, state
 from runner.study import Study, VerticalStudy, digest, load, private_file
 from runner.study.owners import ownership
 from runner.version import VERSION
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mpc_protocols.functionality import Clique, Event, LocalCounts
+    from mpc_protocols.functionality import Clique, Event, LocalCounts, MarginalOracle, Reports
 
 
 def run_ideal(options: PartyOptions) -> None:
@@ -45,7 +46,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     from mpc_protocols.partition import ideal_counts
     from parties.budget.run_state import RunState, discard_others
     from runner.party.alignment import ideal_join
-    from runner.party.synthesis import counted, facts_of, plan_of, row_limit, sample, synthesize
+    from runner.party.synthesis import counted, exchange_of, facts_of, plan_of, row_limit, sample, synthesize
     from runner.results.outputs import write_outputs
     from synth.accounting import Accountant
 
@@ -54,7 +55,9 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     meter = Meter()
     observe.clock = meter.clock
     earlier = None
-    if options.resume:
+    if options.resume and not study.resumes and state(options.out) == "interrupted":
+        raise UsageError(cannot_resume(study))
+    if options.resume and study.resumes:
         earlier = EarlierAttempt.find(options.out / PARTY_FOLDERS, study, study.leader.name, journalled=False)
     study_digest = digest(study, "")
     session = secrets.token_bytes(32) if earlier is None else earlier.state.run
@@ -116,7 +119,12 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         observe(phase, event, **fields)
 
     accountant = Accountant(plan.budget, record=record)
-    synthesis = synthesize(study, plan, backend.oracle(facts, counts, accountant, history), watch)
+    exchange = exchange_of(study, plan)
+    if exchange is None:
+        answers: MarginalOracle | Reports = backend.oracle(facts, counts, accountant, history)
+    else:
+        answers = exchange.clear(facts, joined, tables, accountant)
+    synthesis = synthesize(study, plan, answers, watch)
     release = sample(synthesis, plan, watch, row_limit(study, len(custodians)), accountant.events)
     for custodian in custodians.values():
         custodian.settle()

@@ -83,9 +83,9 @@ def run_party(options: PartyOptions) -> None:
     custodian = Custodian(study, name, settings, data, options.one_machine)
     earlier = None
     if options.resume:
-        if not backend.resumes and state(options.out) == "interrupted":
-            raise UsageError(cannot_resume(backend.name))
-        earlier = EarlierAttempt.find(options.out, study, name) if backend.resumes else None
+        if not study.resumes and state(options.out) == "interrupted":
+            raise UsageError(cannot_resume(study))
+        earlier = EarlierAttempt.find(options.out, study, name) if study.resumes else None
         if state(options.out) == "finished" and (earlier is None or not earlier.finished):
             return  # there is nothing here that others could lack
     try:
@@ -237,7 +237,7 @@ class _Party:
             if journal is not None:
                 release = self._compute(wire, collective, study_facts, data, plan, limit, journal)
             else:
-                release = self._contribute(wire, collective, study_facts, data, limit)
+                release = self._contribute(wire, collective, study_facts, data, plan, limit)
         self._finish(run, wire, collective, plan, release, owned)
 
     @property
@@ -273,8 +273,8 @@ class _Party:
             )
         if going_on is None:
             return wire.session_id, None
-        if not self._backend.resumes:
-            raise UsageError(cannot_resume(self._study.backend))
+        if not self._study.resumes:
+            raise UsageError(cannot_resume(self._study))
         self._observe("agree", "resumed", run=going_on.run.hex(), opened=going_on.opened)
         return going_on.run, going_on
 
@@ -283,7 +283,7 @@ class _Party:
         from parties.budget.journal import Header, Journal
         from parties.budget.run_state import RunState
 
-        if not self._backend.resumes:
+        if not self._study.resumes:
             return (
                 Journal(journal_path(self._options.out, run), Header(self._digest, run, self._name, VERSION))
                 if computes
@@ -403,20 +403,29 @@ class _Party:
         journal: Journal,
     ) -> Release:
         """A computing party's part: the leader runs the synthesizer, the others obey; returns the release."""
-        from runner.party.synthesis import sample, synthesize
+        from runner.party.synthesis import exchange_of, sample, synthesize
         from synth.accounting import Accountant
 
         recorder = Recorder(journal, self._earlier.journal if self._earlier else None, self._custodian.begin)
         accountant = Accountant(plan.budget, record=recorder.record)
         history: History = self._state or NO_HISTORY
+        exchange = exchange_of(self._study, plan)
         if collective.leads:
-            with self._backend.lead(wire, study_facts, data, accountant, self._observe, history) as oracle:
-                synthesis = synthesize(self._study, plan, oracle, self._observe)
+            with (
+                self._backend.lead(wire, study_facts, data, accountant, self._observe, history)
+                if exchange is None
+                else exchange.lead(wire, study_facts, data, accountant)
+            ) as answers:
+                synthesis = synthesize(self._study, plan, answers, self._observe)
             release = sample(synthesis, plan, self._observe, limit, accountant.events)
             if self._state is not None:
                 self._state.keep_release(release.to_bytes(self._study.domain))
         else:
-            opened = self._backend.follow(wire, study_facts, data, accountant, self._observe, history)
+            opened = (
+                self._backend.follow(wire, study_facts, data, accountant, self._observe, history)
+                if exchange is None
+                else exchange.follow(wire, study_facts, data, accountant)
+            )
             release = self._receive(collective, limit)
             if not release.tells(opened, accountant.events):
                 raise ProtocolAborted(
@@ -433,12 +442,15 @@ class _Party:
         collective: Collective,
         study_facts: StudyFacts,
         data: LocalCounts | VerticalData | None,
+        plan: Plan,
         limit: int,
     ) -> Release:
         """A contributor's part: its data goes out masked, the release comes in."""
         if data is None:
             raise StudyInvalid(f"{self._study.path}: party {self._name} neither computes nor has data.")
-        self._backend.contribute(wire, study_facts, data)
+        from runner.party.synthesis import exchange_of
+
+        (exchange_of(self._study, plan) or self._backend).contribute(wire, study_facts, data)
         self._meter.mark("input")
         release = self._receive(collective, limit)
         for number, event in enumerate(release.events, start=1):
