@@ -22,6 +22,9 @@ from synth.mrf.fit import estimate_total
 from synth.run import FINAL_ITERATIONS, Measured, Synthesis
 from synth.vertimrf.encoders.plan import EncodedPlan
 
+TOLERANCE = 1e-4
+"""Of the fit. A pair across owners counts a ten-thousandth of an owner's marginal, and is followed long after those."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -87,6 +90,7 @@ def joint_model(
         total=rows,
         levels=named,
         iterations=FINAL_ITERATIONS,
+        tolerance=TOLERANCE,
     )
     observe(
         "fit",
