@@ -40,7 +40,7 @@ from mpc_protocols.functionality import (
     Reports,
     StudyFacts,
 )
-from mpc_protocols.ideal import IdealOracle
+from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.partition import OwnRows, Partition, VerticalData
 from mpc_protocols.reports.common_key import BYTES, check_links, common_key
 from mpc_protocols.wire import Wire

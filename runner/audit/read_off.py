@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from synth.vertimrf.encoders.bins import encoded_sizes
-from synth.vertimrf.encoders.sketches import KEYS
+from synth.algorithms.vertimrf.encoders.bins import encoded_sizes
+from synth.algorithms.vertimrf.encoders.sketches import KEYS
 
 Sketch = NDArray[np.uint8]
 """All sketches of all columns: (keys, sum of the columns' sizes)."""

@@ -20,7 +20,7 @@ from mpc_protocols.backend import AllowAll
 from mpc_protocols.partition import OwnRows
 from mpc_protocols.reports.cost import ReportCost, cost
 from runner.forecast.alignment import Joining, joining
-from runner.party.run_json import alignment_facts
+from runner.party.record.run_json import alignment_facts
 from runner.party.synthesis import exchange_of, facts_of, plan_of, row_limit, sample, synthesize
 from runner.study import Study, VerticalStudy
 from runner.study.claim import claim_of

@@ -15,23 +15,23 @@ from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.partition import OwnRows, Partition, VerticalData
 from mpc_protocols.reports.exchange import ReportExchange
 from mpc_protocols.wire import Wire
-from runner.audit.arena import PATIENCE_S, SESSION, Codes
 from runner.audit.check import Check, Finding, Group, judged
 from runner.audit.read_off import read_off, sketches_in
-from runner.audit.subject import Subject
+from runner.audit.subjects.arena import PATIENCE_S, SESSION, Codes
+from runner.audit.subjects.subject import Subject
+from synth.algorithms.vertimrf.algorithm import ALGORITHM, RESPONSES, SKETCHES, VertiMrfConfig
+from synth.algorithms.vertimrf.encoders.plan import EncodedPlan
+from synth.algorithms.vertimrf.encoders.responses import Responses
+from synth.algorithms.vertimrf.encoders.sketches import Sketches
 from synth.domain import Domain
-from synth.vertimrf.algorithm import ALGORITHM, RESPONSES, SKETCHES, VertiMrfConfig
-from synth.vertimrf.encoders.plan import EncodedPlan
-from synth.vertimrf.encoders.responses import Responses
-from synth.vertimrf.encoders.sketches import Sketches
 from synth.workload import Workload
 
 ROWS, COLUMNS, VALUES = 12_000, 16, 3
 EPSILON, DELTA = 0.8, 1e-5
 LEADER, OWNERS = 1, (0, 2)
 """The leader owns nothing: what it can read, it reads off messages."""
-LEAST_SHARE = 6
-"""At least one in so many of the rows that should be readable must be read: about four in five are."""
+MIN_READ = 1 / 6
+"""Of the rows that should be readable, to be read: about four in five are."""
 SHARED_ROWS, SHARED_COLUMNS = 300, 6
 
 
@@ -138,7 +138,7 @@ def sketches(subject: Subject) -> Finding:
     real = {tuple(row): count for row, count in zip(*_counted(rows), strict=True)}
     found = claims(transcript)
     exact = [row for row in found if row in real]
-    if len(exact) < expected / LEAST_SHARE:
+    if len(exact) < MIN_READ * expected:
         problems.append(
             f"The attack reads {len(exact)} rows where about {expected:.0f} should be readable: it is broken, or these are "
             "not the sketches that were published."

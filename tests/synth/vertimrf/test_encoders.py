@@ -20,18 +20,17 @@ from mpc_protocols.functionality import Reports, StudyFacts, unobserved
 from mpc_protocols.partition import MAX_OWNERS, OwnRows, Partition
 from mpc_protocols.reports.exchange import ReportExchange
 from runner.audit.read_off import read_off
-from synth.accounting import Accountant
+from synth.algorithms.vertimrf.algorithm import ALGORITHM, RESPONSES, SKETCHES, VertiMrfConfig
+from synth.algorithms.vertimrf.encoders.bins import BINS, encoded_sizes, levels_of
+from synth.algorithms.vertimrf.encoders.joint import Estimate, joint_model
+from synth.algorithms.vertimrf.encoders.plan import PLANNED_OWNERS, EncodedPlan
+from synth.algorithms.vertimrf.encoders.reports import EncodedReporter, conclude
+from synth.algorithms.vertimrf.encoders.responses import Responses
+from synth.algorithms.vertimrf.encoders.sketches import KEYS, MAX_HASH, Sketches, row_hashes, union_sizes
+from synth.budget.accounting import Accountant
 from synth.domain import Domain
 from synth.metrics import workload_error
-from synth.run import Synthesis
-from synth.vertimrf.algorithm import ALGORITHM, RESPONSES, SKETCHES, VertiMrfConfig
-from synth.vertimrf.encoders import own_model
-from synth.vertimrf.encoders.bins import BINS, encoded_sizes, levels_of
-from synth.vertimrf.encoders.joint import Estimate, joint_model
-from synth.vertimrf.encoders.plan import PLANNED_OWNERS, EncodedPlan
-from synth.vertimrf.encoders.reports import EncodedReporter, conclude
-from synth.vertimrf.encoders.responses import Responses
-from synth.vertimrf.encoders.sketches import KEYS, MAX_HASH, Sketches, row_hashes, union_sizes
+from synth.run import Measured, Synthesis
 from synth.workload import Workload
 
 SIZES = {"a": 3, "b": 9, "c": 2, "d": 6, "only": 1}
@@ -178,7 +177,7 @@ def test_a_strong_dependence_across_owners_is_learned_at_a_large_epsilon(
 def test_a_pair_lost_in_its_noise_does_not_join_the_graph() -> None:
     plan = plan_for()
     own = [
-        own_model.Measured((name,), Fraction(1), 0, np.full(size, 1000 // size, np.int64))
+        Measured((name,), Fraction(1), 0, np.full(size, 1000 // size, np.int64))
         for name, size in SIZES.items()
     ]
     strong = np.array([[500.0, 0.0], [0.0, 500.0]])
