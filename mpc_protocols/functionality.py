@@ -290,3 +290,48 @@ class Cohorts(Aggregation):
 
         event: of what they did, authorised before anything is opened. Raises as `sum`.
         """
+
+
+@dataclass(frozen=True)
+class Reports:
+    """What the owners of columns have sent, one report each. rows: of the common table, public. columns: of each owner."""
+
+    rows: int
+    columns: tuple[tuple[str, ...], ...]
+    payloads: tuple[bytes, ...] = field(repr=False)
+
+
+class Reporter(ABC):
+    """What owners of columns do in place of answering an oracle's questions: each sends the leader one report, made of its own
+    rows with noise of its own (`mpc_protocols.reports`). The rows are aligned, and their number is public.
+
+    Who learns what: the leader every report; the others nothing. What a report reveals is for whoever defines it to say.
+    """
+
+    keyed: bool = False
+    """Whether the owners draw a common key before, which no party learns that is no owner."""
+
+    @property
+    @abstractmethod
+    def events(self) -> Sequence[Event]:
+        """What all reports together are charged; known before the run, and on record at every party before one leaves."""
+
+    @abstractmethod
+    def limit(self, columns: Sequence[str], rows: int) -> int:
+        """The most bytes of the report of an owner of these columns."""
+
+    @abstractmethod
+    def length(self, columns: Sequence[str], rows: int) -> int:
+        """About how many there will be, for `plan`."""
+
+    @abstractmethod
+    def report(
+        self,
+        codes: Mapping[str, NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]],
+        own_oracle: Callable[[Guard], MarginalOracle],
+        key: bytes,
+    ) -> bytes:
+        """The report of an owner: its codes (n,) per column, in the order of the common rows. key: the owners', or empty.
+
+        own_oracle: about the owner's own table, of which it is the trusted curator, with a guard that holds it to a budget.
+        """

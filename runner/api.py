@@ -38,13 +38,15 @@ class Run:
         """The synthetic table; a missing value is NaN."""
         import pandas as pd
 
+        from runner.results.outdir import table_of
+
         texts = {
             column["name"]: str
             for column in self.summary["columns"]
             if column["kind"] == "categorical" and any(isinstance(value, str) for value in column["values"])
         }
         return pd.read_csv(
-            self.directory / "synthetic.csv", dtype=texts, keep_default_na=False, na_values=[""]
+            self.directory / table_of(self.summary), dtype=texts, keep_default_na=False, na_values=[""]
         )
 
     @property

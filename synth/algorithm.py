@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NotRequired, TypedDict, TypeVar, Unpack
 
-from mpc_protocols.functionality import Adjacency
+from mpc_protocols.functionality import Adjacency, Reporter, Reports
 from mpc_protocols.registry import Registry
 from synth.config import AlgorithmConfig
 
@@ -25,8 +25,13 @@ if TYPE_CHECKING:
     from synth.run import Synthesis
     from synth.workload import Workload
 
+NO_CLAIM: Final = "no privacy claim"
+"""Of an algorithm whose releases are known to reveal records."""
 SOUND: Final = "everything that was released is together (epsilon, delta)-differentially private"
 """The claim of an algorithm whose every question is charged before it is answered."""
+OWN_MODEL: Final = "own model"
+"""What the event is called of noisy marginals that an owner takes of its own columns and reports."""
+NO_REPORTS: Final = "This algorithm asks an oracle and has no use for reports."
 C = TypeVar("C", bound=AlgorithmConfig)
 P = TypeVar("P", bound="Plan")
 
@@ -68,6 +73,36 @@ class Algorithm(ABC, Generic[C, P]):
         Such a system needs `[study] research = true`, else the study is refused with this at the end of the sentence.
         """
         return None
+
+    def sound(self, config: C) -> bool:
+        """Whether there is a privacy claim at all; if not, report, ledger and the table's name say so."""
+        return True
+
+    def misfit(self, config: C, adjacency: Adjacency, aligned: bool) -> str | None:
+        """Why it cannot run as configured: the rest of a sentence that begins with its name and names the alternative, or None.
+
+        aligned: whether the owners' tables are, row by row. Asked about vertical studies only."""
+        return None
+
+    def views(self, config: C) -> tuple[tuple[str, str, str], ...]:
+        """(who, what that party can learn, what it cannot), for `plan` and the report, where the backend's words do not hold."""
+        return ()
+
+    def expects(self, plan: P, rows: int) -> str | None:
+        """What is to be expected of so many rows that `plan` should say first: a sentence, for instance what can be read off."""
+        return None
+
+    def reports(self, config: C) -> bool:
+        """Whether the owners report once (`reporter`, `conclude`) in place of answering an oracle's questions (`run`)."""
+        return False
+
+    def reporter(self, plan: P) -> Reporter:
+        """What each owner reports, once the owners of all columns are known."""
+        raise NotImplementedError(NO_REPORTS)
+
+    def conclude(self, reports: Reports, plan: P, observe: Observe) -> Synthesis:
+        """What is made of all reports: public post-processing. Raises `ProtocolAborted` for one that does not fit the study."""
+        raise NotImplementedError(NO_REPORTS)
 
     def adaptive(self, config: C) -> bool:
         """Whether the released values decide how many rounds there are and how much noise each has."""

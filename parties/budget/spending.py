@@ -233,6 +233,11 @@ class Entry:
     events: tuple[RecordedEvent, ...]
 
     @property
+    def claimless(self) -> bool:
+        """Whether it released what no epsilon bounds: an event says so, and its rho is what it was meant to cost."""
+        return any(begun.event.detail.get("claim") == "none" for begun in self.events)
+
+    @property
     def spent(self) -> Charge:
         """What the run is charged under its own notion."""
         if self.state == "open":

@@ -167,6 +167,7 @@ def _facts(entry: Entry, account: Account) -> dict[str, Any]:
         "unit_short": asked.notion.unit.short,
         "counts": None if steps is None else float(entry.times(steps)),
         "state": entry.state,
+        "claim": "none" if entry.claimless else "(epsilon, delta)",
         "rho_reserved": float(asked.rho),
         "rho": float(spent.rho),
         "releases": sum(begun.event.what not in (STARTED, ABORTED) for begun in entry.events),
@@ -201,6 +202,10 @@ def _print(path: Path, datasets: Sequence[dict[str, Any]], uncapped: str) -> Non
         print(f"\ndata set: {dataset['dataset']}")
         if dataset["runs"]:
             print(_sum(dataset, uncapped))
+            if open_handed := sum(facts["claim"] == "none" for facts in dataset["runs"]):
+                print(
+                    f"no claim: {open_handed} of these released what no epsilon bounds (research): no sum holds"
+                )
             header = (
                 "when",
                 "study",
@@ -266,7 +271,7 @@ def _row(facts: dict[str, Any]) -> tuple[str, ...]:
         ", ".join(facts["with"]),
         facts["unit_short"],
         facts["adjacency"],
-        f"({facts['epsilon']:g}, {facts['delta']:g})",
+        "none" if facts["claim"] == "none" else f"({facts['epsilon']:g}, {facts['delta']:g})",
         f"({_said(facts['epsilon_spent'])}, {facts['delta_spent']:.4g})",
         f"{facts['rho']:.4g}",
         "no" if facts["counts"] is None else f"x {facts['counts']:.4g}",

@@ -21,7 +21,7 @@ from runner.failures import describe
 from runner.launch.first_failure import Report, interrupted, write_report
 from runner.launch.watchdog import Job, watch
 from runner.party.options import CertificateFiles, PartyOptions
-from runner.results.outdir import EVENTS, PRIVATE_LOG, RUN, UNFINISHED, claim, finished, state
+from runner.results.outdir import EVENTS, PRIVATE_LOG, RUN, UNFINISHED, claim, finished, state, table_of
 from runner.study import load, private_file
 from runner.study.table import nearest
 
@@ -138,7 +138,7 @@ def run(arguments: argparse.Namespace) -> None:
     if not arguments.json:
         _warn_if_faint(result)
         print(
-            f"done in {time.monotonic() - began:.1f} s: {result['rows']:,} synthetic rows in {out / 'synthetic.csv'}\n"
+            f"done in {time.monotonic() - began:.1f} s: {result['rows']:,} synthetic rows in {out / table_of(result)}\n"
             f"report: {out / 'report.html'}"
         )
 

@@ -39,6 +39,10 @@ def _questions(study: Study, expected: Forecast) -> list[str]:
         f"noise      standard deviation {asked['noise_sd']:.3g} a count"
         + (", less in later rounds" if algorithm.adaptive(study.config) else ""),
     ]
+    if asked["expected"] is not None:
+        lines.insert(1, f"WARNING    {asked['expected']}")
+    if ALGORITHMS[study.algorithm].alternative(study.config) is not None:
+        lines.insert(1, f"RESEARCH   {expected.claim}")
     if asked["label"] is not None:
         lines.append(f"label      every marginal of the workload has the column {asked['label']}")
     if asked["offered"] is not None and asked["offered"][0] < asked["candidates"]:
@@ -142,6 +146,12 @@ def _learns(study: Study, expected: Forecast) -> list[str]:
     joining, backend = expected.joining, study.descriptor
     if not isinstance(backend, DistributedBackend):
         return ["who learns what", "  whoever can read this process learns every record"]
+    if views := ALGORITHMS[study.algorithm].views(study.config):
+        return [
+            "who learns what",
+            *(f"  {who}: {learns} Not: {hidden}" for who, learns, hidden in views),
+            *([] if joining is None else _sizes(study, joining)),
+        ]
     computing = ", ".join(party.name for party in study.computing)
     return [
         "who learns what",

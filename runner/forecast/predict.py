@@ -12,25 +12,29 @@ import itertools
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mpc_protocols.backend import AllowAll
+from mpc_protocols.partition import OwnRows
+from mpc_protocols.reports.cost import ReportCost, cost
 from runner.forecast.alignment import Joining, joining
 from runner.party.record.run_json import alignment_facts
-from runner.party.synthesis import facts_of, plan_of, row_limit, sample, synthesize
+from runner.party.synthesis import exchange_of, facts_of, plan_of, row_limit, sample, synthesize
 from runner.study import Study, VerticalStudy
 from runner.study.claim import claim_of
 from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
-    from mpc_protocols.functionality import Event
+    from mpc_protocols.functionality import Event, Reports
     from synth.plan import Plan
 
 LOOPBACK = "this machine"
 NETWORKS = {LOOPBACK: (0.0004, 4e8), "LAN": (0.001, 1e8), "WAN": (0.04, 1.2e7)}
 """Seconds of one round, bytes per second."""
 START_S = 2.0
+REPORTED_ROWS = 1000
 PROCESS_MB, CELL_BYTES, ROW_BYTES, IDENTIFIER_BYTES = 190, 64, 40, 250
 COUNTERS_BYTES, COUNTERS_ROUNDS = 1200, 5
 """At the start all parties assemble; at the end the leader hands out the release and everybody's counters."""
@@ -90,7 +94,7 @@ def forecast(
     from runner.forecast.presumed_tables import PresumedTable
     from synth.plan import RoundPlan
 
-    plan = plan_of(study)
+    plan, algorithm = plan_of(study), ALGORITHMS[study.algorithm]
     custodians = [party for party in study.parties if party.data is not None] or list(study.parties)
     assumed, source = _rows(study, rows)
     joined = joining(study, assumed) if isinstance(study, VerticalStudy) else None
@@ -125,17 +129,30 @@ def forecast(
             offered.append(count)
 
     events: list[Event] = []
-    synthesis = synthesize(study, plan, oracle, observe)
+    reported = ReportCost({}, 0)
+    if algorithm.reports(study.config):
+        assert joined is not None  # only owners of columns report
+        reporter = algorithm.reporter(plan)
+        reported = cost(reporter, joined.split, study.leader_number)
+        synthesis = replace(
+            synthesize(study, plan, _presumed_reports(study, plan, joined), observe), rows=assumed
+        )
+        events = list(reporter.events)
+    else:
+        synthesis = synthesize(study, plan, oracle, observe)
     oracle.close()
     release = sample(synthesis, plan, observe, row_limit(study, tables), events)
     work = time.process_time() - began + oracle.seconds
-    rounds, sent = oracle.rounds, list(oracle.sent)
+    rounds, sent = (
+        (oracle.rounds, list(oracle.sent)) if not reported.rounds else (0, [0] * len(study.parties))
+    )
     if not backend.ideal:
         handed = len(release.to_bytes(study.domain))
         for number in range(len(sent)):
             sent[number] += COUNTERS_BYTES
         sent[study.leader_number] += (len(sent) - 1) * (handed + COUNTERS_BYTES)
-        rounds += COUNTERS_ROUNDS
+        rounds += COUNTERS_ROUNDS + reported.rounds
+        sent = [own + reported.sent.get(number, 0) for number, own in enumerate(sent)]
         if study.contributors is not None:
             rounds += CLOSING_ROUNDS
             own = CLOSING_BYTES + LISTED_BYTES * len(study.contributors.keys)
@@ -169,7 +186,8 @@ def forecast(
             "rounds": list(plan.rounds),
             "candidates": len(plan.candidates),
             "offered": [min(offered), max(offered)] if offered and isinstance(plan, RoundPlan) else None,
-            "asked": ALGORITHMS[study.algorithm].asks(plan),
+            "asked": algorithm.asks(plan),
+            "expected": algorithm.expects(plan, assumed) if joined is not None else None,
             "label": plan.workload.label,
             "falls_back": falls_back,
             "shared_cells": oracle.shared_cells,
@@ -196,6 +214,25 @@ def forecast(
         if joined is not None and isinstance(study, VerticalStudy)
         else None,
     )
+
+
+def _presumed_reports(study: Study, plan: Plan, joined: Joining) -> Reports:
+    """Reports of owners of a small table of nobody's rows: what is made of them hardly depends on the number of rows."""
+    import numpy as np
+
+    rows, sizes = min(REPORTED_ROWS, joined.split.rows), study.domain.sizes
+    split = replace(joined.split, rows=rows)
+    tables = {
+        owner: OwnRows(
+            np.arange(rows, dtype=np.int64),
+            {column: (np.arange(rows) % sizes[column]).astype(np.uint32) for column in split.of(owner)},
+        )
+        for owner in split.owners
+    }
+    facts = facts_of(study, len(split.owners), os.urandom(32))
+    exchange = exchange_of(study, plan)
+    assert exchange is not None
+    return exchange.clear(facts, split, tables, AllowAll())
 
 
 def network(delay_ms: float, rate_mbit: float | None) -> dict[str, tuple[float, float]]:

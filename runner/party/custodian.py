@@ -21,6 +21,7 @@ from runner.party.alignment import check_size, identifier_policy, own_columns
 from runner.study import DataLocation, Study, VerticalStudy
 from runner.study.hashing import canonical
 from runner.study.private_file import Private
+from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -233,6 +234,11 @@ class Custodian:
 
         own = self._private.ledger
         cap = own.cap
+        if cap.epsilon is not None and not ALGORITHMS[self._study.algorithm].sound(self._study.config):
+            raise BudgetRefused(
+                f"The study {self._study.name} has no privacy claim and cannot be counted against the cap of {self.dataset}; "
+                "use another algorithm, or a private file without a cap."
+            )
         if released:
             if Ledger(own.file).has_ended(self.dataset, session.hex()):
                 self._charged = True

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS, ClearBackend
+from mpc_protocols.errors import UsageError
 from mpc_protocols.functionality import LocalCounts
 from runner.contributors.closing import Closing, in_the_clear
 from runner.contributors.result import Result
@@ -19,8 +20,8 @@ from runner.party.options import PartyOptions
 from runner.party.record.events import EventLog, Meter
 from runner.party.record.logs import recording
 from runner.party.record.run_json import describe
-from runner.party.resume.earlier_attempt import EarlierAttempt, state_digest
-from runner.results.outdir import PARTY_FOLDERS
+from runner.party.resume.earlier_attempt import EarlierAttempt, cannot_resume, state_digest
+from runner.results.outdir import PARTY_FOLDERS, state
 from runner.study import Study, VerticalStudy, digest, load, private_file
 from runner.study.owners import ownership
 from runner.version import VERSION
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mpc_protocols.functionality import Clique, Event
+    from mpc_protocols.functionality import Clique, Event, MarginalOracle, Reports
     from runner.results.release import Release
 
 
@@ -49,7 +50,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     from mpc_protocols.partition import ideal_counts
     from parties.budget.run_state import RunState, discard_others
     from runner.party.alignment import ideal_join
-    from runner.party.synthesis import counted, facts_of, plan_of, row_limit, sample, synthesize
+    from runner.party.synthesis import counted, exchange_of, facts_of, plan_of, row_limit, sample, synthesize
     from runner.results.outputs import write_outputs
     from synth.budget.accounting import Accountant
 
@@ -58,7 +59,9 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     meter = Meter()
     observe.clock = meter.clock
     earlier = None
-    if options.resume:
+    if options.resume and not study.resumes and state(options.out) == "interrupted":
+        raise UsageError(cannot_resume(study))
+    if options.resume and study.resumes:
         earlier = EarlierAttempt.find(options.out / PARTY_FOLDERS, study, study.leader.name, journalled=False)
     study_digest = digest(study, "")
     session = secrets.token_bytes(32) if earlier is None else earlier.state.run
@@ -134,7 +137,12 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         observe(phase, event, **fields)
 
     accountant = Accountant(plan.budget, record=record)
-    synthesis = synthesize(study, plan, backend.oracle(facts, counts, accountant, history), watch)
+    exchange = exchange_of(study, plan)
+    if exchange is None:
+        answers: MarginalOracle | Reports = backend.oracle(facts, counts, accountant, history)
+    else:
+        answers = exchange.clear(facts, joined, tables, accountant)
+    synthesis = synthesize(study, plan, answers, watch)
     release = sample(synthesis, plan, watch, row_limit(study, custodial), accountant.events)
     for custodian in custodians.values():
         custodian.settle()

@@ -73,9 +73,9 @@ def run_party(options: PartyOptions) -> None:
     custodian = Custodian(study, name, settings, data, options.one_machine)
     earlier = None
     if options.resume:
-        if not backend.resumes and state(options.out) == "interrupted":
-            raise UsageError(cannot_resume(backend.name))
-        earlier = EarlierAttempt.find(options.out, study, name) if backend.resumes else None
+        if not study.resumes and state(options.out) == "interrupted":
+            raise UsageError(cannot_resume(study))
+        earlier = EarlierAttempt.find(options.out, study, name) if study.resumes else None
         if state(options.out) == "finished" and (earlier is None or not earlier.finished):
             return  # there is nothing here that others could lack
     try:
@@ -100,7 +100,7 @@ class _Party:
         earlier: EarlierAttempt | None = None,
     ) -> None:
         """earlier: what an interrupted run has left here, if it is to be gone on with."""
-        self._attempt = Attempt(options, study, options.party or "", backend, earlier)
+        self._attempt = Attempt(options, study, options.party or "", earlier)
         self._options, self._study, self._settings, self._custodian = options, study, settings, custodian
         self._name, self._backend = options.party or "", backend
         self._events = observe
@@ -232,7 +232,7 @@ class _Party:
             if journal is not None:
                 release = self._compute(wire, collective, study_facts, data, plan, limit, journal)
             else:
-                release = self._contribute(wire, collective, study_facts, data, limit)
+                release = self._contribute(wire, collective, study_facts, data, plan, limit)
         self._finish(run, wire, collective, plan, release, owned)
 
     def _released(self, collective: Collective, limit: int, computes: bool) -> Release:
@@ -288,7 +288,7 @@ class _Party:
         journal: Journal,
     ) -> Release:
         """A computing party's part: the leader runs the synthesizer, the others obey; returns the release."""
-        from runner.party.synthesis import sample, synthesize
+        from runner.party.synthesis import exchange_of, sample, synthesize
         from synth.budget.accounting import Accountant
 
         # a study with [contributors] has a backend that takes these
@@ -299,13 +299,22 @@ class _Party:
         recorder = self._attempt.recorder(journal, begin)
         accountant = Accountant(plan.budget, record=recorder.record)
         history = self._attempt.history
+        exchange = exchange_of(self._study, plan)
         if collective.leads:
-            with self._backend.lead(wire, study_facts, data, accountant, self._observe, history) as oracle:
-                synthesis = synthesize(self._study, plan, oracle, self._observe)
+            with (
+                self._backend.lead(wire, study_facts, data, accountant, self._observe, history)
+                if exchange is None
+                else exchange.lead(wire, study_facts, data, accountant)
+            ) as answers:
+                synthesis = synthesize(self._study, plan, answers, self._observe)
             release = sample(synthesis, plan, self._observe, limit, accountant.events)
             self._attempt.keep_release(release)
         else:
-            opened = self._backend.follow(wire, study_facts, data, accountant, self._observe, history)
+            opened = (
+                self._backend.follow(wire, study_facts, data, accountant, self._observe, history)
+                if exchange is None
+                else exchange.follow(wire, study_facts, data, accountant)
+            )
             release = self._receive(collective, limit)
             if not release.tells(opened, accountant.events):
                 raise ProtocolAborted(
@@ -331,12 +340,15 @@ class _Party:
         collective: Collective,
         study_facts: StudyFacts,
         data: OracleData | None,
+        plan: Plan,
         limit: int,
     ) -> Release:
         """A contributor's part: its data goes out masked, the release comes in."""
         if data is None or isinstance(data, CollectedCounts):
             raise StudyInvalid(f"{self._study.path}: party {self._name} neither computes nor has data.")
-        self._backend.contribute(wire, study_facts, data)
+        from runner.party.synthesis import exchange_of
+
+        (exchange_of(self._study, plan) or self._backend).contribute(wire, study_facts, data)
         self._meter.mark("input")
         release = self._receive(collective, limit)
         for number, event in enumerate(release.events, start=1):

@@ -11,11 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.functionality import Reports
 from runner.study import Study, VerticalStudy
 from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique, Event, MarginalOracle, Observe, StudyFacts
+    from mpc_protocols.reports.exchange import ReportExchange
     from runner.results.release import Release
     from synth.plan import Plan
     from synth.run import Synthesis
@@ -79,9 +81,24 @@ def row_limit(study: Study, custodians: int) -> int:
     return study.config.synthetic_rows or 2 * most_rows(study, custodians)
 
 
-def synthesize(study: Study, plan: Plan, oracle: MarginalOracle, observe: Observe) -> Synthesis:
-    """Run the study's algorithm on an oracle. Raises what the oracle raises."""
-    synthesis: Synthesis = ALGORITHMS[study.algorithm].run(oracle, plan, observe)
+def exchange_of(study: Study, plan: Plan) -> ReportExchange | None:
+    """How the owners report, in a study whose algorithm asks no oracle; None for any other."""
+    algorithm = ALGORITHMS[study.algorithm]
+    if not algorithm.reports(study.config):
+        return None
+    from mpc_protocols.reports.exchange import ReportExchange
+
+    return ReportExchange(algorithm.reporter(plan))
+
+
+def synthesize(study: Study, plan: Plan, answers: MarginalOracle | Reports, observe: Observe) -> Synthesis:
+    """Run the study's algorithm on an oracle, or on the owners' reports. Raises what the oracle raises."""
+    algorithm = ALGORITHMS[study.algorithm]
+    synthesis: Synthesis = (
+        algorithm.conclude(answers, plan, observe)
+        if isinstance(answers, Reports)
+        else algorithm.run(answers, plan, observe)
+    )
     return synthesis
 
 

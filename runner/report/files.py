@@ -21,6 +21,7 @@ from mpc_protocols.errors import CosynthError, UsageError
 from mpc_protocols.functionality import Level
 from parties.data.arrow import entries, present
 from runner.results.finished_run import domain_of
+from runner.results.outdir import table_of
 from synth.domain import Categorical, Column, Domain, Numeric
 from synth.run import Measured
 
@@ -76,7 +77,8 @@ def load(directory: Path) -> Run:
     resolutions = _read(directory, "run.json", lambda _: _resolutions(facts, selected))
     total, measurements = _read(directory, "measurements.json", lambda path: _measurements(path, domain))
     moments = _read(directory, "run.json", lambda _: _moments(facts.get("timeline", {})))
-    codes = _read(directory, "synthetic.csv", lambda path: _rows(path, domain))
+    table = _read(directory, "run.json", lambda _: table_of(facts))
+    codes = _read(directory, table, lambda path: _rows(path, domain))
     model = _read(directory, "model.npz", lambda path: _model(path, domain))
     return Run(facts, domain, total, measurements, events, moments, selected, resolutions, codes, model)
 

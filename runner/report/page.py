@@ -28,7 +28,7 @@ from runner.report.alignment_text import joined
 from runner.report.collected_text import collected
 from runner.report.files import Clique, Release, Run, load
 from runner.report.statement import how, in_the_clear, statement, variances
-from synth.algorithm import ALGORITHMS
+from synth.algorithm import ALGORITHMS, OWN_MODEL
 from synth.domain import Column, Numeric
 
 MAX_BARS = 12
@@ -100,6 +100,7 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
         algorithm=_algorithm(facts),
         clear=in_the_clear(facts),
         how=how(facts),
+        reported=any(event.what == OWN_MODEL for event in run.events),
         ledger=_ledger(run),
         calibration=_calibration(facts["privacy"]),
         map=_map(run),
@@ -210,6 +211,10 @@ def _event_words(run: Run, event: Release, winner: Clique | None) -> tuple[str, 
         candidates = detail["candidates"]
         count = candidates if isinstance(candidates, int) else len(candidates)
         notes.append(f"among {number_format.whole(count)} candidate{'s' * (count != 1)}")
+    if isinstance(columns := detail.get("columns"), list):
+        notes.append(f"of {', '.join(map(str, columns))}")
+    if detail.get("claim") == "none":
+        notes.append("no privacy claim")
     if each := variances(detail):
         ends = dict.fromkeys(number_format.plain(math.sqrt(of)) for of in (min(each), max(each)))
         notes.append(f"noise σ\u00a0=\u00a0{' to '.join(ends)} rows")

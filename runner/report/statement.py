@@ -13,11 +13,25 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from mpc_protocols.backend import BACKENDS, DISHONEST_CUSTODIAN, SEMI_HONEST, Backend, DistributedBackend
+from mpc_protocols.backend import (
+    BACKENDS,
+    DISHONEST_CUSTODIAN,
+    DISHONEST_OWNER,
+    SEMI_HONEST,
+    Backend,
+    DistributedBackend,
+)
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.psu.method import METHODS, PSU, AlignmentMethod
 from runner.report.number_format import listed, percent, plain, spelled, typeset, whole
+from synth.algorithm import ALGORITHMS, Algorithm
+from synth.config import AlgorithmConfig
 
+REPORTED = "Each owner made one report of its own columns, with noise of its own, and a model was fitted to all reports."
+REPORT_NOISE = (
+    "Nothing is hidden by secret sharing: what protects an owner's data is the noise that its report holds when it leaves the "
+    "owner."
+)
 FAINT = 5.0
 """A noisy total of fewer standard deviations of a count's noise is said to be hardly anything."""
 
@@ -25,10 +39,13 @@ FAINT = 5.0
 @dataclass(frozen=True)
 class Statement:
     """Sentences for the template. `warnings` come before everything else in the report; `thing` is the protected unit's noun;
-    `learned` holds (role, what it learned, what it did not)."""
+    `sound`: whether there is a privacy claim; `noise`: what it does, in half a sentence; `learned` holds (role, what it learned,
+    what it did not)."""
 
     headline: str
     warnings: tuple[str, ...]
+    sound: bool
+    noise: str
     thing: str
     promise: str
     guess: str
@@ -44,15 +61,21 @@ def statement(facts: Mapping[str, Any]) -> Statement:
     privacy = facts["privacy"]
     declared = (facts.get("public_study") or {}).get("privacy", {}).get("unit", privacy["unit"])
     thing = "row" if declared == "row" else "record" if "identifier" in declared else "unit"
+    configured = _algorithm(facts)
+    sound = configured is None or configured[0].sound(configured[1])
     return Statement(
         headline=_headline(facts),
         warnings=_warnings(facts),
+        sound=sound,
+        noise=f"the noise is calibrated so that no single {thing} shows"
+        if sound
+        else f"nothing is claimed about how much of a single {thing} shows",
         thing=thing,
-        promise=_promise(privacy, thing),
-        guess=_guess(privacy, thing),
+        promise=_promise(privacy, thing) if sound else _NO_PROMISE,
+        guess=_guess(privacy, thing) if sound else "",
         adjacency=_adjacency(privacy["adjacency"], "alignment" in facts, _alignment_method(facts)),
         unit=_unit(declared),
-        fits=_fits(privacy, declared),
+        fits=_fits(privacy, declared) if sound else "There is no promise that would hold between them.",
         threat=_threat(facts),
         learned=_learned(facts),
     )
@@ -66,8 +89,17 @@ def _headline(facts: Mapping[str, Any]) -> str:
     return f"{made}, {how} {names}"
 
 
+_NO_PROMISE = (
+    "Nothing is promised to anybody whose data is in this run. Epsilon and delta are what the study asked for, and what its "
+    "noise was sized by; they bound nothing here."
+)
+
+
 def _warnings(facts: Mapping[str, Any]) -> tuple[str, ...]:
     found = []
+    configured = _algorithm(facts)
+    if configured is not None and not configured[0].sound(configured[1]):
+        found.append(typeset(str(facts.get("claim", ""))))
     if facts["deployment"] == "one-machine":
         found.append(
             "This run took place on one machine, and a run on one machine protects nobody from that machine: "
@@ -97,6 +129,23 @@ def _warnings(facts: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _algorithm(facts: Mapping[str, Any]) -> tuple[Algorithm[Any, Any], AlgorithmConfig] | None:
+    """The run's algorithm and its table; None if this version knows no such thing."""
+    algorithm = ALGORITHMS.get(facts["algorithm"])
+    if algorithm is None:
+        return None
+    try:
+        return algorithm, algorithm.config(**(facts.get("public_study") or {}).get(algorithm.name, {}))
+    except (TypeError, StudyInvalid):
+        return None
+
+
+def _reports(facts: Mapping[str, Any]) -> bool:
+    """Whether owners reported once, instead of answering questions on shares."""
+    configured = _algorithm(facts)
+    return configured is not None and configured[0].reports(configured[1])
+
+
 def _backend(facts: Mapping[str, Any]) -> Backend | None:
     """The run's backend as its study configured it; None if this version knows no such thing."""
     backend = BACKENDS.get(facts["backend"])
@@ -117,7 +166,9 @@ def in_the_clear(facts: Mapping[str, Any]) -> bool:
 def how(facts: Mapping[str, Any]) -> str:
     """How the statistics came about; "" if the backend is unknown or protects nothing."""
     backend = _backend(facts)
-    return typeset(backend.how) if isinstance(backend, DistributedBackend) else ""
+    if not isinstance(backend, DistributedBackend):
+        return ""
+    return typeset(REPORTED if _reports(facts) else backend.how)
 
 
 def variances(detail: Mapping[str, Any]) -> list[Fraction]:
@@ -274,6 +325,8 @@ _OTHER = (
 
 def _threat(facts: Mapping[str, Any]) -> tuple[str, ...]:
     backend = _backend(facts)
+    if _reports(facts) and not in_the_clear(facts):
+        return tuple(map(typeset, (SEMI_HONEST, REPORT_NOISE, DISHONEST_OWNER)))
     if backend is None:
         return tuple(map(typeset, _OTHER))
     return tuple(map(typeset, backend.threat("alignment" in facts)))
@@ -297,6 +350,13 @@ def _learned(facts: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
             ),
             recipients,
         )
+    if configured := _algorithm(facts):
+        views = configured[0].views(configured[1])
+        if views:
+            return (
+                *((who, typeset(learns), typeset(hidden)) for who, learns, hidden in views),
+                _watching(facts),
+            )
     shows = backend.shows if isinstance(backend, DistributedBackend) else "messages of the protocol"
     vertical = "alignment" in facts
     besides = "what the next section says, " if vertical else ""
@@ -320,31 +380,33 @@ def _learned(facts: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
         f"The released results, like every recipient. {back}",
         "The same, and the shares as well.",
     )
-    sizes = (
-        "Sizes follow from the study, the released results, and the lengths of the owners’ lists and of their union, as "
-        "exact or noisy as the parties know them."
-        if vertical
-        else "Sizes follow from the study and the released results, not from records."
-    )
-    watching = (
-        "Somebody watching the network",
-        f"Who talked to whom, how much and when. {sizes}",
-        "Any content: connections are encrypted and both ends prove who they are.",
-    )
-    if _unencrypted(facts):
-        watching = (
-            "Somebody watching the network",
-            "All messages; they travelled unencrypted, and the shares of two links "
-            "together reveal the counts.",
-            "Nothing was hidden from it.",
-        )
-    contributors = any(party["role"] == "contribute" for party in facts["parties"])
     leaving = (
         "Each contributor",
         "The released results, like every recipient, and which contributors took part.",
         "The same, and the shares as well; another contributor’s file is sealed to the computing parties.",
     )
-    contributors_told = ((contributing,) if contributors else ()) + (
-        (leaving,) if "contributors" in facts else ()
+    told = [contributing] if any(party["role"] == "contribute" for party in facts["parties"]) else []
+    told += [leaving] if "contributors" in facts else []
+    return (computing, *told, recipients, _watching(facts))
+
+
+def _watching(facts: Mapping[str, Any]) -> tuple[str, str, str]:
+    """What the network shows."""
+    if _unencrypted(facts):
+        return (
+            "Somebody watching the network",
+            "All messages; they travelled unencrypted, and the shares of two links "
+            "together reveal the counts.",
+            "Nothing was hidden from it.",
+        )
+    sizes = (
+        "Sizes follow from the study, the released results, and the lengths of the owners’ lists and of their union, as "
+        "exact or noisy as the parties know them."
+        if "alignment" in facts
+        else "Sizes follow from the study and the released results, not from records."
     )
-    return (computing, *contributors_told, recipients, watching)
+    return (
+        "Somebody watching the network",
+        f"Who talked to whom, how much and when. {sizes}",
+        "Any content: connections are encrypted and both ends prove who they are.",
+    )

@@ -18,7 +18,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -42,7 +42,9 @@ STAGING = ".partial-"
 """How the name of a directory begins in which results are being made."""
 RESULT = "result.json"
 """Of a run over bundles: what it has cost contributors, signed by the computing parties."""
-FILES = ("synthetic.csv", "measurements.json", "model.npz", "report.html", RESULT, EVENTS, LOG, RUN)
+TABLE, RESEARCH_TABLE = "synthetic.csv", "synthetic.research.csv"
+"""The synthetic table; of a run without any privacy claim it says so in its name."""
+FILES = (TABLE, RESEARCH_TABLE, "measurements.json", "model.npz", "report.html", RESULT, EVENTS, LOG, RUN)
 """What a finished run leaves, in the order in which it is put in place: run.json last, the sign that all is there."""
 GRAPH, TREE = "graph.graphml", "junction-tree.graphml"
 """What `graph` writes beside them: gone when another run takes their place."""
@@ -149,6 +151,14 @@ def private_log(directory: Path) -> Path:
     return path
 
 
+def table_of(run: Mapping[str, Any]) -> str:
+    """The name of a run's table. run: the content of run.json. Raises `ValueError`."""
+    name = run.get("table", TABLE)
+    if name not in (TABLE, RESEARCH_TABLE):
+        raise ValueError(f"A run has no table called {name!r:.50}.")
+    return str(name)
+
+
 def finished(directory: Path) -> dict[str, Any]:
     """The run.json of a finished run in `directory`. Raises `UsageError` if there is none."""
     try:
@@ -188,7 +198,7 @@ def install(source: Path, target: Path, run: dict[str, Any]) -> None:
             places.append((part, target / name))
         for part, final in places:
             os.replace(part, final)
-        for name in (GRAPH, TREE, RESULT):
+        for name in (GRAPH, TREE, RESULT, TABLE, RESEARCH_TABLE):
             if target / name not in (final for _, final in places):
                 (target / name).unlink(missing_ok=True)
     finally:

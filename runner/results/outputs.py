@@ -40,7 +40,7 @@ def write_outputs(
 
     with tempfile.TemporaryDirectory(prefix=outdir.STAGING, dir=directory) as name:
         staging = Path(name)
-        write_table(staging / "synthetic.csv", release.codes, domain, release.decode_seed)
+        write_table(staging / outdir.table_of(run), release.codes, domain, release.decode_seed)
         (staging / "measurements.json").write_text(
             json.dumps(
                 {

@@ -22,6 +22,7 @@ import numpy as np
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Clique, Event, Level
 from mpc_protocols.public.cliques import MAX_LEVELS
+from synth.algorithm import OWN_MODEL
 from synth.fallback import MAX_SHARE
 from synth.mrf import Chains, storage
 from synth.run import Measured, without_levels
@@ -69,6 +70,11 @@ class Release:
     levels: tuple[Level, ...] = ()
 
     @property
+    def reported(self) -> bool:
+        """Whether the measurements are owners' own, which no other party has opened."""
+        return any(event.what == OWN_MODEL for event in self.events)
+
+    @property
     def picked(self) -> tuple[Clique, ...]:
         """What was selected, as it was asked."""
         return tuple(clique for clique in self.selections if clique)
@@ -84,10 +90,11 @@ class Release:
 
     def tells(self, opened: Sequence[NDArray[np.int64]], events: Sequence[Event]) -> bool:
         """Whether it holds just what another computing party has opened, in order, and authorised."""
+        told = () if self.reported else self.measurements
         return (
-            len(opened) == len(self.measurements)
+            len(opened) == len(told)
             and list(self.events) == list(events)
-            and all(np.array_equal(own, m.values) for own, m in zip(opened, self.measurements, strict=True))
+            and all(np.array_equal(own, m.values) for own, m in zip(opened, told, strict=True))
         )
 
     def tells_recorded(self, opened: Sequence[NDArray[np.int64]], events: Sequence[Event]) -> bool:
@@ -230,9 +237,18 @@ def _parse(payload: memoryview, domain: Domain, row_limit: int) -> Release:
 def _check_events(
     events: Sequence[Event], measurements: Sequence[Measured], selections: Sequence[Clique]
 ) -> None:
-    """Raise `ValueError` unless what was charged is what is told: as many selections, the same marginals with the same noise."""
+    """Raise `ValueError` unless what was charged is what is told: as many selections, the same marginals with the same noise.
+
+    An owner's own model is charged as a whole: what is told of it are marginals of its own columns.
+    """
     if len(selections) != sum(event.what == "select" for event in events):
         raise ValueError("selections")
+    own = [event.detail["columns"] for event in events if event.what == OWN_MODEL]
+    if own:
+        owned = [set(columns) for columns in own if isinstance(columns, list)]
+        if not all(any(columns.issuperset(m.clique) for columns in owned) for m in measurements):
+            raise ValueError("a marginal of nobody's own columns")
+        return
     charged = []
     for event in events:
         if event.what == "measure":

@@ -10,7 +10,10 @@ from synth.algorithm import ALGORITHMS
 def claim_of(study: Study) -> str:
     """The claims of algorithm, backend and alignment method, for run.json and `plan`."""
     backend = study.descriptor
-    claims = [ALGORITHMS[study.algorithm].claim(study.config), backend.claim]
+    algorithm = ALGORITHMS[study.algorithm]
+    claims = [algorithm.claim(study.config)]
+    if not algorithm.reports(study.config) or backend.ideal:  # reports rest on no backend
+        claims.append(backend.claim)
     if isinstance(study, VerticalStudy) and not backend.ideal:
         claims.append(method_of(study).claim)
     text = "; ".join(claims)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.functionality import Adjacency
 from mpc_protocols.psu.method import PSU
+from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
     from mpc_protocols.options import Options
@@ -217,6 +218,11 @@ class Study:
     def descriptor(self) -> Backend:
         """The backend, as its own table configures it."""
         return BACKENDS[self.backend].configured(self.options)
+
+    @property
+    def resumes(self) -> bool:
+        """Whether an interrupted run of it can be gone on with: its releases are recorded, one by one."""
+        return self.descriptor.resumes and not ALGORITHMS[self.algorithm].reports(self.config)
 
     @property
     def leader_number(self) -> int:

@@ -122,6 +122,10 @@ def _read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[
     if alignment is not None:
         given = tree["privacy"].get("unit") if isinstance(tree.get("privacy"), dict) else None
         privacy = fit_study(alignment, str(path), found, privacy, given, domain, parties, backend)
+        if algorithm is not None and isinstance(config, algorithm.config):
+            misfit = algorithm.misfit(config, privacy.adjacency, not alignment.psu)
+            if misfit is not None:
+                head.problem(f'= "{algorithm.name}" {misfit}', "algorithm")
     if found or domain is None or algorithm is None or backend is None:
         return None, found
     common: dict[str, Any] = dict(

@@ -32,6 +32,7 @@ from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.functionality import Event
 from mpc_protocols.mechanisms import gaussian
 from mpc_protocols.mechanisms.measurement import MeasurePlan
+from mpc_protocols.mechanisms.randomised_response import GRID, Response, certified
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from parties.budget.journal import Journal
 from parties.session.admission.config import SessionConfig
@@ -41,6 +42,7 @@ from runner.audit.broken_builds import faults
 from runner.audit.broken_builds.faults import admission
 from runner.audit.broken_builds.faults.mutation import Mutation, Patch, replaced
 from runner.audit.subjects import arena, deployment
+from synth.algorithms.vertimrf.encoders import sketches
 from synth.budget import accounting
 from synth.mrf import Model
 
@@ -269,6 +271,28 @@ def _loose_conversion() -> Patch:
     )
 
 
+# -- published schemes -------------------------------------------------------------------------------------------------
+
+
+def _owners_own_keys() -> Patch:
+    """Sketches of different owners do not merge, and no row spans them: not what was published."""
+    plain = sketches.Sketches.encode
+
+    def encode(self: sketches.Sketches, codes: Mapping[str, Any], key: bytes) -> bytes:
+        return plain(self, codes, key + next(iter(codes)).encode())
+
+    return mock.patch.object(sketches.Sketches, "encode", encode)
+
+
+def _half_response() -> Patch:
+    """The cost of randomised response as it is printed."""
+    return mock.patch.object(Response, "rho", property(lambda self: certified(self, GRID) / 2))
+
+
+def _sketches_everywhere() -> Patch:
+    return replaced("synth.algorithms.vertimrf.algorithm.encoder_of", lambda _: sketches.Sketches)
+
+
 # -- bytes of others ---------------------------------------------------------------------------------------------------
 
 
@@ -354,6 +378,9 @@ _HERE = (
     Mutation("M30", "frames of any length", ("F.decoders",), _endless_frames),
     Mutation("M33", "a conversion that is loose the wrong way", ("A.conversion",), _loose_conversion),
     Mutation("M34", "synthetic rows that are copies of real ones", ("I.distance",), _copied_rows),
+    Mutation("B1", "sketches whose owners hash by keys of their own", ("B.sketches",), _owners_own_keys),
+    Mutation("B2", "half the cost of a randomised response, as printed", ("B.responses",), _half_response),
+    Mutation("B3", "sketches in place of randomised responses", ("B.transcripts",), _sketches_everywhere),
     Mutation("P1", "a journal that is not written", ("W.killed", "C.faults"), partial(_in_processes, "P1")),
     Mutation("P2", "a private key in a log", ("W.traces",), partial(_in_processes, "P2")),
 )

@@ -182,6 +182,10 @@ WORDS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], str]] = {
     ("measure", "total"): lambda event: (
         f"about {event['noisy_total']:,.0f} rows, noise sd {event['sigma']:.3g}"
     ),
+    ("measure", "estimates"): lambda event: (
+        f"{event['pairs']} pairs across owners, noise sd {event['sd']:.3g} a count: "
+        f"{len(event['joined'])} told from independence"
+    ),
     ("fit", "fitted"): _fitted,
     ("measure", "opened"): lambda event: f"step {event['step']}: {event['cells']:,} noisy counts opened",
     ("connect", "waiting"): lambda event: f"{event['party']} is waiting for {', '.join(event['for'])}",

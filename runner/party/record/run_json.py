@@ -16,10 +16,12 @@ from mpc_protocols.errors import ProtocolAborted
 from runner.contributors.closing import facts_for_report
 from runner.party.record.events import PHASES, WITHHELD
 from runner.results.finished_run import columns_of
+from runner.results.outdir import RESEARCH_TABLE
 from runner.study import Study, VerticalStudy
 from runner.study.claim import claim_of
 from runner.study.owners import Ownership, method_of
 from runner.version import VERSION
+from synth.algorithm import ALGORITHMS
 from synth.fallback import sentence
 from synth.run import without_levels
 
@@ -53,6 +55,7 @@ def describe(
         return {
             "study": study.name,
             "algorithm": study.algorithm,
+            **({} if ALGORITHMS[study.algorithm].sound(study.config) else {"table": RESEARCH_TABLE}),
             "backend": study.backend,
             "partition": study.partition,
             "deployment": deployment,

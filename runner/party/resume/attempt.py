@@ -30,7 +30,6 @@ from runner.party.resume.resumption import FACT, Continuation, Offer, continuati
 from runner.version import VERSION
 
 if TYPE_CHECKING:
-    from mpc_protocols.backend import DistributedBackend
     from mpc_protocols.functionality import Event
     from mpc_protocols.public.history import History
     from parties.budget.journal import Journal, Record
@@ -52,11 +51,10 @@ class Attempt:
         options: PartyOptions,
         study: Study,
         name: str,
-        backend: DistributedBackend,
         earlier: EarlierAttempt | None,
     ) -> None:
         """earlier: what an interrupted run has left here, if it is to be gone on with."""
-        self._options, self._study, self._name, self._backend = options, study, name, backend
+        self._options, self._study, self._name = options, study, name
         self._earlier = earlier
         self._state: RunState | None = None
         self._going_on: Continuation | None = None
@@ -115,8 +113,8 @@ class Attempt:
             )
         if going_on is None:
             return wire.session_id
-        if not self._backend.resumes:
-            raise UsageError(cannot_resume(self._study.backend))
+        if not self._study.resumes:
+            raise UsageError(cannot_resume(self._study))
         observe("agree", "resumed", run=going_on.run.hex(), opened=going_on.opened)
         return going_on.run
 
@@ -129,7 +127,7 @@ class Attempt:
         from parties.budget.run_state import RunState
 
         path, header = journal_path(self._options.out, run), Header(digest, run, self._name, VERSION)
-        if not self._backend.resumes:
+        if not self._study.resumes:
             return Journal(path, header) if computes else None
         if self._earlier is None:
             self._state = RunState.create(

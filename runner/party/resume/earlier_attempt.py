@@ -30,9 +30,14 @@ def journal_path(out: Path, run: bytes) -> Path:
     return out / f"journal-{run.hex()[:16]}.jsonl"
 
 
-def cannot_resume(backend: str) -> str:
-    """The sentence for a backend that keeps no history."""
-    return f"The {backend} backend cannot go on with an interrupted run; {_START}."
+def cannot_resume(study: Study) -> str:
+    """The sentence for a study whose runs leave no history: by its backend, or because owners would report anew."""
+    if study.descriptor.resumes:
+        return (
+            f'A run of algorithm = "{study.algorithm}" as configured cannot go on where it was interrupted: owners would report '
+            f"once more, with fresh noise; {_START}."
+        )
+    return f"The {study.backend} backend cannot go on with an interrupted run; {_START}."
 
 
 def state_digest(study: Study) -> bytes:

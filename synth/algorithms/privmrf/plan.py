@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from heapq import nsmallest
@@ -30,6 +30,7 @@ from itertools import accumulate, chain, combinations
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Adjacency, Clique
 from synth.algorithms.privmrf.algorithm import PrivMrfConfig
+from synth.budget.accounting import Budget
 from synth.budget.charges import Charges, cell_distance
 from synth.domain import Domain
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes, modelled
@@ -89,8 +90,60 @@ def plan(
     Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, more pairs than can be asked for,
     (epsilon, delta) out of range.
     """
-    charges, columns = Charges(adjacency, unit_rows), len(domain)
+    charges = Charges(adjacency, unit_rows)
     check_sizes(domain, workload, config)
+    asked = questions(domain, config)
+    budget = calibrate(
+        epsilon,
+        delta,
+        lambda rho: asked.widest(charges, rho),
+        lambda sigma2: asked.distance(charges, sigma2),
+        f"{len(domain)} columns and {asked.picks} selections",
+    )
+    return within(budget, domain, workload, config, charges, asked)
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What PrivMRF may ask about a table. columns: sizes. pairs, larger: of columns, with their cells. picks: selections."""
+
+    columns: tuple[int, ...]
+    pairs: Mapping[Clique, int]
+    larger: Mapping[Clique, int]
+    oversized: tuple[Clique, ...]
+    picks: int
+
+    @property
+    def column_share(self) -> Fraction:
+        """Of the budget, for the columns: all of it where there is nothing to join."""
+        return COLUMNS_SHARE if self.pairs else Fraction(1)
+
+    def widest(self, charges: Charges, rho: Fraction) -> Fraction:
+        """The most noise of any question, sigma^2, of a run that may spend rho."""
+        columns = len(self.columns)
+        first = charges.sigma2(self.column_share * rho / columns)
+        if not self.pairs:
+            return first
+        return max(
+            first,
+            charges.distances_sigma2(PAIRS_SHARE * rho, len(self.pairs)),
+            charges.sigma2(MEASURE_SHARE * rho / (columns + self.picks)),
+            charges.sigma2(MIN_SHARPENING * rho / columns),
+        )
+
+    def distance(self, charges: Charges, sigma2: Fraction) -> Fraction:
+        """Bound of beta of all events with noise up to sigma2. The first batch also fixes the bound on the rows, an event of all
+        its cells."""
+        return (
+            (3 * len(self.columns) + self.picks) * charges.distance(sigma2)
+            + (sum(self.columns) + len(self.pairs)) * cell_distance(sigma2)
+            + self.picks * (len(self.pairs) + len(self.larger)) * SELECTION_DISTANCE
+            + TOTAL_DISTANCE
+        )
+
+
+def questions(domain: Domain, config: PrivMrfConfig) -> Questions:
+    """What may be asked about these columns. Raises `StudyInvalid` for more pairs than can be asked for."""
     pairs, oversized = modelled(domain, combinations(domain.names, 2), config.max_model_mb)
     cells, named = sum(pairs.values()), sum(map(_name_bytes, pairs))
     if len(pairs) > MAX_PAIRS or cells > MAX_PAIR_CELLS or named > MAX_NAME_BYTES:
@@ -99,32 +152,20 @@ def plan(
             f"most {MAX_PAIRS} of {MAX_PAIR_CELLS} cells and {MAX_NAME_BYTES} bytes can be: leave columns out, coarsen or "
             "rename them, or lower max_model_mb."
         )
-    candidates = pairs | modelled(domain, _larger(domain, config.max_columns), config.max_model_mb)[0]
-    picks = round(SELECTIONS_PER_COLUMN * columns) if pairs else 0
-    column_share = COLUMNS_SHARE if pairs else Fraction(1)
+    larger = modelled(domain, _larger(domain, config.max_columns), config.max_model_mb)[0]
+    picks = round(SELECTIONS_PER_COLUMN * len(domain)) if pairs else 0
+    return Questions(tuple(domain.sizes.values()), pairs, larger, oversized, picks)
 
-    def widest(rho: Fraction) -> Fraction:
-        first = charges.sigma2(column_share * rho / columns)
-        if not pairs:
-            return first
-        return max(
-            first,
-            charges.distances_sigma2(PAIRS_SHARE * rho, len(pairs)),
-            charges.sigma2(MEASURE_SHARE * rho / (columns + picks)),
-            charges.sigma2(MIN_SHARPENING * rho / columns),
-        )
 
-    def distance(
-        sigma2: Fraction,
-    ) -> Fraction:  # the first batch also fixes the bound on the rows, an event of all its cells
-        return (
-            (3 * columns + picks) * charges.distance(sigma2)
-            + (sum(domain.sizes.values()) + len(pairs)) * cell_distance(sigma2)
-            + picks * len(candidates) * SELECTION_DISTANCE
-            + TOTAL_DISTANCE
-        )
-
-    budget = calibrate(epsilon, delta, widest, distance, f"{columns} columns and {picks} selections")
+def within(
+    budget: Budget,
+    domain: Domain,
+    workload: Workload,
+    config: PrivMrfConfig,
+    charges: Charges,
+    asked: Questions,
+) -> PrivMrfPlan:
+    """The plan of a run that may spend this budget, whose beta_cap must be `asked.distance` of `asked.widest` or more."""
     rho = budget.rho_cap
     return PrivMrfPlan(
         domain,
@@ -132,13 +173,13 @@ def plan(
         config,
         charges,
         budget,
-        charges.sigma2(column_share * rho / columns),
-        charges.epsilon(SELECT_SHARE * rho / max(1, picks)),
-        (min(1, picks), picks),
-        candidates,
-        oversized,
-        tuple(pairs),
-        charges.distances_sigma2(PAIRS_SHARE * rho, max(1, len(pairs))),
+        charges.sigma2(asked.column_share * rho / len(domain)),
+        charges.epsilon(SELECT_SHARE * rho / max(1, asked.picks)),
+        (min(1, asked.picks), asked.picks),
+        {**asked.pairs, **asked.larger},
+        asked.oversized,
+        tuple(asked.pairs),
+        charges.distances_sigma2(PAIRS_SHARE * rho, max(1, len(asked.pairs))),
     )
 
 
