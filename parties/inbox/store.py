@@ -142,16 +142,26 @@ class Inbox:
         return "accepted", header.contributor
 
     def accepted(self, now: datetime) -> dict[bytes, str]:
-        """Hash and contributor of each bundle that is here and has not expired."""
+        """Hash and contributor of each bundle that is here and has not expired.
+
+        Raises `DataRefused` for one that is damaged, or was taken in when the study or the program was another.
+        """
         found = {}
         for name in self._collection.contributors:
             place = self._place(name)
             if not place.exists():
                 continue
             bundle = self._parsed(place)
-            with suppress(ProtocolAborted):  # expired
+            try:
                 self._collection.check(bundle, now)
-                found[bundle.name] = name
+            except ProtocolAborted:  # expired
+                continue
+            except CosynthError as error:
+                raise DataRefused(
+                    f"{place} in the inbox cannot be used any more ({error.sentence.rstrip('.')}); use the study and the version "
+                    "that took it in, or move it away."
+                ) from None
+            found[bundle.name] = name
         return found
 
     # -- closing ----------------------------------------------------------------------------------------------------------

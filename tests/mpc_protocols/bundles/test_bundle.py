@@ -157,6 +157,20 @@ def test_a_length_in_a_file_is_never_believed() -> None:
             parse(MAGIC + size.to_bytes(4, "big") + CONTENT[len(MAGIC) + 4 :])
 
 
+def test_who_leaves_a_bundle_out_gets_the_same_sum_or_noise() -> None:
+    """Three bundles; one of the two receivers of the last one drops its part."""
+    counts = [np.arange(5) + 10 * number for number in range(3)]
+    bundles = [sealed(replace(HEADER, id=bytes([number]) * 32), counts[number]) for number in range(3)]
+    parts = [parts_of(bundle) for bundle in bundles]
+    agreed = sum(counts).astype(np.uint32)
+    for dropped in (0, 1):
+        opened = agreed - parts[2][dropped]
+        assert np.array_equal(
+            opened + parts[2][dropped], agreed
+        )  # with what it holds: the agreed sum, no other group's
+        assert not np.array_equal(opened, agreed - counts[2].astype(np.uint32))
+
+
 def test_each_part_alone_is_uniform() -> None:
     """Chi-square of the low bytes of both parts, 2^18 draws each over 256 values. False alarm: a statistic above
     255 + 9 sqrt(510), 1e-13 each."""

@@ -188,6 +188,16 @@ def test_a_bundle_that_has_expired_meanwhile_is_not_offered(fresh: World) -> Non
     assert not fresh.inbox("north").accepted(NOW + timedelta(days=91))
 
 
+def test_a_bundle_that_another_study_took_in_is_named(fresh: World) -> None:
+    fresh.deliver(fresh.seal("c00"), to=["north"])
+    fresh.trial.path.write_text(fresh.trial.path.read_text().replace("epsilon = 4.0", "epsilon = 5.0"))
+    changed = replace(fresh, trial=fresh.trial)  # read anew
+    with pytest.raises(
+        DataRefused, match=r"c00\.bundle in the inbox cannot be used any more \(It was made for another study"
+    ):
+        changed.inbox("north").accepted(NOW)
+
+
 def test_a_key_is_made_once_and_must_be_the_one_of_the_study(fresh: World) -> None:
     from parties.inbox.store import make_key
 
