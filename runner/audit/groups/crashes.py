@@ -22,8 +22,8 @@ from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import MarginalOracle
 from parties.budget.run_state import NAME, Opened, RunState
 from runner.audit.check import Check, Finding, Group, Profile, Verdict, judged
-from runner.audit.subjects import faults as process_faults
 from runner.audit.subjects.arena import Codes
+from runner.audit.subjects.faults import chosen, run_with
 from runner.audit.subjects.questions import every_kind
 from runner.audit.subjects.subject import Subject
 from runner.demo import CUSTODIANS
@@ -231,8 +231,8 @@ def _crashed(
 
 def faults(subject: Subject) -> Finding:
     """Runs of processes, each with a fault at one party in the middle."""
-    cases = process_faults.chosen(subject.at_least(Profile.DEEP), CUSTODIANS, LEADER)
-    problems = [problem for case in cases for problem in process_faults.run_with(*case, LEADER)]
+    cases = chosen(subject.at_least(Profile.DEEP), CUSTODIANS, LEADER)
+    problems = [problem for case in cases for problem in run_with(*case, LEADER)]
     return judged(
         problems,
         f"{len(cases)} runs of which one party "

@@ -21,7 +21,7 @@ from runner.audit.subjects.subject import Subject
 
 CELLS = {Profile.QUICK: 1 << 15, Profile.DEFAULT: 1 << 16, Profile.DEEP: 1 << 18}
 REPETITIONS = 4
-LEAST = 50
+MIN_CELLS = 50
 """Lanes with equal knowledge below which they are left out: chi-square tails would not hold."""
 GATES_ALPHA, NOISE_ALPHA = 5e-8, 5e-8
 LOUD = Fraction(100)
@@ -62,7 +62,7 @@ def uniformity(plane: NDArray[np.uint64], key: NDArray[np.uint32], values: int) 
     """p-value of: given the key, the bits of a plane are fair coins. key: of each cell, below `values`."""
     counts = np.bincount(key, minlength=values)
     ones = np.bincount(key, weights=to_bits(plane, len(key)), minlength=values)
-    used = counts >= LEAST
+    used = counts >= MIN_CELLS
     if not used.any():
         return 1.0
     statistic = float((((2 * ones - counts) ** 2)[used] / counts[used]).sum())

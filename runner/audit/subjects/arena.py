@@ -36,7 +36,7 @@ Bend = Callable[[int, int, int, bytes], bytes]
 """(sender, receiver, number of the message on this way, payload) -> what is sent instead."""
 Codes = NDArray[np.int64]
 """One custodian's rows: shape (rows, columns), codes in the order of the study's columns."""
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 SESSION = hashlib.sha256(b"cosynth audit").digest()
 
 

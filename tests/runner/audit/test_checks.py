@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mpc_protocols.backend import BACKENDS, EngineBackend
-from mpc_protocols.psu.helper import protocol as helper
+from mpc_protocols.psu.helper import protocol
 from mpc_protocols.wire import Wire
 from parties.data.local_marginals import _Tables
 from parties.session.transport import codec
@@ -148,10 +148,10 @@ def test_a_traceback_of_an_alignment_is_found(audited: Subject) -> None:
 
 def test_rows_that_do_not_meet_are_found(audited: Subject) -> None:
     """An owner's rows in the wrong order."""
-    plain = helper.align
+    plain = protocol.align
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            helper,
+            protocol,
             "align",
             lambda *given: replace(found := plain(*given), rows=found.rows[::-1].copy()),
         )
@@ -160,14 +160,14 @@ def test_rows_that_do_not_meet_are_found(audited: Subject) -> None:
 
 
 def test_sizes_that_follow_identifiers_are_found(audited: Subject) -> None:
-    plain = helper.align
+    plain = protocol.align
 
     def telling(wire: Any, entries: Any, *given: Any) -> Any:
         wire.fork("telling").send(2, bytes(sum(b"".join(entries)) % 251))
         return plain(wire, entries, *given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(helper, "align", telling)
+        patch.setattr(protocol, "align", telling)
         finding = found(audited, "P.sizes")
     assert finding.verdict is Verdict.FAIL and '"helper"' in finding.evidence
 

@@ -8,13 +8,13 @@ from unittest import mock
 import numpy as np
 
 from mpc_protocols.psu.groups.hashing import names
-from mpc_protocols.psu.helper import protocol as helper
+from mpc_protocols.psu.helper import protocol
 from runner.audit.broken_builds.faults.mutation import Mutation, Patch
 
 
 def _plain_hashes() -> Patch:
     """The helper gets hashes that anybody can compute of a guess."""
-    return mock.patch.object(helper, "names", lambda key, *given: names(bytes(32), *given))
+    return mock.patch.object(protocol, "names", lambda key, *given: names(bytes(32), *given))
 
 
 def _rows_by_hash() -> Patch:
@@ -24,7 +24,7 @@ def _rows_by_hash() -> Patch:
         return np.arange(count)
 
     return mock.patch.multiple(
-        helper, names=lambda key, *given: names(bytes(32), *given), permutation=permutation
+        protocol, names=lambda key, *given: names(bytes(32), *given), permutation=permutation
     )
 
 
