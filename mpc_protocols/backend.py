@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from mpc_protocols.partition import Partition, VerticalData
     from mpc_protocols.wire import Wire
 
-PLANNED: Final = ("additive",)
-"""Words of the study file for which there is no backend in this version."""
 MANY: Final = 1 << 10
 """More parties than any study has."""
 
