@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from mpc_protocols.additive.engine import chunks
 from mpc_protocols.additive.gates import TEST_WORDS, shared_latency, zero_pieces
 from mpc_protocols.additive.link import DEALER

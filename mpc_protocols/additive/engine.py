@@ -16,6 +16,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,7 +119,10 @@ class AdditiveEngine:
         return numbers
 
     def largest(self, keys: Elements) -> int:
-        return int(argmax_rows(self.gates, keys.reshape(1, -1))[0])
+        row: Any = keys.reshape(
+            1, -1
+        )  # arrays are Numbers, but the overloads of their methods say it to no type checker
+        return int(argmax_rows(self.gates, row)[0])
 
     def reveal(self, numbers: Elements) -> NDArray[np.int64]:
         """See `engine.interface.Engine`; 1 round, and 1 to tell the dealer."""

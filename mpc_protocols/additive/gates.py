@@ -133,7 +133,8 @@ class AdditiveGates:
             total ^= tested
             start += size
         opened = np.bitwise_or.reduce(total ^ self.link.exchange(total), axis=0)
-        return to_bits(self.link.tell(opened), cells).reshape(shape) == 0
+        zero: NDArray[np.bool_] = to_bits(self.link.tell(opened), cells).reshape(shape) == 0
+        return zero
 
     def _test_words(self, shape: tuple[int, ...]) -> Words:
         if self.link.deals:

@@ -11,6 +11,7 @@ Who learns what, threat model and assumption: `engine.step`, `additive.engine`.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,6 @@ from mpc_protocols.additive.engine import AdditiveEngine
 from mpc_protocols.additive.marginals import send_counts
 from mpc_protocols.engine import oracle
 from mpc_protocols.engine.bits import Bits
-from mpc_protocols.engine.bitslice import Elements
 from mpc_protocols.engine.oracle import LeadingOracle, check_leads
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import StudyInvalid
@@ -39,7 +39,7 @@ def computing_party(
     observe: Observe | None = None,
     ahead: bool = True,
     history: History = NO_HISTORY,
-) -> ComputingParty[Bits, Elements]:
+) -> ComputingParty[Bits, Any]:
     """Party 0, 1 or the dealer. Arguments and errors as for `AdditiveOracle`."""
     return ComputingParty(AdditiveEngine(wire, facts, _counts(data)), facts, guard, observe, ahead, history)
 

@@ -40,7 +40,7 @@ class StreamProvider:
         c = self._last(np.broadcast_shapes(a.shape, b.shape), np.uint64)
         return self._words(a), self._words(b), self._words(c)
 
-    def B2A_rng(self, size: Any, device: Any = None) -> tuple[Any, Any]:  # noqa: N802, CrypTen's name
+    def B2A_rng(self, size: Any, device: Any = None) -> tuple[Any, Any]:
         """Shares of random bits, in the ring and under XOR."""
         shape, ring = tuple(size), self._communicator.ring
         count = int(np.prod(shape))
