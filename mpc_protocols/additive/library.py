@@ -74,11 +74,15 @@ def _load() -> Library:
         for name in ("generate_random_ring_element", "generate_kbit_random_tensor"):
             if hasattr(module, name):
                 setattr(module, name, _no_draw)
+    for streams in crypten.generators.values():
+        streams[torch.device("cpu")] = None  # nothing to draw from
     return Library(torch, primitives.beaver, primitives.ArithmeticSharedTensor, primitives.BinarySharedTensor)
 
 
 def _party() -> tuple[Any, Any]:
-    party: tuple[Any, Any] = _acting.party
+    party: tuple[Any, Any] | None = getattr(_acting, "party", None)
+    if party is None:
+        raise LookupError("CrypTen was called by a thread that acts for no party.")
     return party
 
 

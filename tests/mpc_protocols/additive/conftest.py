@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from mpc_protocols.additive.library import load
+from mpc_protocols.additive.backend import BACKEND
+from mpc_protocols.additive.library import Library, load
+from mpc_protocols.registry import not_installed
 
 
 @pytest.fixture(scope="session")
-def crypten() -> Any:
+def crypten() -> Library:
     """The library with our functions in place, as every party's process has it."""
-    pytest.importorskip("torch")
-    pytest.importorskip("onnx")
+    if lack := not_installed(BACKEND):
+        pytest.skip(f"This test {lack}.")
     return load()

@@ -45,7 +45,7 @@ def test_gumbel_noise_is_the_reference(cells: int, latency_bytes: int) -> None:
             drawn.append(source(shape))
             return drawn[-1]
 
-        noise = sampling.gumbel_noise(gates, noted, cells, 5, np.uint32)
+        noise = sampling.gumbel_noise(gates, noted, cells, 5, np.uint32)  # type: ignore[type-var]
         return noise, [bits.parts[0] for bits in drawn]
 
     found, (uniforms, dithers) = numbers(run_three(body, latency_bytes), cells)
@@ -70,7 +70,7 @@ def test_gaussian_noise_is_the_reference(sigma: Fraction) -> None:
             drawn.append(source(shape))
             return drawn[-1]
 
-        noise = sampling.gaussian_noise(gates, noted, sampler, cells, np.uint32)
+        noise = sampling.gaussian_noise(gates, noted, sampler, cells, np.uint32)  # type: ignore[type-var]
         return noise, [bits.parts[0] for bits in drawn]
 
     found, (uniforms,) = numbers(run_three(body), cells)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,7 +99,8 @@ def test_bits_become_integers(cells: int, ring: type, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("ring", [np.uint32, np.uint64])
 def test_products_are_those_of_the_ring(ring: type) -> None:
     top = np.iinfo(ring).max
-    x, y = (np.array(values, ring) for values in ([0, 1, top, top, 3, top // 2], [top, 0, top, 1, 5, 2]))
+    x: NDArray[Any] = np.array([0, 1, top, top, 3, top // 2], ring)
+    y: NDArray[Any] = np.array([top, 0, top, 1, 5, 2], ring)
     xs, ys = share_ring(x), share_ring(y)
     ran = run_three(lambda gates: gates.operations.products(xs[gates.link.me], ys[gates.link.me]))
     np.testing.assert_array_equal(ran.results[0] + ran.results[1], x * y)
