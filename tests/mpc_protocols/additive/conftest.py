@@ -6,12 +6,11 @@ import pytest
 
 from mpc_protocols.additive.backend import BACKEND
 from mpc_protocols.additive.library import Library, load
-from mpc_protocols.registry import not_installed
+from tests.extras import skip_unless_installed
 
 
 @pytest.fixture(scope="session")
 def crypten() -> Library:
     """The library with our functions in place, as every party's process has it."""
-    if lack := not_installed(BACKEND):
-        pytest.skip(f"This test {lack}.")
+    skip_unless_installed(BACKEND)
     return load()
