@@ -81,7 +81,6 @@ class AdditiveCosts:
         """`AdditiveGates.zero_rows` of so many vectors of so many bits."""
         words = words_for(cells)
         for piece in zero_pieces(planes, words):
-            self.masked(TEST_WORDS * piece * words)
             self.and_sums(piece * words, TEST_WORDS * words)
         self.exchange(WORD * TEST_WORDS * words)
         self.tell(WORD * words)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.additive.communicator import LinkCommunicator
 from mpc_protocols.additive.library import acting, load
-from mpc_protocols.additive.link import Link
+from mpc_protocols.additive.link import DEALER, Link
 from mpc_protocols.additive.masks import Masks
 from mpc_protocols.additive.operations import Terms, by_words, planes_at_once
 from mpc_protocols.additive.provider import StreamProvider
@@ -36,7 +36,7 @@ class CrypTenOperations:
         """Raises `StudyInvalid` if CrypTen is not installed."""
         self.link = link
         self._library = load()
-        self._masks = Masks(link.wire, link.me, link.stream)
+        self._masks, self._common = (Masks(link.wire, other, link.stream) for other in (DEALER, 1 - link.me))
         self._communicator = LinkCommunicator(link, self._library)
         self._provider = StreamProvider(self._communicator, self._masks, self._library)
 
@@ -48,8 +48,10 @@ class CrypTenOperations:
         """The operand's mask, XORed with f at party 0, and f: the parts that `and_sums` multiplies by e and by a."""
         mask = self._masks.words(y.shape)
         own = y ^ mask
-        opened = own ^ self.link.exchange(own)
-        return Bits(mask ^ opened if self.link.me == 0 else mask, opened)
+        return self._factor(mask, own ^ self.link.exchange(own))
+
+    def uniform(self, shape: tuple[int, ...]) -> Bits:
+        return self._factor(self._masks.words(shape), self._common.words(shape))
 
     def and_sums(self, shape: tuple[int, ...], terms: Terms) -> Words:
         total = np.zeros(shape, np.uint64)
@@ -76,6 +78,9 @@ class CrypTenOperations:
     def products(self, x: Elements, y: Elements) -> Elements:
         product = self._run(self._library.beaver.mul, self._number(x), self._number(y), ring=x.dtype.type)
         return product.astype(x.dtype)
+
+    def _factor(self, mask: Words, opened: Words) -> Bits:
+        return Bits(mask ^ opened if self.link.me == 0 else mask, opened)
 
     def _opened_left(self, x: Words, sums: Words) -> tuple[Words, Words]:
         """The mask of x, and x opened under it; this party's share of c goes into `sums`."""

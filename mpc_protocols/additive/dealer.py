@@ -41,6 +41,10 @@ class DealerOperations:
         self.link.turn()
         return Bits(mask)
 
+    def uniform(self, shape: tuple[int, ...]) -> Bits:
+        """The part of the words that the dealer knows."""
+        return Bits(self._words(shape))
+
     def and_sums(self, shape: tuple[int, ...], terms: Terms) -> Words:
         for words, run in by_words(terms):
             total, mask = np.zeros(shape, np.uint64)[:, words], None

@@ -2,9 +2,10 @@
 
 Bits are XOR shares of one part, numbers additive shares modulo 2^32 or 2^64: NumPy arrays. The dealer's are zeros (`operations`).
 
-Random bits of a release, and the test words of an arg max, are the XOR of streams of parties 0 and 1, each keyed by a secret that
-nobody else has: uniform unless these two collude. None of them is ever taken from the dealer, which hears the outputs: with the
-noise it would have the count, with the test words the comparisons. The secret is drawn anew in each run.
+Random bits of a release are the XOR of streams of parties 0 and 1, each keyed by a secret that nobody else has: uniform unless
+these two collude. The secret is drawn anew in each run. Test words of an arg max are the XOR of three streams, of which each of
+the three computing parties lacks one (`operations`). Neither is ever the dealer's to know, which hears the outputs: with the
+noise it would have the count, with the test words the comparisons.
 
 Threat model and assumption: `dealer`, `masks`.
 """
@@ -21,9 +22,9 @@ from mpc_protocols.additive.link import Link
 from mpc_protocols.additive.operations import Operations, Terms
 from mpc_protocols.additive.sign import carry, score_adder, signs
 from mpc_protocols.engine.bits import Bits
-from mpc_protocols.engine.bitslice import Elements, UInt, Words, from_bits, to_bits, to_planes, words_for
+from mpc_protocols.engine.bitslice import Elements, UInt, from_bits, to_bits, to_planes, words_for
 from mpc_protocols.engine.interface import BitSource
-from mpc_protocols.engine.prg import MASK, NOISE, KeyStream, derive
+from mpc_protocols.engine.prg import NOISE, KeyStream, derive
 
 SECRET_BYTES = 32
 AND_BYTES = 16
@@ -31,7 +32,7 @@ AND_BYTES = 16
 TEST_WORDS = 128
 """Random bits of a test for zero: a vector that is not zero passes with probability 2^-128."""
 TESTED_AT_ONCE = 1 << 13
-"""Words of tested bits whose test words are masked in one message: 8 MB."""
+"""Words of tested bits of one message, whose test words take 8 MB."""
 
 
 def shared_latency(latency_bytes: int) -> int:
@@ -52,8 +53,6 @@ class AdditiveGates:
         """secret: this party's own key of random bits, SECRET_BYTES, unknown to all others; the dealer's is not used."""
         self.operations = operations
         self._secret = secret
-        context = self.link.wire.session_id, self.link.stream.encode()
-        self._tests, self._tested = KeyStream(derive(secret, MASK, *context)), 0
 
     @property
     def link(self) -> Link:
@@ -114,7 +113,7 @@ class AdditiveGates:
         return draw
 
     def zero_rows(self, shape: tuple[int, int], rows: Iterable[tuple[slice, Bits]]) -> NDArray[np.bool_]:
-        """See `engine.interface.BitGates`; 2 rounds for each piece, 1 to open, and 1 to tell the dealer.
+        """See `engine.interface.BitGates`; 1 round for each piece, 1 to open, and 1 to tell the dealer.
 
         Opened is z = XOR_p l_p R_p with test words R_p of TEST_WORDS bits: 0 if all l_p are 0, else uniform
         (`docs/design/mechanisms.md` 1.5).
@@ -125,7 +124,7 @@ class AdditiveGates:
         count, words = planes.shape
         total, start = np.zeros((TEST_WORDS, words), np.uint64), 0
         for size in zero_pieces(count, words):
-            tests = self.factor(Bits(self._test_words((TEST_WORDS, size, words))))
+            tests = self.operations.uniform((TEST_WORDS, size, words))
             place = slice(0, TEST_WORDS), slice(0, words)
             (tested,) = self.and_sums(
                 total.shape, [(place, Bits(planes[start : start + size]), tests.parts)]
@@ -135,13 +134,6 @@ class AdditiveGates:
         opened = np.bitwise_or.reduce(total ^ self.link.exchange(total), axis=0)
         zero: NDArray[np.bool_] = to_bits(self.link.tell(opened), cells).reshape(shape) == 0
         return zero
-
-    def _test_words(self, shape: tuple[int, ...]) -> Words:
-        if self.link.deals:
-            return np.zeros(shape, np.uint64)
-        self._tested += 1
-        words: Words = self._tests.draw(shape, np.uint64, self._tested)
-        return words
 
     # -- integers ----------------------------------------------------------------------------------------------------------
 

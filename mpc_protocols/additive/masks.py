@@ -1,8 +1,10 @@
-"""The streams that the dealer has in common with each of the two others, AES-CTR (`engine.prg`).
+"""The streams that two of the three computing parties have in common, AES-CTR (`engine.prg`).
 
 Every correlation begins with masks that both parties draw for themselves, each from its own stream; the dealer draws both, so it
 knows the whole, and completes the correlation with one vector for party 0 (`dealer`). CrypTen's streams are Mersenne Twisters
 of a 64-bit seed, whose state follows from 624 outputs (`docs/design/additive.md` 4): none of them is used.
+
+Parties 0 and 1 have one, too, which the dealer lacks: of words that no party may know (`operations.Operations.uniform`).
 
 Both ends count operations in step; a number is used for one draw. A computation that runs beside another has streams of its own.
 """
@@ -12,18 +14,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.additive.link import DEALER
 from mpc_protocols.engine.bitslice import Elements, UInt, Words
 from mpc_protocols.engine.prg import MASK, KeyStream, derive
 from mpc_protocols.wire import Wire
 
 
 class Masks:
-    """The stream of one party and the dealer, at either end."""
+    """The stream of this party and another one, at either end."""
 
-    def __init__(self, wire: Wire, party: int, stream: str) -> None:
-        """party: 0 or 1. stream: the name of the link that it serves."""
-        other = DEALER if wire.me == party else party
+    def __init__(self, wire: Wire, other: int, stream: str) -> None:
+        """stream: the name of the link that it serves."""
         key = derive(wire.key(other), MASK, b"additive", wire.session_id, stream.encode())
         self._stream, self._operation = KeyStream(key), 0
 

@@ -34,6 +34,10 @@ class Operations(Protocol):
     def masked(self, y: Words) -> Bits:
         """Shared words opened under a mask: the form in which `and_sums` takes its second operands. 1 round, the size of y."""
 
+    def uniform(self, shape: tuple[int, ...]) -> Bits:
+        """Words that nobody knows, as `masked` gives them: the mask, which the dealer knows, XOR a stream that parties 0 and 1
+        have in common. No message."""
+
     def and_sums(self, shape: tuple[int, ...], terms: Terms) -> Words:
         """See `engine.interface.BitGates`. 1 round for each run of terms; x from each party, the sums from the dealer."""
 

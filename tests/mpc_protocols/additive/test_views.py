@@ -121,3 +121,14 @@ def test_no_mask_is_used_twice() -> None:
     assert len(seen) == len(set(seen)) == 12
     blocks = [payload[at : at + 8] for payload in seen for at in range(0, len(payload), 8)]
     assert len(blocks) == len(set(blocks))
+
+
+def test_the_words_of_a_test_for_zero_are_nobodys() -> None:
+    """Their shares make words that neither a stream of the two nor the dealer's masks are; no message is sent for them."""
+    ran = run_three(lambda gates: gates.operations.uniform((4, 3)))
+    (first, common), (second, same) = (factor.parts for factor in ran.results[:DEALER])
+    (dealers,) = ran.results[DEALER].parts
+    words = first ^ second
+    np.testing.assert_array_equal(common, same)
+    np.testing.assert_array_equal(words, common ^ dealers)
+    assert not any((words == known).any() for known in (common, dealers, first, second)) and not ran.frames
