@@ -1,6 +1,6 @@
 """The operations of parties 0 and 1: CrypTen's protocols for AND, bit to integer and product; sums of ANDs of our own.
 
-CrypTen's, called on its own tensors (Beaver 1992; `crypten.mpc.primitives.beaver`): integers of 64 bits and precision 0,
+CrypTen's, called on its own tensors (Beaver 1991): integers of 64 bits and precision 0,
 words of 64 gates. Ours, since CrypTen has nothing like it: XOR_t x_t & y_t, where the y_t are public linear functions of words y.
 With y opened once under a mask b, f = y ^ b, and x under a, e = x ^ a,
 
