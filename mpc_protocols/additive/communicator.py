@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.additive.library import Library
 from mpc_protocols.additive.link import Link
-from mpc_protocols.engine.bitslice import UInt
+from mpc_protocols.engine.bitwise.bitslice import UInt
 
 Signed = NDArray[np.int64]
 

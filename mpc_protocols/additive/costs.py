@@ -19,12 +19,12 @@ from mpc_protocols.additive.gates import TEST_WORDS, shared_latency, zero_pieces
 from mpc_protocols.additive.link import DEALER
 from mpc_protocols.additive.operations import planes_at_once
 from mpc_protocols.additive.sign import score_adder
-from mpc_protocols.engine.adders import Adder, merge_schedule
-from mpc_protocols.engine.alias import LOOKUP_WORDS, AliasTable, alias_table, one_hot_schedule
-from mpc_protocols.engine.argmax import PAIRS
-from mpc_protocols.engine.bitslice import words_for
+from mpc_protocols.engine.bitwise.adders import Adder, merge_schedule
+from mpc_protocols.engine.bitwise.argmax import PAIRS
+from mpc_protocols.engine.bitwise.bitslice import words_for
 from mpc_protocols.engine.latency import LATENCY_BYTES
-from mpc_protocols.engine.sampling import NOISE_BATCH, batches, joint_tables, noise_adder
+from mpc_protocols.engine.noise.alias import LOOKUP_WORDS, AliasTable, alias_table, one_hot_schedule
+from mpc_protocols.engine.noise.sampling import NOISE_BATCH, batches, joint_tables, noise_adder
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler

@@ -25,8 +25,8 @@ from mpc_protocols.additive.link import DEALER, Link
 from mpc_protocols.additive.masks import Masks
 from mpc_protocols.additive.operations import Terms, by_words, planes_at_once
 from mpc_protocols.additive.provider import StreamProvider
-from mpc_protocols.engine.bits import Bits
-from mpc_protocols.engine.bitslice import Elements, UInt, Words, to_bits
+from mpc_protocols.engine.bitwise.bits import Bits
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words, to_bits
 
 
 class CrypTenOperations:

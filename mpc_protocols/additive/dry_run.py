@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.additive.engine import DEALERS
 from mpc_protocols.additive.steps import Group, StepCosts
-from mpc_protocols.engine.answer_codec import encode
-from mpc_protocols.engine.contribution import block_cells
+from mpc_protocols.engine.inputs.answer_codec import encode
+from mpc_protocols.engine.inputs.contribution import block_cells
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.selection import SelectionPlan

@@ -28,10 +28,10 @@ from mpc_protocols.additive.link import DEALER, Link
 from mpc_protocols.additive.marginals import SharedMarginals
 from mpc_protocols.additive.operations import Operations
 from mpc_protocols.additive.sign import score_adder
-from mpc_protocols.engine.answer_exchange import AnswerExchange
-from mpc_protocols.engine.argmax import argmax_rows
-from mpc_protocols.engine.bitslice import Elements, UInt, words_for
-from mpc_protocols.engine.packing import pack, unpack
+from mpc_protocols.engine.bitwise.argmax import argmax_rows
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, words_for
+from mpc_protocols.engine.bitwise.packing import pack, unpack
+from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.public.answers import Answers, DealerLayout

@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import UInt
+from mpc_protocols.engine.bitwise.bitslice import UInt
 from mpc_protocols.engine.interleave import alone
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.errors import StudyInvalid

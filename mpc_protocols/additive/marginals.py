@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from mpc_protocols.additive.link import DEALER
-from mpc_protocols.engine.bitslice import Elements
-from mpc_protocols.engine.contribution import ranges, receive_masked, send_masked
-from mpc_protocols.engine.marginals import AdditiveMarginals
+from mpc_protocols.engine.bitwise.bitslice import Elements
+from mpc_protocols.engine.inputs.contribution import ranges, receive_masked, send_masked
+from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.wire import Wire
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import Elements, UInt, Words
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words
 from mpc_protocols.engine.prg import MASK, KeyStream, derive
 from mpc_protocols.wire import Wire
 

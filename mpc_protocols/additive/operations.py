@@ -14,8 +14,8 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from mpc_protocols.additive.link import Link
-from mpc_protocols.engine.bits import Bits
-from mpc_protocols.engine.bitslice import Elements, UInt, Words
+from mpc_protocols.engine.bitwise.bits import Bits
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words
 
 Terms = Iterable[tuple[Any, Bits, Iterable[NDArray[Any]]]]
 """As in `engine.interface.BitGates.and_sums`."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mpc_protocols.additive.engine import AdditiveEngine
 from mpc_protocols.additive.marginals import send_counts
 from mpc_protocols.engine import oracle
-from mpc_protocols.engine.bits import Bits
+from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.oracle import LeadingOracle, check_leads
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import StudyInvalid

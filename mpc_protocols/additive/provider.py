@@ -15,7 +15,7 @@ import numpy as np
 from mpc_protocols.additive.communicator import LinkCommunicator, Signed
 from mpc_protocols.additive.library import Library
 from mpc_protocols.additive.masks import Masks
-from mpc_protocols.engine.bitslice import UInt
+from mpc_protocols.engine.bitwise.bitslice import UInt
 
 
 class StreamProvider:

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpc_protocols.engine.adders import Adder, adder_for, merge_planes
-from mpc_protocols.engine.bits import Bits
-from mpc_protocols.engine.bitslice import Elements, Words, to_planes
+from mpc_protocols.engine.bitwise.adders import Adder, adder_for, merge_planes
+from mpc_protocols.engine.bitwise.bits import Bits
+from mpc_protocols.engine.bitwise.bitslice import Elements, Words, to_planes
 from mpc_protocols.engine.interface import BitGates
 
 

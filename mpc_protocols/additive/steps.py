@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from mpc_protocols.additive.costs import AdditiveCosts
 from mpc_protocols.additive.link import DEALER
 from mpc_protocols.additive.marginals import receiver_of
-from mpc_protocols.engine.contribution import SEED_BYTES
+from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES, ring_of
 from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns
 from mpc_protocols.functionality import USUAL_LEADER

@@ -14,7 +14,7 @@ from mpc_protocols.additive.crypten_operations import CrypTenOperations
 from mpc_protocols.additive.dealer import DealerOperations
 from mpc_protocols.additive.gates import AdditiveGates
 from mpc_protocols.additive.link import Link
-from mpc_protocols.engine.bitslice import from_bits
+from mpc_protocols.engine.bitwise.bitslice import from_bits
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.wire import Traffic, Wire
 

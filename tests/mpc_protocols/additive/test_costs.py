@@ -13,8 +13,8 @@ from mpc_protocols.additive.gates import AdditiveGates
 from mpc_protocols.additive.oracle import AdditiveOracle, contribute, follow
 from mpc_protocols.additive.steps import StepCosts
 from mpc_protocols.backend import AllowAll
-from mpc_protocols.engine import sampling
-from mpc_protocols.engine.bits import Bits
+from mpc_protocols.engine.bitwise.bits import Bits
+from mpc_protocols.engine.noise import sampling
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.mechanisms import gaussian

@@ -10,11 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.additive.gates import AdditiveGates
-from mpc_protocols.engine import sampling
-from mpc_protocols.engine.alias import alias_table
-from mpc_protocols.engine.argmax import argmax_rows
-from mpc_protocols.engine.bits import Bits
-from mpc_protocols.engine.bitslice import to_bits
+from mpc_protocols.engine.bitwise.argmax import argmax_rows
+from mpc_protocols.engine.bitwise.bits import Bits
+from mpc_protocols.engine.bitwise.bitslice import to_bits
+from mpc_protocols.engine.noise import sampling
+from mpc_protocols.engine.noise.alias import alias_table
 from mpc_protocols.mechanisms import gaussian, gumbel
 from tests.mpc_protocols.additive.dealt_run import DEALER, Ran, run_three, share_ring
 

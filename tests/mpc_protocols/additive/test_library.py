@@ -14,7 +14,7 @@ from mpc_protocols.additive.crypten_operations import CrypTenOperations
 from mpc_protocols.additive.library import Library, acting, load
 from mpc_protocols.additive.link import Link
 from mpc_protocols.backend import AllowAll
-from mpc_protocols.ideal import IdealOracle
+from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import MemoryNetwork
 from tests.mpc_protocols.additive.test_oracle import serve
 from tests.worlds.questions import work

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.additive.gates import AdditiveGates
-from mpc_protocols.engine.bits import Bits
-from mpc_protocols.engine.bitslice import to_bits
+from mpc_protocols.engine.bitwise.bits import Bits
+from mpc_protocols.engine.bitwise.bitslice import to_bits
 from tests.mpc_protocols.additive.dealt_run import (
     DEALER,
     random_words,

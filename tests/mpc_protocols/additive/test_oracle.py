@@ -14,7 +14,7 @@ from mpc_protocols.additive.engine import DEALERS
 from mpc_protocols.additive.oracle import AdditiveOracle, contribute, follow
 from mpc_protocols.errors import BudgetRefused, CosynthError, StudyInvalid
 from mpc_protocols.functionality import LocalCounts, MarginalOracle, StudyFacts
-from mpc_protocols.ideal import IdealOracle
+from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.wire import Wire

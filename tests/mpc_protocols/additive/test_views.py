@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.additive.gates import AdditiveGates
 from mpc_protocols.additive.oracle import AdditiveOracle, follow
-from mpc_protocols.engine import sampling
+from mpc_protocols.engine.noise import sampling
 from mpc_protocols.engine.tally import AGREEMENT
 from mpc_protocols.functionality import LocalCounts
 from mpc_protocols.mechanisms import gaussian
