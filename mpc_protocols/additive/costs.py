@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mpc_protocols.additive.circuits.gates import TEST_WORDS, shared_latency, zero_pieces
+from mpc_protocols.additive.circuits.sign import score_adder
+from mpc_protocols.additive.dealing.operations import planes_at_once
 from mpc_protocols.additive.engine import chunks
-from mpc_protocols.additive.gates import TEST_WORDS, shared_latency, zero_pieces
 from mpc_protocols.additive.link import DEALER
-from mpc_protocols.additive.operations import planes_at_once
-from mpc_protocols.additive.sign import score_adder
 from mpc_protocols.engine.bitwise.adders import Adder, merge_schedule
 from mpc_protocols.engine.bitwise.argmax import PAIRS
 from mpc_protocols.engine.bitwise.bitslice import words_for

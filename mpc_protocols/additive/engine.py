@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.additive.crypten_operations import CrypTenOperations
-from mpc_protocols.additive.dealer import DealerOperations
-from mpc_protocols.additive.gates import SECRET_BYTES, AdditiveGates
+from mpc_protocols.additive.adapter.crypten_operations import CrypTenOperations
+from mpc_protocols.additive.circuits.gates import SECRET_BYTES, AdditiveGates
+from mpc_protocols.additive.circuits.sign import score_adder
+from mpc_protocols.additive.dealing.dealer import DealerOperations
+from mpc_protocols.additive.dealing.operations import Operations
 from mpc_protocols.additive.link import DEALER, Link
 from mpc_protocols.additive.marginals import SharedMarginals
-from mpc_protocols.additive.operations import Operations
-from mpc_protocols.additive.sign import score_adder
 from mpc_protocols.engine.bitwise.argmax import argmax_rows
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, words_for
 from mpc_protocols.engine.bitwise.packing import pack, unpack

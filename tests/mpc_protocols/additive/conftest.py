@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from mpc_protocols.additive.adapter.library import Library, load
 from mpc_protocols.additive.backend import BACKEND
-from mpc_protocols.additive.library import Library, load
 from tests.extras import skip_unless_installed
 
 

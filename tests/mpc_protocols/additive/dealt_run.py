@@ -10,9 +10,9 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.additive.crypten_operations import CrypTenOperations
-from mpc_protocols.additive.dealer import DealerOperations
-from mpc_protocols.additive.gates import AdditiveGates
+from mpc_protocols.additive.adapter.crypten_operations import CrypTenOperations
+from mpc_protocols.additive.circuits.gates import AdditiveGates
+from mpc_protocols.additive.dealing.dealer import DealerOperations
 from mpc_protocols.additive.link import Link
 from mpc_protocols.engine.bitwise.bitslice import from_bits
 from mpc_protocols.memory_wire import Frame, MemoryNetwork

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mpc_protocols.additive.backend import BACKEND
+from mpc_protocols.additive.circuits.gates import AdditiveGates
 from mpc_protocols.additive.costs import AdditiveCosts
-from mpc_protocols.additive.gates import AdditiveGates
 from mpc_protocols.additive.oracle import AdditiveOracle, contribute, follow
 from mpc_protocols.additive.steps import StepCosts
 from mpc_protocols.backend import AllowAll
@@ -58,8 +58,8 @@ def predicted(latency_bytes: int) -> Tally:
 
 @pytest.mark.parametrize("latency_bytes", [1, 1 << 30])
 def test_costs_are_the_counters(latency_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mpc_protocols.additive.gates.TESTED_AT_ONCE", 30)
-    monkeypatch.setattr("mpc_protocols.additive.operations.BITS_AT_ONCE", 250)
+    monkeypatch.setattr("mpc_protocols.additive.circuits.gates.TESTED_AT_ONCE", 30)
+    monkeypatch.setattr("mpc_protocols.additive.dealing.operations.BITS_AT_ONCE", 250)
     ran, tally = run_three(protocols, latency_bytes), predicted(latency_bytes)
     assert [of.bytes_sent for of in ran.traffic] == tally.sent
     assert [of.messages_sent for of in ran.traffic] == tally.messages

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
-from mpc_protocols.additive.crypten_operations import CrypTenOperations
-from mpc_protocols.additive.library import Library, acting, load
+from mpc_protocols.additive.adapter.crypten_operations import CrypTenOperations
+from mpc_protocols.additive.adapter.library import Library, acting, load
 from mpc_protocols.additive.link import Link
 from mpc_protocols.backend import AllowAll
 from mpc_protocols.ideal.oracle import IdealOracle

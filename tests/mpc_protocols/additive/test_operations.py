@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.additive.gates import AdditiveGates
+from mpc_protocols.additive.circuits.gates import AdditiveGates
 from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.bitwise.bitslice import to_bits
 from tests.mpc_protocols.additive.dealt_run import (
@@ -88,7 +88,7 @@ def test_sums_of_linear_functions_cost_the_bits_of_their_operands() -> None:
 @pytest.mark.parametrize("ring", [np.uint32, np.uint64])
 @pytest.mark.parametrize("cells", [1, 64, 65, 1000])
 def test_bits_become_integers(cells: int, ring: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mpc_protocols.additive.operations.BITS_AT_ONCE", 130)
+    monkeypatch.setattr("mpc_protocols.additive.dealing.operations.BITS_AT_ONCE", 130)
     bits = np.random.default_rng().integers(0, 2, (3, cells), np.uint8)
     shares, weights = share_flags(bits), [5, -7, 1 << 31]
     ran = run_three(lambda gates: gates.weighted_sum(Bits(shares[gates.link.me]), weights, cells, ring))
@@ -136,7 +136,7 @@ def test_comparisons(ring: type) -> None:
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 3, 70), (2, 40, 3)])
 def test_which_rows_are_zero(shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mpc_protocols.additive.gates.TESTED_AT_ONCE", 32)
+    monkeypatch.setattr("mpc_protocols.additive.circuits.gates.TESTED_AT_ONCE", 32)
     rng = np.random.default_rng()
     bits = rng.integers(0, 2, shape, np.uint8) * rng.integers(0, 2, (*shape[:2], 1), np.uint8)
     mask = rng.integers(0, 2, shape, np.uint8)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.additive.gates import AdditiveGates
+from mpc_protocols.additive.circuits.gates import AdditiveGates
 from mpc_protocols.additive.oracle import AdditiveOracle, follow
 from mpc_protocols.engine.noise import sampling
 from mpc_protocols.engine.tally import AGREEMENT

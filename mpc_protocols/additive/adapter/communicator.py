@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.additive.library import Library
+from mpc_protocols.additive.adapter.library import Library
 from mpc_protocols.additive.link import Link
 from mpc_protocols.engine.bitwise.bitslice import UInt
 

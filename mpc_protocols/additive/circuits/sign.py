@@ -4,7 +4,7 @@ Of x = x_0 + x_1 mod 2^K party 0 knows a = x_0 and party 1 b = x_1, so their bit
 
     carry' = a ^ ((a ^ b) & (a ^ carry))            sign = a ^ b ^ carry in plane k - 1
 
-A ripple takes k - 1 ANDs a cell in k - 1 rounds, a tree (`engine.adders`) about three times the ANDs in 1 + ceil(log2(k - 1)) rounds.
+A ripple takes k - 1 ANDs a cell in as many rounds, a tree (`adders`) about three times the ANDs in 1 + ceil(log2(k - 1)) rounds.
 k needs to be only bitlength(max |x|) + 1; the caller asserts that bound from public numbers, a value beyond it gets a wrong sign
 silently. CrypTen's own comparison adds all 64 bits whatever the numbers are: some seven times as much.
 

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.additive.communicator import LinkCommunicator
-from mpc_protocols.additive.library import acting, load
+from mpc_protocols.additive.adapter.communicator import LinkCommunicator
+from mpc_protocols.additive.adapter.library import acting, load
+from mpc_protocols.additive.adapter.provider import StreamProvider
+from mpc_protocols.additive.dealing.masks import Masks
+from mpc_protocols.additive.dealing.operations import Terms, by_words, planes_at_once
 from mpc_protocols.additive.link import DEALER, Link
-from mpc_protocols.additive.masks import Masks
-from mpc_protocols.additive.operations import Terms, by_words, planes_at_once
-from mpc_protocols.additive.provider import StreamProvider
 from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words, to_bits
 

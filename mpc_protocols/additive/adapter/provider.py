@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from mpc_protocols.additive.communicator import LinkCommunicator, Signed
-from mpc_protocols.additive.library import Library
-from mpc_protocols.additive.masks import Masks
+from mpc_protocols.additive.adapter.communicator import LinkCommunicator, Signed
+from mpc_protocols.additive.adapter.library import Library
+from mpc_protocols.additive.dealing.masks import Masks
 from mpc_protocols.engine.bitwise.bitslice import UInt
 
 

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.additive.circuits.sign import carry, score_adder, signs
+from mpc_protocols.additive.dealing.operations import Operations, Terms
 from mpc_protocols.additive.link import Link
-from mpc_protocols.additive.operations import Operations, Terms
-from mpc_protocols.additive.sign import carry, score_adder, signs
 from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, from_bits, to_bits, to_planes, words_for
 from mpc_protocols.engine.interface import BitSource
