@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     OracleData = LocalCounts | CollectedCounts | VerticalData
 
-PLANNED: Final = ("additive",)
-"""Words of the study file for which there is no backend in this version."""
 MANY: Final = 1 << 10
 """More parties than any study has."""
 

@@ -108,6 +108,10 @@ class Registry(Generic[D]):
                     yield f"{self._package}.{module.name}"
 
 
+_COMMANDS = {"crypten": "make crypten"}
+"""How parts of the installation are got that pip cannot resolve: CrypTen's metadata asks for packages that are gone."""
+
+
 class Extra(Protocol):
     """A version whose packages are an optional part of the installation."""
 
@@ -125,7 +129,5 @@ def not_installed(version: Extra) -> str | None:
     lacking = [module for module in version.requires if importlib.util.find_spec(module) is None]
     if not lacking:
         return None
-    return (
-        f"needs {' and '.join(lacking)}, which this installation lacks; "
-        f'run `python -m pip install "cosynth[{version.extra}]"` at every party'
-    )
+    command = _COMMANDS.get(version.extra, f'python -m pip install "cosynth[{version.extra}]"')
+    return f"needs {' and '.join(lacking)}, which this installation lacks; run `{command}` at every party"

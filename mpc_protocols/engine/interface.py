@@ -75,7 +75,10 @@ class BitGates(Turns, Protocol[B]):
         """x AND y of several pairs alike but for their first axis, in one round and message."""
 
     def factor(self, y: B) -> B:
-        """A linear function of shared words: the form in which `and_sums` takes its second operands. Local."""
+        """The form in which `and_sums` takes its second operands; linear functions of it are taken part by part.
+
+        Local, or 1 round in which it is opened under a mask.
+        """
 
     def and_sums(self, shape: tuple[int, ...], terms: Iterable[tuple[Any, B, Iterable[NDArray[Any]]]]) -> B:
         """XOR along the last axis but one of x & y, summed before it travels: what is sent has the size of the result.

@@ -15,7 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
 
-from mpc_protocols.backend import BACKENDS, PLANNED, Backend
+from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import MAX_CELLS
 from mpc_protocols.options import Options
@@ -82,8 +82,8 @@ def _read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[
     backend: Backend | None = None
     if "study" in root:
         name = head.text("name")
-        algorithm = ALGORITHMS.get(_available(head, "algorithm", ALGORITHMS.names))
-        backend = BACKENDS.get(_available(head, "backend", BACKENDS.names, PLANNED))
+        algorithm = ALGORITHMS.get(head.choice("algorithm", ALGORITHMS.names))
+        backend = BACKENDS.get(head.choice("backend", BACKENDS.names))
         partition = head.choice("partition", PARTITIONS)
     privacy = _privacy(
         section("privacy", ("epsilon", "delta", "adjacency", "max_rows", "unit")), "privacy" in root
@@ -147,17 +147,6 @@ def _read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[
         contributors=contributors,
     )
     return Study(**common) if alignment is None else VerticalStudy(**common, alignment=alignment), []
-
-
-def _available(table: Table, key: str, available: tuple[str, ...], planned: tuple[str, ...] = ()) -> str:
-    """One of the words; a typo is answered with the choices, a word of a later version with what there is."""
-    given = table.raw.get(key)
-    if given in planned and given not in available:
-        *first, last = (f'"{word}"' for word in available)
-        words = f"{', '.join(first)} and {last}" if first else last
-        table.problem(f'= "{given}" cannot be run by this version yet; available: {words}', key)
-        return str(given)
-    return table.choice(key, available)
 
 
 def _tables_of_backends() -> tuple[str, ...]:

@@ -27,6 +27,11 @@ def study(directory: Path, backend: str, computing: int, contributing: int = 0) 
     return path
 
 
+def faults(path: Path) -> list[str]:
+    """The problems of a study, but for packages that are not installed here."""
+    return [problem for problem in problems(path) if "which this installation lacks" not in problem]
+
+
 @pytest.mark.parametrize(
     ("backend", "computing", "words"),
     [
@@ -54,16 +59,16 @@ def test_the_sentence_names_the_alternative(
 def test_what_a_sentence_names_would_do(tmp_path: Path, backend: Backend) -> None:
     """For every number of computing parties: either they fit, or each backend that is named takes them."""
     for computing in range(1, 12):
-        found = problems(study(tmp_path, backend.name, computing))
+        found = faults(study(tmp_path, backend.name, computing))
         least, most = backend.computing
         assert len(found) == (not least <= computing <= most), found
         for sentence in found:
             _, *others = re.findall(r'backend = "(\w+)"', sentence)
             assert backend.name not in others
             for other in others:
-                assert problems(study(tmp_path, other, computing)) == []
+                assert faults(study(tmp_path, other, computing)) == []
             fewer = min(max(computing, least), most)
-            assert problems(study(tmp_path, backend.name, fewer, max(0, computing - fewer))) == []
+            assert faults(study(tmp_path, backend.name, fewer, max(0, computing - fewer))) == []
 
 
 def test_backends_that_cannot_join_columns_are_no_alternative(tmp_path: Path) -> None:

@@ -16,6 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mpc_protocols.additive.oracle import AdditiveOracle
+from mpc_protocols.additive.oracle import follow as additive_follow
+from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import BudgetRefused, ProtocolAborted, UsageError
 from mpc_protocols.functionality import Event, StudyFacts, unobserved
 from mpc_protocols.ideal.oracle import IdealOracle
@@ -34,6 +37,7 @@ from runner.party.resume.resumption import FACT, Offer, continuation, offers_of
 from runner.results.outdir import RUN as RUN_JSON
 from runner.study import load
 from runner.version import VERSION
+from tests.extras import skip_unless_installed
 from tests.runner import small
 from tests.worlds.guards import Recorder as Guard
 
@@ -285,6 +289,7 @@ ENGINES: dict[str, Any] = {
     "replicated": (ReplicatedOracle, follow, 3),
     "pair": (PairOracle, pair_follow, 2),
     "shamir": (ShamirOracle, shamir_follow, 3),
+    "additive": (AdditiveOracle, additive_follow, 3),
 }
 
 
@@ -308,6 +313,7 @@ def test_a_run_on_shares_goes_on_from_what_was_opened(
     tmp_path: Path, engine: str, place: str, left: int
 ) -> None:
     """What was known stays, what all held opens to what it would have, and every result is opened once."""
+    skip_unless_installed(BACKENDS[engine])
     names = NAMES[: ENGINES[engine][2]]
     states: list[RunState] = [
         state_of(tmp_path / name, name, place if name == "south" else "", left) for name in names

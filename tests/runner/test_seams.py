@@ -48,7 +48,7 @@ HOOK = "from mpc_protocols.backend import BACKENDS; from tests.toys.plain_backen
 
 def test_versions_are_found_where_they_lie() -> None:
     assert ALGORITHMS.names == ("aim", "mwem", "mst", "mosaic", "privmrf", "vertimrf")
-    assert BACKENDS.names == ("replicated", "shamir", "pair", "paillier", "ideal")
+    assert BACKENDS.names == ("replicated", "shamir", "pair", "paillier", "additive", "ideal")
     assert METHODS.names == ("merge3", "helper", "dh2", "florist", "row-order")
     found: Registry[Algorithm] = Registry("tests.toys", "algorithm", Algorithm)  # type: ignore[type-arg]
     assert found.names == ("uniform",) and found["uniform"] is uniform_algorithm.ALGORITHM

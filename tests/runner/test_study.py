@@ -86,9 +86,9 @@ BAD = {
         ('algorithm = "aim"', 'algorithm = "mwem"'),
         '[aim] has no meaning with algorithm = "mwem"',
     ),
-    "backend not yet": (
-        ('"replicated"', '"additive"'),
-        '"additive" cannot be run by this version yet; available: "replicated", "shamir", "pair", "paillier" and "ideal"',
+    "backend typo": (
+        ('"replicated"', '"additiv"'),
+        '"shamir", "pair", "paillier", "additive" or "ideal", got "additiv" (did you mean "additive"?)',
     ),
     "vertical": (
         ('"horizontal"', '"vertical"'),
@@ -106,7 +106,7 @@ BAD = {
     "epsilon missing": (("epsilon = 1.0", ""), "[privacy] epsilon is missing"),
     "backend missing": (
         ('backend = "replicated"', ""),
-        '[study] backend is missing: it must be "replicated", "shamir", "pair", "paillier" or "ideal"',
+        '[study] backend is missing: it must be "replicated", "shamir", "pair", "paillier", "additive" or "ideal"',
     ),
     "delta one": (
         ("delta = 1e-9", "delta = 1.0"),

@@ -1,0 +1,77 @@
+"""Descriptor of `additive`: two parties on CrypTen's shares and a dealer of correlations, semi-honest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mpc_protocols.backend import (
+    DISHONEST_CUSTODIAN,
+    SEMI_HONEST,
+    DryRun,
+    EngineBackend,
+    OracleParts,
+)
+
+if TYPE_CHECKING:
+    from mpc_protocols.functionality import LocalCounts, StudyFacts
+    from mpc_protocols.partition import Partition
+
+_ONE_OF_THREE = (
+    "At most one of the three computing parties is corrupted, together with any number of recipients and contributors. Any two "
+    "of them that pool what they hold can reconstruct everybody's counts: the first two hold shares, and the third, the dealer, "
+    "knows the masks under which they open values to each other."
+)
+_ASSUMPTION = "The protection rests on AES for the masks, and on nothing else; CrypTen's own random numbers are not used."
+_NOISE = (
+    "The noise is drawn inside the protocol from random bits of the first two computing parties: neither of them nor the dealer "
+    "knows any part of it. The dealer sees no message between these two, and hears a result when it has been opened."
+)
+
+
+class Additive(EngineBackend):
+    """Two parties and a dealer: CrypTen's protocols over our links."""
+
+    name = "additive"
+    rank = 40
+    summary = "two parties on CrypTen's shares, and a third that deals"
+    computing = (3, 3)
+    by_default = 3
+    partitions = ("horizontal",)
+    extra, requires = "crypten", ("torch", "crypten")
+    together = "no two of them work together"
+    assumption = "AES"
+    shows = "random-looking shares"
+    how = (
+        "Two parties computed these statistics on secret shares, with correlated randomness from a third: nobody gathered the "
+        "data, and only noisy results were opened."
+    )
+
+    @property
+    def claim(self) -> str:
+        return (
+            "nothing else is revealed to a party, as long as all follow the protocol, no two of the three computing parties "
+            "work together, and AES is not broken"
+        )
+
+    def threat(self, vertical: bool) -> tuple[str, ...]:
+        return (SEMI_HONEST, _ONE_OF_THREE, _ASSUMPTION, _NOISE, DISHONEST_CUSTODIAN)
+
+    def parts(self) -> OracleParts:
+        from mpc_protocols.additive.oracle import AdditiveOracle, computing_party, contribute, follow
+
+        return OracleParts(AdditiveOracle, follow, contribute, computing_party)
+
+    def dry_run(
+        self,
+        facts: StudyFacts,
+        counts: LocalCounts,
+        computing: int,
+        contributing: int,
+        split: Partition | None,
+    ) -> DryRun:
+        from mpc_protocols.additive.dry_run import AdditiveDryRun
+
+        return AdditiveDryRun(facts, counts, contributing)
+
+
+BACKEND = Additive()

@@ -1,0 +1,180 @@
+"""One computing party of two parties and a dealer (`engine.interface.Engine`).
+
+    shares        additive modulo 2^32 at parties 0 and 1 (`marginals`)
+    distances     c subtracted from the leader's share, cells with c = 0 by local sums, the others by `gates.absolute`
+    noise         the shared draws over `gates`, on a fork of the link with masks of its own when made beside the scores
+    arg max       all pairs at once (`engine.argmax`)
+
+The dealer runs the same code on zeros, which makes it deal what the two others need, in their order (`dealer`).
+
+Who learns what: all three the releases, the model's answers, and sizes; the dealer what is opened only when it is open. Threat
+model: semi-honest, no two of the three collude; recipients and contributors may collude with any. Assumption: AES (`masks`).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.additive.adapter.crypten_operations import CrypTenOperations
+from mpc_protocols.additive.circuits.gates import SECRET_BYTES, AdditiveGates
+from mpc_protocols.additive.circuits.sign import score_adder
+from mpc_protocols.additive.dealing.dealer import DealerOperations
+from mpc_protocols.additive.dealing.operations import Operations
+from mpc_protocols.additive.link import DEALER, Link
+from mpc_protocols.additive.marginals import SharedMarginals
+from mpc_protocols.engine.bitwise.argmax import argmax_rows
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, words_for
+from mpc_protocols.engine.bitwise.packing import pack, unpack
+from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
+from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
+from mpc_protocols.public.answers import Answers, DealerLayout
+from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
+from mpc_protocols.public.state import PublicState
+from mpc_protocols.wire import Wire
+
+DEALERS = 1
+CHUNK = 1 << 18
+"""Cells that are computed with at a time: bounds the memory at some 150 bytes a cell of a chunk."""
+
+
+def chunks(cells: int) -> list[int]:
+    """Cells of each chunk."""
+    return [min(CHUNK, cells - start) for start in range(0, cells, CHUNK)]
+
+
+class AdditiveEngine:
+    """Shares, arithmetic and openings of party 0 or 1; what the dealer deals for them at party 2."""
+
+    dealers = DEALERS
+
+    def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts | None) -> None:
+        """counts: this party's own data; None if it only computes.
+
+        Raises `StudyInvalid` (number of parties, a dealer that would lead, CrypTen is not installed).
+        """
+        self.wire, self._leader = wire, facts.leader
+        if facts.leader == DEALER:
+            raise StudyInvalid(
+                "The dealer cannot lead: the model's answers are subtracted from the leader's shares."
+            )
+        link, secret = Link(wire), secrets.token_bytes(SECRET_BYTES)
+        self.gates = AdditiveGates(_operations(link), secret)
+        self.beside = AdditiveGates(_operations(link.fork("noise")), secret)
+        self._marginals = SharedMarginals(wire, facts, counts)
+
+    @property
+    def public(self) -> bytes:
+        return self._marginals.public
+
+    @property
+    def sharing(self) -> bytes:
+        return self._marginals.sharing
+
+    def set_latency(self, latency_bytes: int) -> None:
+        self.gates.link.latency_bytes = self.beside.link.latency_bytes = latency_bytes
+
+    def differing(self, value: bytes) -> int | None:
+        return self.gates.link.differing(value)
+
+    def share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> int:
+        return self._marginals.share(cliques, levels, inputs)
+
+    def rows(self) -> Elements | None:
+        return self._marginals.rows()
+
+    def marginals(self, state: PublicState, handles: Sequence[Handle]) -> Elements:
+        return np.concatenate([self._marginals.marginal(state, handle) for handle in handles])
+
+    def l1_sums(
+        self,
+        state: PublicState,
+        announced: AnnouncedAnswers,
+        planes: int,
+        ring: UInt,
+        rounded: RoundedAnswers | None,
+    ) -> AdditiveL1Sums:
+        exchange = AnswerExchange(self.wire, self.gates.link, self._leader, announced, rounded)
+        return AdditiveL1Sums(self.gates, self._marginals, state, exchange, planes, ring)
+
+    def keys(self, sums: Elements, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> Elements:
+        modulus = 1 << 8 * np.dtype(ring).itemsize
+        factors, offsets = (
+            np.array([value % modulus for value in values], ring)
+            for values in (weights, [-bias for bias in biases])
+        )
+        return self.gates.add_public(sums * factors, offsets)
+
+    def pack(self, numbers: Elements) -> bytes:
+        return pack([numbers])
+
+    def unpack(self, packed: bytes) -> Elements:
+        (numbers,) = unpack(packed)
+        return numbers
+
+    def largest(self, keys: Elements) -> int:
+        row: Any = keys.reshape(
+            1, -1
+        )  # arrays are Numbers, but the overloads of their methods say it to no type checker
+        return int(argmax_rows(self.gates, row)[0])
+
+    def reveal(self, numbers: Elements) -> NDArray[np.int64]:
+        """See `engine.interface.Engine`; 1 round, and 1 to tell the dealer."""
+        opened = self.gates.link.tell(numbers + self.gates.link.exchange(numbers))
+        signed: NDArray[np.int64] = opened.view(f"i{opened.dtype.itemsize}").astype(np.int64)
+        return signed
+
+
+def _operations(link: Link) -> Operations:
+    return DealerOperations(link) if link.deals else CrypTenOperations(link)
+
+
+@dataclass
+class AdditiveL1Sums:
+    """See `engine.interface.L1Sums`. Groups take turns, so that memory does not grow with the candidates' cells."""
+
+    _gates: AdditiveGates
+    _marginals: SharedMarginals
+    _state: PublicState
+    _answers: AnswerExchange
+    _planes: int
+    _ring: UInt
+    signs: int = 0
+    form: str = "sums"
+
+    def exchange(self) -> None:
+        self._answers.begin()
+
+    def compute(self) -> Elements:
+        sums: Elements = np.zeros(self._answers.candidates, np.uint32)
+        forms = dict[str, None]()
+        for layout, answers in self._answers:
+            sums[layout.candidates] += self._distances(layout, answers, forms)
+        self.form = "+".join(forms) or "sums"
+        return sums if self._ring is np.uint32 else self._gates.widened(sums)
+
+    def _distances(self, layout: DealerLayout, answers: Answers, forms: dict[str, None]) -> Elements:
+        """Shares of the sums of a group's candidates."""
+        cells = layout.by_dealer(
+            self._marginals.marginal(self._state, cells.handle)[cells.start : cells.stop]
+            for cells in layout.ranges
+        )
+        places = np.flatnonzero(answers.nonzero)
+        start = 0
+        for count in chunks(len(places)):
+            compared = places[start : start + count]
+            known = cells[compared]
+            if self._answers.leads:
+                known -= answers.cells[compared]
+            forms[score_adder(self._planes, words_for(count), self._gates.latency_bytes)] = None
+            cells[compared] = self._gates.absolute(known, self._planes)
+            start += count
+        self.signs += len(places)
+        total: Elements = layout.sums(0, cells, np.uint32)
+        return total

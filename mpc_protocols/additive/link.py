@@ -1,0 +1,112 @@
+"""One party's end of a computation by two parties and a dealer: messages, and the turns of protocols that run side by side.
+
+Parties 0 and 1 hold shares and open masked values to each other (`exchange`). Party 2, the dealer, sends party 0 what it deals,
+and receives nothing while anything is computed: not one opening. When a result has been opened, party 0 tells the dealer
+(`tell`), which must know all that is public. So the dealer runs ahead: within a step nothing that it sends waits for a message.
+
+What the dealer sends is taken in where it is first needed, after the openings of the same round (`due`): a round costs one delay.
+
+Sizes are functions of public numbers; an array of another size aborts the run (`wire.receive`). Masks: `masks`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.engine.bitwise.bitslice import UInt
+from mpc_protocols.engine.interleave import alone
+from mpc_protocols.engine.latency import LATENCY_BYTES
+from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.wire import Wire
+
+DEALER: Final = 2
+"""Wire number of the dealer; 0 and 1 hold the shares."""
+
+
+class Link:
+    """Messages of party `me` in 0, 1, 2. `latency_bytes`: what a round is worth here (see LATENCY_BYTES)."""
+
+    def __init__(self, wire: Wire, stream: str = "", latency_bytes: int = LATENCY_BYTES) -> None:
+        """Raises `StudyInvalid` unless exactly three parties compute and this is one of them."""
+        if wire.computing != DEALER + 1 or not 0 <= wire.me <= DEALER:
+            raise StudyInvalid(
+                f"Two parties and a dealer make three that compute; the study names {wire.computing}."
+            )
+        if sys.byteorder != "little":
+            raise StudyInvalid(
+                'backend = "additive" runs on little-endian machines only; move this party to another one.'
+            )
+        self.wire = wire
+        self.me = wire.me
+        self.stream = stream
+        self.latency_bytes = latency_bytes
+        self.turn: Callable[[], None] = alone
+        """Called by all parties between the sends and the receives of every step: what runs beside goes on."""
+        self._due: list[tuple[NDArray[Any], UInt]] = []
+
+    @property
+    def deals(self) -> bool:
+        """Whether this party is the dealer."""
+        return self.me == DEALER
+
+    def fork(self, name: str) -> Link:
+        """A link over a fork of the wire (which accepts each name once)."""
+        return Link(self.wire.fork(name), f"{self.stream}/{name}", self.latency_bytes)
+
+    def exchange(self, array: NDArray[Any]) -> NDArray[Any]:
+        """At parties 0 and 1: send an array and return the other's of the same shape and dtype. 1 round.
+
+        The dealer sends nothing and learns nothing: zeros.
+        """
+        if self.deals:
+            self.turn()
+            return np.zeros_like(array)
+        self._send(1 - self.me, array)
+        self.turn()
+        theirs = self._receive(1 - self.me, array.shape, array.dtype.type)
+        for target, dtype in self._due:
+            target[...] = self._receive(DEALER, target.shape, dtype)
+        self._due.clear()
+        return theirs
+
+    def deal(self, array: NDArray[Any]) -> None:
+        """At the dealer: send party 0 its part of a correlation, which party 0 takes in with the next `exchange`."""
+        self._send(0, array)
+
+    def due(self, target: NDArray[Any], dtype: UInt) -> None:
+        """At party 0: have the next `exchange` write the dealer's next array, sent as elements of `dtype`, into `target`."""
+        self._due.append((target, dtype))
+
+    def tell(self, opened: NDArray[Any]) -> NDArray[Any]:
+        """What parties 0 and 1 have just opened, to the dealer, who passes an array of the same shape and dtype. 1 round."""
+        if self.deals:
+            return self._receive(0, opened.shape, opened.dtype.type)
+        if self.me == 0:
+            self._send(DEALER, opened)
+        return opened
+
+    def differing(self, value: bytes) -> int | None:
+        """Compare public bytes with both others: a party that holds different ones of this length. 1 round."""
+        peers = [peer for peer in range(DEALER + 1) if peer != self.me]
+        for peer in peers:
+            self.wire.send(peer, value)
+        for peer in peers:  # one that differs may be heard of while the other sends nothing more
+            if bytes(self.wire.receive(peer, len(value))) != value:
+                return peer
+        return None
+
+    def _send(self, peer: int, array: NDArray[Any]) -> None:
+        """Empty arrays are not sent; an array must not be modified afterwards."""
+        if array.size:
+            self.wire.send(peer, np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+
+    def _receive(self, peer: int, shape: tuple[int, ...], dtype: UInt) -> NDArray[Any]:
+        """The peer's next array; read-only. Raises `ProtocolAborted`, `PeerLost`."""
+        size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        payload: memoryview | bytes = self.wire.receive(peer, size) if size else b""
+        return np.frombuffer(payload, dtype).reshape(shape)

@@ -1,0 +1,99 @@
+"""The cost functions are the wire's counters, to the byte, the message and the round, whatever a round is worth."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from mpc_protocols.additive.backend import BACKEND
+from mpc_protocols.additive.circuits.gates import AdditiveGates
+from mpc_protocols.additive.costs import AdditiveCosts
+from mpc_protocols.additive.oracle import AdditiveOracle, contribute, follow
+from mpc_protocols.additive.steps import StepCosts
+from mpc_protocols.backend import AllowAll
+from mpc_protocols.engine.bitwise.bits import Bits
+from mpc_protocols.engine.noise import sampling
+from mpc_protocols.engine.tally import Tally
+from mpc_protocols.functionality import MarginalOracle
+from mpc_protocols.mechanisms import gaussian
+from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.wire import Wire
+from tests.mpc_protocols.additive.dealt_run import run_three
+from tests.mpc_protocols.replicated.trio_run import small_groups
+from tests.worlds.questions import work
+from tests.worlds.tables import CONTRIBUTORS, PARTS, SMALL, counter, facts
+
+pytestmark = pytest.mark.usefixtures("crypten")
+
+SAMPLERS = [(gaussian.sampler(SMALL), 70), (gaussian.sampler(SMALL * 10**9), 3)]
+
+
+def protocols(gates: AdditiveGates) -> None:
+    x = np.arange(250, dtype=np.uint32)
+    gates.absolute(x[:100], 12)
+    gates.widened(x[:70])
+    gates.less(x[:130].astype(np.uint64), x[:130].astype(np.uint64))
+    gates.zero_rows((2, 40), [(slice(0, 40), Bits(np.zeros((2, 40, 70), np.uint8)))])
+    gates.weighted_sum(Bits(np.zeros((5, 2), np.uint64)), [1, 2, 3, 4, 5], 100, np.uint64)
+    source = gates.release_bits(b"release")
+    sampling.gumbel_noise(gates, source, 70, 4, np.uint64)  # type: ignore[type-var]
+    sampling.gaussian_noise(gates, source, SAMPLERS[1][0], 9000, np.uint32)  # type: ignore[type-var]
+    sampling.gaussian_noises(gates, source, SAMPLERS, np.uint32)  # type: ignore[type-var]
+
+
+def predicted(latency_bytes: int) -> Tally:
+    costs = AdditiveCosts(Tally.of(3), latency_bytes)
+    costs.l1_sums(100, 12)
+    costs.widened(70)
+    costs.signs(130, 64)
+    costs.zero_rows(70, 80)
+    costs.integers(5, 100, 8)
+    costs.gumbel_noise(70, 4, 8)
+    costs.gaussian_noise(SAMPLERS[1][0], 9000)
+    costs.gaussian_noises(SAMPLERS)
+    return costs.tally
+
+
+@pytest.mark.parametrize("latency_bytes", [1, 1 << 30])
+def test_costs_are_the_counters(latency_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpc_protocols.additive.circuits.gates.TESTED_AT_ONCE", 30)
+    monkeypatch.setattr("mpc_protocols.additive.dealing.operations.BITS_AT_ONCE", 250)
+    ran, tally = run_three(protocols, latency_bytes), predicted(latency_bytes)
+    assert [of.bytes_sent for of in ran.traffic] == tally.sent
+    assert [of.messages_sent for of in ran.traffic] == tally.messages
+    assert ran.rounds == tally.rounds
+
+
+@pytest.mark.parametrize("latency_bytes", [1, 1 << 30])
+def test_a_dry_run_counts_what_the_run_sends(latency_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At tiny noise both give the same answers, so the same messages; candidates are compared in several groups and chunks."""
+    monkeypatch.setattr("mpc_protocols.engine.step.latency_bytes_of", lambda delay_us: latency_bytes)
+    monkeypatch.setattr(
+        "mpc_protocols.additive.dry_run.StepCosts", partial(StepCosts, latency_bytes=latency_bytes)
+    )
+    monkeypatch.setattr("mpc_protocols.additive.engine.CHUNK", 16)
+    of, tables = facts(), [*PARTS[:3], *CONTRIBUTORS[:2]]
+    network = MemoryNetwork(5, 3, session_id=of.session)
+
+    def party(wire: Wire) -> object:
+        mine = counter(tables[wire.me])
+        if wire.me == of.leader:
+            with AdditiveOracle(wire, of, mine, AllowAll()) as oracle:
+                return questions(oracle)
+        return follow(wire, of, mine, AllowAll()) if wire.me < 3 else contribute(wire, of, mine)  # type: ignore[func-returns-value]
+
+    with small_groups(8, 20, 40):
+        found = network.run([party] * 5)[1]
+        dry = BACKEND.dry_run(of, counter(np.concatenate(tables)), 3, 2, None)
+        assert questions(dry) == found
+        dry.close()
+    traffic = [network.traffic(number) for number in range(5)]
+    assert [of_party.bytes_sent for of_party in traffic] == list(dry.sent)
+    assert max(of_party.rounds for of_party in traffic) == dry.rounds
+    assert dry.shared_cells > 60 and dry.seconds > 0 and len(dry.marks) == 2
+
+
+def questions(oracle: MarginalOracle) -> list[object]:
+    return [oracle.total(SMALL), *work(oracle)]
