@@ -46,9 +46,9 @@ class Utility(Survey):
 
             return command(arguments)
         if "--vertical" in arguments:
-            from runner.bench.utility.vertical import command as vertical
+            from runner.bench.utility.vertical.command import compare
 
-            return vertical.command(arguments)
+            return compare(arguments)
         from runner.bench.utility.runs import Row
         from runner.bench.utility.tables import chosen, names
 

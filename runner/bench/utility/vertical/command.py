@@ -31,7 +31,7 @@ HEADINGS: Final = {
 _WIDTH = 30
 
 
-def command(arguments: Sequence[str]) -> None:
+def compare(arguments: Sequence[str]) -> None:
     """Run and print. Raises `UsageError`."""
     from runner.bench.utility.tables import chosen
     from runner.bench.utility.vertical.runs import Row

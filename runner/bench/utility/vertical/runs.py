@@ -35,8 +35,8 @@ ADJACENCY, BACKEND = "adjacency", "backend"
 OWNERS: Final = ("first", "second", "third")
 """The third party computes, or serves, and has no columns."""
 DOMAIN: Final = "domain.json"
-LEAST_ROWS: Final = 1024
-"""A power of two above the least rows that an alignment asks for."""
+MIN_ROWS: Final = 1024
+"""Of a study: a power of two above the least rows that an alignment asks for."""
 LABELS: Final = {"adult-vfl": "income"}
 
 
@@ -75,7 +75,7 @@ class Row:
             f'[study]\nname = "{table.name}"\nalgorithm = "{self.algorithm}"\nbackend = "{self.backend}"\n'
             f'partition = "vertical"\nresearch = true\n'
             f"[privacy]\nepsilon = {epsilon}\ndelta = {delta}\n"
-            f'adjacency = "{self.adjacency}"\nmax_rows = {max(1 << len(table.codes).bit_length(), LEAST_ROWS)}\n'
+            f'adjacency = "{self.adjacency}"\nmax_rows = {max(1 << len(table.codes).bit_length(), MIN_ROWS)}\n'
             f"[workload]\ndegree = {min(3, len(table.domain))}\n[{self.algorithm}]\n{keys}"
             f'[alignment]\nmethod = "row-order"\nmin_size = 1\n[domain]\nfile = "{DOMAIN}"\n{parties}'
         )
