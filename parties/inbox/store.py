@@ -81,10 +81,10 @@ def make_key(folder: Path) -> ReceiverKey:
 
 
 class Inbox:
-    """The inbox of one computing party for one study."""
+    """The inbox of one computing party for one study, whose public facts are in `collection`."""
 
     def __init__(self, folder: Path, collection: Collection, party: str) -> None:
-        self.folder, self._collection, self._party = folder, collection, party
+        self.folder, self.collection, self._party = folder, collection, party
 
     # -- while the collection is open -------------------------------------------------------------------------------------
 
@@ -95,7 +95,7 @@ class Inbox:
             raise PeerIdentity(
                 f"The key of {self.folder} was deleted when the collection was closed; later bundles go to another study."
             )
-        if secret.public != self._collection.receivers[self._party]:
+        if secret.public != self.collection.receivers[self._party]:
             raise PeerIdentity(
                 f"The key in {self.folder} is not the one that the study lists for party {self._party}; name the inbox in which "
                 "it was made."
@@ -120,11 +120,11 @@ class Inbox:
     def _add(self, content: bytes, now: datetime) -> tuple[Outcome, str]:
         if self.agreed() is not None:
             raise BudgetRefused("The collection is closed; contributors who come later go to another study.")
-        if self._collection.close_at is not None and now >= self._collection.close_at:
+        if self.collection.close_at is not None and now >= self.collection.close_at:
             raise BudgetRefused("The collection has closed; contributors who come later go to another study.")
         bundle = parse(content)
-        header = self._collection.check(bundle, now)
-        bundle = self._collection.own_part(bundle, self._party)
+        header = self.collection.check(bundle, now)
+        bundle = self.collection.own_part(bundle, self._party)
         secret = self.secret()
         for letter in letters_of(header, self._party):
             content_of(header, letter, bundle.opened(letter, secret))
@@ -147,13 +147,13 @@ class Inbox:
         Raises `DataRefused` for one that is damaged, or was taken in when the study or the program was another.
         """
         found = {}
-        for name in self._collection.contributors:
+        for name in self.collection.contributors:
             place = self._place(name)
             if not place.exists():
                 continue
             bundle = self._parsed(place)
             try:
-                self._collection.check(bundle, now)
+                self.collection.check(bundle, now)
             except ProtocolAborted:  # expired
                 continue
             except CosynthError as error:
@@ -186,8 +186,8 @@ class Inbox:
         When it is on disk, the key that opened the bundles is deleted. Raises `DataRefused` (a bundle that is gone),
         `PeerIdentity` (the key), `BudgetRefused` (it cannot be kept).
         """
-        mark = _SUM_MAGIC + self._collection.study + agreed.hash
-        cells = self._collection.layout.cells
+        mark = _SUM_MAGIC + self.collection.study + agreed.hash
+        cells = self.collection.layout.cells
         with suppress(FileNotFoundError):
             kept = (self.folder / SUM).read_bytes()
             if kept[: len(mark)] != mark or len(kept) != len(mark) + 4 * cells:
@@ -208,7 +208,7 @@ class Inbox:
                 delete(place)
 
     def _added(self, agreed: AgreedList) -> NDArray[np.uint32]:
-        secret, total = self.secret(), np.zeros(self._collection.layout.cells, np.uint32)
+        secret, total = self.secret(), np.zeros(self.collection.layout.cells, np.uint32)
         for name, contributor in agreed.entries.items():
             place = self._place(contributor)
             bundle = self._parsed(place) if place.exists() else None
@@ -243,7 +243,7 @@ class Inbox:
         return content
 
     def _read(self, file: Path) -> bytes:
-        most = file_bytes(self._collection.layout.cells)
+        most = file_bytes(self.collection.layout.cells)
         try:
             with file.open("rb") as stream:
                 content = stream.read(most + 1)

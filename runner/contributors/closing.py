@@ -40,7 +40,6 @@ class Closing:
     their own, once they are known."""
 
     inbox: Inbox
-    collection: Collection
     record: CollectedList
     party: str
     agreed: AgreedList
@@ -52,11 +51,15 @@ class Closing:
         from parties.budget.collected_lists import CollectedList
         from parties.budget.ledger import Ledger
         from parties.inbox.store import AgreedList
-        from runner.contributors.collection import collection_of
 
-        collection = collection_of(study, plan)
-        record = CollectedList(Ledger(private.ledger.file), collection.study, party)
-        return cls(inbox_of(study, party, private, plan), collection, record, party, AgreedList({}))
+        inbox = inbox_of(study, party, private, plan)
+        record = CollectedList(Ledger(private.ledger.file), inbox.collection.study, party)
+        return cls(inbox, record, party, AgreedList({}))
+
+    @property
+    def collection(self) -> Collection:
+        """What is public about it."""
+        return self.inbox.collection
 
     def held(self) -> Mapping[bytes, str]:
         """The bundles that this party offers: those of the list that it has fixed, else those it has accepted.

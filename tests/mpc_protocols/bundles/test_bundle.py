@@ -162,7 +162,7 @@ def test_who_leaves_a_bundle_out_gets_the_same_sum_or_noise() -> None:
     counts = [np.arange(5) + 10 * number for number in range(3)]
     bundles = [sealed(replace(HEADER, id=bytes([number]) * 32), counts[number]) for number in range(3)]
     parts = [parts_of(bundle) for bundle in bundles]
-    agreed = sum(counts).astype(np.uint32)
+    agreed = np.sum(counts, axis=0).astype(np.uint32)
     for dropped in (0, 1):
         opened = agreed - parts[2][dropped]
         assert np.array_equal(

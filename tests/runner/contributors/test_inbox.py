@@ -220,7 +220,7 @@ def test_closing_adds_up_deletes_the_key_and_takes_no_more(fresh: World) -> None
     for inbox in inboxes:
         inbox.keep(agreed)
     total = sum((inbox.sum(agreed) for inbox in inboxes), np.zeros(1, np.uint32))
-    layout = inboxes[0]._collection.layout
+    layout = inboxes[0].collection.layout
     for clique, place in layout.places():
         assert total[place].tolist() == fresh.marginal(clique, ["c00", "c01", "c02"])
     late = fresh.contribute("c03")
