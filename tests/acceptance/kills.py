@@ -1,6 +1,6 @@
 """Random kills: runs whose processes get SIGKILL at any moment, resumed until they end. Not a test: figures.
 
-    python -m tests.acceptance.kills --runs 200 [--seed 1] [--kinds replicated,contributors,vertical,pair,shamir,ideal]
+    python -m tests.acceptance.kills --runs 200 [--seed 1] [--kinds replicated,contributors,vertical,pair,shamir,additive,ideal]
 
 Each run is a tiny study on this machine. Up to three times, at a random number of lines in its parties' events and some
 milliseconds later, one party, all parties, or the launcher are killed, and the run is resumed; then it is left to end.
@@ -27,7 +27,7 @@ from runner.results import outdir
 from tests.runner import small, split
 from tests.runner.processes import Program, gone, parties
 
-KINDS = ("replicated", "contributors", "vertical", "pair", "shamir", "ideal")
+KINDS = ("replicated", "contributors", "vertical", "pair", "shamir", "additive", "ideal")
 MAX_KILLS = 3
 MOST_LINES = 70
 """More lines of events than all parties of a run write before the last of them is ready."""
@@ -41,7 +41,7 @@ def write(kind: str, directory: Path) -> small.Trial | split.Trial:
             ("epsilon = 4.0", "epsilon = 400.0"),
         ]
         return split.write(directory, changes=changes)
-    backend = kind if kind in ("pair", "shamir", "ideal") else "replicated"
+    backend = kind if kind in ("pair", "shamir", "additive", "ideal") else "replicated"
     count = {"contributors": 5, "pair": 2}.get(kind, 3)
     return small.write(directory, parties=count, changes=[('"replicated"', f'"{backend}"')])
 

@@ -47,7 +47,7 @@ class DealerOperations:
 
     def and_sums(self, shape: tuple[int, ...], terms: Terms) -> Words:
         for words, run in by_words(terms):
-            total, mask = np.zeros(shape, np.uint64)[:, words], None
+            total, mask = np.zeros((shape[0], words.stop - words.start), np.uint64), None
             for (rows, _), x, (factor,) in run:
                 if mask is None:
                     mask = self._words(x.shape)
