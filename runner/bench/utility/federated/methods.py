@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mpc_protocols.errors import StudyInvalid, UsageError
-from runner.bench.utility.federated import arriving, collected, family
+from runner.bench.utility.federated import arriving, collected, family, gan
 from runner.bench.utility.federated.world import Outcome, World
 from synth.algorithms.flaim.plan import FlaimConfig
 from synth.algorithms.flaim.variants import VARIANTS
@@ -47,6 +47,8 @@ METHODS: Final[Mapping[str, Method]] = {
         name: Method(of.title, _family(name), {"group": 1 if of.once and not of.chooses else 3})
         for name, of in VARIANTS.items()
     },
+    "dp-ctgan": Method("DP-CTGAN, central", gan.run, {}),
+    "fed-dp-ctgan": Method("Fed DP-CTGAN", gan.run, {"federated": True}),
     "independent": Method("independent columns of everybody", collected.independent, {}),
 }
 

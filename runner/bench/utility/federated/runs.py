@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from mpc_protocols.functionality import Clique
 from runner.bench.utility.federated.methods import Row
 from runner.bench.utility.federated.splits import Split, synth_fs
-from runner.bench.utility.federated.world import World, arrivals
+from runner.bench.utility.federated.world import Outcome, World, arrivals
 from runner.bench.utility.tables import Table, read
-from synth.metrics import marginal
+from synth.metrics import marginal, workload_error
 from synth.metrics.likelihood import mean_nll
 from synth.metrics.prediction import auc
 from synth.mrf import Model
@@ -94,25 +94,28 @@ def run(row: Row, world: World, predicts: bool = False) -> Result:
     found = row.run(world)
     spent = time.process_time() - began
     return Result(
-        scores(found.model, found.rows, world, predicts),
+        scores(found, world, predicts),
         spent,
         len(world.arrived),
         None if found.rho_share is None else float(found.rho_share),
     )
 
 
-def scores(model: Model, rows: int, world: World, predicts: bool) -> dict[str, float]:
-    """What a model is worth. rows: of the table that is drawn to train a prediction."""
-    table = world.table
-    found = {
-        "err": _error(model, table, table.workload.cliques),
-        "closure": _error(model, table, table.workload.closure),
-    }
-    if table.test is not None:
+def scores(of: Outcome, world: World, predicts: bool) -> dict[str, float]:
+    """What a model is worth, or a table without one, which has no likelihood. predicts: with the AUC."""
+    table, model, drawn = world.table, of.model, of.codes
+    workload, found = table.workload, dict[str, float]()
+    for name, cliques in (("err", workload.cliques), ("closure", workload.closure)):
+        if model is not None:
+            found[name] = _error(model, table, cliques)
+        elif drawn is not None:
+            found[name] = workload_error(table.codes, drawn, table.domain, cliques)
+    if table.test is not None and model is not None:
         found["nll"] = mean_nll(model, table.test)
-        if table.label is not None and predicts:
-            drawn = model.sample(max(1, rows), np.random.default_rng([world.seed, 21]), sweeps=0)
-            found["auc"] = auc(drawn, table.test, table.domain, table.label)
+        if predicts:
+            drawn = model.sample(max(1, of.rows), np.random.default_rng([world.seed, 21]), sweeps=0)
+    if table.test is not None and table.label is not None and predicts and drawn is not None:
+        found["auc"] = auc(drawn, table.test, table.domain, table.label)
     return found
 
 

@@ -84,8 +84,12 @@ def arrivals(
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a method made. rho_share: what the record that is charged most was charged, of rho; None without a promise."""
+    """What a method made: a model, or a table of codes without one.
 
-    model: Model
+    rho_share: what the record that is charged most was charged, of what may be; None without a promise.
+    """
+
+    model: Model | None
     rows: int
     rho_share: Fraction | None
+    codes: NDArray[np.int64] | None = None

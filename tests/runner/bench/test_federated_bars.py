@@ -1,0 +1,42 @@
+"""What federated methods reach on Adult, where the table is: two runs each, like the twelve of `docs/design/flaim.md` 6."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import pytest
+
+from runner.bench.utility.federated.methods import Row
+from runner.bench.utility.federated.runs import Point, Source, run
+
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
+
+
+@pytest.fixture(scope="module")
+def source() -> Source:
+    if not (DATA / "adult.csv").is_file():
+        pytest.skip(f"{DATA} holds no adult.csv: it is not shipped.")
+    return Source(DATA)
+
+
+@pytest.mark.parametrize(
+    ("method", "cluster", "label"),
+    [
+        ("collect", 0.26, 0.20),
+        ("collect:register=true:rounds=adaptive", 0.21, 0.185),
+        ("arriving", 0.42, 0.30),
+        ("light", 0.32, 0.275),
+        ("private", 0.40, 0.32),
+    ],
+)
+def test_errors_on_adult(source: Source, method: str, cluster: float, label: float) -> None:
+    """Seeds are fixed, and with them the figures."""
+    for split, limit in (("cluster", cluster), ("label:0.8", label)):
+        point = Point("adult", split, 100, 0.1, 10, 1.0, 1e-5, 1)
+        errors = []
+        for seed in (0, 1):
+            world = source.world(point, seed)
+            assert world is not None
+            errors.append(run(Row.parse(method), world).scores["err"])
+        assert statistics.fmean(errors) <= limit, split
