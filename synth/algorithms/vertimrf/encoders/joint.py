@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from mpc_protocols.functionality import Clique, Level, Observe
 from synth.algorithms.vertimrf.encoders.plan import EncodedPlan
 from synth.mrf import Chains, Measurement, SizeEstimator, fit
-from synth.mrf.fit import estimate_total
+from synth.mrf.fit import TOLERANCE, estimate_total
 from synth.run import FINAL_ITERATIONS, Measured, Synthesis
 
-TOLERANCE = 1e-4
-"""Of the fit. A pair across owners counts a ten-thousandth of an owner's marginal, and is followed long after those."""
+LATE_TOLERANCE = 1e-4
+"""Of a fit with pairs across owners: one counts a hundredth or less of an owner's marginal, and is followed long after those.
+Without any, the usual tolerance keeps noise out."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def joint_model(
         total=rows,
         levels=named,
         iterations=FINAL_ITERATIONS,
-        tolerance=TOLERANCE,
+        tolerance=LATE_TOLERANCE if joined else TOLERANCE,
     )
     observe(
         "fit",
