@@ -20,6 +20,7 @@ from runner.party.run_json import describe
 from runner.results.outdir import PARTY_FOLDERS
 from runner.study import Study, VerticalStudy, digest, load, private_file
 from runner.study.owners import ownership
+from runner.study.trained import resumes, trained
 from runner.version import VERSION
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
 
     from mpc_protocols.partition import ideal_counts
     from parties.budget.run_state import RunState, discard_others
+    from runner.party import training
     from runner.party.alignment import ideal_join
     from runner.party.synthesis import counted, facts_of, plan_of, row_limit, sample, synthesize
     from runner.results.outputs import write_outputs
@@ -54,7 +56,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     meter = Meter()
     observe.clock = meter.clock
     earlier = None
-    if options.resume:
+    if options.resume and resumes(study):
         earlier = EarlierAttempt.find(options.out / PARTY_FOLDERS, study, study.leader.name, journalled=False)
     study_digest = digest(study, "")
     session = secrets.token_bytes(32) if earlier is None else earlier.state.run
@@ -80,7 +82,10 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     meter.mark("input")
     observe("input", "counted", custodians=len(custodians))
     facts = facts_of(study, len(custodians), session)
-    if owned is None or not isinstance(study, VerticalStudy):
+    algorithm = trained(study)
+    if algorithm is not None:
+        counts = None
+    elif owned is None or not isinstance(study, VerticalStudy):
         counts = _added(list(custodians.values()))
     else:
         joined, tables = ideal_join(
@@ -96,7 +101,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         meter.mark("align")
         observe("align", "aligned", owners=len(owned.owners), via=study.backend)
 
-    meter.start("input" if owned is None else "align")
+    meter.start("input" if owned is None or algorithm is not None else "align")
     history = (
         RunState.create(options.out / PARTY_FOLDERS, state_digest(study), session, study.leader.name, VERSION)
         if earlier is None
@@ -116,7 +121,14 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         observe(phase, event, **fields)
 
     accountant = Accountant(plan.budget, record=record)
-    synthesis = synthesize(study, plan, backend.oracle(facts, counts, accountant, history), watch)
+    if algorithm is None or owned is None:
+        assert counts is not None
+        synthesis = synthesize(study, plan, backend.oracle(facts, counts, accountant, history), watch)
+    else:
+        training.authorise(plan, accountant, study_digest)
+        tables = {name: records for name, of in custodians.items() if (records := of.records) is not None}
+        synthesis = training.ideal(algorithm, plan, owned, tables, watch)
+        owned = None  # nothing was joined
     release = sample(synthesis, plan, watch, row_limit(study, len(custodians)), accountant.events)
     for custodian in custodians.values():
         custodian.settle()

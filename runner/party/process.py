@@ -44,6 +44,7 @@ from runner.party.session import session_config, study_digest
 from runner.results.outdir import state
 from runner.study import Study, VerticalStudy, load, private_file
 from runner.study.owners import Ownership, method_of, ownership
+from runner.study.trained import resumes, trained
 from runner.version import VERSION
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from parties.budget.run_state import RunState
     from parties.session import SessionConfig, SessionWire
     from runner.results.release import Release
+    from synth.algorithm import TrainedAlgorithm
     from synth.plan import Plan
 
 RESULT_LIMIT = 1 << 30
@@ -83,9 +85,9 @@ def run_party(options: PartyOptions) -> None:
     custodian = Custodian(study, name, settings, data, options.one_machine)
     earlier = None
     if options.resume:
-        if not backend.resumes and state(options.out) == "interrupted":
+        if not resumes(study) and state(options.out) == "interrupted":
             raise UsageError(cannot_resume(backend.name))
-        earlier = EarlierAttempt.find(options.out, study, name) if backend.resumes else None
+        earlier = EarlierAttempt.find(options.out, study, name) if resumes(study) else None
         if state(options.out) == "finished" and (earlier is None or not earlier.finished):
             return  # there is nothing here that others could lack
     try:
@@ -194,7 +196,7 @@ class _Party:
                 self._study,
                 {name: _columns_of(wire.announcements[name], self._study, name) for name in custodians},
             )
-            if self._name in owned.owners:
+            if self._name in owned.owners and self._aligns:
                 sizes = own_events(self._study, owned, self._name)
         plan, collective = self._plan, Collective(wire, self._study)
         assert plan is not None
@@ -206,6 +208,7 @@ class _Party:
             released = going_on is not None and going_on.released
             if (
                 owned is not None
+                and self._aligns
                 and self._name in owned.owners
                 and not (self._options.allow_retry or released)
             ):
@@ -231,7 +234,12 @@ class _Party:
                     journal.opened(number)
                 journal.end(0)
         else:
+            algorithm = trained(self._study)
             data: LocalCounts | VerticalData | None = self._custodian.counts()
+            if algorithm is not None and owned is not None:
+                release = self._train(algorithm, wire, collective, plan, owned, limit, journal)
+                self._finish(run, wire, collective, plan, release, None)
+                return
             if owned is not None and isinstance(self._study, VerticalStudy):
                 data = self._align(self._study, wire, owned, journal)
             if journal is not None:
@@ -239,6 +247,11 @@ class _Party:
             else:
                 release = self._contribute(wire, collective, study_facts, data, limit)
         self._finish(run, wire, collective, plan, release, owned)
+
+    @property
+    def _aligns(self) -> bool:
+        """Whether the owners' records are joined."""
+        return isinstance(self._study, VerticalStudy) and trained(self._study) is None
 
     @property
     def _recorded(self) -> int:
@@ -273,7 +286,7 @@ class _Party:
             )
         if going_on is None:
             return wire.session_id, None
-        if not self._backend.resumes:
+        if not resumes(self._study):
             raise UsageError(cannot_resume(self._study.backend))
         self._observe("agree", "resumed", run=going_on.run.hex(), opened=going_on.opened)
         return going_on.run, going_on
@@ -283,7 +296,7 @@ class _Party:
         from parties.budget.journal import Header, Journal
         from parties.budget.run_state import RunState
 
-        if not self._backend.resumes:
+        if not resumes(self._study):
             return (
                 Journal(journal_path(self._options.out, run), Header(self._digest, run, self._name, VERSION))
                 if computes
@@ -425,6 +438,46 @@ class _Party:
                 )
         recorder.opened()
         journal.end(0)
+        return release
+
+    def _train(
+        self,
+        algorithm: TrainedAlgorithm[Any, Any],
+        wire: SessionWire,
+        collective: Collective,
+        plan: Plan,
+        owned: Ownership,
+        limit: int,
+        journal: Journal | None,
+    ) -> Release:
+        """This party's part in a training, whatever its role; returns the release."""
+        from runner.party import training
+        from runner.party.synthesis import sample
+        from synth.accounting import Accountant
+
+        recorder = None if journal is None else Recorder(journal, None, self._custodian.begin)
+        record = (lambda event, _: self._custodian.begin(event)) if recorder is None else recorder.record
+        accountant = Accountant(plan.budget, record=record)
+        training.authorise(plan, accountant, self._digest)
+        records, stream = self._custodian.records, wire.fork("train")
+        own = None if records is None else training.own_side(algorithm, plan, self._name, records)
+        if collective.leads:
+            number = {party.name: i for i, party in enumerate(self._study.numbered)}
+            numbers = {name: number[name] for name in owned.owners}
+            synthesis = training.lead(algorithm, plan, stream, numbers, own, self._observe)
+            release = sample(synthesis, plan, self._observe, limit, accountant.events)
+        else:
+            if own is not None:
+                training.follow(algorithm, plan, stream, self._study.leader_number, self._name, own)
+            release = self._receive(collective, limit)
+            if not release.tells([], accountant.events):
+                raise ProtocolAborted(
+                    f"Party {self._study.leader.name} reports other releases than this party has authorised; do not use "
+                    "its result."
+                )
+        if recorder is not None and journal is not None:
+            recorder.opened()
+            journal.end(0)
         return release
 
     def _contribute(
