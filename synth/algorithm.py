@@ -145,11 +145,16 @@ class TrainedPlan(Protocol):
 class TrainedAlgorithm(Algorithm[C, P]):
     """An algorithm of owners of columns who train a model with a server, which is the leader; no backend's oracle is asked.
 
-    how, threat: as a backend's (`mpc_protocols.backend`), for the report.
+    how, threat: as a backend's (`mpc_protocols.backend`), for the report. limits: what it cannot learn, whatever the data: a
+    sentence or two that a run, its plan and its report begin with.
     """
 
     how: ClassVar[str]
+    limits: ClassVar[str]
     threat: ClassVar[tuple[str, ...]]
+
+    def prepare(self) -> None:
+        """Load what takes its time, while parties connect."""
 
     @abstractmethod
     def owner(self, plan: P, name: str, codes: Mapping[str, NDArray[Any]], rows: int) -> OwnTraining:

@@ -7,7 +7,7 @@ plus noise of parameter sigma^2. At an integer order a, one step's divergence be
 
 (Mironov, Talwar, Zhang 2019, section 3.3; the same bound holds in both directions), and steps add up. The noise here is the
 DISCRETE Gaussian and the sum integer: at integer orders its moments are exactly those of the continuous one, so the formula holds
-unchanged (`docs/design/algorithms.md` 12). That is why only integer orders are used.
+unchanged (`docs/design/vertigan.md`). That is why only integer orders are used.
 
 Decimal arithmetic, rounded up, alike on every machine: parties must find the same noise. Standard library only.
 """

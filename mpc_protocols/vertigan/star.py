@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 SEED_BYTES: Final = 16
 COUNT_BYTES: Final = 8
-MOST_ROWS: Final = 1 << 48
+MAX_ROWS: Final = 1 << 48
 """An owner's noisy number of rows lies between plus and minus this."""
-MOST_VALUE: Final = 1e6
+MAX_VALUE: Final = 1e6
 """No number of a model or of a gradient is larger: RMSprop never takes one there."""
 
 
@@ -75,7 +75,7 @@ class Server:
                 found[name] = self._own().count()
                 continue
             found[name] = int.from_bytes(self._wire.receive(number, COUNT_BYTES), "big", signed=True)
-            if not -MOST_ROWS <= found[name] <= MOST_ROWS:
+            if not -MAX_ROWS <= found[name] <= MAX_ROWS:
                 raise ProtocolAborted(
                     f"Party {number} sent a number of rows that no owner has; nothing is trained."
                 )
@@ -114,7 +114,7 @@ def serve(wire: Wire, server: int, trainer: Trainer, size: int, rounds: int) -> 
 def vector(payload: memoryview, sender: int) -> Vector:
     """The numbers that a party sent. Raises `ProtocolAborted` for one that no party comes to."""
     found = np.frombuffer(payload, "<f4").astype(np.float32)
-    if not (np.abs(found) <= MOST_VALUE).all():  # also for what is not a number
+    if not (np.abs(found) <= MAX_VALUE).all():  # also for what is not a number
         raise ProtocolAborted(
             f"Party {sender} sent numbers that are infinite, too large or none at all; nothing more is trained."
         )

@@ -35,7 +35,7 @@ from runner.party.earlier_attempt import (
     journal_path,
     state_digest,
 )
-from runner.party.events import PHASES, UNTIMED, WITHHELD, EventLog, Meter
+from runner.party.events import OF_OWNERS, PHASES, UNTIMED, WITHHELD, EventLog, Meter
 from runner.party.logs import recording
 from runner.party.options import PartyOptions
 from runner.party.resumption import FACT, Continuation, Offer, continuation, offers_of
@@ -118,7 +118,8 @@ class _Party:
         self._options, self._study, self._settings, self._custodian = options, study, settings, custodian
         self._name, self._backend = options.party or "", backend
         self._events = observe
-        self._meter = Meter(WITHHELD, UNTIMED) if isinstance(study, VerticalStudy) else Meter()
+        untimed = UNTIMED if trained(study) is None else UNTIMED | OF_OWNERS
+        self._meter = Meter(WITHHELD, untimed) if isinstance(study, VerticalStudy) else Meter()
         self._events.clock = self._meter.clock
         self._assembled = False
         self._digest = study_digest(study, options.certs)
@@ -167,6 +168,8 @@ class _Party:
         from runner.party.synthesis import counted, plan_of
 
         self._plan = plan_of(self._study)
+        if (algorithm := trained(self._study)) is not None:
+            algorithm.prepare()
         self._custodian.ready(counted(self._plan))
 
     def _observe(self, phase: str, event: str, **fields: Any) -> None:

@@ -183,6 +183,7 @@ WORDS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], str]] = {
         f"about {event['noisy_total']:,.0f} rows, noise sd {event['sigma']:.3g}"
     ),
     ("fit", "fitted"): _fitted,
+    ("fit", "trained"): lambda event: f"{event['round']:,} of {event['rounds']:,} rounds of training",
     ("measure", "opened"): lambda event: f"step {event['step']}: {event['cells']:,} noisy counts opened",
     ("connect", "waiting"): lambda event: f"{event['party']} is waiting for {', '.join(event['for'])}",
     ("connect", "connected"): lambda event: (

@@ -17,6 +17,7 @@ from mpc_protocols.backend import BACKENDS, DISHONEST_CUSTODIAN, SEMI_HONEST, Ba
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.psu.method import METHODS, PSU, AlignmentMethod
 from runner.report.number_format import listed, percent, plain, spelled, typeset, whole
+from runner.report.training_text import training
 
 FAINT = 5.0
 """A noisy total of fewer standard deviations of a count's noise is said to be hardly anything."""
@@ -85,6 +86,8 @@ def _warnings(facts: Mapping[str, Any]) -> tuple[str, ...]:
             "This run is research: its study allows a system without a sound claim or utility. What is claimed stands "
             "below, and nothing more."
         )
+    if trained := training(facts):
+        found.append(trained.limits)
     if _unencrypted(facts):
         found.append(
             'The parties’ connections were not encrypted: the study says tls = "insecure-loopback". Whoever could '
@@ -117,7 +120,10 @@ def in_the_clear(facts: Mapping[str, Any]) -> bool:
 def how(facts: Mapping[str, Any]) -> str:
     """How the statistics came about; "" if the backend is unknown or protects nothing."""
     backend = _backend(facts)
-    return typeset(backend.how) if isinstance(backend, DistributedBackend) else ""
+    if not isinstance(backend, DistributedBackend):
+        return ""
+    trained = training(facts)
+    return typeset(backend.how) if trained is None else trained.how
 
 
 def variances(detail: Mapping[str, Any]) -> list[Fraction]:
@@ -273,7 +279,9 @@ _OTHER = (
 
 
 def _threat(facts: Mapping[str, Any]) -> tuple[str, ...]:
-    backend = _backend(facts)
+    backend, trained = _backend(facts), training(facts)
+    if trained is not None and not in_the_clear(facts):
+        return trained.threat
     if backend is None:
         return tuple(map(typeset, _OTHER))
     return tuple(map(typeset, backend.threat("alignment" in facts)))
@@ -297,6 +305,8 @@ def _learned(facts: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
             ),
             recipients,
         )
+    if trained := training(facts):
+        return trained.learned
     shows = backend.shows if isinstance(backend, DistributedBackend) else "messages of the protocol"
     vertical = "alignment" in facts
     besides = "what the next section says, " if vertical else ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from mpc_protocols.options import option
 from synth.algorithm import SOUND, Promise, TrainedAlgorithm
-from synth.config import AlgorithmConfig
+from synth.config import MAX_ROUNDS, AlgorithmConfig
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from synth.workload import Workload
 
 OWN, BUCKETS = "own", "buckets"
-MOST_CELLS = 1 << 12
+MAX_ONE_HOT = 1 << 12
 """One-hot cells of one owner's columns: a critic has half as many squared numbers."""
 
 
@@ -29,14 +29,14 @@ MOST_CELLS = 1 << 12
 class VertiGanConfig(AlgorithmConfig):
     """The `[vertigan]` table of a study. rate: of an owner's rows, how many one step of its critic looks at."""
 
-    rounds: int = option(600, "whole", "the generator is changed so often", low=1, high=1 << 14)
+    rounds: int = option(600, "whole", "the generator is changed so often", low=1, high=MAX_ROUNDS)
     critic_steps: int = option(5, "whole", "steps of each owner's critic in a round", low=1, high=64)
     rate: float = option(0.025, "number", "share of an owner's rows that a critic's step looks at", below=1.0)
     clip: float = option(1.0, "number", "most that one row's gradient counts", below=1e6)
     sampling: str = option(
         OWN, "word", "each owner draws its batches itself, unseen (add-remove)", words=(OWN, BUCKETS)
     )
-    rows: int | None = option(
+    synthetic_rows: int | None = option(
         None,
         "whole",
         "rows of the synthetic table; default: about as many as an owner has, known only with noise",
@@ -45,17 +45,13 @@ class VertiGanConfig(AlgorithmConfig):
         example=10000,
     )
 
-    @property
-    def synthetic_rows(self) -> int | None:
-        return self.rows
-
     def misfits(self, sizes: Mapping[str, int]) -> Iterator[tuple[str, str]]:
         """Columns that no critic can look at."""
         for name, size in sizes.items():
-            if size > MOST_CELLS:
+            if size > MAX_ONE_HOT:
                 yield (
                     "rounds",
-                    f'cannot train a critic of the column "{name}" ({size:,} values, {MOST_CELLS:,} at most); give it fewer bins',
+                    f'cannot train a critic of the column "{name}" ({size:,} values, at most {MAX_ONE_HOT:,}); give it fewer',
                 )
 
 
@@ -74,13 +70,16 @@ class VertiGan(TrainedAlgorithm["VertiGanConfig", "VertiGanPlan"]):
         "Each owner trained a critic on its own records, with noise that it drew itself and told nobody, and sent gradients of "
         "the generator computed from that noisy critic. No records were joined."
     )
+    limits = (
+        "Nothing that lies across owners is learned: each critic sees one owner's columns only, so how columns of different "
+        "owners depend on each other in the table is an accident of the training, whatever the data says. Each owner trains on "
+        "all its records: the table describes each owner's people, not those whom owners have in common."
+    )
     threat = (
         "Semi-honest parties: everybody follows the protocol, and may study at leisure whatever it receives. The promise holds "
         "against the server, all other owners and all recipients together: nobody need be trusted not to pool.",
-        "Nothing across owners is learned: each critic sees one owner's columns only, so how columns of different owners depend "
-        "on each other in the table is an accident of the training, whatever the data says (`docs/design/algorithms.md` 12). "
-        "The table describes each owner's people, not those whom they have in common.",
-        "Not covered: an owner that lies about its own data (it can spoil the table), and what a party's computer gives away.",
+        "Not covered: an owner that lies about its own data (it can spoil the table); what a party's computer gives away; how "
+        "long an owner takes for a round, which follows how many rows it has and is seen by the server.",
     )
 
     def claim(self, config: VertiGanConfig) -> str:
@@ -102,6 +101,11 @@ class VertiGan(TrainedAlgorithm["VertiGanConfig", "VertiGanPlan"]):
             f"how many rows each owner has, and {config.rounds} rounds of {config.critic_steps} noisy gradients of each owner's "
             f"critic (noise {float(plan.noise2) ** 0.5:.3g} times what one row counts)"
         )
+
+    def prepare(self) -> None:
+        from synth.vertigan.net import torch
+
+        torch()
 
     def owner(
         self, plan: VertiGanPlan, name: str, codes: Mapping[str, NDArray[Any]], rows: int

@@ -1,4 +1,4 @@
-"""An owner's own randomness: batches, fakes and noise of its critic (`docs/design/algorithms.md` 12).
+"""An owner's own randomness: batches, fakes and noise of its critic (`docs/design/vertigan.md`).
 
 All of it comes from the operating system, is told to nobody, and is fresh in each run. What the charge rests on: a row is taken
 with probability exactly `rate`, and the noise is discrete Gaussian within `LOCAL_DISTANCE`. Fakes and interpolations belong to

@@ -6,7 +6,6 @@ It sees noisy numbers of rows and gradients from noisy critics; generator, table
 from __future__ import annotations
 
 import secrets
-import time
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -39,12 +38,12 @@ def run(owners: OwnersTraining, plan: VertiGanPlan, observe: Observe = unobserve
         {name: [plan.domain.sizes[column] for column in plan.columns_of(name)] for name in plan.owner_names},
         rng,
     )
-    began, rounds = time.perf_counter(), plan.config.rounds
+    rounds = plan.config.rounds
     for number in range(1, rounds + 1):
         seed = secrets.token_bytes(SEED_BYTES)
         generator.descend(owners.gradients(generator.parameters(), seed))
         if number * REPORTS // rounds > (number - 1) * REPORTS // rounds:
-            observe("fit", "trained", round=number, rounds=rounds, seconds=time.perf_counter() - began)
+            observe("fit", "trained", round=number, rounds=rounds)
     rows = plan.config.synthetic_rows or max(1, round(total))
     table = draw(generator, plan, rows, rng)
     return Synthesis(summary(table, plan, max(1.0, total)), (), (), total, rows, table=table)

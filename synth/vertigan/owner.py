@@ -1,5 +1,5 @@
 """One owner of a training: its critic, its batches, its noise. What leaves is the number of rows, noisily, and gradients of the
-generator that the noisy critic gives: post-processing of noisy sums (`docs/design/algorithms.md` 12).
+generator that the noisy critic gives: post-processing of noisy sums (`docs/design/vertigan.md`).
 
 Random choices are `Coins` of its own, told to nobody. The server's seed makes the generator's batch only.
 """
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from synth.vertigan.plan import VertiGanPlan
 
-MOST_NORM: Final = 10.0
+MAX_NORM: Final = 10.0
 """Of a gradient that an owner sends."""
-MOST_FAKES: Final = 4096
+MAX_FAKES: Final = 4096
 """Rows of the generator's batch."""
 
 
@@ -78,7 +78,7 @@ class Owner:
         norm = float(np.linalg.norm(found.astype(np.float64)))
         if not np.isfinite(norm):
             return np.zeros_like(found)
-        return np.asarray(found * min(1.0, MOST_NORM / max(norm, 1e-30)), np.float32)
+        return np.asarray(found * min(1.0, MAX_NORM / max(norm, 1e-30)), np.float32)
 
     def step(self, parameters: NDArray[np.float32]) -> NDArray[np.int64]:
         """One noisy step of the critic; the noisy integers by which it went, all that is ever known of the batch."""
@@ -112,7 +112,7 @@ class Owner:
 
     @property
     def _fakes(self) -> int:
-        return min(MOST_FAKES, max(16, round(self._expected)))
+        return min(MAX_FAKES, max(16, round(self._expected)))
 
     def _buckets(self) -> NDArray[np.int64]:
         """Of each row, by a public hash of what is in it and of nothing else."""

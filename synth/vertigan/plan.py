@@ -1,4 +1,4 @@
-"""VertiGAN's plan: how much noise each owner's critic needs, and what all of it costs (`docs/design/algorithms.md` 12).
+"""VertiGAN's plan: how much noise each owner's critic needs, and what all of it costs (`docs/design/vertigan.md`).
 
 One person is in every owner's table, so the steps of all critics add up. `sampling = "own"`: every owner draws each batch by
 itself and tells nobody, so these are independent Poisson samples and their curve is that of steps x owners
@@ -28,7 +28,7 @@ from synth.domain import Domain
 from synth.plan import Plan
 from synth.sampled_gaussian import MIN_SIGMA, ORDERS, TRAIN, SampledGaussian
 from synth.vertigan import critic, net
-from synth.vertigan.algorithm import BUCKETS, MOST_CELLS, OWN, VertiGanConfig
+from synth.vertigan.algorithm import BUCKETS, MAX_ONE_HOT, OWN, VertiGanConfig
 from synth.vertigan.coins import LOCAL_DISTANCE, RATE_BITS
 from synth.workload import Workload
 
@@ -147,10 +147,10 @@ def plan(
 
 def _calibrated(plan: VertiGanPlan, cells: list[int]) -> VertiGanPlan:
     """The plan with the noise that owners of so many one-hot cells need."""
-    if max(cells) > MOST_CELLS:
+    if max(cells) > MAX_ONE_HOT:
         raise StudyInvalid(
-            f"An owner's columns have {max(cells):,} values together, and a critic looks at {MOST_CELLS:,} at most; give columns "
-            "fewer bins or leave some out."
+            f"An owner's columns have {max(cells):,} values together, and a critic looks at {MAX_ONE_HOT:,} at most; give "
+            "columns fewer bins or leave some out."
         )
     promise, sizes = plan.budget, [critic.parameters(count) for count in cells]
     draws = len(cells) + plan.steps * sum(sizes)
