@@ -8,8 +8,9 @@ D(y) - D(x) + 10 (|grad D(z)| - 1)^2 (Gulrajani et al. 2017). With s = f'(.) and
 of rank 3: its norm is a sum of 3 x 3 products, and the sum of clipped gradients three products of matrices.
 
 What the charge rests on: each row moves the sum by at most `clip` in L2. Everything is float64; a norm is taken from above (the
-products cancel: 2^-36 of the pieces' sizes is more than their rounding) and clipped to clip (1 - 2^-20), which leaves room for
-the sum's. A row whose gradient is not finite counts nothing. Source of the clipping: Abadi et al. 2016. NumPy only.
+products cancel: 2^-36 of the pieces' norms is more than their rounding) and clipped to clip (1 - 2^-20), which leaves room for
+the rounding of sums (`docs/design/vertigan.md` 2). A row whose gradient is not finite counts nothing. Source of the clipping:
+Abadi et al. 2016. NumPy only.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ PENALTY: Final = 10.0
 SLOPE: Final = 0.2
 RATE: Final = 5e-3
 MARGIN: Final = 1 - 2.0**-20
+CANCELLING: Final = 16.0
+"""Times the clip: the most that the pieces of a clipped gradient may have in norm."""
+BLOCK: Final = 128
+"""Rows that are summed in one product."""
 _ROUNDING: Final = 2.0**-36
 _FORGETTING: Final = 0.99
 _TINY: Final = 1e-12
@@ -59,18 +64,22 @@ class Critic:
         real, fake: (n, width) float64. mix: (n, 1).
         """
         sides, inputs, last = self._pieces(real, fake, mix)
+        norms, pieces = self._norms(sides, inputs, last)
         with np.errstate(all="ignore"):
-            factor = clip * MARGIN / self._norms(sides, inputs, last)
-        kept = np.isfinite(factor)
-        factor = np.minimum(factor[kept], 1.0)[:, None]
-        weight = sum(
-            (factor * side[kept]).T @ given[kept] for side, given in zip(sides, inputs, strict=True)
-        ) + np.zeros_like(self.weight)
-        return np.concatenate([weight.reshape(-1), (factor * last[kept]).sum(axis=0)])
+            factor = np.minimum(clip * MARGIN / norms, CANCELLING * clip / pieces)
+        kept = np.flatnonzero(np.isfinite(factor))
+        factor = np.minimum(factor, 1.0)[:, None]
+        weight, output = np.zeros_like(self.weight), np.zeros_like(self.output)
+        for at in range(0, len(kept), BLOCK):
+            rows = kept[at : at + BLOCK]
+            for side, given in zip(sides, inputs, strict=True):
+                weight += (factor[rows] * side[rows]).T @ given[rows]
+            output += (factor[rows] * last[rows]).sum(axis=0)
+        return np.concatenate([weight.reshape(-1), output])
 
     def norms(self, real: Array, fake: Array, mix: Array) -> Array:
         """Of each row's gradient, from above: (n,)."""
-        return self._norms(*self._pieces(real, fake, mix))
+        return self._norms(*self._pieces(real, fake, mix))[0]
 
     def input_gradient(self, x: Array) -> Array:
         """The gradient of D in its input, (n, width)."""
@@ -105,7 +114,8 @@ class Critic:
         return sides, [np.hstack([real, one]), np.hstack([fake, one]), np.hstack([pull, 0 * one])], last
 
     @staticmethod
-    def _norms(sides: list[Array], inputs: list[Array], last: Array) -> Array:
+    def _norms(sides: list[Array], inputs: list[Array], last: Array) -> tuple[Array, Array]:
+        """Of each gradient, from above; and the sum of its pieces' norms."""
         with np.errstate(all="ignore"):
             square = (last**2).sum(axis=1)
             size = np.sqrt(square)
@@ -115,4 +125,4 @@ class Critic:
                     square = square + product
                     if j == k:
                         size = size + np.sqrt(product)
-            return np.sqrt(np.maximum(square, 0) + _ROUNDING * size**2)
+            return np.sqrt(np.maximum(square, 0) + _ROUNDING * size**2), size
