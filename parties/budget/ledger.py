@@ -46,7 +46,7 @@ from parties.budget.spending import (
     ended,
     sizes_of,
 )
-from synth.sampled_gaussian import SampledGaussian, curve_of
+from synth.budget.sampled_gaussian import SampledGaussian, curve_of
 
 _VERSION = 4
 _PATIENCE_S = 30.0  # how long to wait for another run's transaction, which takes milliseconds

@@ -15,8 +15,8 @@ Sizes (7). What an alignment announces (events "alignment.size") comes on top of
 to delta. Shown is the less of the sum by rho and the sum by epsilons (`Account.epsilon`), capped is rho alone
 (`Account.epsilon_by_rho`).
 
-Trainings (10). A training under Poisson samples has no rho but a curve (`synth.sampled_gaussian`), which adds to the sum of rho
-order by order. It says nothing about neighbours more than one of its own steps apart: there no sum holds.
+Trainings (10). A training under Poisson samples has no rho but a curve (`synth.budget.sampled_gaussian`), which adds to the
+sum of rho order by order. It says nothing about neighbours more than one of its own steps apart: there no sum holds.
 
 A run that aligns counts against max_alignments from its reservation on, however it ends, and once
 for each attempt in which it was resumed.
@@ -35,9 +35,9 @@ from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency
 from parties.budget.notion import Notion, ProtectedUnit, covering
 from parties.budget.open_run import RecordedEvent
-from synth.accounting import calibrate, epsilon_beside
-from synth.noisy_sizes import epsilon_of_both
-from synth.sampled_gaussian import SampledGaussian, curve_of
+from synth.budget.accounting import calibrate, epsilon_beside
+from synth.budget.noisy_sizes import epsilon_of_both
+from synth.budget.sampled_gaussian import SampledGaussian, curve_of
 
 ALIGNMENT = "alignment."
 """How the names of events begin that are no releases of the study but of an alignment."""

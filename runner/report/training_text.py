@@ -13,9 +13,9 @@ from typing import Any
 
 from mpc_protocols.functionality import Event
 from runner.report.number_format import listed, plain, typeset, whole
-from synth.accounting import epsilon_beside
 from synth.algorithm import ALGORITHMS, TrainedAlgorithm
-from synth.sampled_gaussian import ORDERS, TRAIN, curve_of
+from synth.budget.accounting import epsilon_beside
+from synth.budget.sampled_gaussian import ORDERS, TRAIN, curve_of
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ from dp_accounting.rdp import RdpAccountant
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Event
 from mpc_protocols.mechanisms.gaussian import LOCAL_BITS, half_table
-from synth.accounting import Accountant, Budget, epsilon_beside, epsilon_of, epsilon_of_curves
-from synth.sampled_gaussian import ORDERS, TRAIN, SampledGaussian, curve_of
+from synth.budget.accounting import Accountant, Budget, epsilon_beside, epsilon_of, epsilon_of_curves
+from synth.budget.sampled_gaussian import ORDERS, TRAIN, SampledGaussian, curve_of
 
 CURVES = [
     SampledGaussian(Fraction(151, 100) ** 2, Fraction(246, 10_000), 6_000),
@@ -48,7 +49,7 @@ def test_the_tables_own_law_costs_no_more_in_either_direction(sigma: Fraction, r
     """
     table = half_table(sigma**2, LOCAL_BITS)
     falls = [Fraction(0), *(Fraction(t, 1 << LOCAL_BITS) for t in table.thresholds), Fraction(1)]
-    half = [float(later - earlier) for earlier, later in zip(falls, falls[1:], strict=False)]
+    half = [float(later - earlier) for earlier, later in pairwise(falls)]
     reach = len(half) - 1
     weights = np.array([*(half[:0:-1]), 2 * half[0], *half[1:]]) / 2
     at = np.zeros(2 * reach + 2)
