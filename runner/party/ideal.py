@@ -126,8 +126,8 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         synthesis = synthesize(study, plan, backend.oracle(facts, counts, accountant, history), watch)
     else:
         training.authorise(plan, accountant, study_digest)
-        tables = {name: records for name, of in custodians.items() if (records := of.records) is not None}
-        synthesis = training.ideal(algorithm, plan, owned, tables, watch)
+        own = {name: records for name, of in custodians.items() if (records := of.records) is not None}
+        synthesis = training.ideal(algorithm, plan, owned, own, watch)
         owned = None  # nothing was joined
     release = sample(synthesis, plan, watch, row_limit(study, len(custodians)), accountant.events)
     for custodian in custodians.values():

@@ -334,6 +334,7 @@ class _Party:
         else:
             if own is not None:
                 training.follow(algorithm, plan, stream, self._study.leader_number, self._name, own)
+                self._meter.mark("fit")
             release = self._receive(collective, limit)
             if not release.tells([], accountant.events):
                 raise ProtocolAborted(

@@ -417,8 +417,7 @@ def test_a_party_that_does_not_resume_takes_no_run_from_others(tmp_path: Path) -
     options = SimpleNamespace(resume=False, out=tmp_path)
 
     def agree() -> bytes:
-        backend = SimpleNamespace(resumes=True)
-        attempt = Attempt(cast("Any", options), study, "north", cast("Any", backend), None)
+        attempt = Attempt(cast("Any", options), study, "north", None)
         return attempt.agree(cast("Any", wire), unobserved)
 
     with pytest.raises(UsageError, match="start this one with --resume, too"):

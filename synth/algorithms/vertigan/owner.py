@@ -89,7 +89,7 @@ class Owner:
         released = np.rint(summed).astype(np.int64)
         released += self._coins.noise(self._plan.integer_noise(self._name), len(released))
         self._step += 1
-        self._critic.descend(released * (clip / 2**SCALE_BITS) / self._expected)
+        self._critic.descend(released.astype(np.float64) * (clip / 2**SCALE_BITS / self._expected))
         return released
 
     def batch_sum(self, parameters: NDArray[np.float32]) -> NDArray[np.float64]:
