@@ -360,7 +360,7 @@ def test_a_ledger_of_the_first_version_is_taken_over(ledger: Ledger) -> None:
     ledger.reserve(replace(ALIGNS, run="run-3")).settle()
     assert len(Ledger(ledger.path).entries()) == 3 and ledger.alignments("patients", "south") == 2
     with sqlite3.connect(ledger.path) as new:
-        assert new.execute("PRAGMA user_version").fetchone() == (3,)
+        assert new.execute("PRAGMA user_version").fetchone() == (4,)
     new.close()
 
 
