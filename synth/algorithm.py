@@ -7,19 +7,37 @@ words. Nobody compares names. A descriptor imports the standard library only; `p
         name, title, rank, config = "aim", "AIM", 0, AimConfig
         ...
     ALGORITHM = Aim()
+
+Most ask a marginal oracle (`run`). A `TrainedAlgorithm` asks none: owners of columns train with a server, and what leaves an
+owner is noisy by its own hand.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NotRequired, TypedDict, TypeVar, Unpack
+from collections.abc import Mapping
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    NotRequired,
+    Protocol,
+    TypedDict,
+    TypeVar,
+    Unpack,
+)
 
 from mpc_protocols.functionality import Adjacency, Reporter, Reports
 from mpc_protocols.registry import Registry
 from synth.config import AlgorithmConfig
 
 if TYPE_CHECKING:
-    from mpc_protocols.functionality import MarginalOracle, Observe
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mpc_protocols.functionality import Event, MarginalOracle, Observe
     from synth.domain import Domain
     from synth.plan import Plan
     from synth.run import Synthesis
@@ -125,6 +143,69 @@ class Algorithm(ABC, Generic[C, P]):
 
         Raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`; nothing is released after that.
         """
+
+
+class OwnTraining(Protocol):
+    """One owner's side of a training; private, and it tells nothing but by these two."""
+
+    def count(self) -> int:
+        """How many rows it has, noisily; asked once, and first."""
+
+    def gradient(self, parameters: NDArray[np.float32], seed: bytes) -> NDArray[np.float32]:
+        """Its gradient of a model in the parameters it is given, of the same size; asked once in each round.
+
+        Raises `ProtocolAborted` for more rounds than were planned.
+        """
+
+
+class OwnersTraining(Protocol):
+    """All owners of a training, as its server sees them: by name, in the study's order."""
+
+    def counts(self) -> Mapping[str, int]:
+        """How many rows each has, noisily. Raises `ProtocolAborted`, `PeerLost`."""
+
+    def gradients(
+        self, parameters: Mapping[str, NDArray[np.float32]], seed: bytes
+    ) -> Mapping[str, NDArray[np.float32]]:
+        """Every owner's, finite and of the size of what it was sent. Raises `ProtocolAborted`, `PeerLost`."""
+
+
+class TrainedPlan(Protocol):
+    """What the run asks of a training's plan, once the owners are known."""
+
+    def events(self) -> tuple[Event, ...]:
+        """Everything that will be charged, fixed beforehand: on record before the first message leaves an owner."""
+
+
+class TrainedAlgorithm(Algorithm[C, P]):
+    """An algorithm of owners of columns who train a model with a server, which is the leader; no backend's oracle is asked.
+
+    how, threat: as a backend's (`mpc_protocols.backend`), for the report. limits: what it cannot learn, whatever the data: a
+    sentence or two that a run, its plan and its report begin with.
+    """
+
+    how: ClassVar[str]
+    limits: ClassVar[str]
+    threat: ClassVar[tuple[str, ...]]
+
+    def prepare(self) -> None:
+        """Load what takes its time, while parties connect."""
+
+    @abstractmethod
+    def owner(self, plan: P, name: str, codes: Mapping[str, NDArray[Any]], rows: int) -> OwnTraining:
+        """One owner's side. codes: of each of its columns, (rows,) unsigned integers."""
+
+    @abstractmethod
+    def message_sizes(self, plan: P) -> Mapping[str, int]:
+        """Float32 numbers of each owner's model: what travels both ways in each round."""
+
+    @abstractmethod
+    def train(self, owners: OwnersTraining, plan: P, observe: Observe) -> Synthesis:
+        """The server's side. Raises what the owners raise."""
+
+    def run(self, oracle: MarginalOracle, plan: P, observe: Observe) -> Synthesis:
+        """Raises TypeError."""
+        raise TypeError(f"The algorithm {self.name} trains with owners and asks no oracle.")
 
 
 ALGORITHMS: Registry[Algorithm[Any, Any]] = Registry("synth.algorithms", "algorithm", Algorithm)

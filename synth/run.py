@@ -75,6 +75,7 @@ class Synthesis:
     selections: one per event of a selection, in order, as it was asked; () where no candidate was left to be picked. levels: all
     that selections and measurements name.
     noise_share: if the table's columns are independent because joint marginals were not worth their noise, how much it was.
+    table: codes, (rows, columns in domain order), where the table is not drawn from the model, which then describes it.
     """
 
     model: Model
@@ -84,6 +85,7 @@ class Synthesis:
     rows: int
     noise_share: float | None = None
     levels: tuple[Level, ...] = ()
+    table: NDArray[np.int64] | None = None
 
     @property
     def selected(self) -> tuple[Clique, ...]:

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 BITS: Final = 64
 """Uniform bits of one draw from one half table (the sign takes one more)."""
+LOCAL_BITS: Final = 128
+"""The same where one party draws for itself, so that bits cost nothing: thresholds of so many bits, tails cut at 2^-128."""
 MIN_SIGMA2: Final = Fraction(1, 64)
 """Below, the table is about to have no threshold at all: not a noise anybody should want."""
 MAX_SIGMA2: Final = Fraction(2**40)
@@ -55,11 +57,12 @@ _TV_PLACES: Final = 128
 
 @dataclass(frozen=True)
 class HalfTable:
-    """Thresholds of |X|: P(|X| <= j) in units of 2^-64, for j = 0 .. bound - 1; non-decreasing, each below 2^64."""
+    """Thresholds of |X|: P(|X| <= j) in units of 2^-places, for j = 0 .. bound - 1; non-decreasing, each below 2^places."""
 
     sigma2: Fraction
     thresholds: tuple[int, ...]
     tv: Fraction
+    places: int = BITS
 
     @property
     def bound(self) -> int:
@@ -67,7 +70,7 @@ class HalfTable:
         return len(self.thresholds)
 
     def invert(self, uniform: int) -> int:
-        """|X| for one draw of `BITS` uniform bits."""
+        """|X| for one draw of `places` uniform bits."""
         return bisect_right(self.thresholds, uniform)
 
 
@@ -89,7 +92,7 @@ class Sampler:
         hashed = hashlib.sha256()
         for multiplier, table in self.parts:
             hashed.update(multiplier.to_bytes(8, "big") + table.bound.to_bytes(8, "big"))
-            hashed.update(b"".join(t.to_bytes(BITS // 8, "big") for t in table.thresholds))
+            hashed.update(b"".join(t.to_bytes(table.places // 8, "big") for t in table.thresholds))
         return hashed.digest()
 
 
@@ -105,7 +108,7 @@ def _weights(sigma2: Fraction, bits: int) -> list[Interval]:
     return weights
 
 
-def _try_half_table(sigma2: Fraction, bits: int) -> HalfTable | None:
+def _try_half_table(sigma2: Fraction, bits: int, places: int) -> HalfTable | None:
     weights = _weights(sigma2, bits)
     # Beyond the last weight w_J: w_{J+i} <= w_J w_1^i, a geometric series of ratio w_1 < 1.
     beyond = 2 * quotient(weights[-1], ((1 << bits) - weights[1][1],) * 2, bits)[1]
@@ -115,7 +118,7 @@ def _try_half_table(sigma2: Fraction, bits: int) -> HalfTable | None:
     thresholds: list[int] = []
     half: list[Interval] = []  # bounds of P(|X| <= j)
     total = weights[0]
-    unit = 1 << bits - BITS
+    unit = 1 << bits - places
     for weight in [*weights[1:], (0, 0)]:
         p = quotient(total, normaliser, bits)
         p = p[0], min(p[1], 1 << bits)
@@ -123,19 +126,20 @@ def _try_half_table(sigma2: Fraction, bits: int) -> HalfTable | None:
         tail_low, tail_high = (1 << bits) - p[1], (1 << bits) - p[0]
         if tail_high <= unit:
             break
-        threshold = rounded(p, bits, BITS)
+        threshold = rounded(p, bits, places)
         if tail_low <= unit or threshold is None:  # not settled at this precision
             return None
         thresholds.append(threshold)
         total = total[0] + 2 * weight[0], total[1] + 2 * weight[1]
-    return HalfTable(sigma2, tuple(thresholds), round_up(_table_distance(thresholds, half, bits), _TV_PLACES))
+    distance = round_up(_table_distance(thresholds, half, bits, places), 2 * places)
+    return HalfTable(sigma2, tuple(thresholds), distance, places)
 
 
-def _table_distance(thresholds: Sequence[int], cdf: Sequence[Interval], bits: int) -> Fraction:
+def _table_distance(thresholds: Sequence[int], cdf: Sequence[Interval], bits: int, places: int) -> Fraction:
     """Upper bound of the TV between the table's |X| and the ideal one; `cdf` has one entry more than `thresholds`."""
     errors = [(0, 0)]  # e_{-1} = 0
     for t, (low, high) in zip(thresholds, cdf, strict=False):
-        scaled = t << bits - BITS
+        scaled = t << bits - places
         errors.append((scaled - high, scaled - low))
     tail = (1 << bits) - cdf[-1][1], (1 << bits) - cdf[-1][0]
     doubled = sum(_magnitude(errors[j], errors[j - 1]) for j in range(1, len(errors)))
@@ -147,10 +151,10 @@ def _magnitude(x: Interval, y: Interval) -> int:
     return max(abs(x[1] - y[0]), abs(x[0] - y[1]))
 
 
-def half_table(sigma2: Fraction) -> HalfTable:
+def half_table(sigma2: Fraction, places: int = BITS) -> HalfTable:
     """The half table of one sigma^2: about 3 ms at sigma = 100, in proportion to sigma."""
     bits = 320
-    while (table := _try_half_table(sigma2, bits)) is None:
+    while (table := _try_half_table(sigma2, bits, places)) is None:
         bits *= 2
     return table
 
@@ -174,8 +178,8 @@ def _convolution_distance(narrow: Fraction, wide: Fraction, sigma2: Fraction) ->
 
 
 @lru_cache(maxsize=256)
-def sampler(sigma2: Fraction) -> Sampler:
-    """The sampler of one sigma^2, the same integers on every machine.
+def sampler(sigma2: Fraction, places: int = BITS) -> Sampler:
+    """The sampler of one sigma^2, the same integers on every machine. places: bits of the thresholds, `BITS` or `LOCAL_BITS`.
 
     Raises `StudyInvalid` outside 1/64 <= sigma^2 <= 2^40.
     """
@@ -185,12 +189,12 @@ def sampler(sigma2: Fraction) -> Sampler:
             f"{float(MAX_SIGMA2):.3g}; choose an epsilon that fits the number of measurements."
         )
     if sigma2 <= MAX_TABLE_SIGMA2:
-        table = half_table(sigma2)
+        table = half_table(sigma2, places)
         return Sampler(sigma2, ((1, table),), table.tv, table.bound)
     multiplier = _convolution_multiplier(sigma2)
     narrow = Fraction(256, 100) * multiplier**2
     wide = (sigma2 - narrow) / multiplier**2
-    first, second = half_table(narrow), half_table(wide)
+    first, second = half_table(narrow, places), half_table(wide, places)
     tv = first.tv + second.tv + round_up(_convolution_distance(narrow, wide, sigma2), _TV_PLACES)
     return Sampler(sigma2, ((1, first), (multiplier, second)), tv, first.bound + multiplier * second.bound)
 

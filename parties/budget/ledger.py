@@ -46,13 +46,14 @@ from parties.budget.spending import (
     ended,
     sizes_of,
 )
+from synth.budget.sampled_gaussian import SampledGaussian, curve_of
 
 _VERSION = 4
 _PATIENCE_S = 30.0  # how long to wait for another run's transaction, which takes milliseconds
 
 _FIELDS = (
     "dataset, run, study, digest, time, epsilon, delta, adjacency, unit, rho, beta, counterparties, computes, aligns, "
-    "state, size_rho, size_delta, domain, max_rows"
+    "state, size_rho, size_delta, domain, max_rows, curve"
 )
 _REFUSALS = """
 CREATE TABLE refusals (
@@ -74,6 +75,7 @@ CREATE TABLE runs (
     unit TEXT NOT NULL, rho TEXT NOT NULL, beta TEXT NOT NULL, counterparties TEXT NOT NULL, computes INTEGER NOT NULL,
     aligns INTEGER NOT NULL, state TEXT NOT NULL CHECK (state IN ('open', 'settled')), size_rho TEXT NOT NULL DEFAULT '0',
     size_delta TEXT NOT NULL DEFAULT '0', domain TEXT NOT NULL DEFAULT '', max_rows INTEGER NOT NULL DEFAULT 0,
+    curve TEXT NOT NULL DEFAULT '',
     UNIQUE (dataset, run)
 );
 CREATE TABLE events (
@@ -94,7 +96,7 @@ ALTER TABLE runs ADD COLUMN domain TEXT NOT NULL DEFAULT '';
 ALTER TABLE runs ADD COLUMN max_rows INTEGER NOT NULL DEFAULT 0;
 """
     + _REFUSALS,
-    3: _COLLECTIONS,
+    3: _COLLECTIONS + "ALTER TABLE runs ADD COLUMN curve TEXT NOT NULL DEFAULT '';",
 }
 
 
@@ -177,7 +179,7 @@ class Ledger:
                     f"The run {reservation.run} is already under way on dataset {reservation.dataset}; "
                     "wait for it to end."
                 )
-        return OpenRun(self, number, held, left, sizes_left, releases)
+        return OpenRun(self, number, held, left, sizes_left, releases, reservation.curve)
 
     def has_ended(self, dataset: str, run: str) -> bool:
         """Whether this run of a contributor's has ended normally, and is charged its events."""
@@ -244,7 +246,7 @@ class Ledger:
 
     def _insert(self, database: sqlite3.Connection, reservation: Reservation) -> int:
         database.execute(
-            f"INSERT INTO runs ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?) "
+            f"INSERT INTO runs ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?, ?) "
             "ON CONFLICT (dataset, run) DO UPDATE SET rho = excluded.rho, beta = excluded.beta, aligns = excluded.aligns, "
             "size_rho = excluded.size_rho, size_delta = excluded.size_delta, state = 'open'",
             (
@@ -266,6 +268,7 @@ class Ledger:
                 str(reservation.size_delta),
                 reservation.domain,
                 reservation.max_rows,
+                "" if reservation.curve is None else reservation.curve.to_text(),
             ),
         )
         (number,) = database.execute(
@@ -381,10 +384,11 @@ class OpenRun:
         left: tuple[Fraction, Fraction],
         sizes_left: tuple[Fraction, Fraction],
         earlier: Sequence[Event] = (),
+        curve: SampledGaussian | None = None,
     ) -> None:
         """left, sizes_left: (rho, beta) that events of the study, and sizes, may still have. earlier: the study's events that are
-        begun already."""
-        self._earlier = tuple(earlier)
+        begun already. curve: of the one training that may be begun."""
+        self._earlier, self._curve = tuple(earlier), curve
         self._ledger, self._number, self._file, self._left, self._sizes_left = (
             ledger,
             number,
@@ -414,6 +418,14 @@ class OpenRun:
                 f"The release {event.what} would exceed what this run reserved in the ledger "
                 f"{self._ledger.path}; nothing of it is opened."
             )
+        curve = curve_of(event)
+        if curve is not None:
+            if curve != self._curve:
+                raise BudgetRefused(
+                    f"The release {event.what} is not the training that this run reserved in the ledger {self._ledger.path}; "
+                    "nothing is trained."
+                )
+            self._curve = None
         self._file.append(event)
         left = (rho - event.rho, beta - event.beta)
         if size:
@@ -460,6 +472,7 @@ def _entry(fields: Sequence[Any], events: tuple[RecordedEvent, ...]) -> Entry:
         size_delta,
         domain,
         max_rows,
+        curve,
     ) = fields
     reservation = Reservation(
         dataset,
@@ -478,6 +491,7 @@ def _entry(fields: Sequence[Any], events: tuple[RecordedEvent, ...]) -> Entry:
         Fraction(size_delta),
         domain,
         max_rows,
+        SampledGaussian.from_text(curve) if curve else None,
     )
     return Entry(reservation, when, state, events)
 

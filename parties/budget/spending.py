@@ -13,7 +13,12 @@ Without a cap the ledger only counts.
 
 Sizes (7). What an alignment announces (events "alignment.size") comes on top of the study's rho: rho of a size to rho, its delta
 to delta. Shown is the less of the sum by rho and the sum by epsilons (`Account.epsilon`), capped is rho alone
-(`Account.epsilon_by_rho`). A run that aligns counts against max_alignments from its reservation on, however it ends, and once
+(`Account.epsilon_by_rho`).
+
+Trainings (10). A training under Poisson samples has no rho but a curve (`synth.budget.sampled_gaussian`), which adds to the
+sum of rho order by order. It says nothing about neighbours more than one of its own steps apart: there no sum holds.
+
+A run that aligns counts against max_alignments from its reservation on, however it ends, and once
 for each attempt in which it was resumed.
 """
 
@@ -32,6 +37,7 @@ from parties.budget.notion import Notion, ProtectedUnit, covering
 from parties.budget.open_run import RecordedEvent
 from synth.budget.accounting import calibrate, epsilon_beside
 from synth.budget.noisy_sizes import epsilon_of_both
+from synth.budget.sampled_gaussian import SampledGaussian, curve_of
 
 ALIGNMENT = "alignment."
 """How the names of events begin that are no releases of the study but of an alignment."""
@@ -117,7 +123,7 @@ class Reservation:
     run: the session's public id. rho, beta: the caps that the run's own filter enforces. computes: False at a contributor.
     aligns: whether the run computes an alignment (vertical), which counts against max_alignments. size_rho, size_delta: sums over
     the sizes that its alignment will announce with noise (`psu.dummies.size_events`: rho and beta of each), on top of rho.
-    domain, max_rows: as `Proposal` has them.
+    domain, max_rows: as `Proposal` has them. curve: of the training that it may charge beside rho.
     """
 
     dataset: str
@@ -136,6 +142,7 @@ class Reservation:
     size_delta: Fraction = Fraction(0)
     domain: str = ""
     max_rows: int = 0
+    curve: SampledGaussian | None = None
 
     def __post_init__(self) -> None:
         if min(self.rho, self.beta, self.size_rho, self.size_delta) < 0:
@@ -157,6 +164,7 @@ class Reservation:
             self.beta,
             self.counterparties,
             self.computes,
+            self.curve,
         ) == (
             other.study,
             other.epsilon,
@@ -166,12 +174,14 @@ class Reservation:
             other.beta,
             other.counterparties,
             other.computes,
+            other.curve,
         )
 
     @property
     def charge(self) -> Charge:
         """What is charged for it until it is settled, under its own notion."""
-        return Charge(self.rho + self.size_rho, self.beta, self.size_rho, self.size_delta)
+        curves = () if self.curve is None else (self.curve,)
+        return Charge(self.rho + self.size_rho, self.beta, self.size_rho, self.size_delta, curves)
 
     @property
     def proposal(self) -> Proposal:
@@ -189,12 +199,14 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Charge:
-    """What is charged to a dataset: zCDP (sizes included), the samplers' statistical distance; rho and delta of the sizes."""
+    """What is charged to a dataset: zCDP (sizes included), the samplers' statistical distance; rho and delta of the sizes; the
+    curves of trainings, on top."""
 
     rho: Fraction = Fraction(0)
     beta: Fraction = Fraction(0)
     size_rho: Fraction = Fraction(0)
     size_delta: Fraction = Fraction(0)
+    curves: tuple[SampledGaussian, ...] = ()
 
     def __add__(self, other: Charge) -> Charge:
         return Charge(
@@ -202,7 +214,12 @@ class Charge:
             self.beta + other.beta,
             self.size_rho + other.size_rho,
             self.size_delta + other.size_delta,
+            self.curves + other.curves,
         )
+
+    def counts_at(self, steps: Fraction | None) -> bool:
+        """Whether anything is known of it for neighbours that are so many steps apart: of curves, for one step only."""
+        return steps is not None and (steps == 1 or not self.curves)
 
     def at(self, steps: Fraction) -> Charge:
         """The same for neighbours that are so many steps apart, of whatever releases it consists.
@@ -220,7 +237,7 @@ class Charge:
             most = (whole - 1) * epsilon
             powers = Fraction(math.exp(most) * (1 + 2**-40)) if most < 700 else Fraction(0)
             grown = min(Fraction(1), grown * whole * powers) if powers else Fraction(1)
-        return Charge(self.rho * whole**2, self.beta * steps, self.size_rho * whole**2, grown)
+        return Charge(self.rho * whole**2, self.beta * steps, self.size_rho * whole**2, grown, self.curves)
 
 
 @dataclass(frozen=True)
@@ -249,6 +266,7 @@ class Entry:
             sum((event.beta for event in rest), Fraction(0)),
             rho,
             delta,
+            tuple(curve for event in rest if (curve := curve_of(event)) is not None),
         )
 
     def spent_at(self, steps: Fraction) -> Charge:
@@ -305,7 +323,7 @@ class Account:
         return tuple(
             entry
             for entry in self.entries
-            if entry.spent != Charge() and self.steps(entry.reservation.notion) is None
+            if entry.spent != Charge() and not entry.spent.counts_at(self.steps(entry.reservation.notion))
         )
 
     @property
@@ -322,7 +340,7 @@ class Account:
             return math.inf
         spent = self.spent + (more or Charge())
         left = Fraction(delta) - spent.size_delta
-        return epsilon_beside(spent.rho, left, spent.beta) if left > 0 else math.inf
+        return epsilon_beside(spent.rho, left, spent.beta, spent.curves) if left > 0 else math.inf
 
     def epsilon(self, delta: float | Fraction) -> float:
         """The epsilon, at this delta, of all these runs together: sizes by their rho or by their epsilons, whichever is less.
@@ -333,6 +351,8 @@ class Account:
         left = Fraction(delta) - spent.size_delta
         if self.uncounted or left <= 0:
             return math.inf
+        if spent.curves:
+            return self.epsilon_by_rho(delta)
         announced = [
             math.ceil(steps) ** 2 * begun.event.rho
             for entry, steps, _ in self._counted()
@@ -344,7 +364,8 @@ class Account:
 
     def _counted(self) -> Iterator[tuple[Entry, Fraction, Charge]]:
         for entry in self.entries:
-            if (steps := self.steps(entry.reservation.notion)) is not None:
+            steps = self.steps(entry.reservation.notion)
+            if steps is not None and entry.spent.counts_at(steps):
                 yield entry, steps, entry.spent_at(steps)
 
 
@@ -409,6 +430,11 @@ def cap_problem(path: Path, asked: Reservation, cap: Cap, account: Account) -> s
             f"The cap of dataset {asked.dataset} holds for {own.words}, and this run's promise for {asked.notion.words}: "
             f"{own.why_not(asked.notion)}; ask for another unit or adjacency, or {_named(covering([own, asked.notion]))}."
         )
+    if not asked.charge.counts_at(steps):
+        return (
+            f"The cap of dataset {asked.dataset} holds for {own.words}, and a training for {asked.notion.words} says nothing "
+            "about neighbours farther apart; ask for another unit or adjacency."
+        )
     if account.uncounted:
         other = account.uncounted[0].reservation
         notions = [entry.reservation.notion for entry in account.uncounted]
@@ -432,7 +458,7 @@ def cap_problem(path: Path, asked: Reservation, cap: Cap, account: Account) -> s
         )
     room = calibrate(cap.epsilon, left, spent.beta)
     after = account.epsilon_by_rho(cap.delta, more)
-    if (room is None or spent.rho > room.rho) and after > cap.epsilon:
+    if (room is None or spent.curves or spent.rho > room.rho) and after > cap.epsilon:
         times = f", counted {_times(steps)} for {own.words}," if steps != 1 else ""
         before = _number(account.epsilon_by_rho(cap.delta))
         return (

@@ -6,6 +6,7 @@ summed up numerically, orders by themselves, and converted to epsilon at a delta
     noise      sum over the integers of P^a Q^(1-a), P and Q discrete Gaussians that lie s apart (Canonne, Kamath, Steinke 2020)
     selection  two outcomes whose likelihood ratios differ by e^eps', the worst pair of a mechanism of bounded range eps'
                (Dong, Durfee, Rogers 2020), by a search over where the range lies
+    training   an integral of powers of the likelihood ratio of a mixture, noise about a sample, over a grid
     epsilon    min over a of  RDP(a) + ln((a - 1) / a) - (ln delta + ln a) / (a - 1)        (Canonne, Kamath, Steinke 2020)
 
 Floating point, good to nine digits: it judges by margins far above. Nothing here is shared with
@@ -78,6 +79,20 @@ def bounded_range(epsilon: float, order: float) -> float:
     return float(((peak + np.log(np.exp(terms - peak).sum(axis=0))) / (order - 1)).max())
 
 
+@lru_cache(maxsize=4096)
+def sampled(noise2: float, rate: float, order: float) -> float:
+    """Divergence of order a of a Gaussian about a Poisson sample, one row moving it by 1: the larger of both directions.
+
+    An integral on a grid of an eighth of the noise, over all that weighs anything.
+    """
+    sigma = math.sqrt(noise2)
+    step = sigma / 8
+    x = np.arange(-_TAILS * sigma - order, _TAILS * sigma + order + 1, step)
+    at = -(x**2) / (2 * noise2) - math.log(sigma * math.sqrt(2 * math.pi)) + math.log(step)
+    mixed = np.logaddexp(math.log1p(-rate), math.log(rate) + (2 * x - 1) / (2 * noise2))
+    return max(_log_sum(at + order * mixed), _log_sum(at + (1 - order) * mixed)) / (order - 1)
+
+
 def divergence(event: Mapping[str, Any], order: float, moves: int, unit_rows: int) -> float:
     """Of one event as run.json has it. moves: cells of a marginal that one changed row moves.
 
@@ -88,6 +103,11 @@ def divergence(event: Mapping[str, Any], order: float, moves: int, unit_rows: in
         # the grid's own part of the range is on top; it is compared, not trusted
         least = event["sensitivity"] / (32 * (1 << event["a"]))
         return bounded_range(max(least, float(event["epsilon"])), order)
+    if what == "train":
+        noise2 = float(Fraction(event["noise2"]))
+        if "rate" in event:
+            return float(event["steps"] * sampled(noise2, float(Fraction(event["rate"])), order))
+        return event["exposures"] * len(event["owners"]) * order * moves**2 / (2 * noise2)
     texts = event["sigma2"]
     if what == "total":
         return noise(float(Fraction(texts)), unit_rows, order)

@@ -16,6 +16,7 @@ from runner.check.finding import Finding, fine, note, problem
 from runner.study import DataLocation, VerticalStudy
 from runner.study.owners import Ownership, clashing, method_of, missing_owners
 from runner.study.private_file import Private
+from runner.study.trained import trained
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
@@ -30,6 +31,9 @@ POPULATIONS = {
 def alignment(study: VerticalStudy) -> Iterator[Finding]:
     """How records are joined and what the table will be about."""
     own = study.alignment
+    if trained(study) is not None:
+        yield fine("alignment: no records are joined: each owner trains on all its own")
+        return
     by = f" on {', '.join(own.id)}" if own.id else ""
     way = (
         "in the clear"

@@ -9,7 +9,7 @@ from mpc_protocols.psu.method import METHODS, PSU
 from runner.check.vertical import POPULATIONS
 from runner.forecast.predict import Forecast
 from runner.study import Study, VerticalStudy
-from synth.algorithm import ALGORITHMS
+from synth.algorithm import ALGORITHMS, TrainedAlgorithm
 
 
 def words(study: Study, expected: Forecast) -> str:
@@ -34,15 +34,18 @@ def _questions(study: Study, expected: Forecast) -> list[str]:
     lines = [
         f"{study.name}: {study.algorithm} on {study.backend}, {len(study.parties)} parties, {len(study.domain)} columns",
         f"privacy    epsilon {privacy['epsilon']:g}, delta {privacy['delta']:g} ({privacy['adjacency']}; unit: "
-        f"{privacy['unit']}); rho {privacy['rho']:.4g} in all",
+        f"{privacy['unit']}); rho {privacy['rho']:.4g} "
+        + ("and a training" if isinstance(algorithm, TrainedAlgorithm) else "in all"),
         f"questions  {asked['asked']}",
         f"noise      standard deviation {asked['noise_sd']:.3g} a count"
         + (", less in later rounds" if algorithm.adaptive(study.config) else ""),
     ]
     if asked["expected"] is not None:
         lines.insert(1, f"WARNING    {asked['expected']}")
-    if ALGORITHMS[study.algorithm].alternative(study.config) is not None:
+    if algorithm.alternative(study.config) is not None:
         lines.insert(1, f"RESEARCH   {expected.claim}")
+    if isinstance(algorithm, TrainedAlgorithm):
+        lines.insert(0, algorithm.limits)
     if asked["label"] is not None:
         lines.append(f"label      every marginal of the workload has the column {asked['label']}")
     if asked["offered"] is not None and asked["offered"][0] < asked["candidates"]:
@@ -151,6 +154,14 @@ def _learns(study: Study, expected: Forecast) -> list[str]:
             "who learns what",
             *(f"  {who}: {learns} Not: {hidden}" for who, learns, hidden in views),
             *([] if joining is None else _sizes(study, joining)),
+        ]
+    if isinstance(ALGORITHMS[study.algorithm], TrainedAlgorithm):
+        return [
+            "who learns what, all of it within (epsilon, delta)",
+            f"  {study.leader.name} (the server): how many rows each owner has, noisily; in each round gradients of its critic",
+            "  each owner: the trunk of the generator and its own branch, as they grow",
+            "  everybody, and whoever they give it to: synthetic table, model, report",
+            "  nobody: another owner's records; the noise; which records a step looks at",
         ]
     computing = ", ".join(party.name for party in study.computing)
     return [

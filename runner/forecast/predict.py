@@ -20,14 +20,17 @@ from mpc_protocols.backend import AllowAll
 from mpc_protocols.partition import OwnRows
 from mpc_protocols.reports.cost import ReportCost, cost
 from runner.forecast.alignment import Joining, joining
+from runner.forecast.training import MEMORY_MB, Training
 from runner.party.record.run_json import alignment_facts
 from runner.party.synthesis import exchange_of, facts_of, plan_of, row_limit, sample, synthesize
 from runner.study import Study, VerticalStudy
 from runner.study.claim import claim_of
+from runner.study.trained import trained
 from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event, Reports
+    from synth.algorithm import TrainedAlgorithm
     from synth.plan import Plan
 
 LOOPBACK = "this machine"
@@ -94,6 +97,8 @@ def forecast(
     from runner.forecast.presumed_tables import PresumedTable
     from synth.plan import RoundPlan
 
+    if (trainer := trained(study)) is not None and isinstance(study, VerticalStudy):
+        return _of_training(trainer, study, rows, networks)
     plan, algorithm = plan_of(study), ALGORITHMS[study.algorithm]
     custodians = [party for party in study.parties if party.data is not None] or list(study.parties)
     assumed, source = _rows(study, rows)
@@ -233,6 +238,63 @@ def _presumed_reports(study: Study, plan: Plan, joined: Joining) -> Reports:
     exchange = exchange_of(study, plan)
     assert exchange is not None
     return exchange.clear(facts, split, tables, AllowAll())
+
+
+def _of_training(
+    algorithm: TrainedAlgorithm[Any, Any],
+    study: VerticalStudy,
+    rows: int | None,
+    networks: Mapping[str, tuple[float, float]],
+) -> Forecast:
+    """Of a study whose owners train: nothing is joined, and no marginal asked for."""
+    assumed, source = _rows(study, rows)
+    work, ideal = Training(algorithm, plan_of(study), study, assumed), study.descriptor.ideal
+    plan, sent = work.plan, list(work.sent)
+    for number in range(len(sent)):
+        sent[number] += COUNTERS_BYTES
+    sent[study.leader_number] += (len(sent) - 1) * (work.rows * len(study.domain) + COUNTERS_BYTES)
+    sent = [0] * len(sent) if ideal else sent
+    rounds, total = (0 if ideal else work.rounds + COUNTERS_ROUNDS), sum(sent)
+    return Forecast(
+        study.name,
+        study.algorithm,
+        study.backend,
+        assumed,
+        source,
+        privacy={
+            "epsilon": float(study.privacy.epsilon),
+            "delta": float(study.privacy.delta),
+            "rho": float(plan.budget.rho_cap),
+            "adjacency": study.privacy.adjacency,
+            "unit": study.privacy.unit.words,
+        },
+        questions={
+            "rounds": list(plan.rounds),
+            "candidates": 0,
+            "offered": None,
+            "asked": algorithm.asks(plan),
+            "label": plan.workload.label,
+            "falls_back": False,
+            "shared_cells": 0,
+            "noise_sd": float(plan.sigma2) ** 0.5,
+        },
+        rounds=rounds,
+        bytes_sent=total,
+        range={} if ideal else {"rounds": [rounds, rounds], "bytes_sent": [total, total]},
+        parties=tuple(
+            PartyForecast(party.name, "compute" if party.compute else "contribute", sent[number])
+            for number, party in enumerate(study.numbered)
+        ),
+        memory_mb=round(PROCESS_MB + MEMORY_MB + 8 * len(study.domain) * assumed / 2**20),
+        time_s={
+            name: round(START_S + work.seconds + rounds * latency + total / bandwidth, 1)
+            for name, (latency, bandwidth) in networks.items()
+            if not ideal or name == LOOPBACK
+        },
+        oversized=(),
+        claim=claim_of(study),
+        cpu_s=round(work.seconds, 6),
+    )
 
 
 def network(delay_ms: float, rate_mbit: float | None) -> dict[str, tuple[float, float]]:

@@ -33,6 +33,7 @@ from runner.party.record.progress import Display
 from runner.results.outdir import PARTY_FOLDERS, PRIVATE_LOG, USAGE, claim, finished, install, sweep
 from runner.study import Study, load, private_file
 from runner.study.claim import claim_of
+from runner.study.trained import trained
 from synth.algorithm import ALGORITHMS
 
 
@@ -88,6 +89,8 @@ def launch(
         )
         if ALGORITHMS[study.algorithm].alternative(study.config) is not None:
             display.say("study", f"RESEARCH, not for anybody's real records. {claim_of(study)}")
+        if (algorithm := trained(study)) is not None:
+            display.say("study", algorithm.limits)
         if BACKENDS[study.backend].ideal:
             display.say(
                 "study",

@@ -21,6 +21,7 @@ from runner.party.alignment import check_size, identifier_policy, own_columns
 from runner.study import DataLocation, Study, VerticalStudy
 from runner.study.hashing import canonical
 from runner.study.private_file import Private
+from runner.study.trained import trained
 from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -204,11 +205,12 @@ class Custodian:
             plan.budget.beta_cap,
             asked.counterparties,
             computes,
-            isinstance(self._study, VerticalStudy),
+            isinstance(self._study, VerticalStudy) and trained(self._study) is None,
             sum((event.rho for event in sizes), Fraction(0)),
             sum((event.beta for event in sizes), Fraction(0)),
             asked.domain,
             asked.max_rows,
+            plan.budget.curve,
         )
 
     def reserve(

@@ -24,6 +24,7 @@ from runner.party.resume.earlier_attempt import EarlierAttempt, cannot_resume, s
 from runner.results.outdir import PARTY_FOLDERS, state
 from runner.study import Study, VerticalStudy, digest, load, private_file
 from runner.study.owners import ownership
+from runner.study.trained import trained
 from runner.version import VERSION
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
 
     from mpc_protocols.partition import ideal_counts
     from parties.budget.run_state import RunState, discard_others
+    from runner.party import training
     from runner.party.alignment import ideal_join
     from runner.party.synthesis import counted, exchange_of, facts_of, plan_of, row_limit, sample, synthesize
     from runner.results.outputs import write_outputs
@@ -98,7 +100,10 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     meter.mark("input")
     observe("input", "counted", custodians=custodial)
     facts = facts_of(study, custodial, session)
-    if owned is None or not isinstance(study, VerticalStudy):
+    algorithm = trained(study)
+    if algorithm is not None:
+        counts = None
+    elif owned is None or not isinstance(study, VerticalStudy):
         own = [counts for custodian in custodians.values() if (counts := custodian.counts()) is not None]
         counts = _added([*own, *collected])
     else:
@@ -115,7 +120,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         meter.mark("align")
         observe("align", "aligned", owners=len(owned.owners), via=study.backend)
 
-    meter.start("input" if owned is None else "align")
+    meter.start("input" if owned is None or algorithm is not None else "align")
     history = (
         RunState.create(options.out / PARTY_FOLDERS, state_digest(study), session, study.leader.name, VERSION)
         if earlier is None
@@ -138,11 +143,18 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
 
     accountant = Accountant(plan.budget, record=record)
     exchange = exchange_of(study, plan)
-    if exchange is None:
-        answers: MarginalOracle | Reports = backend.oracle(facts, counts, accountant, history)
+    if algorithm is not None and owned is not None:
+        training.authorise(plan, accountant, study_digest)
+        records_of = {name: records for name, of in custodians.items() if (records := of.records) is not None}
+        synthesis = training.ideal(algorithm, plan, owned, records_of, watch)
+        owned = None  # nothing was joined
     else:
-        answers = exchange.clear(facts, joined, tables, accountant)
-    synthesis = synthesize(study, plan, answers, watch)
+        if exchange is None:
+            assert counts is not None
+            answers: MarginalOracle | Reports = backend.oracle(facts, counts, accountant, history)
+        else:
+            answers = exchange.clear(facts, joined, tables, accountant)
+        synthesis = synthesize(study, plan, answers, watch)
     release = sample(synthesis, plan, watch, row_limit(study, custodial), accountant.events)
     for custodian in custodians.values():
         custodian.settle()

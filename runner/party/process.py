@@ -30,7 +30,7 @@ from runner.contributors.result import Result, exchange
 from runner.party.collective import Collective
 from runner.party.custodian import PRIVATE, REFUSALS, Custodian, override
 from runner.party.options import PartyOptions
-from runner.party.record.events import PHASES, UNTIMED, WITHHELD, EventLog, Meter
+from runner.party.record.events import OF_OWNERS, PHASES, UNTIMED, WITHHELD, EventLog, Meter
 from runner.party.record.logs import recording
 from runner.party.record.run_json import describe
 from runner.party.resume.attempt import Attempt
@@ -39,6 +39,7 @@ from runner.party.session import session_config, study_digest
 from runner.results.outdir import RESULT, state
 from runner.study import Study, VerticalStudy, load, private_file
 from runner.study.owners import Ownership, method_of, ownership
+from runner.study.trained import trained
 
 if TYPE_CHECKING:
     from mpc_protocols.backend import OracleData
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from parties.budget.journal import Journal
     from parties.session import SessionConfig, SessionWire
     from runner.results.release import Release
+    from synth.algorithm import TrainedAlgorithm
     from synth.plan import Plan
 
 
@@ -104,7 +106,9 @@ class _Party:
         self._options, self._study, self._settings, self._custodian = options, study, settings, custodian
         self._name, self._backend = options.party or "", backend
         self._events = observe
-        self._meter = Meter(WITHHELD, UNTIMED) if isinstance(study, VerticalStudy) else Meter()
+        self._training = trained(study)
+        untimed = UNTIMED if self._training is None else UNTIMED | OF_OWNERS
+        self._meter = Meter(WITHHELD, untimed) if isinstance(study, VerticalStudy) else Meter()
         self._events.clock = self._meter.clock
         self._assembled = False
         self._closing: Closing | None = None
@@ -152,6 +156,8 @@ class _Party:
         from runner.party.synthesis import counted, plan_of
 
         self._plan = plan_of(self._study)
+        if self._training is not None:
+            self._training.prepare()
         self._custodian.ready(counted(self._plan))
         if self._study.contributors is not None:
             self._closing = Closing.of(self._study, self._name, self._settings, self._plan)
@@ -183,7 +189,7 @@ class _Party:
                 self._study,
                 {name: _columns_of(wire.announcements[name], self._study, name) for name in custodians},
             )
-            if self._name in owned.owners:
+            if self._name in owned.owners and self._training is None:
                 sizes = own_events(self._study, owned, self._name)
         plan, collective = self._plan, Collective(wire, self._study)
         assert plan is not None
@@ -198,7 +204,7 @@ class _Party:
             self._observe("agree", "closed", bundles=len(self._closing.agreed.entries))
         study_facts = facts_of(self._study, tables, run)
         if not attempt.serves:
-            asked = not (self._options.allow_retry or attempt.released)
+            asked = self._training is None and not (self._options.allow_retry or attempt.released)
             if owned is not None and self._name in owned.owners and asked:
                 self._custodian.check_retries([owner for owner in owned.owners if owner != self._name])
             self._custodian.reserve(
@@ -223,6 +229,9 @@ class _Party:
                 for number in range(1, len(release.events) + 1):
                     journal.opened(number)
                 journal.end(0)
+        elif self._training is not None and owned is not None:
+            release = self._train(self._training, wire, collective, plan, owned, limit, journal)
+            owned = None  # nothing was joined
         else:
             data: OracleData | None = self._custodian.counts()
             if self._closing is not None:
@@ -333,6 +342,47 @@ class _Party:
             self._custodian.begin(event, number)
 
         return begin
+
+    def _train(
+        self,
+        algorithm: TrainedAlgorithm[Any, Any],
+        wire: SessionWire,
+        collective: Collective,
+        plan: Plan,
+        owned: Ownership,
+        limit: int,
+        journal: Journal | None,
+    ) -> Release:
+        """This party's part in a training, whatever its role; returns the release."""
+        from runner.party import training
+        from runner.party.synthesis import sample
+        from synth.budget.accounting import Accountant
+
+        recorder = None if journal is None else self._attempt.recorder(journal, self._custodian.begin)
+        record = (lambda event, _: self._custodian.begin(event)) if recorder is None else recorder.record
+        accountant = Accountant(plan.budget, record=record)
+        training.authorise(plan, accountant, self._digest)
+        records, stream = self._custodian.records, wire.fork("train")
+        own = None if records is None else training.own_side(algorithm, plan, self._name, records)
+        if collective.leads:
+            number = {party.name: i for i, party in enumerate(self._study.numbered)}
+            numbers = {name: number[name] for name in owned.owners}
+            synthesis = training.lead(algorithm, plan, stream, numbers, own, self._observe)
+            release = sample(synthesis, plan, self._observe, limit, accountant.events)
+        else:
+            if own is not None:
+                training.follow(algorithm, plan, stream, self._study.leader_number, self._name, own)
+                self._meter.mark("fit")
+            release = self._receive(collective, limit)
+            if not release.tells([], accountant.events):
+                raise ProtocolAborted(
+                    f"Party {self._study.leader.name} reports other releases than this party has authorised; do not use "
+                    "its result."
+                )
+        if recorder is not None and journal is not None:
+            recorder.opened()
+            journal.end(0)
+        return release
 
     def _contribute(
         self,

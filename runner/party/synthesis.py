@@ -114,8 +114,12 @@ def sample(
     from runner.results.release import Release
 
     rows = min(synthesis.rows, most_rows)
-    codes = synthesis.model.sample(
-        rows, np.random.default_rng(secrets.randbits(128)), targets=plan.workload.cliques
+    codes = (
+        synthesis.model.sample(
+            rows, np.random.default_rng(secrets.randbits(128)), targets=plan.workload.cliques
+        )
+        if synthesis.table is None
+        else synthesis.table[:rows]
     )
     observe("sample", "sampled", rows=rows)
     return Release(

@@ -28,6 +28,7 @@ from runner.report.alignment_text import joined
 from runner.report.collected_text import collected
 from runner.report.files import Clique, Release, Run, load
 from runner.report.statement import how, in_the_clear, statement, variances
+from runner.report.training_text import training
 from synth.algorithm import ALGORITHMS, OWN_MODEL
 from synth.domain import Column, Numeric
 
@@ -47,7 +48,7 @@ _PHASES = {
     "sample": "rows are drawn from the model",
     "report": "files are written",
 }
-_EVENTS = {"select": "Selected", "measure": "Measured", "total": "Counted rows"}
+_EVENTS = {"select": "Selected", "measure": "Measured", "total": "Counted rows", "train": "Trained"}
 
 
 def write(directory: Path, comparison: Mapping[str, Any] | None) -> Path:
@@ -116,6 +117,7 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
         demo=_demo(run, columns, comparison),
         joined=joined(facts),
         collected=collected(facts),
+        training=training(facts),
         example=" ".join(shlex.quote(name) for name in run.domain.names[:2]),
     )
 
@@ -304,7 +306,8 @@ def _column(run: Run, one: OneWay) -> dict[str, Any]:
         f"{one.name}: synthetic rows and noisy measurement", column, one.synthetic.tolist(), dots
     )
     if one.source is None:
-        note.append("Not measured: the model filled this column in.")
+        maker = "model filled this column in" if training(run.facts) is None else "generator made this column"
+        note.append(f"Not measured: the {maker}.")
     elif len(one.source) > 1:
         note.append(f"Measured as part of {_joined(one.source)}.")
     unit = {"numeric": "bin", "codes": "code"}.get(column.kind, "value")

@@ -24,6 +24,7 @@ from mpc_protocols.backend import (
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.psu.method import METHODS, PSU, AlignmentMethod
 from runner.report.number_format import listed, percent, plain, spelled, typeset, whole
+from runner.report.training_text import training
 from synth.algorithm import ALGORITHMS, Algorithm
 from synth.config import AlgorithmConfig
 
@@ -117,6 +118,8 @@ def _warnings(facts: Mapping[str, Any]) -> tuple[str, ...]:
             "This run is research: its study allows a system without a sound claim or utility. What is claimed stands "
             "below, and nothing more."
         )
+    if trained := training(facts):
+        found.append(trained.limits)
     if _unencrypted(facts):
         found.append(
             'The parties’ connections were not encrypted: the study says tls = "insecure-loopback". Whoever could '
@@ -168,6 +171,8 @@ def how(facts: Mapping[str, Any]) -> str:
     backend = _backend(facts)
     if not isinstance(backend, DistributedBackend):
         return ""
+    if (trained := training(facts)) is not None:
+        return typeset(trained.how)
     return typeset(REPORTED if _reports(facts) else backend.how)
 
 
@@ -324,7 +329,9 @@ _OTHER = (
 
 
 def _threat(facts: Mapping[str, Any]) -> tuple[str, ...]:
-    backend = _backend(facts)
+    backend, trained = _backend(facts), training(facts)
+    if trained is not None and not in_the_clear(facts):
+        return trained.threat
     if _reports(facts) and not in_the_clear(facts):
         return tuple(map(typeset, (SEMI_HONEST, REPORT_NOISE, DISHONEST_OWNER)))
     if backend is None:
@@ -357,6 +364,8 @@ def _learned(facts: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
                 *((who, typeset(learns), typeset(hidden)) for who, learns, hidden in views),
                 _watching(facts),
             )
+    if trained := training(facts):
+        return trained.learned
     shows = backend.shows if isinstance(backend, DistributedBackend) else "messages of the protocol"
     vertical = "alignment" in facts
     besides = "what the next section says, " if vertical else ""

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from runner.study.model import Study, VerticalStudy
 from runner.study.owners import method_of
+from runner.study.trained import trained
 from synth.algorithm import ALGORITHMS
 
 
 def claim_of(study: Study) -> str:
     """The claims of algorithm, backend and alignment method, for run.json and `plan`."""
     backend = study.descriptor
-    algorithm = ALGORITHMS[study.algorithm]
+    algorithm, trains = ALGORITHMS[study.algorithm], trained(study) is not None
     claims = [algorithm.claim(study.config)]
-    if not algorithm.reports(study.config) or backend.ideal:  # reports rest on no backend
+    if backend.ideal or not (
+        trains or algorithm.reports(study.config)
+    ):  # reports and trainings rest on no backend
         claims.append(backend.claim)
-    if isinstance(study, VerticalStudy) and not backend.ideal:
+    if isinstance(study, VerticalStudy) and not backend.ideal and not trains:
         claims.append(method_of(study).claim)
     text = "; ".join(claims)
     return f"{text[0].upper()}{text[1:]}."

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.functionality import Adjacency
 from mpc_protocols.psu.method import PSU
-from synth.algorithm import ALGORITHMS
+from synth.algorithm import ALGORITHMS, TrainedAlgorithm
 
 if TYPE_CHECKING:
     from mpc_protocols.options import Options
@@ -222,7 +222,9 @@ class Study:
     @property
     def resumes(self) -> bool:
         """Whether an interrupted run of it can be gone on with: its releases are recorded, one by one."""
-        return self.descriptor.resumes and not ALGORITHMS[self.algorithm].reports(self.config)
+        algorithm = ALGORITHMS[self.algorithm]
+        trains = isinstance(algorithm, TrainedAlgorithm)  # no step of a training is ever made twice
+        return self.descriptor.resumes and not (trains or algorithm.reports(self.config))
 
     @property
     def leader_number(self) -> int:

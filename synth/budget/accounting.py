@@ -16,7 +16,7 @@ Standard library only.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
@@ -24,6 +24,7 @@ from typing import TypeVar
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Event
+from synth.budget.sampled_gaussian import ORDERS, SampledGaussian, curve_of
 
 _Number = TypeVar("_Number", float, Decimal)
 
@@ -157,19 +158,43 @@ def calibrate(epsilon: float | Fraction, delta: float | Fraction, beta: Fraction
     return Calibration(Fraction(counted), left) if counted > 0 and left > 0 else None
 
 
-def epsilon_beside(rho: Fraction, delta: float | Fraction, beta: Fraction) -> float:
-    """The least epsilon (rounded up) with which rho, and samplers that are beta from their distributions, come to this delta.
+def epsilon_of_curves(
+    rho: Fraction,
+    curves: Sequence[SampledGaussian],
+    delta: float | Fraction,
+    orders: Sequence[int] = ORDERS,
+) -> float:
+    """The least epsilon (rounded up) that rho-zCDP and trainings come to at this delta: divergences add at each integer order."""
+    if not curves:
+        return epsilon_of(rho, delta)
+    _check(1.0, delta)
+    with localcontext(prec=_DIGITS):
+        log_delta, each = _decimal(delta).ln(), _decimal(rho)
+        epsilon = min(
+            order * each
+            + sum(curve.divergence(order) for curve in curves)
+            + _penalty(Decimal(order), log_delta)
+            for order in orders
+        )
+    return math.nextafter(float(max(_rounded(epsilon, ROUND_CEILING), Decimal(0))), math.inf)
 
-    The least with epsilon_of(rho, delta - (1 + e^epsilon) beta) <= epsilon; infinite if there is none.
+
+def epsilon_beside(
+    rho: Fraction, delta: float | Fraction, beta: Fraction, curves: Sequence[SampledGaussian] = ()
+) -> float:
+    """The least epsilon (rounded up) with which rho and trainings, and samplers that are beta from their distributions, come to
+    this delta.
+
+    The least with epsilon_of_curves(rho, curves, delta - (1 + e^epsilon) beta) <= epsilon; infinite if there is none.
     """
-    epsilon = epsilon_of(rho, delta)
+    epsilon = epsilon_of_curves(rho, curves, delta)
     if beta == 0:
         return epsilon
     for _ in range(_ATTEMPTS):  # upwards from an epsilon that is too small, until one proves to be enough
         left = Fraction(delta) - _loss(_decimal(epsilon), beta) if epsilon < _MAX_EPSILON else Fraction(0)
         if left <= 0:
             return math.inf
-        needed = epsilon_of(rho, left)
+        needed = epsilon_of_curves(rho, curves, left)
         if needed <= epsilon:
             return epsilon
         epsilon = max(needed, epsilon) * (1 + 2**-40)
@@ -184,12 +209,16 @@ def _loss(epsilon: Decimal, beta: Fraction) -> Fraction:
 
 @dataclass(frozen=True)
 class Budget:
-    """A study's promise and the caps that keep it: sum of rho <= rho_cap and sum of beta <= beta_cap."""
+    """A study's promise and the caps that keep it: sum of rho <= rho_cap and sum of beta <= beta_cap.
+
+    curve: of the one training that a run may charge beside them; rho_cap is then what the rest may spend.
+    """
 
     epsilon: float
     delta: float
     rho_cap: Fraction
     beta_cap: Fraction
+    curve: SampledGaussian | None = None
 
     @classmethod
     def of(cls, epsilon: float, delta: float, beta_cap: Fraction) -> Budget:
@@ -230,6 +259,7 @@ class Accountant:
     events: list[Event] = field(default_factory=list)
     rho: Fraction = Fraction(0)
     beta: Fraction = Fraction(0)
+    curves: list[SampledGaussian] = field(default_factory=list)
 
     def authorise(self, event: Event, inputs: bytes) -> None:
         """Charge one release. Raises `BudgetRefused`, and then charges and records nothing."""
@@ -244,8 +274,14 @@ class Accountant:
                     f"The release '{event.what}' would spend {float(asked):.6g} of {name}; {float(spent):.6g} is "
                     f"spent already and the study's budget allows {float(cap):.6g}."
                 )
+        curve = curve_of(event)
+        if curve is not None and (self.curves or curve != self.budget.curve):
+            raise BudgetRefused(
+                f"The release '{event.what}' is not the one training that the study's budget allows; nothing is released."
+            )
         if self.record is not None:
             self.record(event, inputs)
         self.events.append(event)
+        self.curves += [] if curve is None else [curve]
         self.rho += event.rho
         self.beta += event.beta

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from mpc_protocols.functionality import Event, unobserved
+from mpc_protocols.functionality import Event
 from runner.audit import second_accountant
 from runner.audit.check import Check, Finding, Group, Plot, judged
-from runner.audit.subjects.arena import clear
 from runner.audit.subjects.questions import Asked, every_kind
 from runner.audit.subjects.subject import Subject
+from runner.audit.subjects.whole_run import whole_run
 from synth.budget import accounting
 
 SIGMA2 = Fraction(25, 4)
@@ -87,15 +87,9 @@ def every_release_is_charged(subject: Subject) -> Finding:
 
 def a_run_keeps_its_promise(subject: Subject) -> Finding:
     """Run the study's algorithm in the clear on the subject's rows, and convert what it was charged a second time."""
-    from runner.party.synthesis import facts_of, plan_of, synthesize
-
     study = subject.study
-    plan = plan_of(study)
-    facts = facts_of(study, len(study.parties), bytes(32))
-    _, events = clear(
-        subject.clear, facts, [subject.rows], lambda oracle: synthesize(study, plan, oracle, unobserved)
-    )
-    privacy = study.privacy
+    ran = whole_run(subject, subject.rows)
+    plan, events, privacy = ran.plan, ran.events, study.privacy
     epsilon, delta = float(privacy.epsilon), float(privacy.delta)
     beta = float(sum(event.beta for event in events))
     left = delta - (1 + math.exp(epsilon)) * beta

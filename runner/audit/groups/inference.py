@@ -19,6 +19,7 @@ from runner.audit.check import Check, Finding, Group, Plot, Profile, Verdict, ju
 from runner.audit.subjects.arena import SESSION, Codes, clear
 from runner.audit.subjects.questions import NO_NOISE
 from runner.audit.subjects.subject import Subject
+from runner.audit.subjects.whole_run import whole_run
 
 ALPHA = 2e-8
 MU = 1.5
@@ -154,24 +155,24 @@ def _nearest(targets: Codes, table: Codes) -> NDArray[np.float64]:
 
 def distance(subject: Subject) -> Finding:
     """Make a synthetic table of half of the rows, and tell members from others by the nearest synthetic row."""
-    from runner.party.synthesis import facts_of, plan_of, row_limit, sample, synthesize
+    from runner.party.synthesis import row_limit, sample
 
     study = subject.study
     rows = subject.generator("members").permutation(subject.rows)
     members, strangers = rows[: len(rows) // 2], rows[len(rows) // 2 :]
-    plan = plan_of(study)
-    facts = facts_of(study, len(study.parties), bytes(32))
-    result, events = clear(
-        subject.clear, facts, [members], lambda oracle: synthesize(study, plan, oracle, unobserved)
-    )
-    table = sample(result, plan, unobserved, row_limit(study, len(study.parties)), events).codes.astype(
-        np.int64
-    )
+    ran = whole_run(subject, members)
+    limited = row_limit(study, len(study.parties))
+    table = sample(ran.synthesis, ran.plan, unobserved, limited, ran.events).codes.astype(np.int64)
     count = min(TARGETS, len(members), len(strangers))
     inside, outside = _nearest(members[:count], table[:20_000]), _nearest(strangers[:count], table[:20_000])
     bare = area(_nearest(members[:count], members), _nearest(strangers[:count], members))
-    mu = math.sqrt(2 * float(sum(event.rho for event in events)))
+    mu = math.sqrt(2 * float(sum(event.rho for event in ran.events)))
     found, limit = area(inside, outside), ceiling(mu)
+    if (
+        ran.plan.budget.curve is not None
+    ):  # epsilon and delta alone bound the area, at one point of the curve of errors
+        odds = math.exp(min(float(study.privacy.epsilon), 700.0))
+        limit = min(1.0, odds / (1 + odds) + float(study.privacy.delta))
     figures: dict[str, object] = {
         "area": found,
         "ceiling": limit,

@@ -26,6 +26,8 @@ WITHHELD = frozenset({"input", "align"})
 """Phases of a vertical run whose traffic is a function of the owners' lists and of their union."""
 UNTIMED = WITHHELD | {"connect", "agree"}
 """Its phases whose time is: in "agree", computing parties also lay out the columns of the joined records."""
+OF_OWNERS = frozenset({"measure", "fit"})
+"""Phases whose time follows how many rows the owners have, in a run whose owners train."""
 PHASES = ("connect", "agree", "input", "align", "select", "measure", "fit", "sample", "report")
 
 

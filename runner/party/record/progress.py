@@ -187,6 +187,7 @@ WORDS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], str]] = {
         f"{len(event['joined'])} told from independence"
     ),
     ("fit", "fitted"): _fitted,
+    ("fit", "trained"): lambda event: f"{event['round']:,} of {event['rounds']:,} rounds of training",
     ("measure", "opened"): lambda event: f"step {event['step']}: {event['cells']:,} noisy counts opened",
     ("connect", "waiting"): lambda event: f"{event['party']} is waiting for {', '.join(event['for'])}",
     ("connect", "connected"): lambda event: (

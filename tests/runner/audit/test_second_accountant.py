@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
+from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 from dp_accounting.rdp import RdpAccountant
 
 from runner.audit import second_accountant
@@ -38,6 +38,21 @@ def test_a_bounded_range_costs_at_most_an_eighth_of_its_square() -> None:
     for epsilon in (0.01, 0.3, 1.0, 3.0):
         for order in second_accountant.ORDERS:
             assert second_accountant.bounded_range(epsilon, order) <= order * epsilon**2 / 8 * (1 + 1e-7)
+
+
+@pytest.mark.parametrize(("noise", "rate", "steps"), [(1.5, 0.025, 6000), (0.5, 0.25, 10), (8.0, 0.5, 100)])
+def test_a_training_costs_what_dp_accounting_says(noise: float, rate: float, steps: int) -> None:
+    event = {"what": "train", "noise2": str(noise**2), "rate": str(rate), "steps": steps}
+    accountant = RdpAccountant([2, 3, 5, 8, 16, 64])
+    accountant.compose(SelfComposedDpEvent(PoissonSampledDpEvent(rate, GaussianDpEvent(noise)), steps))
+    for order, expected in zip(accountant._orders, accountant._rdp, strict=True):
+        assert second_accountant.divergence(event, float(order), 1, 1) == pytest.approx(expected, rel=1e-6)
+
+
+def test_buckets_cost_their_exposures() -> None:
+    event = {"what": "train", "noise2": "100/1", "exposures": 8, "owners": ["north", "south"]}
+    assert second_accountant.divergence(event, 3.0, 1, 1) == 3 * 16 / 200
+    assert second_accountant.divergence(event, 3.0, 2, 1) == 4 * 3 * 16 / 200
 
 
 def test_an_unknown_release_is_refused() -> None:

@@ -1,0 +1,116 @@
+"""An owner's side: what leaves it is noisy by its own hand, and says nothing of which row belongs to whom elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mpc_protocols.errors import ProtocolAborted
+from synth.algorithms.vertigan import net
+from synth.algorithms.vertigan.coins import Coins
+from synth.algorithms.vertigan.owner import MAX_NORM, Owner
+from tests.synth.vertigan import worlds
+
+KNOWN = worlds.plan().knowing(worlds.OWNERS)
+SEED = b"sixteen bytes ok"
+
+
+@pytest.fixture(autouse=True)
+def with_torch() -> None:
+    pytest.importorskip("torch")
+
+
+def owner(codes: dict[str, Any], coins: Coins | None = None, plan: Any = KNOWN, name: str = "south") -> Owner:
+    return Owner(plan, name, codes, len(codes["a"]), coins)
+
+
+def parameters(plan: Any = KNOWN, name: str = "south") -> Any:
+    layers = (*net.TRUNK, *net.branch(plan.cells_of(name)))
+    return net.fresh(layers, np.random.default_rng(5))
+
+
+def messages(of: Owner) -> list[bytes]:
+    """All that leaves it in a whole run."""
+    found = [of.count().to_bytes(8, "big", signed=True)]
+    for number in range(KNOWN.config.rounds):
+        given = parameters() * np.float32(1 + number)
+        found.append(of.gradient(given, SEED).tobytes())
+    return found
+
+
+def test_a_permutation_of_rows_and_coins_changes_no_byte() -> None:
+    """So the law of the run does not depend on which row stands beside which at another owner: nothing across is learned."""
+    codes = worlds.table(1)
+    order = np.random.default_rng(2).permutation(worlds.ROWS)
+    as_it_is = messages(owner(codes, worlds.CoinsOfRows(3, np.arange(worlds.ROWS))))
+    permuted = {name: column[order] for name, column in codes.items()}
+    assert messages(owner(permuted, worlds.CoinsOfRows(3, order))) == as_it_is
+    assert messages(owner(permuted, worlds.CoinsOfRows(4, order))) != as_it_is
+
+
+def test_one_row_less_moves_a_sum_by_the_clip_at_most() -> None:
+    plan, codes = worlds.plan(rate=0.5, clip=0.5).knowing(worlds.OWNERS), worlds.table(1, 60)
+    people = np.arange(60)
+    whole = owner(codes, worlds.CoinsOfRows(3, people, 60), plan).batch_sum(parameters())
+    moved = []
+    for gone in range(60):
+        kept = people[people != gone]
+        less = {name: column[kept] for name, column in codes.items()}
+        found = owner(less, worlds.CoinsOfRows(3, kept, 60), plan).batch_sum(parameters())
+        moved.append(float(np.linalg.norm(whole - found)))
+    assert max(moved) <= 0.5
+    assert sum(distance > 0.49 for distance in moved) > 15  # those that are in the batch
+
+
+def test_batches_fakes_and_noise_are_its_own_whatever_the_server_says() -> None:
+    codes, given = worlds.table(1), parameters()
+    first, second = owner(codes), owner(codes)
+    assert not np.array_equal(first._batch(), second._batch())
+    assert not np.array_equal(first.step(given), second.step(given))
+    same = worlds.CoinsOfRows(3, np.arange(worlds.ROWS)), worlds.CoinsOfRows(3, np.arange(worlds.ROWS))
+    again = [owner(codes, coins) for coins in same]
+    assert again[0].gradient(given, SEED).tobytes() == again[1].gradient(given, SEED).tobytes()
+    assert again[0].gradient(given, SEED).tobytes() != again[1].gradient(given, b"another 16 bytes").tobytes()
+
+
+def test_a_step_adds_the_planned_noise() -> None:
+    """Without a row all is noise: the variance of 1,000 integers within 6.5 standard errors (false alarms below 1e-10)."""
+    empty = {name: column[:0] for name, column in worlds.table(1).items()}
+    of = owner(empty)
+    drawn = np.concatenate([of.step(parameters()) for _ in range(20)]).astype(np.float64)
+    expected = float(KNOWN.integer_noise("south"))
+    assert abs(drawn.var() / expected - 1) < 6.5 * np.sqrt(2 / len(drawn))
+    assert expected == pytest.approx(float(KNOWN.noise2) * (2**14 + np.sqrt(len(drawn) / 20)) ** 2, rel=1e-6)
+
+
+def test_gradients_are_bounded_and_finite() -> None:
+    of = owner(worlds.table(1))
+    with np.errstate(all="ignore"):
+        found = of.gradient(np.full(len(parameters()), 1e6, np.float32), SEED)
+    assert np.isfinite(found).all() and np.linalg.norm(found) <= MAX_NORM * (1 + 1e-6)
+
+
+def test_no_more_rounds_than_were_charged() -> None:
+    of = owner(worlds.table(1))
+    for _ in range(KNOWN.config.rounds):
+        of.gradient(parameters(), SEED)
+    with pytest.raises(ProtocolAborted, match="more rounds"):
+        of.gradient(parameters(), SEED)
+
+
+def test_a_rows_bucket_is_a_function_of_the_row_alone() -> None:
+    plan = worlds.plan(sampling="buckets", epsilon=30.0).knowing(worlds.OWNERS)
+    codes, order = worlds.table(1), np.random.default_rng(2).permutation(worlds.ROWS)
+    whole = owner(codes, plan=plan)._buckets()
+    assert set(whole) <= set(range(plan.buckets)) and len(set(whole)) > 1
+    permuted = owner({name: column[order] for name, column in codes.items()}, plan=plan)
+    assert np.array_equal(permuted._buckets(), whole[order])
+    alone = owner({name: column[7:8] for name, column in codes.items()}, plan=plan)
+    assert alone._buckets()[0] == whole[7]
+    steps = np.zeros(worlds.ROWS, int)
+    of = owner(codes, plan=plan)
+    for of._step in range(plan.steps):
+        steps[of._batch()] += 1
+    assert steps.max() <= plan.events()[-1].detail["exposures"] == -(-plan.steps // plan.buckets)
