@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mpc_protocols.backend import DistributedBackend
 from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid, UsageError
@@ -41,6 +41,7 @@ from runner.party.options import PartyOptions
 from runner.party.resumption import FACT, Continuation, Offer, continuation, offers_of
 from runner.party.run_json import describe
 from runner.party.session import session_config, study_digest
+from runner.party.training import PHASE, check_owners, training_of
 from runner.results.outdir import state
 from runner.study import Study, VerticalStudy, load, private_file
 from runner.study.owners import Ownership, method_of, ownership
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from runner.results.release import Release
     from synth.plan import Plan
 
+Joined = TypeVar("Joined")
 RESULT_LIMIT = 1 << 30
 """Bytes of one step's result."""
 
@@ -83,9 +85,9 @@ def run_party(options: PartyOptions) -> None:
     custodian = Custodian(study, name, settings, data, options.one_machine)
     earlier = None
     if options.resume:
-        if not backend.resumes and state(options.out) == "interrupted":
-            raise UsageError(cannot_resume(backend.name))
-        earlier = EarlierAttempt.find(options.out, study, name) if backend.resumes else None
+        if not (can := resumes(study, backend)) and state(options.out) == "interrupted":
+            raise UsageError(cannot_resume(backend.name if not backend.resumes else study.algorithm))
+        earlier = EarlierAttempt.find(options.out, study, name) if can else None
         if state(options.out) == "finished" and (earlier is None or not earlier.finished):
             return  # there is nothing here that others could lack
     try:
@@ -94,6 +96,11 @@ def run_party(options: PartyOptions) -> None:
     finally:
         if earlier is not None:
             earlier.state.close()
+
+
+def resumes(study: Study, backend: DistributedBackend) -> bool:
+    """Whether a run can go on after a crash: the backend keeps a history, and no step depends on what only a process has held."""
+    return backend.resumes and training_of(study) is None
 
 
 class _Party:
@@ -115,8 +122,12 @@ class _Party:
         self._going_on: Continuation | None = None
         self._options, self._study, self._settings, self._custodian = options, study, settings, custodian
         self._name, self._backend = options.party or "", backend
+        self._resumes = resumes(study, backend)
         self._events = observe
-        self._meter = Meter(WITHHELD, UNTIMED) if isinstance(study, VerticalStudy) else Meter()
+        trained = frozenset((PHASE,)) if training_of(study) is not None else frozenset()
+        self._meter = (
+            Meter(WITHHELD | trained, UNTIMED | trained) if isinstance(study, VerticalStudy) else Meter()
+        )
         self._events.clock = self._meter.clock
         self._assembled = False
         self._digest = study_digest(study, options.certs)
@@ -196,6 +207,8 @@ class _Party:
             )
             if self._name in owned.owners:
                 sizes = own_events(self._study, owned, self._name)
+            if training_of(self._study) is not None:
+                check_owners(self._study, owned)
         plan, collective = self._plan, Collective(wire, self._study)
         assert plan is not None
         plan = plan if owned is None else plan.knowing(owned.columns)
@@ -223,6 +236,14 @@ class _Party:
                     self._custodian.settle()
             raise
         journal = self._open_files(wire, run, computes)
+        if (
+            owned is not None
+            and isinstance(self._study, VerticalStudy)
+            and training_of(self._study) is not None
+        ):
+            assert journal is not None  # all parties of a training compute
+            self._train(self._study, run, wire, collective, study_facts, plan, owned, journal)
+            return
         limit = row_limit(self._study, len(custodians))
         if going_on is not None and going_on.released:
             release = self._released(collective, limit, computes)
@@ -283,7 +304,7 @@ class _Party:
         from parties.budget.journal import Header, Journal
         from parties.budget.run_state import RunState
 
-        if not self._backend.resumes:
+        if not self._resumes:
             return (
                 Journal(journal_path(self._options.out, run), Header(self._digest, run, self._name, VERSION))
                 if computes
@@ -377,7 +398,20 @@ class _Party:
         self, study: VerticalStudy, wire: SessionWire, owned: Ownership, journal: Journal | None
     ) -> VerticalData:
         """Phase "align": this party's part in joining the owners' records. What it begins stays on record however it ends."""
-        from runner.party.alignment import Account, join
+        from runner.party.alignment import join
+
+        return self._joined(study, wire, owned, journal, join)
+
+    def _joined(
+        self,
+        study: VerticalStudy,
+        wire: SessionWire,
+        owned: Ownership,
+        journal: Journal | None,
+        join: Callable[..., Joined],
+    ) -> Joined:
+        """Phase "align", with what of it is wanted. join: `runner.party.alignment.join` or `take_part`."""
+        from runner.party.alignment import Account
 
         def record(event: Event, inputs: bytes) -> None:
             if journal is not None:
@@ -391,6 +425,58 @@ class _Party:
         # list sizes and the size of the union are for the parties alone: events go into the report
         self._observe("align", "aligned", owners=len(owned.owners), via=method_of(study).name)
         return data
+
+    def _train(
+        self,
+        study: VerticalStudy,
+        run: bytes,
+        wire: SessionWire,
+        collective: Collective,
+        study_facts: StudyFacts,
+        plan: Plan,
+        owned: Ownership,
+        journal: Journal,
+    ) -> None:
+        """A run that trains a model, from the alignment to the files."""
+        from runner.party.alignment import take_part
+        from runner.party.training import Record, Trainer
+        from runner.results.training import describe_training, write_training
+        from synth.accounting import Accountant
+
+        recorder = Recorder(journal, None, self._custodian.begin)
+        accountant = Accountant(plan.budget, record=recorder.record)
+
+        def beside(event: Event) -> None:
+            journal.alignment(event, self._digest)
+            self._custodian.begin(event)
+
+        aligned = self._joined(study, wire, owned, journal, take_part)
+        trainer = Trainer(study, plan, owned, self._name, wire, self._digest, self._observe)
+        half = trainer.train(aligned, self._custodian.records, Record(accountant, beside))
+        self._meter.mark(PHASE)
+        figures = trainer.evaluate(self._backend, study_facts, aligned, half, accountant)
+        recorder.opened()
+        journal.end(0)
+        self._meter.mark("measure")
+        logging.getLogger(PRIVATE).info(
+            "own traffic: %s; by phase: %s", vars(wire.traffic()), self._meter.whole()
+        )
+        shared = collective.counters({"phases": self._meter.sent(), **self._meter.totals()}, self._shared)
+        self._custodian.settle()
+        facts = describe_training(
+            study,
+            plan,
+            accountant.events,
+            figures,
+            shared,
+            run,
+            self._digest,
+            "one-machine" if self._options.one_machine else "distributed",
+            owned,
+        )
+        write_training(self._options.out, facts, {} if half is None else half.files)
+        self._meter.mark("report")
+        self._events("report", "written", rows=0)
 
     def _compute(
         self,

@@ -22,10 +22,10 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
-from runner.report import charts, graph, number_format, resolutions
+from runner.report import charts, graph, number_format, resolutions, training
 from runner.report.agreement import OneWay, agreements, associations, one_way
 from runner.report.alignment_text import joined
-from runner.report.files import Clique, Release, Run, load
+from runner.report.files import Clique, Release, Run, facts_of, load
 from runner.report.statement import how, in_the_clear, statement, variances
 from synth.algorithm import ALGORITHMS
 from synth.domain import Column, Numeric
@@ -51,7 +51,12 @@ _EVENTS = {"select": "Selected", "measure": "Measured", "total": "Counted rows"}
 
 def write(directory: Path, comparison: Mapping[str, Any] | None) -> Path:
     """Render and put report.html in place in one step. Raises `UsageError` (`files.load`)."""
-    text = page(load(directory), comparison)
+    facts = facts_of(directory)
+    text = (
+        training.page(facts, _source("report.css"), template("training.html.j2"))
+        if training.KEY in facts
+        else page(load(directory), comparison)
+    )
     target = directory / "report.html"
     handle, name = tempfile.mkstemp(prefix=".report-", suffix=".html", dir=directory)
     try:
@@ -66,7 +71,7 @@ def write(directory: Path, comparison: Mapping[str, Any] | None) -> Path:
 
 
 @cache
-def template() -> jinja2.Template:
+def template(name: str = "report.html.j2") -> jinja2.Template:
     """The page without its figures, compiled."""
     environment = jinja2.Environment(
         autoescape=True,
@@ -84,7 +89,7 @@ def template() -> jinja2.Template:
         moment=number_format.moment,
         spelled=number_format.spelled,
     )
-    return environment.get_template("report.html.j2")
+    return environment.get_template(name)
 
 
 def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:

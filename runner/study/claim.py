@@ -5,12 +5,16 @@ from __future__ import annotations
 from runner.study.model import Study, VerticalStudy
 from runner.study.owners import method_of
 from synth.algorithm import ALGORITHMS
+from synth.training import Training
 
 
 def claim_of(study: Study) -> str:
     """The claims of algorithm, backend and alignment method, for run.json and `plan`."""
     backend = study.descriptor
-    claims = [ALGORITHMS[study.algorithm].claim(study.config), backend.claim]
+    algorithm = ALGORITHMS[study.algorithm]
+    claims = [algorithm.claim(study.config)]
+    if not isinstance(algorithm, Training):  # whose owners learn of each other what no backend hides
+        claims.append(backend.claim)
     if isinstance(study, VerticalStudy) and not backend.ideal:
         claims.append(method_of(study).claim)
     text = "; ".join(claims)

@@ -190,9 +190,11 @@ class Study:
 
     @cached_property
     def workload(self) -> Workload:
-        """The workload's cliques (a random subset of a degree needs NumPy)."""
+        """The workload's cliques (a random subset of a degree needs NumPy); every column alone in a study that has none."""
         from synth.workload import Workload
 
+        if not self.workload_spec:
+            return Workload(self.domain, tuple((name,) for name in self.domain.names))
         return Workload.from_spec(self.workload_spec, self.domain)
 
     @cached_property
@@ -255,7 +257,7 @@ class Study:
                 if unit.id is None
                 else {"id": unit.id, "max_rows": unit.max_rows, "max_custodians": unit.max_custodians},
             },
-            "workload": dict(self.workload_spec),
+            **({"workload": dict(self.workload_spec)} if self.workload_spec else {}),
             self.algorithm: self.config.public(),
             **({self.backend: options} if (options := self.options.public()) else {}),
             "domain": self.domain.to_spec(),
