@@ -63,7 +63,7 @@ class Lists:
 
 @dataclass(frozen=True)
 class Outside:
-    """What an owner's part needs from outside. coins: n -> n uniform secret bytes. draw: a secret pseudo-random function of a row.
+    """What an owner's part needs from outside. coins: n -> n uniform secret bytes. draw: a secret pseudo-random function of rows.
 
     link, batches: as `synth.florist.loop` has them.
     """
@@ -90,8 +90,8 @@ class Half:
 class Evaluation:
     """What is asked of the oracle about the finished model: a marginal of people that both owners hold.
 
-    sizes: of the columns of a table made for it. clique: the columns of the marginal, label and bin of the score, which the active
-    owner brings. held: the passive one's column, which has one value.
+    sizes: of the columns of a table made for it. clique: the columns of the marginal, label and bin of the score, which the
+    active owner brings. held: the passive one's column, which has one value.
     """
 
     sizes: Mapping[str, int]
@@ -116,7 +116,7 @@ class Training(Algorithm[C, P]):
 
     @abstractmethod
     def exposes(self, config: C) -> Sequence[tuple[str, str]]:
-        """Who can read off what, beyond (epsilon, delta): pairs of a party's role and the rest of a sentence without full stop."""
+        """Who can read off what, beyond (epsilon, delta): pairs of a role and the rest of a sentence without full stop."""
 
     @abstractmethod
     def cost(self, config: C, rows: int, columns: int) -> Cost:

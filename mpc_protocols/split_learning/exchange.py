@@ -1,16 +1,17 @@
-"""What two owners who train one network together tell each other: raw tensors of sizes that both know (`docs/design/florist.md` 2).
+"""What two owners who train one network tell each other: raw tensors of sizes that both know (`docs/design/florist.md` 2).
 
 Source: FLORIST (private set union for vertical federated learning), section 4; split learning (Gupta, Raskar 2018).
 
-    per step of B rows    passive -> active: f(X), B x cut float32       active -> passive: d loss / d f(X), B x cut float32, a row each
+    per step of B rows    passive -> active: f(X), B x cut float32
+                          active -> passive: d loss / d f(X), B x cut float32, a row each
     before the training   each announces the length of its list, 8 bytes; both commit to 32 bytes of the schedule, then open them
     per held-out row      passive -> active: f(X); nothing comes back
 
-Threat model: semi-honest owners, one link, no third party (others idle). NOTHING IS HIDDEN BY THE PROTOCOL: the active party, which
-has the labels, reads every embedding, and embeddings tell features; the passive one reads every gradient, and gradients tell
-labels. What protects a label is the response that stands in for it (`synth.florist.labels`); nothing protects features. Sizes
-are functions of the study and of the size of the union, which both owners know. A tensor of another size, or with a value that
-is no finite number, ends the run (40).
+Threat model: semi-honest owners, one link, no third party (others idle). NOTHING IS HIDDEN BY THE PROTOCOL: the active party,
+which has the labels, reads every embedding, and embeddings tell features; the passive one reads every gradient, and gradients
+tell labels. What protects a label is the response that stands in for it (`docs/design/florist.md` 5); nothing protects features.
+Sizes are functions of the study and of the size of the union, which both owners know. A tensor of another size, or with a value
+that is no finite number, ends the run (40).
 
 Cost: 2 rounds and 4 B cut bytes each way a step; no codec. A machine whose floats are not little-endian converts.
 """

@@ -154,6 +154,11 @@ def _facts(entry: Entry, account: Account) -> dict[str, Any]:
     from parties.budget.spending import STARTED, Account, Cap
 
     asked, spent = entry.reservation, entry.spent
+    unclaimed = [
+        str(begun.event.detail.get("of", "data"))
+        for begun in entry.events
+        if begun.event.detail.get("claim") == "none"
+    ]
     delta, steps = Fraction(asked.delta) + spent.size_delta, account.steps(asked.notion)
     return {
         "time": entry.time,
@@ -172,6 +177,8 @@ def _facts(entry: Entry, account: Account) -> dict[str, Any]:
         "releases": sum(begun.event.what not in (STARTED, ABORTED) for begun in entry.events),
         "epsilon_spent": _finite(Account.of([entry], Cap()).epsilon(delta)),
         "delta_spent": float(delta),
+        "claim": "none" if unclaimed else None,
+        "unclaimed": unclaimed,
         "aligns": asked.aligns,
         "size_rho": float(spent.size_rho),
         "size_delta": float(spent.size_delta),
@@ -215,6 +222,12 @@ def _print(path: Path, datasets: Sequence[dict[str, Any]], uncapped: str) -> Non
                 "state",
             )
             _table(header, [_row(facts) for facts in dataset["runs"]])
+            for facts in dataset["runs"]:
+                if facts["unclaimed"]:
+                    print(
+                        f"no privacy claim: in the run of {facts['study']} the {' and '.join(facts['unclaimed'])} were open to "
+                        f"{', '.join(facts['with'])}; no epsilon of this account covers that"
+                    )
         if dataset["refusals"]:
             count = len(dataset["refusals"])
             print(f"refused before anything was sent: {count} stud{'ies' if count != 1 else 'y'}")

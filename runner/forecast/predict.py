@@ -84,11 +84,16 @@ def forecast(
 ) -> Forecast:
     """Carry out the study in a dry run. networks: as `NETWORKS`. Raises `StudyInvalid`."""
     from runner.forecast.presumed_tables import PresumedTable
+    from runner.party.training import training_of
     from synth.plan import RoundPlan
 
+    if isinstance(study, VerticalStudy) and training_of(study) is not None:
+        from runner.forecast.training import forecast_training
+
+        return forecast_training(study, rows, networks)
     plan = plan_of(study)
     custodians = [party for party in study.parties if party.data is not None] or list(study.parties)
-    assumed, source = _rows(study, rows)
+    assumed, source = presumed_rows(study, rows)
     joined = joining(study, assumed) if isinstance(study, VerticalStudy) else None
     limit = min(assumed, len(custodians) * study.privacy.max_rows)
     if joined is not None:
@@ -180,7 +185,7 @@ def forecast(
         oversized=plan.oversized,
         claim=claim_of(study),
         cpu_s=round(oracle.seconds, 6),
-        joining=_joining(study, plan, joined)
+        joining=joined_facts(study, plan, joined)
         if joined is not None and isinstance(study, VerticalStudy)
         else None,
     )
@@ -196,7 +201,7 @@ def network(delay_ms: float, rate_mbit: float | None) -> dict[str, tuple[float, 
     }
 
 
-def _joining(study: VerticalStudy, plan: Plan, joined: Joining) -> dict[str, Any]:
+def joined_facts(study: VerticalStudy, plan: Plan, joined: Joining) -> dict[str, Any]:
     """What is assumed and known about joining the owners' records; what it costs, and what it tells the parties."""
     cost = joined.cost
     return {
@@ -233,7 +238,7 @@ def _range(
     }
 
 
-def _rows(study: Study, given: int | None) -> tuple[int, str]:
+def presumed_rows(study: Study, given: int | None) -> tuple[int, str]:
     """A guess at the number of rows of all custodians together (vertical: of each owner), and where it is from."""
     if given is not None:
         return given, "--rows"

@@ -32,6 +32,7 @@ from runner.party.options import PartyOptions, Progress
 from runner.party.progress import Display
 from runner.results.outdir import PARTY_FOLDERS, PRIVATE_LOG, USAGE, claim, finished, install, sweep
 from runner.study import Study, load, private_file
+from runner.study.claim import claim_of
 
 
 def launch(
@@ -84,6 +85,8 @@ def launch(
             f"{study.name}: {study.algorithm} on {study.backend}, {len(study.parties)} parties on this machine, "
             f"epsilon {float(study.privacy.epsilon):g}, delta {float(study.privacy.delta):g}",
         )
+        if study.research:
+            display.say("study", f"research: {claim_of(study)}")
         if BACKENDS[study.backend].ideal:
             display.say(
                 "study",

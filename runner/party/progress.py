@@ -183,6 +183,12 @@ WORDS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], str]] = {
         f"about {event['noisy_total']:,.0f} rows, noise sd {event['sigma']:.3g}"
     ),
     ("fit", "fitted"): _fitted,
+    ("fit", "epoch"): lambda event: (
+        f"{event['party']} has been through the rows {event['number']} of {event['of']} times"
+    ),
+    ("fit", "trained"): lambda event: (
+        f"{' and '.join(event['owners'])} have trained their halves of the model"
+    ),
     ("measure", "opened"): lambda event: f"step {event['step']}: {event['cells']:,} noisy counts opened",
     ("connect", "waiting"): lambda event: f"{event['party']} is waiting for {', '.join(event['for'])}",
     ("connect", "connected"): lambda event: (

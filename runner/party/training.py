@@ -5,8 +5,9 @@
     owners train over a stream of their own; other computing parties wait
     the oracle is asked about the finished model: owners bring label, score and whose records they hold, of the rows held out
 
-Who learns what: `Training.exposes`. Whatever of it is a function of the common table's size (bytes, rounds and times of the training)
-stays out of the results, as for the alignment.
+Who learns what: `Training.exposes`. Whatever is a function of the common table's size (bytes, rounds and times of the training)
+stays out of the results, as for the alignment: before anything else is counted all parties meet, so that the rounds of the
+training are behind everybody.
 """
 
 from __future__ import annotations
@@ -50,14 +51,14 @@ def check_owners(study: VerticalStudy, owned: Ownership) -> None:
     """Raise `StudyInvalid` unless two owners that compute, and so have a link, hold the label and something else."""
     if len(owned.owners) != OWNERS:
         raise StudyInvalid(
-            f'{study.path}: [study] algorithm = "{study.algorithm}" trains a model of two owners, and {len(owned.owners)} parties own '
-            "columns; give the columns to two of them."
+            f'{study.path}: [study] algorithm = "{study.algorithm}" trains a model of two owners, and '
+            f"{len(owned.owners)} parties own columns; give the columns to two of them."
         )
     for name in owned.owners:
         if not study.party(name).compute:
             raise StudyInvalid(
-                f'{study.path}: [study] algorithm = "{study.algorithm}" needs both owners to compute, and party {name} does not; set '
-                "compute = true in its [[party]]."
+                f'{study.path}: [study] algorithm = "{study.algorithm}" needs both owners to compute, and party '
+                f"{name} does not; set compute = true in its [[party]]."
             )
 
 
@@ -102,12 +103,19 @@ class Trainer:
         self._active = active_owner(study, owned)
 
     def train(self, aligned: Alignment, records: Records | None, record: Record) -> Half | None:
-        """Put on record what is to be shown, then train. None at a party without data. Raises `BudgetRefused`, `PeerLost`, ..."""
+        """Put on record what is to be shown, then train. None at a party without data.
+
+        Raises `BudgetRefused`, `PeerLost`, `ProtocolAborted`.
+        """
         training, plan = self._training, self._plan
         if (event := training.rate_event(plan)) is not None:
             record.guard.authorise(event, self._digest)
-        if records is None:
-            return None
+        half = None if records is None else self._own_half(aligned, records, record)
+        self._meet()
+        return half
+
+    def _own_half(self, aligned: Alignment, records: Records, record: Record) -> Half:
+        training, plan = self._training, self._plan
         for event in training.own_events(plan, self._name == self._active):
             record.beside(event)
         own = self._own_columns()
@@ -119,13 +127,23 @@ class Trainer:
             invented = self._invented(own, codes, aligned.n_rows - len(aligned.rows), record)
         outside, lists = self._outside(aligned)
         table = OwnTable(aligned.n_rows, aligned.rows, codes)
-        self._observe(PHASE, "training", owners=list(self._owned.owners))
         if self._name == self._active:
-            half = training.active(plan, table, lists, outside)
-        else:
-            half = training.passive(plan, own, table, invented, outside)
-        self._observe(PHASE, "trained")
-        return half
+            return training.active(plan, table, lists, outside)
+        return training.passive(plan, own, table, invented, outside)
+
+    def _meet(self) -> None:
+        """Everybody waits until all have trained: 2 rounds of empty messages, by way of the leader."""
+        stream, leader = self._wire.fork("trained"), self._study.leader_number
+        others = [number for number in self._numbers.values() if number != leader]
+        if self._wire.me != leader:
+            stream.send(leader, b"")
+            stream.receive(leader, 0)
+            return
+        for number in others:
+            stream.receive(number, 0)
+        for number in others:
+            stream.send(number, b"")
+        self._observe(PHASE, "trained", owners=list(self._owned.owners))
 
     def _own_columns(self) -> Domain:
         """The columns that the training reads of this party: the label alone, or all but the label's owner's."""
@@ -213,7 +231,6 @@ class Trainer:
         data = self._data(asked, aligned, half)
         if self._wire.me == self._study.leader_number:
             with backend.lead(self._wire, facts, data, guard, self._observe, NO_HISTORY) as oracle:
-                self._observe("measure", "started")
                 counts = oracle.measure(oracle.prepare([asked.clique]), asked.sigma2)
         else:
             counts = backend.follow(self._wire, facts, data, guard, self._observe, NO_HISTORY)
@@ -221,7 +238,6 @@ class Trainer:
             raise ProtocolAborted(
                 f"Party {self._study.leader.name} asked {len(counts)} questions about the model, not one; do not use its result."
             )
-        self._observe("measure", "measured", clique=list(asked.clique))
         return self._training.assessed(self._plan, counts[0])
 
     def _data(self, asked: Evaluation, aligned: Alignment, half: Half | None) -> VerticalData:

@@ -2,7 +2,6 @@
 
 Made from run.json alone. Autoescaping is on for every value; the page loads nothing and runs nothing.
 """
-# ruff: noqa: RUF001 - typographic apostrophes are meant
 
 from __future__ import annotations
 

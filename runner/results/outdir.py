@@ -43,7 +43,7 @@ STAGING = ".partial-"
 FILES = ("synthetic.csv", "measurements.json", "model.npz", "report.html", EVENTS, LOG, RUN)
 """What a finished run leaves, in the order in which it is put in place: run.json last, the sign that all is there."""
 HALVES = ("*-passive.npz", "*-active.npz", "calibration.json", "evaluation.json")
-"""An owner's own half of a trained model, and what goes with it: nobody else's, and never copied to where results are passed on."""
+"""An owner's own half of a trained model, and what goes with it: never copied to where results are passed on."""
 GRAPH, TREE = "graph.graphml", "junction-tree.graphml"
 """What `graph` writes beside them: gone when another run takes their place."""
 UNFINISHED = {EVENTS: "unfinished.jsonl", LOG: "unfinished.log"}

@@ -13,9 +13,12 @@ def claim_of(study: Study) -> str:
     backend = study.descriptor
     algorithm = ALGORITHMS[study.algorithm]
     claims = [algorithm.claim(study.config)]
-    if not isinstance(algorithm, Training):  # whose owners learn of each other what no backend hides
+    if isinstance(algorithm, Training) and isinstance(study, VerticalStudy):
+        # the owners of a training learn of each other what no backend and no alignment hides
+        claims.append(f"of the alignment alone: {method_of(study).claim}")
+    else:
         claims.append(backend.claim)
-    if isinstance(study, VerticalStudy) and not backend.ideal:
-        claims.append(method_of(study).claim)
+        if isinstance(study, VerticalStudy) and not backend.ideal:
+            claims.append(method_of(study).claim)
     text = "; ".join(claims)
     return f"{text[0].upper()}{text[1:]}."

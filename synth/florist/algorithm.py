@@ -95,7 +95,7 @@ class FloristConfig(AlgorithmConfig):
         elif sizes[self.label] != 2:
             yield (
                 "label",
-                f'names the column "{self.label}" of {sizes[self.label]} values; a label has two, and none that stands for missing',
+                f'names the column "{self.label}" of {sizes[self.label]} values; a label has two, and none for missing ones',
             )
         elif len(sizes) < 2:
             yield "label", "is the only column of the domain; the model needs others to predict it from"
@@ -141,9 +141,9 @@ class Florist(Training["FloristConfig", "FloristPlan"]):
     def exposes(self, config: FloristConfig) -> Sequence[tuple[str, str]]:
         x = config.label_epsilon
         other = (
-            "every label that it trains on, from the direction of one step's gradients, and of each that it is 1 or 0"
+            "every label that is trained on, real or invented, from the direction of its gradients"
             if x is None
-            else f"every response, which is the label with probability e^{x:g} / (1 + e^{x:g}) at least where the record is the other's"
+            else f"every response, which is the record's label with a probability of e^{x:g} / (1 + e^{x:g}) or less"
         )
         members = {
             MAJORITY: "; every record of label 1 is then certainly held by the other owner",
@@ -178,7 +178,7 @@ class Florist(Training["FloristConfig", "FloristPlan"]):
         asked = [] if plan.rate_sigma2 is None else ["how many records have label 1"]
         if self.evaluation(plan) is not None:
             asked.append("how label and score of both owners' records go together")
-        return " and, ".join(asked) + ", with noise" if asked else "nothing: the training asks no oracle"
+        return " and ".join(asked) + ", with noise" if asked else "nothing: the training asks no oracle"
 
     def cost(self, config: FloristConfig, rows: int, columns: int) -> Cost:
         held_out = rows // HELD_OUT

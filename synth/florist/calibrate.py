@@ -1,4 +1,4 @@
-"""Calibration: what the training sees of a label's probability, and how to get from there to the truth (`docs/design/florist.md` 4).
+"""Calibration: what the training sees of a label's probability, and the way back to the truth (`docs/design/florist.md` 4).
 
 Source: FLORIST, section 3.3, with its two-sided fractions corrected: in a union nobody is missing on both sides, so these are
 functions of the sizes that the alignment has shown, n_a (active owner), n_p (passive owner) and u:

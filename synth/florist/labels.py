@@ -5,8 +5,8 @@
     neighbors   as most of the 3 nearest rows with a real label in the row's first batch, by the cosine of embeddings; kept
 
 Response (`label_epsilon` x): every row's label, real or invented, is flipped once with probability f = n / 2^64, n the least with
-f >= 1 / (1 + e^x) (Warner 1965), and only the response is ever used. All but `random-pred` keep a row's label for the whole run: what is
-drawn again differs from what is not.
+f >= 1 / (1 + e^x) (Warner 1965), and only the response is ever used. All but `random-pred` keep a row's label for the whole run:
+what is drawn again differs from what is not.
 
 Everything here is secret. Coins come from the operating system (an argument).
 """
@@ -91,7 +91,8 @@ def _of_neighbours(
     cosine = _unit(asked) @ _unit(known).T
     count = min(NEAREST, len(known))
     nearest = np.argpartition(-cosine, count - 1, axis=1)[:, :count]
-    return (labels[nearest].mean(axis=1) > 0.5).astype(np.float32)
+    found: NDArray[np.float32] = (labels[nearest].mean(axis=1) > 0.5).astype(np.float32)
+    return found
 
 
 def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -1,9 +1,9 @@
 """FLORIST's plan: what is released about the model, with which noise, and what is charged beside it (`docs/design/florist.md` 5).
 
-The study's (epsilon, delta) covers what everybody sees: the noisy rate of the label (rho 0.001, unless the study states the rate) and,
-with `evaluation = "oracle"`, the marginal of label and score, which takes the rest. Beside it, and on record with the owner that it
-concerns alone: the responses (`label`, a pure DP mechanism of parameter x, so x^2 / 2 in zCDP), or that there is no claim (`train`);
-and the passive owner's model of its own columns (`features_epsilon`). Standard library only at import.
+The study's (epsilon, delta) covers what everybody sees: the noisy rate of the label (rho 0.001, unless the study states the
+rate) and, with `evaluation = "oracle"`, the marginal of label and score, which takes the rest. Beside it, and on record with the
+owner that it concerns alone: the responses (`label`, pure DP of parameter x, so x^2 / 2 in zCDP), or that there is no claim
+(`train`); and the passive owner's model of its own columns (`features_epsilon`). Standard library only at import.
 """
 
 from __future__ import annotations
@@ -127,8 +127,8 @@ def plan(
     budget = calibrate(promise["epsilon"], promise["delta"], noise, distance, "the evaluation of a model")
     if rate_sigma2 is not None and budget.rho_cap < charges.measuring(rate_sigma2):
         raise StudyInvalid(
-            f"[privacy] epsilon = {promise['epsilon']:g} is too little for the noisy count of labels; raise it, or state [florist] "
-            "label_rate."
+            f"[privacy] epsilon = {promise['epsilon']:g} is too little for the noisy count of labels; raise it, or state "
+            "[florist] label_rate."
         )
     return FloristPlan(
         domain=domain,
