@@ -8,6 +8,7 @@ a sigmoid(logit) + b. One thread and the same machine: the same numbers give the
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,8 @@ WIDTH = 128
 _TINY = 1e-7
 """Probabilities in a logarithm stay this far from 0 and 1."""
 
+_FIRST_WEIGHTS = threading.Lock()
+"""PyTorch draws them from a generator of the whole process; both halves may live in one, in threads."""
 torch.set_num_threads(1)
 
 
@@ -30,7 +33,7 @@ class PassiveHalf:
     """From codes to embeddings. sizes: values of each column. seed: of the first weights, 63 bits; secret."""
 
     def __init__(self, sizes: Sequence[int], cut: int, rate: float, seed: int) -> None:
-        with torch.random.fork_rng(devices=[]):
+        with _FIRST_WEIGHTS, torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self._tables = nn.ModuleList(nn.Embedding(size, EMBEDDING) for size in sizes)
             self._layers = nn.Sequential(
@@ -65,7 +68,7 @@ class ActiveHalf:
 
     def __init__(self, cut: int, rate: float, seed: int, correction: Correction | None = None) -> None:
         """correction: of the loss; None leaves the loss plain."""
-        with torch.random.fork_rng(devices=[]):
+        with _FIRST_WEIGHTS, torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self._net = nn.Sequential(nn.Linear(cut, WIDTH), nn.ReLU(), nn.Linear(WIDTH, 1))
         self._optimiser = torch.optim.Adam(self._net.parameters(), lr=rate)
