@@ -27,7 +27,7 @@ from mpc_protocols.functionality import MAX_CELLS, Clique
 from mpc_protocols.mechanisms.gaussian import MAX_SIGMA2
 from synth.accounting import Budget
 from synth.charges import Charges, mean_noise
-from synth.config import ModelConfig, RoundConfig, cells_within
+from synth.config import AlgorithmConfig, ModelConfig, RoundConfig, cells_within
 from synth.domain import Domain
 from synth.workload import Workload
 
@@ -49,7 +49,7 @@ class Plan:
 
     domain: Domain
     workload: Workload
-    config: ModelConfig
+    config: AlgorithmConfig
     charges: Charges
     budget: Budget
     sigma2: Fraction

@@ -34,7 +34,8 @@ def labels_read(gradients: NDArray[Any]) -> NDArray[np.uint8]:
     along = rows @ _direction(rows)
     up, down = along[along > 0], -along[along < 0]
     positive = (up.mean() if len(up) else 0.0) > (down.mean() if len(down) else 0.0)
-    return ((along > 0) == positive).astype(np.uint8)
+    found: NDArray[np.uint8] = ((along > 0) == positive).astype(np.uint8)
+    return found
 
 
 def nearest(embeddings: NDArray[Any]) -> NDArray[np.float64]:
@@ -52,7 +53,8 @@ def nearest(embeddings: NDArray[Any]) -> NDArray[np.float64]:
 
 def negative(embeddings: NDArray[Any]) -> NDArray[np.float64]:
     """(n,) 1 where a number is negative."""
-    return (embeddings < 0).any(axis=1).astype(np.float64)
+    found: NDArray[np.float64] = np.any(embeddings < 0, axis=1).astype(np.float64)
+    return found
 
 
 def _direction(rows: NDArray[np.float64]) -> NDArray[np.float64]:

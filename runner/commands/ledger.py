@@ -226,8 +226,8 @@ def _print(path: Path, datasets: Sequence[dict[str, Any]], uncapped: str) -> Non
                 if facts["unclaimed"]:
                     open_to_other = " and ".join(facts["unclaimed"])
                     print(
-                        f"no privacy claim: in the run of {facts['study']} with {', '.join(facts['with'])} the {open_to_other} were "
-                        "open to the other owner; no epsilon of this account covers that"
+                        f"no privacy claim: in the run of {facts['study']} with {', '.join(facts['with'])} the {open_to_other} "
+                        "were open to the other owner; no epsilon of this account covers that"
                     )
         if dataset["refusals"]:
             count = len(dataset["refusals"])

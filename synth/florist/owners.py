@@ -122,7 +122,8 @@ def archive(head: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> byte
     """An .npz of the arrays and of the head's JSON text."""
     out = io.BytesIO()
     text = np.frombuffer(json.dumps(dict(head), sort_keys=True).encode(), np.uint8)
-    np.savez(out, **{"head": text, **arrays})
+    members: dict[str, Any] = {"head": text, **arrays}
+    np.savez(out, **members)
     return out.getvalue()
 
 

@@ -125,7 +125,7 @@ def test_labels_by_the_models_probability_are_drawn_anew() -> None:
 def test_the_schedule_is_everybodys_and_visits_each_row_once() -> None:
     first, second = (Schedule(1003, SESSION, bytes(32), 100, 10) for _ in range(2))
     epochs = [np.concatenate(list(first.epoch(number))) for number in range(2)]
-    assert np.array_equal(np.sort(epochs[0]), first.trained) and not np.array_equal(*epochs)
+    assert np.array_equal(np.sort(epochs[0]), first.trained) and not np.array_equal(epochs[0], epochs[1])
     assert all(np.array_equal(a, b) for a, b in zip(first.epoch(1), second.epoch(1), strict=True))
     assert np.array_equal(np.sort(np.concatenate((first.trained, first.held_out))), np.arange(1003))
     assert 40 <= len(first.held_out) <= 180  # 100.3 expected, sd 9.5
