@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,22 +26,27 @@ def spectral(tensor: NDArray[Any]) -> NDArray[np.float64]:
     return scores
 
 
-def labels_read(gradients: NDArray[Any]) -> NDArray[np.uint8]:
+def labels_read(gradients: NDArray[Any], rarer: int = 1) -> NDArray[np.uint8]:
     """(B,) the labels that one batch's gradients show: which side of the first singular direction they are on.
 
-    The rarer label's gradients are the larger ones, (p - 1) against p, and it is the one called 1.
+    The rarer label's gradients are the larger ones, (p - 1) against p. rarer: which label that is, real and invented ones taken
+    together; the study says how they are invented.
     """
     rows = gradients.astype(np.float64)
     along = rows @ _direction(rows)
     up, down = along[along > 0], -along[along < 0]
     positive = (up.mean() if len(up) else 0.0) > (down.mean() if len(down) else 0.0)
-    found: NDArray[np.uint8] = ((along > 0) == positive).astype(np.uint8)
+    found: NDArray[np.uint8] = ((along > 0) == (positive == (rarer == 1))).astype(np.uint8)
     return found
 
 
-def nearest(embeddings: NDArray[Any]) -> NDArray[np.float64]:
-    """(n,) minus the distance to the nearest other row."""
-    rows = embeddings.astype(np.float32)
+def nearest(batches: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+    """(n,) minus the distance to the nearest other row of an epoch.
+
+    Each batch is standardised first, coordinate by coordinate: the network moves from one to the next, all rows much alike.
+    """
+    rows = np.concatenate([(batch - batch.mean(axis=0)) / (batch.std(axis=0) + 1e-6) for batch in batches])
+    rows = rows.astype(np.float32)
     squares = (rows**2).sum(axis=1)
     found = np.zeros(len(rows))
     for start in range(0, len(rows), _BLOCK):

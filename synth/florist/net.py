@@ -20,6 +20,8 @@ from torch import nn
 from synth.florist.calibrate import Correction
 
 EMBEDDING = 4
+FIRST_SD = 0.1
+"""Of an embedding's first weights: with 1, PyTorch's own, the network learns rare values by heart."""
 WIDTH = 128
 _TINY = 1e-7
 """Probabilities in a logarithm stay this far from 0 and 1."""
@@ -36,6 +38,8 @@ class PassiveHalf:
         with _FIRST_WEIGHTS, torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self._tables = nn.ModuleList(nn.Embedding(size, EMBEDDING) for size in sizes)
+            for table in self._tables:
+                nn.init.normal_(table.weight, std=FIRST_SD)
             self._layers = nn.Sequential(
                 nn.Linear(EMBEDDING * len(sizes), WIDTH), nn.ReLU(), nn.Linear(WIDTH, cut), nn.ReLU()
             )

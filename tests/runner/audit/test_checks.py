@@ -24,8 +24,19 @@ from tests.toys.plain_backend import BACKEND as PLAIN
 
 GROUPS = load()
 QUICK = driver.chosen(GROUPS, (), (), Profile.QUICK)
-NEVER_BROKEN_HERE = {"A.promise", "F.messages", "M.fit", "M.epsilon", "M.parties", "S.files", "I.likelihood"}
-"""Checks without a mutation; each has a test of its own below, but for M.parties, which takes its time."""
+NEVER_BROKEN_HERE = {
+    "A.promise",
+    "F.messages",
+    "M.fit",
+    "M.epsilon",
+    "M.parties",
+    "S.files",
+    "I.likelihood",
+    "L.responses",
+    "L.warned",
+}
+"""Checks without a mutation; each has a test of its own below (L: in `tests/runner/audit/test_learning.py`), but for M.parties,
+which takes its time."""
 CHEAP = [mutation for mutation in mutations.MUTATIONS if mutation.name not in ("P1", "P2")]
 """Those need whole runs of processes: `tests/acceptance/audit.py`, and what judges their ends below."""
 
