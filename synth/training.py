@@ -65,7 +65,7 @@ class Lists:
 class Outside:
     """What an owner's part needs from outside. coins: n -> n uniform secret bytes. draw: a secret pseudo-random function of rows.
 
-    link, batches: as `synth.florist.loop` has them.
+    link, batches: as `synth.algorithms.florist.loop` has them.
     """
 
     link: Any
@@ -108,7 +108,7 @@ class Training(Algorithm[C, P]):
 
     def run(self, oracle: MarginalOracle, plan: P, observe: Observe) -> Synthesis:
         """It makes no table. Raises `StudyInvalid`."""
-        raise StudyInvalid(f'algorithm = "{self.name}" trains a model and makes no table.')
+        raise StudyInvalid(f'The algorithm "{self.name}" trains a model and makes no table.')
 
     @abstractmethod
     def predicted(self, config: C) -> str:

@@ -188,8 +188,8 @@ class Trainer:
         import numpy as np
 
         from mpc_protocols.functionality import StudyFacts, unobserved
-        from mpc_protocols.ideal import IdealOracle
-        from synth.accounting import Accountant
+        from mpc_protocols.ideal.oracle import IdealOracle
+        from synth.budget.accounting import Accountant
 
         algorithm, plan = found
         privacy = self._study.privacy

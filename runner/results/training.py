@@ -36,7 +36,7 @@ def describe_training(
     """run.json: as of any run, of no rows, with the model's shape and the evaluation. Raises `ProtocolAborted`."""
     import numpy as np
 
-    from runner.party.run_json import describe
+    from runner.party.record.run_json import describe
     from runner.party.training import PHASE, active_owner, training_of
     from runner.results.release import Release
 

@@ -19,7 +19,7 @@ from mpc_protocols.errors import StudyInvalid
 from parties.budget.ledger import Ledger
 from runner.forecast.plan_text import words
 from runner.forecast.predict import forecast
-from runner.party.process import resumes
+from runner.party.resume.attempt import resumes
 from runner.party.synthesis import plan_of
 from runner.party.training import check_owners, training_of
 from runner.report import render
@@ -161,7 +161,8 @@ def test_the_budget_of_what_is_released_and_of_what_goes_beside_it(tmp_path: Pat
     assert rate is not None and asked is not None and rate.rho <= Fraction(1, 1000)
     assert rate.rho + plan.charges.measuring(asked.sigma2) <= plan.budget.rho_cap
     [response] = training.own_events(plan, True)
-    assert (response.what, response.rho) == ("label", 2) and plan.beside(("ill",)) == (2, 0)
+    assert response.what == "label" and response.rho == Fraction(2)
+    assert plan.beside(("ill",)) == (Fraction(2), Fraction(0))
     [none] = training.own_events(plan, False)
     assert none.detail == {"claim": "none", "of": "features"}
     model = training.own_model(plan, study.domain.subset(("age", "work", "region")))

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from runner.audit import split_attacks, statistics
 from runner.audit.check import Check, Finding, Group, Profile, Verdict, judged
 from runner.audit.groups.inference import area
-from runner.audit.subject import Subject
-from runner.audit.trainings import LABEL, People, Rehearsed, rehearse
-from synth.florist.algorithm import ALGORITHM, FloristConfig
+from runner.audit.subjects.subject import Subject
+from runner.audit.subjects.trainings import LABEL, People, Rehearsed, rehearse
+from synth.algorithms.florist.algorithm import ALGORITHM, FloristConfig
 
 ALPHA = 2e-8
 EPSILON = 2.0

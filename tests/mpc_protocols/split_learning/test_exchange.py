@@ -111,8 +111,8 @@ def test_a_list_has_a_possible_length(told: int, works: bool) -> None:
 
 def training(wire: Wire, number: int) -> Any:
     """A party's part of a training whose coins are known: two owners and a third party that idles."""
-    from runner.audit import trainings
-    from synth.florist.algorithm import ALGORITHM, FloristConfig
+    from runner.audit.subjects import trainings
+    from synth.algorithms.florist.algorithm import ALGORITHM, FloristConfig
 
     if wire.me > 1:
         return None

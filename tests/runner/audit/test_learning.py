@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from runner.audit import driver
+from runner.audit import driver, split_attacks
 from runner.audit.check import Finding, Profile, Verdict, load
-from runner.audit.groups import learning
-from runner.audit.subject import Subject, subject
-from synth.florist import labels
+from runner.audit.subjects.subject import Subject, subject
+from synth.algorithms.florist import labels
 
 GROUPS = load()
 
@@ -30,7 +29,7 @@ def found(audited: Subject, name: str) -> Finding:
 
 @pytest.mark.parametrize("name", ["L.responses", "L.warned"])
 def test_this_build_passes(audited: Subject, name: str) -> None:
-    """A false alarm: 4e-8 (`learning.GROUP`)."""
+    """A false alarm: 4e-8 (`runner.audit.groups.learning`)."""
     finding = found(audited, name)
     assert finding.verdict is Verdict.PASS, finding.evidence
 
@@ -42,7 +41,7 @@ def test_labels_that_are_no_responses_are_found(audited: Subject, monkeypatch: p
 
 
 def test_a_warning_that_is_not_true_is_found(audited: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learning.split_attacks, "nearest", lambda batches: np.zeros(sum(map(len, batches))))
+    monkeypatch.setattr(split_attacks, "nearest", lambda batches: np.zeros(sum(map(len, batches))))
     finding = found(audited, "L.warned")
     assert (
         finding.verdict is Verdict.FAIL and "Copies are found with an area of 0.500 only." in finding.evidence

@@ -9,8 +9,8 @@ import pytest
 
 from runner.audit import split_attacks
 from runner.audit.groups.inference import area
-from runner.audit.trainings import People, Rehearsed, rehearse
-from synth.florist.algorithm import ALGORITHM, FloristConfig
+from runner.audit.subjects.trainings import People, Rehearsed, rehearse
+from synth.algorithms.florist.algorithm import ALGORITHM, FloristConfig
 
 PEOPLE = People.invented(3000, 5)
 EPOCHS = 4

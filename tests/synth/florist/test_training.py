@@ -11,11 +11,11 @@ import pytest
 
 from mpc_protocols.engine.prg import KeyStream
 from mpc_protocols.split_learning.schedule import Schedule
-from runner.audit.trainings import SESSION, People, coins_of, rehearse
-from synth.florist.algorithm import ALGORITHM, FloristConfig
-from synth.florist.calibrate import Correction
-from synth.florist.fill import Features
-from synth.florist.labels import Labels
+from runner.audit.subjects.trainings import SESSION, People, coins_of, rehearse
+from synth.algorithms.florist.algorithm import ALGORITHM, FloristConfig
+from synth.algorithms.florist.calibrate import Correction
+from synth.algorithms.florist.fill import Features
+from synth.algorithms.florist.labels import Labels
 
 PEOPLE = People.invented(1200, 3)
 CONFIG = FloristConfig(label="label", label_rate=0.25, cut=16, batch=200, epochs=4, rate=0.01)
@@ -28,7 +28,7 @@ def weights(archive: bytes) -> dict[str, np.ndarray]:
 
 def test_halves_of_two_owners_are_those_of_one_process_bit_for_bit(torch: None) -> None:
     """More than 20 steps, written out here in one loop."""
-    from synth.florist.net import ActiveHalf, PassiveHalf
+    from synth.algorithms.florist.net import ActiveHalf, PassiveHalf
 
     config = replace(CONFIG, labels="majority", features="sampling", calibrate="none")
     found = rehearse(PEOPLE, ALGORITHM, config, "same")
@@ -133,7 +133,7 @@ def test_the_schedule_is_everybodys_and_visits_each_row_once() -> None:
 
 def test_corrections_in_the_loss_leave_the_network_the_truth(torch: None) -> None:
     """Of constant embeddings and labels that are 1 with probability a D + b, the network's own probability becomes D."""
-    from synth.florist.net import ActiveHalf
+    from synth.algorithms.florist.net import ActiveHalf
 
     net = ActiveHalf(4, 0.01, 7, Correction(0.5, 0.2))
     embeddings = np.ones((1000, 4), np.float32)
