@@ -19,7 +19,7 @@ KEY = "model"
 
 
 def page(facts: Mapping[str, Any], style: str, template: Any) -> str:
-    """The whole HTML text. template: of `training.html.j2`. Raises KeyError or TypeError for another run's facts."""
+    """The whole HTML text. template: the compiled page of a training. Raises KeyError or TypeError for another run's facts."""
     model, algorithm = facts[KEY], ALGORITHMS.get(facts["algorithm"])
     said = statement(facts)
     text: str = template.render(

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from mpc_protocols.backend import BACKENDS, DistributedBackend
-from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.errors import StudyInvalid, UsageError
 from parties.budget.ledger import Ledger
 from runner.forecast.plan_text import words
 from runner.forecast.predict import forecast
@@ -23,6 +23,7 @@ from runner.party.resume.attempt import resumes
 from runner.party.synthesis import plan_of
 from runner.party.training import check_owners, training_of
 from runner.report import render
+from runner.results.finished_run import open_run
 from runner.study import VerticalStudy, load, problems
 from runner.study.claim import claim_of
 from runner.study.owners import Ownership
@@ -244,6 +245,11 @@ def test_nothing_of_the_unions_size_is_handed_out(finished: tuple[Path, End]) ->
     for name in trained.PARTIES:
         for event in events(finished[0] / "out" / "parties" / name / "events.jsonl"):
             assert event["phase"] != "fit" or (event["t"] == 0 and event.get("bytes_sent", 0) < 100), event
+
+
+def test_there_is_nothing_to_sample(finished: tuple[Path, End]) -> None:
+    with pytest.raises(UsageError, match="makes no table"):
+        open_run(finished[0] / "out")
 
 
 def test_ledgers_keep_what_was_shown_beside_the_budget(finished: tuple[Path, End]) -> None:
