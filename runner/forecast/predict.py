@@ -84,11 +84,11 @@ def forecast(
 ) -> Forecast:
     """Carry out the study in a dry run. networks: as `NETWORKS`. Raises `StudyInvalid`."""
     from runner.forecast.presumed_tables import PresumedTable
-    from runner.party.training import training_of
+    from runner.party.split_training import training_of
     from synth.plan import RoundPlan
 
     if isinstance(study, VerticalStudy) and training_of(study) is not None:
-        from runner.forecast.training import forecast_training
+        from runner.forecast.split_training import forecast_training
 
         return forecast_training(study, rows, networks)
     plan = plan_of(study)

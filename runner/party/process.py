@@ -33,7 +33,7 @@ from runner.party.record.run_json import describe
 from runner.party.resume.attempt import Attempt, resumes
 from runner.party.resume.earlier_attempt import EarlierAttempt, cannot_resume
 from runner.party.session import session_config, study_digest
-from runner.party.training import PHASE, check_owners, training_of
+from runner.party.split_training import PHASE, check_owners, training_of
 from runner.results.outdir import state
 from runner.study import Study, VerticalStudy, load, private_file
 from runner.study.owners import Ownership, method_of, ownership
@@ -304,7 +304,7 @@ class _Party:
     ) -> None:
         """A run that trains a model, from the alignment to the files."""
         from runner.party.alignment import take_part
-        from runner.party.training import Record, Trainer
+        from runner.party.split_training import Record, Trainer
         from runner.results.training import describe_training, write_training
         from synth.budget.accounting import Accountant
 

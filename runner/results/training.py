@@ -37,7 +37,7 @@ def describe_training(
     import numpy as np
 
     from runner.party.record.run_json import describe
-    from runner.party.training import PHASE, active_owner, training_of
+    from runner.party.split_training import PHASE, active_owner, training_of
     from runner.results.release import Release
 
     training = training_of(study)

@@ -20,8 +20,8 @@ from parties.budget.ledger import Ledger
 from runner.forecast.plan_text import words
 from runner.forecast.predict import forecast
 from runner.party.resume.attempt import resumes
+from runner.party.split_training import check_owners, training_of
 from runner.party.synthesis import plan_of
-from runner.party.training import check_owners, training_of
 from runner.report import render
 from runner.results.finished_run import open_run
 from runner.study import VerticalStudy, load, problems

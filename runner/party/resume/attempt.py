@@ -27,7 +27,7 @@ from runner.party.resume.earlier_attempt import (
     state_digest,
 )
 from runner.party.resume.resumption import FACT, Continuation, Offer, continuation, offers_of
-from runner.party.training import training_of
+from runner.party.split_training import training_of
 from runner.version import VERSION
 
 if TYPE_CHECKING:

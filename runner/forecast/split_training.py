@@ -22,8 +22,8 @@ from runner.forecast.predict import (
     joined_facts,
     presumed_rows,
 )
+from runner.party.split_training import active_owner, check_owners, training_of
 from runner.party.synthesis import facts_of, plan_of
-from runner.party.training import active_owner, check_owners, training_of
 from runner.study import VerticalStudy
 from runner.study.claim import claim_of
 
