@@ -69,6 +69,7 @@ class Algorithm(ABC, Generic[C, P]):
     name: in the study file, also of its table. title: in the report. rank: place in lists. summary: what it does, for the
     template's comment. left_out: what becomes of a marginal that no model of max_model_mb holds, for `check` and `plan`.
     partitions: of the data, that it runs on. extra, requires: an optional part of the installation and its modules.
+    workload: whether a study has a table of marginals for it.
     """
 
     name: ClassVar[str]
@@ -80,6 +81,7 @@ class Algorithm(ABC, Generic[C, P]):
     partitions: ClassVar[tuple[str, ...]] = ("horizontal", "vertical")
     extra: ClassVar[str] = ""
     requires: ClassVar[tuple[str, ...]] = ()
+    workload: ClassVar[bool] = True
 
     @abstractmethod
     def claim(self, config: C) -> str:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -78,6 +78,10 @@ class Plan:
         Candidates, noise and budget stay as they are: parties have counted and reserved by them.
         """
         return self
+
+    def beside(self, columns: Sequence[str]) -> tuple[Fraction, Fraction]:
+        """rho and beta of what an owner of these columns spends besides the budget, at most; of most algorithms nothing."""
+        return Fraction(0), Fraction(0)
 
     def times(self, noun: str) -> str:
         """How many selections there are, in words: "10 rounds", "3 to 9 rounds"."""

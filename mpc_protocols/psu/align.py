@@ -72,4 +72,4 @@ def align(
         raise ProtocolAborted(
             "Two identifiers of this party were taken for one, by chance; start the run again."
         )
-    return replace(result, rows=rows, events=events)
+    return replace(result, rows=rows, events=events, listed=0 if mine is None else len(mine.entries))

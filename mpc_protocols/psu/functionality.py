@@ -186,7 +186,8 @@ class Alignment:
 
     n_rows: u, the rows of the common table. rows: (n,) int64, the row of each of the owner's identifiers in the order given,
     pairwise different; empty at a party without data. digest: 32 bytes, equal at two parties exactly if their common tables
-    are. operations: what this party's group computed. events: what the run charges (empty when sizes are public).
+    are. operations: what this party's group computed. events: what the run charges (empty when sizes are public). listed: entries
+    of the owner's list, dummies included, as it was announced.
     """
 
     n_rows: int
@@ -194,6 +195,7 @@ class Alignment:
     digest: bytes = field(repr=False)
     operations: Operations = field(default_factory=Operations)
     events: tuple[Event, ...] = ()
+    listed: int = 0
 
     @property
     def membership(self) -> NDArray[np.bool_]:

@@ -154,6 +154,11 @@ def _facts(entry: Entry, account: Account) -> dict[str, Any]:
     from parties.budget.spending import STARTED, Account, Cap
 
     asked, spent = entry.reservation, entry.spent
+    unclaimed = [
+        str(begun.event.detail["of"])
+        for begun in entry.events
+        if begun.event.detail.get("claim") == "none" and "of" in begun.event.detail
+    ]
     delta, steps = Fraction(asked.delta) + spent.size_delta, account.steps(asked.notion)
     return {
         "time": entry.time,
@@ -173,6 +178,7 @@ def _facts(entry: Entry, account: Account) -> dict[str, Any]:
         "releases": sum(begun.event.what not in (STARTED, ABORTED) for begun in entry.events),
         "epsilon_spent": _finite(Account.of([entry], Cap()).epsilon(delta)),
         "delta_spent": float(delta),
+        "unclaimed": unclaimed,
         "aligns": asked.aligns,
         "size_rho": float(spent.size_rho),
         "size_delta": float(spent.size_delta),
@@ -220,6 +226,13 @@ def _print(path: Path, datasets: Sequence[dict[str, Any]], uncapped: str) -> Non
                 "state",
             )
             _table(header, [_row(facts) for facts in dataset["runs"]])
+            for facts in dataset["runs"]:
+                if facts["unclaimed"]:
+                    open_to_other = " and ".join(facts["unclaimed"])
+                    print(
+                        f"no privacy claim: in the run of {facts['study']} with {', '.join(facts['with'])} the {open_to_other} "
+                        "were open to the other owner; no epsilon of this account covers that"
+                    )
         if dataset["refusals"]:
             count = len(dataset["refusals"])
             print(f"refused before anything was sent: {count} stud{'ies' if count != 1 else 'y'}")

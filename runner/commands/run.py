@@ -21,7 +21,17 @@ from runner.failures import describe
 from runner.launch.first_failure import Report, interrupted, write_report
 from runner.launch.watchdog import Job, watch
 from runner.party.options import CertificateFiles, PartyOptions
-from runner.results.outdir import EVENTS, PRIVATE_LOG, RUN, UNFINISHED, claim, finished, state, table_of
+from runner.results.outdir import (
+    EVENTS,
+    PARTY_FOLDERS,
+    PRIVATE_LOG,
+    RUN,
+    UNFINISHED,
+    claim,
+    finished,
+    state,
+    table_of,
+)
 from runner.study import load, private_file
 from runner.study.table import nearest
 
@@ -137,10 +147,11 @@ def run(arguments: argparse.Namespace) -> None:
         raise
     if not arguments.json:
         _warn_if_faint(result)
-        print(
-            f"done in {time.monotonic() - began:.1f} s: {result['rows']:,} synthetic rows in {out / table_of(result)}\n"
-            f"report: {out / 'report.html'}"
-        )
+        made = f"{result['rows']:,} synthetic rows in {out / table_of(result)}"
+        if "model" in result:
+            made = f"each owner's half of the model is in its own directory under {out / PARTY_FOLDERS}"
+            _warn(result["claim"], False)
+        print(f"done in {time.monotonic() - began:.1f} s: {made}\nreport: {out / 'report.html'}")
 
 
 def _party(arguments: argparse.Namespace) -> None:

@@ -147,6 +147,8 @@ def _bounds(study: Study, expected: Forecast) -> str:
 
 def _learns(study: Study, expected: Forecast) -> list[str]:
     joining, backend = expected.joining, study.descriptor
+    if joining is not None and "exposes" in expected.questions:
+        return _exposed(study, expected, joining)
     if not isinstance(backend, DistributedBackend):
         return ["who learns what", "  whoever can read this process learns every record"]
     if views := ALGORITHMS[study.algorithm].views(study.config):
@@ -189,6 +191,18 @@ def _learns(study: Study, expected: Forecast) -> list[str]:
         "  nobody: another party's records, counts or number of rows; the noise"
         if joining is None
         else f"  nobody: another owner's {METHODS[joining['via']].hidden}; the noise",
+    ]
+
+
+def _exposed(study: Study, expected: Forecast, joining: dict[str, Any]) -> list[str]:
+    """Who can read off what of a training, beyond what is released."""
+    first, second = expected.questions["training_bytes"]
+    return [
+        "who learns what, beyond what (epsilon, delta) covers",
+        *(f"  {who}: {what}" for who, what in expected.questions["exposes"]),
+        *_sizes(study, joining),
+        f"training: {expected.questions['training_rounds']:,} rounds; {in_bytes(first)} of embeddings one way, "
+        f"{in_bytes(second)} of gradients the other",
     ]
 
 

@@ -95,13 +95,18 @@ def forecast(
 ) -> Forecast:
     """Carry out the study in a dry run. networks: as `NETWORKS`. Raises `StudyInvalid`."""
     from runner.forecast.presumed_tables import PresumedTable
+    from runner.party.split_training import training_of
     from synth.plan import RoundPlan
 
     if (trainer := trained(study)) is not None and isinstance(study, VerticalStudy):
         return _of_training(trainer, study, rows, networks)
+    if isinstance(study, VerticalStudy) and training_of(study) is not None:
+        from runner.forecast.split_training import forecast_training
+
+        return forecast_training(study, rows, networks)
     plan, algorithm = plan_of(study), ALGORITHMS[study.algorithm]
     custodians = [party for party in study.parties if party.data is not None] or list(study.parties)
-    assumed, source = _rows(study, rows)
+    assumed, source = presumed_rows(study, rows)
     joined = joining(study, assumed) if isinstance(study, VerticalStudy) else None
     tables = len(custodians)
     if study.contributors is not None:
@@ -215,7 +220,7 @@ def forecast(
         claim=claim_of(study),
         cpu_s=round(oracle.seconds, 6),
         bundle=None if study.contributors is None else _bundle(study, plan),
-        joining=_joining(study, plan, joined)
+        joining=joined_facts(study, plan, joined)
         if joined is not None and isinstance(study, VerticalStudy)
         else None,
     )
@@ -247,7 +252,7 @@ def _of_training(
     networks: Mapping[str, tuple[float, float]],
 ) -> Forecast:
     """Of a study whose owners train: nothing is joined, and no marginal asked for."""
-    assumed, source = _rows(study, rows)
+    assumed, source = presumed_rows(study, rows)
     work, ideal = Training(algorithm, plan_of(study), study, assumed), study.descriptor.ideal
     plan, sent = work.plan, list(work.sent)
     for number in range(len(sent)):
@@ -307,7 +312,7 @@ def network(delay_ms: float, rate_mbit: float | None) -> dict[str, tuple[float, 
     }
 
 
-def _joining(study: VerticalStudy, plan: Plan, joined: Joining) -> dict[str, Any]:
+def joined_facts(study: VerticalStudy, plan: Plan, joined: Joining) -> dict[str, Any]:
     """What is assumed and known about joining the owners' records; what it costs, and what it tells the parties."""
     cost = joined.cost
     return {
@@ -360,7 +365,7 @@ def _range(
     }
 
 
-def _rows(study: Study, given: int | None) -> tuple[int, str]:
+def presumed_rows(study: Study, given: int | None) -> tuple[int, str]:
     """A guess at the number of rows of all custodians together (vertical: of each owner), and where it is from."""
     if given is not None:
         return given, "--rows"

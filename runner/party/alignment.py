@@ -31,7 +31,7 @@ from runner.study.owners import Ownership, method_of
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
     from mpc_protocols.partition import OwnRows, Partition, VerticalData
-    from mpc_protocols.psu.functionality import AlignmentSpec, Context
+    from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
     from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
     from mpc_protocols.wire import Wire
     from parties.data.records import Records
@@ -194,12 +194,25 @@ def join(
     `ProtocolAborted`, `PeerLost`.
     """
     from mpc_protocols.partition import OwnRows, VerticalData
+
+    aligned = take_part(study, owned, wire, study_digest, records, account)
+    own = None if records is None else OwnRows(aligned.rows, cast("Mapping[str, Any]", records.codes))
+    return VerticalData(partition(study, owned, aligned.n_rows), own)
+
+
+def take_part(
+    study: VerticalStudy,
+    owned: Ownership,
+    wire: Wire,
+    study_digest: bytes,
+    records: Records | None,
+    account: Account,
+) -> Alignment:
+    """As `join`, for who needs the rows alone."""
     from mpc_protocols.psu.align import align
 
     listed = None if records is None else records.rows if records.identifiers is None else records.identifiers
-    aligned = align(wire, listed, specification(study, owned), context(study, owned, study_digest), account)
-    own = None if records is None else OwnRows(aligned.rows, cast("Mapping[str, Any]", records.codes))
-    return VerticalData(partition(study, owned, aligned.n_rows), own)
+    return align(wire, listed, specification(study, owned), context(study, owned, study_digest), account)
 
 
 def context(study: VerticalStudy, owned: Ownership, study_digest: bytes) -> Context:

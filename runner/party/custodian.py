@@ -193,6 +193,7 @@ class Custodian:
         from parties.budget.spending import Reservation
 
         asked, privacy = self.proposal(digest), self._study.privacy
+        rho, beta = plan.beside(self.columns) if isinstance(self._study, VerticalStudy) else (0, 0)
         return Reservation(
             asked.dataset,
             session.hex(),
@@ -201,8 +202,8 @@ class Custodian:
             float(privacy.epsilon),
             float(privacy.delta),
             asked.notion,
-            plan.budget.rho_cap,
-            plan.budget.beta_cap,
+            plan.budget.rho_cap + rho,
+            plan.budget.beta_cap + beta,
             asked.counterparties,
             computes,
             isinstance(self._study, VerticalStudy) and trained(self._study) is None,

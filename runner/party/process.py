@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mpc_protocols.backend import DistributedBackend
 from mpc_protocols.bundles.collected import CollectedCounts
@@ -36,6 +36,7 @@ from runner.party.record.run_json import describe
 from runner.party.resume.attempt import Attempt
 from runner.party.resume.earlier_attempt import EarlierAttempt, cannot_resume
 from runner.party.session import session_config, study_digest
+from runner.party.split_training import PHASE, check_owners, training_of
 from runner.results.outdir import RESULT, state
 from runner.study import Study, VerticalStudy, load, private_file
 from runner.study.owners import Ownership, method_of, ownership
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
     from runner.results.release import Release
     from synth.algorithm import TrainedAlgorithm
     from synth.plan import Plan
+
+Joined = TypeVar("Joined")
 
 
 def run_party(options: PartyOptions) -> None:
@@ -107,8 +110,9 @@ class _Party:
         self._name, self._backend = options.party or "", backend
         self._events = observe
         self._training = trained(study)
-        untimed = UNTIMED if self._training is None else UNTIMED | OF_OWNERS
-        self._meter = Meter(WITHHELD, untimed) if isinstance(study, VerticalStudy) else Meter()
+        halves = frozenset((PHASE,)) if training_of(study) is not None else frozenset[str]()
+        untimed = UNTIMED | halves if self._training is None else UNTIMED | OF_OWNERS
+        self._meter = Meter(WITHHELD | halves, untimed) if isinstance(study, VerticalStudy) else Meter()
         self._events.clock = self._meter.clock
         self._assembled = False
         self._closing: Closing | None = None
@@ -191,6 +195,8 @@ class _Party:
             )
             if self._name in owned.owners and self._training is None:
                 sizes = own_events(self._study, owned, self._name)
+            if training_of(self._study) is not None:
+                check_owners(self._study, owned)
         plan, collective = self._plan, Collective(wire, self._study)
         assert plan is not None
         plan = plan if owned is None else plan.knowing(owned.columns)
@@ -222,6 +228,14 @@ class _Party:
                     self._custodian.settle()
             raise
         journal = attempt.open(wire, run, self._digest, computes)
+        if (
+            owned is not None
+            and isinstance(self._study, VerticalStudy)
+            and training_of(self._study) is not None
+        ):
+            assert journal is not None  # all parties of a split training compute
+            self._train_halves(self._study, run, wire, collective, study_facts, plan, owned, journal)
+            return
         limit = row_limit(self._study, tables)
         if attempt.released:
             release = self._released(collective, limit, computes)
@@ -271,7 +285,20 @@ class _Party:
         self, study: VerticalStudy, wire: SessionWire, owned: Ownership, journal: Journal | None
     ) -> VerticalData:
         """Phase "align": this party's part in joining the owners' records. What it begins stays on record however it ends."""
-        from runner.party.alignment import Account, join
+        from runner.party.alignment import join
+
+        return self._joined(study, wire, owned, journal, join)
+
+    def _joined(
+        self,
+        study: VerticalStudy,
+        wire: SessionWire,
+        owned: Ownership,
+        journal: Journal | None,
+        join: Callable[..., Joined],
+    ) -> Joined:
+        """Phase "align", with what of it is wanted. join: `runner.party.alignment.join` or `take_part`."""
+        from runner.party.alignment import Account
 
         def record(event: Event, inputs: bytes) -> None:
             if journal is not None:
@@ -285,6 +312,58 @@ class _Party:
         # list sizes and the size of the union are for the parties alone: events go into the report
         self._observe("align", "aligned", owners=len(owned.owners), via=method_of(study).name)
         return data
+
+    def _train_halves(
+        self,
+        study: VerticalStudy,
+        run: bytes,
+        wire: SessionWire,
+        collective: Collective,
+        study_facts: StudyFacts,
+        plan: Plan,
+        owned: Ownership,
+        journal: Journal,
+    ) -> None:
+        """A run that trains a model, from the alignment to the files."""
+        from runner.party.alignment import take_part
+        from runner.party.split_training import Record, Trainer
+        from runner.results.training import describe_training, write_training
+        from synth.budget.accounting import Accountant
+
+        recorder = self._attempt.recorder(journal, self._custodian.begin)
+        accountant = Accountant(plan.budget, record=recorder.record)
+
+        def beside(event: Event) -> None:
+            journal.alignment(event, self._digest)
+            self._custodian.begin(event)
+
+        aligned = self._joined(study, wire, owned, journal, take_part)
+        trainer = Trainer(study, plan, owned, self._name, wire, self._digest, self._observe)
+        half = trainer.train(aligned, self._custodian.records, Record(accountant, beside))
+        self._meter.mark(PHASE)
+        figures = trainer.evaluate(self._backend, study_facts, aligned, half, accountant)
+        recorder.opened()
+        journal.end(0)
+        self._meter.mark("measure")
+        logging.getLogger(PRIVATE).info(
+            "own traffic: %s; by phase: %s", vars(wire.traffic()), self._meter.whole()
+        )
+        shared = collective.counters({"phases": self._meter.sent(), **self._meter.totals()}, self._shared)
+        self._custodian.settle()
+        facts = describe_training(
+            study,
+            plan,
+            accountant.events,
+            figures,
+            shared,
+            run,
+            self._digest,
+            "one-machine" if self._options.one_machine else "distributed",
+            owned,
+        )
+        write_training(self._options.out, facts, {} if half is None else half.files)
+        self._meter.mark("report")
+        self._events("report", "written", rows=0)
 
     def _compute(
         self,

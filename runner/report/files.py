@@ -83,6 +83,14 @@ def load(directory: Path) -> Run:
     return Run(facts, domain, total, measurements, events, moments, selected, resolutions, codes, model)
 
 
+def facts_of(directory: Path) -> Mapping[str, Any]:
+    """run.json, as far as every report needs it. Raises `UsageError` as `load`."""
+    facts: Mapping[str, Any] = _read(
+        directory, "run.json", lambda path: _facts(path.read_text(encoding="utf-8"))
+    )
+    return facts
+
+
 def _read(directory: Path, name: str, parse: Any) -> Any:
     try:
         return parse(directory / name)

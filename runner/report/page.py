@@ -22,11 +22,11 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
-from runner.report import charts, graph, number_format, resolutions
+from runner.report import charts, graph, number_format, resolutions, split_training
 from runner.report.agreement import OneWay, agreements, associations, one_way
 from runner.report.alignment_text import joined
 from runner.report.collected_text import collected
-from runner.report.files import Clique, Release, Run, load
+from runner.report.files import Clique, Release, Run, facts_of, load
 from runner.report.statement import how, in_the_clear, statement, variances
 from runner.report.training_text import training
 from synth.algorithm import ALGORITHMS, OWN_MODEL
@@ -53,7 +53,12 @@ _EVENTS = {"select": "Selected", "measure": "Measured", "total": "Counted rows",
 
 def write(directory: Path, comparison: Mapping[str, Any] | None) -> Path:
     """Render and put report.html in place in one step. Raises `UsageError` (`files.load`)."""
-    text = page(load(directory), comparison)
+    facts = facts_of(directory)
+    text = (
+        split_training.page(facts, _source("report.css"), template("training.html.j2"))
+        if split_training.KEY in facts
+        else page(load(directory), comparison)
+    )
     target = directory / "report.html"
     handle, name = tempfile.mkstemp(prefix=".report-", suffix=".html", dir=directory)
     try:
@@ -68,7 +73,7 @@ def write(directory: Path, comparison: Mapping[str, Any] | None) -> Path:
 
 
 @cache
-def template() -> jinja2.Template:
+def template(name: str = "report.html.j2") -> jinja2.Template:
     """The page without its figures, compiled."""
     environment = jinja2.Environment(
         autoescape=True,
@@ -86,7 +91,7 @@ def template() -> jinja2.Template:
         moment=number_format.moment,
         spelled=number_format.spelled,
     )
-    return environment.get_template("report.html.j2")
+    return environment.get_template(name)
 
 
 def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:

@@ -29,6 +29,10 @@ class FinishedRun:
 def open_run(directory: Path) -> FinishedRun:
     """Read run.json and model.npz. Raises `UsageError` naming the file that is missing or damaged."""
     facts = finished(directory)
+    if "model" in facts:
+        raise UsageError(
+            f"{directory} holds the run of a trained model, which makes no table; there are no rows to draw or count."
+        )
     try:
         domain = domain_of(facts["columns"])
     except (KeyError, TypeError, AttributeError, StudyInvalid):

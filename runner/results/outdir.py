@@ -46,6 +46,8 @@ TABLE, RESEARCH_TABLE = "synthetic.csv", "synthetic.research.csv"
 """The synthetic table; of a run without any privacy claim it says so in its name."""
 FILES = (TABLE, RESEARCH_TABLE, "measurements.json", "model.npz", "report.html", RESULT, EVENTS, LOG, RUN)
 """What a finished run leaves, in the order in which it is put in place: run.json last, the sign that all is there."""
+HALVES = ("*-passive.npz", "*-active.npz", "calibration.json", "evaluation.json")
+"""An owner's own half of a trained model, and what goes with it: never copied to where results are passed on."""
 GRAPH, TREE = "graph.graphml", "junction-tree.graphml"
 """What `graph` writes beside them: gone when another run takes their place."""
 UNFINISHED = {EVENTS: "unfinished.jsonl", LOG: "unfinished.log"}
@@ -181,7 +183,7 @@ def install(source: Path, target: Path, run: dict[str, Any]) -> None:
 
     The events and the log that the run has written in `target` itself take their places there; they may still be open.
     """
-    staged, places = [], []
+    staged, places, gone = [], [], []
     try:
         for name in FILES:
             part = target / f".{name}.part"
@@ -193,14 +195,22 @@ def install(source: Path, target: Path, run: dict[str, Any]) -> None:
                 places.append((own, target / name))
                 continue
             else:
+                if name not in UNFINISHED:  # an earlier run's, of another kind
+                    gone.append(target / name)
                 continue
             staged.append(part)
             places.append((part, target / name))
         for part, final in places:
             os.replace(part, final)
-        for name in (GRAPH, TREE, RESULT, TABLE, RESEARCH_TABLE):
-            if target / name not in (final for _, final in places):
-                (target / name).unlink(missing_ok=True)
+        made = {final for _, final in places}
+        for path in (
+            *gone,
+            target / GRAPH,
+            target / TREE,
+            *(p for name in HALVES for p in target.glob(name)),
+        ):
+            if path not in made:
+                path.unlink(missing_ok=True)
     finally:
         for part in staged:
             part.unlink(missing_ok=True)

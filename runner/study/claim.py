@@ -6,6 +6,7 @@ from runner.study.model import Study, VerticalStudy
 from runner.study.owners import method_of
 from runner.study.trained import trained
 from synth.algorithm import ALGORITHMS
+from synth.training import Training
 
 
 def claim_of(study: Study) -> str:
@@ -13,11 +14,14 @@ def claim_of(study: Study) -> str:
     backend = study.descriptor
     algorithm, trains = ALGORITHMS[study.algorithm], trained(study) is not None
     claims = [algorithm.claim(study.config)]
-    if backend.ideal or not (
-        trains or algorithm.reports(study.config)
-    ):  # reports and trainings rest on no backend
-        claims.append(backend.claim)
-    if isinstance(study, VerticalStudy) and not backend.ideal and not trains:
-        claims.append(method_of(study).claim)
+    if isinstance(algorithm, Training) and isinstance(study, VerticalStudy):
+        # the owners of a training learn of each other what no backend and no alignment hides
+        claims.append(f"of the alignment alone: {method_of(study).claim}")
+    else:
+        # reports and trainings with a server rest on no backend
+        if backend.ideal or not (trains or algorithm.reports(study.config)):
+            claims.append(backend.claim)
+        if isinstance(study, VerticalStudy) and not backend.ideal and not trains:
+            claims.append(method_of(study).claim)
     text = "; ".join(claims)
     return f"{text[0].upper()}{text[1:]}."

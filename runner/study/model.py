@@ -18,6 +18,7 @@ from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.functionality import Adjacency
 from mpc_protocols.psu.method import PSU
 from synth.algorithm import ALGORITHMS, TrainedAlgorithm
+from synth.training import Training
 
 if TYPE_CHECKING:
     from mpc_protocols.options import Options
@@ -194,9 +195,11 @@ class Study:
 
     @cached_property
     def workload(self) -> Workload:
-        """The workload's cliques (a random subset of a degree needs NumPy)."""
+        """The workload's cliques (a random subset of a degree needs NumPy); every column alone in a study that has none."""
         from synth.workload import Workload
 
+        if not self.workload_spec:
+            return Workload(self.domain, tuple((name,) for name in self.domain.names))
         return Workload.from_spec(self.workload_spec, self.domain)
 
     @cached_property
@@ -223,7 +226,9 @@ class Study:
     def resumes(self) -> bool:
         """Whether an interrupted run of it can be gone on with: its releases are recorded, one by one."""
         algorithm = ALGORITHMS[self.algorithm]
-        trains = isinstance(algorithm, TrainedAlgorithm)  # no step of a training is ever made twice
+        trains = isinstance(
+            algorithm, TrainedAlgorithm | Training
+        )  # no step of a training is ever made twice
         return self.descriptor.resumes and not (trains or algorithm.reports(self.config))
 
     @property
@@ -266,7 +271,7 @@ class Study:
                 if unit.id is None
                 else {"id": unit.id, "max_rows": unit.max_rows, "max_custodians": unit.max_custodians},
             },
-            "workload": dict(self.workload_spec),
+            **({"workload": dict(self.workload_spec)} if self.workload_spec else {}),
             self.algorithm: self.config.public(),
             **({self.backend: options} if (options := self.options.public()) else {}),
             "domain": self.domain.to_spec(),

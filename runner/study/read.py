@@ -23,13 +23,14 @@ from mpc_protocols.psu.method import methods
 from mpc_protocols.registry import not_installed
 from runner.failures import reason
 from runner.study.contributors import read_contributors
-from runner.study.model import Privacy, Session, Study, Unit, VerticalStudy
+from runner.study.model import Alignment, Privacy, Session, Study, Unit, VerticalStudy
 from runner.study.parties import read_parties
 from runner.study.table import Own, Table, listed, nearest, read_toml, shown
 from runner.study.vertical import fit_study, read_alignment
 from synth.algorithm import ALGORITHMS, Algorithm
 from synth.config import AlgorithmConfig
 from synth.domain import Column, Domain, column_from_spec
+from synth.training import Training
 from synth.workload import KEYS, MAX_CANDIDATES, Workload
 
 PARTITIONS = ("horizontal", "vertical")
@@ -68,7 +69,8 @@ def _read(path: Path) -> tuple[Study | None, list[str]]:
 def _read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[str]]:
     found: list[str] = []
     root = Table(tree, str(path), "", (*SECTIONS, *ALGORITHMS.names, *_tables_of_backends()), found)
-    for name in ("study", "privacy", "workload", "domain", "party"):
+    needed = ("study", "privacy", *(("workload",) if _has_workload(tree) else ()), "domain", "party")
+    for name in needed:
         if name not in root:
             header = "[[party]]" if name == "party" else f"[{name}]"
             root.problem(f"has no {header} table; `python -m runner init DIR` writes an example")
@@ -96,7 +98,11 @@ def _read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[
         _sound(head, algorithm, config, research)
         _together(head, algorithm, backend, partition)
     workload = section("workload", KEYS)
-    if names and "workload" in root:
+    if algorithm is not None and not algorithm.workload and "workload" in root:
+        root.problem(
+            f'[workload] has no meaning with algorithm = "{algorithm.name}", which measures no marginals; remove it'
+        )
+    elif names and "workload" in root:
         _workload(workload, names, domain)
     alignment = None
     if partition == "vertical" and "alignment" in root:
@@ -126,6 +132,8 @@ def _read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[
             misfit = algorithm.misfit(config, privacy.adjacency, not alignment.psu)
             if misfit is not None:
                 head.problem(f'= "{algorithm.name}" {misfit}', "algorithm")
+    if isinstance(algorithm, Training) and backend is not None:
+        _training(head, alignment, str(path), found, algorithm, backend)
     if found or domain is None or algorithm is None or backend is None:
         return None, found
     common: dict[str, Any] = dict(
@@ -147,6 +155,45 @@ def _read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[
         contributors=contributors,
     )
     return Study(**common) if alignment is None else VerticalStudy(**common, alignment=alignment), []
+
+
+def _has_workload(tree: Mapping[str, Any]) -> bool:
+    """Whether the study's algorithm takes a table of marginals; one that is unknown is told elsewhere."""
+    head = tree.get("study")
+    name = head.get("algorithm") if isinstance(head, dict) else None
+    algorithm = ALGORITHMS.get(name) if isinstance(name, str) else None
+    return algorithm is None or algorithm.workload
+
+
+def _training(
+    head: Table,
+    alignment: Alignment | None,
+    file: str,
+    problems: list[str],
+    algorithm: Training[Any, Any],
+    backend: Backend,
+) -> None:
+    """What the training of a model by two owners needs of the rest of the study."""
+    if backend.ideal:
+        head.problem(
+            f'= "{backend.name}" runs in one process, and algorithm = "{algorithm.name}" trains between two; use '
+            'backend = "replicated"',
+            "backend",
+        )
+    if alignment is None:
+        return
+    table = Table({}, file, "[alignment]", (), problems)
+    if not alignment.psu:
+        table.problem(
+            f'must have method = "psu": algorithm = "{algorithm.name}" trains on the union that it gives',
+            "method",
+        )
+    elif alignment.population != "intersection":
+        table.problem(
+            f'has no meaning with algorithm = "{algorithm.name}", which trains on the union and is evaluated on the '
+            "intersection; remove it",
+            "population",
+        )
 
 
 def _tables_of_backends() -> tuple[str, ...]:

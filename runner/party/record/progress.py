@@ -187,7 +187,14 @@ WORDS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], str]] = {
         f"{len(event['joined'])} told from independence"
     ),
     ("fit", "fitted"): _fitted,
-    ("fit", "trained"): lambda event: f"{event['round']:,} of {event['rounds']:,} rounds of training",
+    ("fit", "trained"): lambda event: (
+        f"{event['round']:,} of {event['rounds']:,} rounds of training"
+        if "round" in event
+        else f"{' and '.join(event['owners'])} have trained their halves of the model"
+    ),
+    ("fit", "epoch"): lambda event: (
+        f"{event['party']} has been through the rows {event['number']} of {event['of']} times"
+    ),
     ("measure", "opened"): lambda event: f"step {event['step']}: {event['cells']:,} noisy counts opened",
     ("connect", "waiting"): lambda event: f"{event['party']} is waiting for {', '.join(event['for'])}",
     ("connect", "connected"): lambda event: (

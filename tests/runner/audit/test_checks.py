@@ -32,6 +32,8 @@ NEVER_BROKEN_HERE = {
     "A.promise",
     "F.messages",
     "I.likelihood",
+    "L.responses",
+    "L.warned",
     "M.epsilon",
     "M.fit",
     "M.parties",
@@ -40,7 +42,8 @@ NEVER_BROKEN_HERE = {
     "P.sizes",
     "P.tables",
 }
-"""Checks without a mutation; each has a test of its own below, but for M.parties, which takes its time."""
+"""Checks without a mutation; each has a test of its own below (L: in `tests/runner/audit/test_learning.py`), but for M.parties,
+which takes its time."""
 CHEAP = [mutation for mutation in mutations.MUTATIONS if mutation.name not in ("P1", "P2", "P6")]
 """Those need whole runs of processes: `tests/acceptance/audit.py`, and what judges their ends below."""
 

@@ -261,6 +261,6 @@ def test_networks_draw_a_table_by_their_seed_alone(torch: Any, table: Table, nam
 def test_without_pytorch_the_networks_say_how_to_get_it(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gan.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"cosynth\[torch\]"):
         Row.parse("dp-ctgan").run(world(table))

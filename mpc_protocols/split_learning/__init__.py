@@ -1,0 +1,1 @@
+"""Split learning: two owners train the two halves of one network over their session."""

@@ -1,0 +1,132 @@
+"""What a run that trains a model costs: joining, the tensors, and the questions about the finished model.
+
+The tensors' bytes and rounds are exact for the presumed size of the common table; the rest is as in any forecast.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from runner.forecast.alignment import joining
+from runner.forecast.predict import (
+    COUNTERS_BYTES,
+    COUNTERS_ROUNDS,
+    IDENTIFIER_BYTES,
+    PROCESS_MB,
+    START_S,
+    Forecast,
+    PartyForecast,
+    joined_facts,
+    presumed_rows,
+)
+from runner.party.split_training import active_owner, check_owners, training_of
+from runner.party.synthesis import facts_of, plan_of
+from runner.study import VerticalStudy
+from runner.study.claim import claim_of
+
+if TYPE_CHECKING:
+    from mpc_protocols.backend import DryRun
+    from runner.forecast.alignment import Joining
+    from synth.plan import Plan
+
+TORCH_MB, TORCH_S = 250, 3.0
+"""Of importing PyTorch: memory, seconds."""
+MEETING_ROUNDS = 2
+
+
+def forecast_training(
+    study: VerticalStudy, rows: int | None, networks: Mapping[str, tuple[float, float]]
+) -> Forecast:
+    """Carry out the questions in a dry run and count the tensors. Raises `StudyInvalid`."""
+    plan, training = plan_of(study), training_of(study)
+    assert training is not None
+    assumed, source = presumed_rows(study, rows)
+    joined = joining(study, assumed)
+    check_owners(study, joined.owned)
+    plan = plan.knowing(joined.owned.columns)
+    active = active_owner(study, joined.owned)
+    passive = next(name for name in joined.owned.owners if name != active)
+    cost = training.cost(study.config, joined.split.rows, len(joined.owned.of(passive)))
+    number = {party.name: place for place, party in enumerate(study.numbered)}
+    sent = [COUNTERS_BYTES + joined.cost.sent.get(place, 0) for place in range(len(study.parties))]
+    for name, own in zip((passive, active), cost.sent, strict=True):
+        sent[number[name]] += own
+    rounds = joined.cost.rounds + cost.rounds + MEETING_ROUNDS + COUNTERS_ROUNDS
+    work = max(joined.cost.seconds.values(), default=0.0) + cost.seconds + TORCH_S
+    oracle = _questions(study, plan, joined)
+    if oracle is not None:
+        sent = [own + more for own, more in zip(sent, oracle.sent, strict=True)]
+        rounds += oracle.rounds
+        work += oracle.seconds
+    total, records = sum(sent), joined.records
+    return Forecast(
+        study.name,
+        study.algorithm,
+        study.backend,
+        records,
+        source,
+        privacy={
+            "epsilon": float(study.privacy.epsilon),
+            "delta": float(study.privacy.delta),
+            "rho": float(plan.budget.rho_cap),
+            "adjacency": study.privacy.adjacency,
+            "unit": study.privacy.unit.words,
+        },
+        questions={
+            "rounds": [0, 0],
+            "candidates": 0,
+            "offered": None,
+            "asked": training.asks(plan),
+            "label": None,
+            "falls_back": False,
+            "shared_cells": 0 if oracle is None else oracle.shared_cells,
+            "noise_sd": float(plan.sigma2) ** 0.5,
+            "exposes": [list(pair) for pair in training.exposes(study.config)],
+            "training_bytes": list(cost.sent),
+            "training_rounds": cost.rounds,
+        },
+        rounds=rounds,
+        bytes_sent=total,
+        range={"rounds": [rounds, rounds], "bytes_sent": [total, total]},
+        parties=tuple(
+            PartyForecast(party.name, "compute" if party.compute else "contribute", sent[place])
+            for place, party in enumerate(study.numbered)
+        ),
+        memory_mb=round(PROCESS_MB + TORCH_MB + IDENTIFIER_BYTES * records / 2**20),
+        time_s={
+            name: round(START_S + work + rounds * latency + total / bandwidth, 1)
+            for name, (latency, bandwidth) in networks.items()
+        },
+        oversized=(),
+        claim=claim_of(study),
+        cpu_s=round(cost.seconds, 6),
+        joining=joined_facts(study, plan, joined),
+    )
+
+
+def _questions(study: VerticalStudy, plan: Plan, joined: Joining) -> DryRun | None:
+    """The evaluation on a presumed table, ended."""
+    from mpc_protocols.partition import Partition
+    from runner.forecast.presumed_tables import PresumedTable
+
+    training = training_of(study)
+    assert training is not None
+    asked = training.evaluation(plan)
+    if asked is None:
+        return None
+    owners = joined.split.owners
+    columns = {**dict.fromkeys(asked.clique, owners[0]), asked.held: owners[1]}
+    facts = replace(facts_of(study, len(owners), os.urandom(32)), sizes=dict(asked.sizes))
+    oracle = study.descriptor.dry_run(
+        facts,
+        PresumedTable(asked.sizes, joined.population).counts,
+        len(study.computing),
+        len(study.contributing),
+        Partition(owners, columns, "intersection", {}, joined.split.rows),
+    )
+    oracle.measure(oracle.prepare([asked.clique]), asked.sigma2)
+    oracle.close()
+    return oracle

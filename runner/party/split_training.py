@@ -1,0 +1,260 @@
+"""A run that trains a model (`synth.training`): after the alignment, instead of the synthesizer (`docs/design/florist.md` 2).
+
+    the study's noisy rate of the label, if any, is authorised by every computing party, as is the evaluation
+    what an owner's data shows the other one goes on record with that owner, before the first tensor leaves it
+    owners train over a stream of their own; other computing parties wait
+    the oracle is asked about the finished model: owners bring label, score and whose records they hold, of the rows held out
+
+Who learns what: `Training.exposes`. Whatever is a function of the common table's size (bytes, rounds and times of the training)
+stays out of the results, as for the alignment: before anything else is counted all parties meet, so that the rounds of the
+training are behind everybody.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from mpc_protocols.errors import ProtocolAborted, StudyInvalid
+from mpc_protocols.public.history import NO_HISTORY
+from runner.study import Study, VerticalStudy
+from runner.study.owners import Ownership
+from synth.algorithm import ALGORITHMS
+from synth.training import OWNERS, Evaluation, Half, Lists, Outside, OwnTable, Training
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mpc_protocols.backend import DistributedBackend
+    from mpc_protocols.functionality import Event, Guard, Observe, StudyFacts
+    from mpc_protocols.partition import VerticalData
+    from mpc_protocols.psu.functionality import Alignment
+    from mpc_protocols.wire import Wire
+    from parties.data.records import Records
+    from synth.domain import Domain
+    from synth.plan import Plan
+
+PHASE = "fit"
+"""What a training is among the phases of a run."""
+
+
+def training_of(study: Study) -> Training[Any, Any] | None:
+    """The study's algorithm, if it trains a model."""
+    algorithm = ALGORITHMS[study.algorithm]
+    return algorithm if isinstance(algorithm, Training) else None
+
+
+def check_owners(study: VerticalStudy, owned: Ownership) -> None:
+    """Raise `StudyInvalid` unless two owners that compute, and so have a link, hold the label and something else."""
+    if len(owned.owners) != OWNERS:
+        raise StudyInvalid(
+            f'{study.path}: [study] algorithm = "{study.algorithm}" trains a model of two owners, and '
+            f"{len(owned.owners)} parties own columns; give the columns to two of them."
+        )
+    for name in owned.owners:
+        if not study.party(name).compute:
+            raise StudyInvalid(
+                f'{study.path}: [study] algorithm = "{study.algorithm}" needs both owners to compute, and party '
+                f"{name} does not; set compute = true in its [[party]]."
+            )
+
+
+def predicted(study: Study) -> str:
+    """The column that the model predicts."""
+    training = training_of(study)
+    assert training is not None
+    return training.predicted(study.config)
+
+
+def active_owner(study: Study, owned: Ownership) -> str:
+    """The owner of the label."""
+    return owned.columns[predicted(study)]
+
+
+@dataclass(frozen=True)
+class Record:
+    """Where a party puts on record what its own data shows. Both raise `BudgetRefused`."""
+
+    guard: Guard
+    beside: Callable[[Event], None]
+
+
+class Trainer:
+    """One party's part. name: its own; digest: of the study."""
+
+    def __init__(
+        self,
+        study: VerticalStudy,
+        plan: Plan,
+        owned: Ownership,
+        name: str,
+        wire: Wire,
+        digest: bytes,
+        observe: Observe,
+    ) -> None:
+        training = training_of(study)
+        assert training is not None
+        self._training, self._study, self._plan, self._owned = training, study, plan, owned
+        self._name, self._wire, self._digest, self._observe = name, wire, digest, observe
+        self._numbers = {party.name: number for number, party in enumerate(study.numbered)}
+        self._active = active_owner(study, owned)
+
+    def train(self, aligned: Alignment, records: Records | None, record: Record) -> Half | None:
+        """Put on record what is to be shown, then train. None at a party without data.
+
+        Raises `BudgetRefused`, `PeerLost`, `ProtocolAborted`.
+        """
+        training, plan = self._training, self._plan
+        if (event := training.rate_event(plan)) is not None:
+            record.guard.authorise(event, self._digest)
+        half = None if records is None else self._own_half(aligned, records, record)
+        self._meet()
+        return half
+
+    def _own_half(self, aligned: Alignment, records: Records, record: Record) -> Half:
+        training, plan = self._training, self._plan
+        for event in training.own_events(plan, self._name == self._active):
+            record.beside(event)
+        own = self._own_columns()
+        import numpy as np
+
+        codes = np.stack([records.codes[column] for column in own.names], axis=1).astype(np.int64)
+        invented = None
+        if self._name != self._active:
+            invented = self._invented(own, codes, aligned.n_rows - len(aligned.rows), record)
+        outside, lists = self._outside(aligned)
+        table = OwnTable(aligned.n_rows, aligned.rows, codes)
+        if self._name == self._active:
+            return training.active(plan, table, lists, outside)
+        return training.passive(plan, own, table, invented, outside)
+
+    def _meet(self) -> None:
+        """Everybody waits until all have trained: 2 rounds of empty messages, by way of the leader."""
+        stream, leader = self._wire.fork("trained"), self._study.leader_number
+        others = [number for number in self._numbers.values() if number != leader]
+        if self._wire.me != leader:
+            stream.send(leader, b"")
+            stream.receive(leader, 0)
+            return
+        for number in others:
+            stream.receive(number, 0)
+        for number in others:
+            stream.send(number, b"")
+        self._observe(PHASE, "trained", owners=list(self._owned.owners))
+
+    def _own_columns(self) -> Domain:
+        """The columns that the training reads of this party: the label alone, or all but the label's owner's."""
+        active = self._name == self._active
+        return self._study.domain.subset((predicted(self._study),) if active else self._owned.of(self._name))
+
+    def _outside(self, aligned: Alignment) -> tuple[Outside, Lists]:
+        import numpy as np
+
+        from mpc_protocols.engine.prg import KeyStream
+        from mpc_protocols.split_learning.exchange import Exchange
+        from mpc_protocols.split_learning.schedule import Schedule
+
+        training, config = self._training, self._study.config
+        peer = next(name for name in self._owned.owners if name != self._name)
+        shape = training.described(config, self._study.domain, ())
+        link = Exchange(self._wire.fork("train"), self._numbers[peer], peer, int(shape["cut"]))
+        other = link.announce(aligned.listed)
+        batches = Schedule(
+            aligned.n_rows,
+            self._wire.session_id,
+            link.common_seed(),
+            int(shape["batch"]),
+            int(shape["held_out"]),
+        )
+        keys = KeyStream(secrets.token_bytes(16))
+
+        def draw(row: int, count: int) -> NDArray[np.uint64]:
+            drawn: NDArray[np.uint64] = keys.draw(count, np.uint64, row)
+            return drawn
+
+        outside = Outside(link, batches, secrets.token_bytes, draw, self._observe)
+        return outside, Lists(aligned.listed, other)
+
+    def _invented(
+        self, domain: Domain, codes: NDArray[np.int64], count: int, record: Record
+    ) -> NDArray[np.int64] | None:
+        """Rows of a differentially private model of this party's own columns; None if the study wants no model."""
+        found = self._training.own_model(self._plan, domain)
+        if found is None:
+            return None
+        import numpy as np
+
+        from mpc_protocols.functionality import StudyFacts, unobserved
+        from mpc_protocols.ideal.oracle import IdealOracle
+        from synth.budget.accounting import Accountant
+
+        algorithm, plan = found
+        privacy = self._study.privacy
+
+        def put(event: Event, inputs: bytes) -> None:
+            record.beside(replace(event, what=f"features.{event.what}"))
+
+        def counts(cliques: Any) -> list[NDArray[np.int64]]:
+            marginals = []
+            for clique in cliques:
+                shape = tuple(domain.sizes[name] for name in clique)
+                places = tuple(codes[:, domain.names.index(name)] for name in clique)
+                cells = np.ravel_multi_index(places, shape)
+                marginals.append(np.bincount(cells, minlength=int(np.prod(shape))).astype(np.int64))
+            return marginals
+
+        facts = StudyFacts(
+            domain.sizes, privacy.adjacency, privacy.unit.rows, privacy.max_rows, self._wire.session_id
+        )
+        oracle = IdealOracle(facts, counts, Accountant(plan.budget, record=put))
+        model = algorithm.run(oracle, plan, unobserved).model
+        drawn = model.sample(count, np.random.default_rng(secrets.randbits(128)), sweeps=0)
+        rows: NDArray[np.int64] = drawn[np.argsort(np.frombuffer(secrets.token_bytes(8 * count), "<u8"))]
+        return rows
+
+    def evaluate(
+        self,
+        backend: DistributedBackend,
+        facts: StudyFacts,
+        aligned: Alignment,
+        half: Half | None,
+        guard: Guard,
+    ) -> Mapping[str, float]:
+        """Ask about the finished model, as the study wants it; the figures, alike at all parties. {} if nothing is asked."""
+        asked = self._training.evaluation(self._plan)
+        if asked is None:
+            return {}
+        facts = replace(facts, sizes=dict(asked.sizes))
+        data = self._data(asked, aligned, half)
+        if self._wire.me == self._study.leader_number:
+            with backend.lead(self._wire, facts, data, guard, self._observe, NO_HISTORY) as oracle:
+                counts = oracle.measure(oracle.prepare([asked.clique]), asked.sigma2)
+        else:
+            counts = backend.follow(self._wire, facts, data, guard, self._observe, NO_HISTORY)
+        if len(counts) != 1:
+            raise ProtocolAborted(
+                f"Party {self._study.leader.name} asked {len(counts)} questions about the model, not one; do not use its result."
+            )
+        return self._training.assessed(self._plan, counts[0])
+
+    def _data(self, asked: Evaluation, aligned: Alignment, half: Half | None) -> VerticalData:
+        import numpy as np
+
+        from mpc_protocols.partition import OwnRows, Partition, VerticalData
+
+        owners = tuple(self._numbers[name] for name in self._owned.owners)
+        active = self._numbers[self._active]
+        passive = next(number for number in owners if number != active)
+        columns = {**dict.fromkeys(asked.clique, active), asked.held: passive}
+        split = Partition(owners, columns, "intersection", {}, aligned.n_rows)
+        if half is None:
+            return VerticalData(split, None)
+        if half.scores is None:
+            return VerticalData(
+                split, OwnRows(aligned.rows, {asked.held: np.zeros(len(aligned.rows), np.uint8)})
+            )
+        rows, labels, bins = half.scores
+        return VerticalData(split, OwnRows(rows, dict(zip(asked.clique, (labels, bins), strict=True))))
