@@ -44,8 +44,8 @@ def run(world: World, federated: bool = False, steps: int = STEPS) -> Outcome:
     """Train and draw a table. Raises `UsageError` without PyTorch."""
     if not all(map(importlib.util.find_spec, ("torch", "dp_accounting"))):
         raise UsageError(
-            'DP-CTGAN needs PyTorch and dp-accounting: run `python -m pip install "cosynth[torch]" dp-accounting`, or leave it
-            out.'
+            'DP-CTGAN needs PyTorch and dp-accounting: run `python -m pip install "cosynth[torch]" dp-accounting`, '
+            "or leave it out."
         )
     pair = _Pair(world)
     per_client = len(world.table.codes) / world.clients  # public, as is who came
