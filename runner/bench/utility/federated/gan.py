@@ -5,14 +5,14 @@ integer codes: nothing is fitted to the data but the networks (`docs/design/flai
 ghost norms (of a linear layer: |input| times |output's gradient|) and never stored. Only the real half of the loss reads
 records; the generator's half is post-processing.
 
-    central    Poisson batches of everybody who came, hidden; RDP accounting of `dp_accounting`, add-remove; the rate is by
+    central    Poisson batches of everybody who came, hidden; RDP accounting of dp-accounting, add-remove; the rate is by
     the public
                number of rows of the table
     federated  one clipped sum of each client, in the first round it is there; a step a round; 1 / (2 sigma^2) each, no
     amplification, for
                the cohort is visible; rounding p parameters to 2^-12 moves a sum by sqrt(p) 2^-12 more
 
-A BASELINE ON PUBLIC DATA: floating-point noise from a seeded generator protects nobody. Needs PyTorch (`cosynth[torch]`).
+A BASELINE ON PUBLIC DATA: floating-point noise from a seeded generator protects nobody. Needs PyTorch and dp-accounting.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ ORDERS: Final = (*range(2, 65), 128, 256)
 
 def run(world: World, federated: bool = False, steps: int = STEPS) -> Outcome:
     """Train and draw a table. Raises `UsageError` without PyTorch."""
-    if importlib.util.find_spec("torch") is None:
+    if not all(map(importlib.util.find_spec, ("torch", "dp_accounting"))):
         raise UsageError(
-            'DP-CTGAN needs PyTorch: run `python -m pip install "cosynth[torch]"`, or leave it out.'
+            'DP-CTGAN needs PyTorch and dp-accounting: run `python -m pip install "cosynth[torch]" dp-accounting`, '
+            "or leave it out."
         )
     pair = _Pair(world)
     per_client = len(world.table.codes) / world.clients  # public, as is who came
