@@ -91,7 +91,7 @@ def reports_of(
     return reports, accountant
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(
     st.lists(st.integers(0, 7), min_size=2, max_size=8),
     st.sampled_from([RESPONSES, SKETCHES]),
