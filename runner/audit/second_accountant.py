@@ -107,7 +107,7 @@ def divergence(event: Mapping[str, Any], order: float, moves: int, unit_rows: in
         noise2 = float(Fraction(event["noise2"]))
         if "rate" in event:
             return float(event["steps"] * sampled(noise2, float(Fraction(event["rate"])), order))
-        return event["exposures"] * len(event["owners"]) * order * moves**2 / (2 * noise2)
+        return float(event["exposures"] * len(event["owners"]) * order * moves**2 / (2 * noise2))
     texts = event["sigma2"]
     if what == "total":
         return noise(float(Fraction(texts)), unit_rows, order)
