@@ -3,7 +3,7 @@
 Each kind has ONE descriptor class (`synth.algorithm`, `mpc_protocols.backend`, `mpc_protocols.psu.method`), and each version is
 one object of it. A version is found by where its file lies, and nobody else needs to name it:
 
-    package "synth", kind "algorithm"      synth/aim/algorithm.py or synth/toy_algorithm.py, holding ALGORITHM
+    package "synth", kind "algorithm"      synth/algorithms/aim/algorithm.py, holding ALGORITHM
 
 Descriptor modules import the standard library only; what does the work is imported when it is called. A version that lies
 elsewhere is added by `register`, or for a while by `with registry.registered(version):`.

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
+from mpc_protocols.engine.noise.pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
 from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
-from mpc_protocols.ideal_dry_run import IdealDryRun
+from mpc_protocols.ideal.dry_run import IdealDryRun
 from mpc_protocols.mechanisms.measurement import by_sampler
 from mpc_protocols.public.begun import (
     Begun,

@@ -1,9 +1,9 @@
-"""What an algorithm is, and how one is found: a file synth/NAME/algorithm.py (or synth/NAME_algorithm.py) that holds ALGORITHM.
+"""What an algorithm is, and how one is found: a file synth/algorithms/NAME/algorithm.py that holds ALGORITHM.
 
 Everybody else asks this object: the study's reader for its table, `check`, `plan` and the run for what happens, the report for
 words. Nobody compares names. A descriptor imports the standard library only; `plan` and `run` import what they need.
 
-    class Aim(Algorithm["AimConfig", "AimPlan"]):              synth/aim/algorithm.py
+    class Aim(Algorithm["AimConfig", "AimPlan"]):              synth/algorithms/aim/algorithm.py
         name, title, rank, config = "aim", "AIM", 0, AimConfig
         ...
     ALGORITHM = Aim()
@@ -94,7 +94,7 @@ class Algorithm(ABC, Generic[C, P]):
         """
 
 
-ALGORITHMS: Registry[Algorithm[Any, Any]] = Registry("synth", "algorithm", Algorithm)
+ALGORITHMS: Registry[Algorithm[Any, Any]] = Registry("synth.algorithms", "algorithm", Algorithm)
 """All algorithms, by name."""
 
 

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from synth.charges import mean_noise
+from synth.budget.charges import mean_noise
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique

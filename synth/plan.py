@@ -25,8 +25,8 @@ from fractions import Fraction
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import MAX_CELLS, Clique
 from mpc_protocols.mechanisms.gaussian import MAX_SIGMA2
-from synth.accounting import Budget
-from synth.charges import Charges, mean_noise
+from synth.budget.accounting import Budget
+from synth.budget.charges import Charges, mean_noise
 from synth.config import ModelConfig, RoundConfig, cells_within
 from synth.domain import Domain
 from synth.workload import Workload

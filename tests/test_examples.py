@@ -23,7 +23,7 @@ from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, M
 from mpc_protocols.psu.randomness import system
 from mpc_protocols.wire import Wire
 from runner.bench import benches, registry
-from synth.accounting import Accountant
+from synth.budget.accounting import Accountant
 from synth.metrics import marginal
 from synth.workload import Workload
 from tests.runner import processes

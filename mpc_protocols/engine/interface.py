@@ -17,8 +17,8 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bits import B
-from mpc_protocols.engine.bitslice import UInt
+from mpc_protocols.engine.bitwise.bits import B
+from mpc_protocols.engine.bitwise.bitslice import UInt
 from mpc_protocols.functionality import Clique, Handle, Level
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState

@@ -23,7 +23,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.argmax import check_size
+from mpc_protocols.engine.bitwise.argmax import check_size
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import MAX_CELLS, Clique, Handle, Level, MarginalOracle, StudyFacts

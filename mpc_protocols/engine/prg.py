@@ -10,7 +10,7 @@ MASK    zero shares, resharings, input masks. Context: the session id, fresh in 
 NOISE   the random bits of a release. Context: a hash of the session's key id, the release's step number, the mechanism,
         the hash of every public input of the step and the id of the input sharing. The same release repeats its noise
         (a repeat is free); any changed public byte changes all of it (equal noise on two inputs would reveal their difference).
-        Rows made ahead go into later releases of the same session, each into one (`noise_pool`).
+        Rows made ahead go into later releases of the same session, each into one (`noise.pool`).
 
 Assumption: AES-128 is a pseudo-random permutation, used for far less than 2^64 blocks under one key; keyed BLAKE2b is a PRF.
 """

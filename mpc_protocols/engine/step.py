@@ -21,21 +21,21 @@ from typing import Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.argmax import peel
-from mpc_protocols.engine.bits import B
-from mpc_protocols.engine.bitslice import UInt
+from mpc_protocols.engine.bitwise.argmax import peel
+from mpc_protocols.engine.bitwise.bits import B
+from mpc_protocols.engine.bitwise.bitslice import UInt
 from mpc_protocols.engine.interface import Engine, N
 from mpc_protocols.engine.interleave import interleave
 from mpc_protocols.engine.latency import agree_on_delay, latency_bytes_of
-from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, NoisePool
-from mpc_protocols.engine.prg import binding
-from mpc_protocols.engine.sampling import (
+from mpc_protocols.engine.noise.pool import GAUSSIAN_ROWS, GUMBEL_ROWS, NoisePool
+from mpc_protocols.engine.noise.sampling import (
     gaussian_adder,
     gaussian_noise,
     gaussian_noises,
     gumbel_adder,
     gumbel_noise,
 )
+from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Event, Guard, Level, Observe, StudyFacts, unobserved
 from mpc_protocols.mechanisms.gaussian import Sampler
@@ -272,7 +272,7 @@ class ComputingParty(Generic[B, N]):
         self._history.agreed(number)
 
     def _release(self, number: int, mechanism: str, inputs: bytes) -> bytes:
-        """What the noise is bound to that a release makes, for itself and ahead (`noise_pool`, `docs/design/mechanisms.md` 4)."""
+        """What the noise is bound to that a release makes, for itself and ahead (`noise.pool`, `docs/design/mechanisms.md` 4)."""
         return binding(
             self.wire.session_id,
             number.to_bytes(8, "big"),

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mpc_protocols.engine.bitslice import Elements
-from mpc_protocols.engine.contribution import local_cells
+from mpc_protocols.engine.bitwise.bitslice import Elements
+from mpc_protocols.engine.inputs.contribution import local_cells
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.paillier.packing import HEADER_BYTES, Packing, key_bytes
-from mpc_protocols.pair.contingency import TableShape
 from mpc_protocols.pair.dry_run import PairDryRun
 from mpc_protocols.pair.steps import StepCosts
+from mpc_protocols.pair.vertical.contingency import TableShape
 
 DECRYPT_S, KEY_S = 12e-3, 2.0
 """CPU seconds of the key holder, which has most to do, at 3,072 bits: for a ciphertext, and for the key."""

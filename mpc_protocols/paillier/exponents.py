@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import Elements
+from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.paillier.keys import Encryption, PrivateKey
 from mpc_protocols.paillier.packing import MESSAGE_PLAINTEXTS, Packing
 from mpc_protocols.wire import Wire

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mpc_protocols.engine.bitslice import Elements
-from mpc_protocols.engine.contribution import ranges
-from mpc_protocols.engine.marginals import AdditiveMarginals
+from mpc_protocols.engine.bitwise.bitslice import Elements
+from mpc_protocols.engine.inputs.contribution import ranges
+from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.paillier.contribution import (

@@ -17,7 +17,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import Elements
+from mpc_protocols.engine.bitwise.bitslice import Elements
 
 SECURITY_BITS = 40
 """What the key holder sees of all masked sums of a run is within 2^-40 of what is independent of the data."""

@@ -17,26 +17,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mpc_protocols.engine.adders import Adder, merge_schedule
-from mpc_protocols.engine.alias import LOOKUP_WORDS, AliasTable, alias_table, one_hot_schedule
-from mpc_protocols.engine.argmax import PAIRS
-from mpc_protocols.engine.bitslice import words_for
+from mpc_protocols.engine.bitwise.adders import Adder, merge_schedule
+from mpc_protocols.engine.bitwise.argmax import PAIRS
+from mpc_protocols.engine.bitwise.bitslice import words_for
 from mpc_protocols.engine.latency import LATENCY_BYTES
-from mpc_protocols.engine.sampling import NOISE_BATCH, batches, joint_tables, noise_adder
+from mpc_protocols.engine.noise.alias import LOOKUP_WORDS, AliasTable, alias_table, one_hot_schedule
+from mpc_protocols.engine.noise.sampling import NOISE_BATCH, batches, joint_tables, noise_adder
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
-from mpc_protocols.pair.argmax import GROUP, in_groups
-from mpc_protocols.pair.contingency import TableShape, table_chunks, table_demand
-from mpc_protocols.pair.conversion import lift_demand
-from mpc_protocols.pair.gates import shared_latency
-from mpc_protocols.pair.gmw import string_pieces, string_sums_demand
-from mpc_protocols.pair.l1_distance import chunks, l1_demand
-from mpc_protocols.pair.sign import carry_demand, score_adder
+from mpc_protocols.pair.circuits.argmax import GROUP, in_groups
+from mpc_protocols.pair.circuits.conversion import lift_demand
+from mpc_protocols.pair.circuits.gates import shared_latency
+from mpc_protocols.pair.circuits.gmw import string_pieces, string_sums_demand
+from mpc_protocols.pair.circuits.l1_distance import chunks, l1_demand
+from mpc_protocols.pair.circuits.sign import carry_demand, score_adder
+from mpc_protocols.pair.circuits.zero_test import zero_demand, zero_pieces
 from mpc_protocols.pair.transfers.correlated import products_demand
 from mpc_protocols.pair.transfers.ot_extension import LEVELS, SECURITY, message_bytes, pieces
 from mpc_protocols.pair.transfers.random_ot import AHEAD_BITS, AHEAD_ROWS, BATCH, Demand, PoolLevel
-from mpc_protocols.pair.zero_test import zero_demand, zero_pieces
+from mpc_protocols.pair.vertical.contingency import TableShape, table_chunks, table_demand
 
 WORD = 8
 """Bytes of a word of 64 bits."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mpc_protocols.engine.answer_codec import encode
-from mpc_protocols.engine.contribution import block_cells
+from mpc_protocols.engine.inputs.answer_codec import encode
+from mpc_protocols.engine.inputs.contribution import block_cells
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.selection import SelectionPlan
-from mpc_protocols.pair.contingency import TableShape
 from mpc_protocols.pair.engine import DEALERS
 from mpc_protocols.pair.steps import Group, StepCosts
-from mpc_protocols.pair.two_owners import check_owners, lifted_cells, plan_tables, shape_of
+from mpc_protocols.pair.vertical.contingency import TableShape
+from mpc_protocols.pair.vertical.two_owners import check_owners, lifted_cells, plan_tables, shape_of
 from mpc_protocols.public.steps import PrepareStep
 from mpc_protocols.step_dry_run import StepDryRun
 

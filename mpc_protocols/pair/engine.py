@@ -18,19 +18,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.answer_exchange import AnswerExchange
-from mpc_protocols.engine.bitslice import Elements, UInt, words_for
-from mpc_protocols.engine.marginals import AdditiveMarginals
-from mpc_protocols.engine.packing import pack, unpack
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, words_for
+from mpc_protocols.engine.bitwise.packing import pack, unpack
+from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
+from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
-from mpc_protocols.pair.argmax import argmax
-from mpc_protocols.pair.conversion import lift
-from mpc_protocols.pair.gates import SECRET_BYTES, PairGates
-from mpc_protocols.pair.l1_distance import l1_sums
+from mpc_protocols.pair.circuits.argmax import argmax
+from mpc_protocols.pair.circuits.conversion import lift
+from mpc_protocols.pair.circuits.gates import SECRET_BYTES, PairGates
+from mpc_protocols.pair.circuits.l1_distance import l1_sums
+from mpc_protocols.pair.circuits.sign import score_adder
 from mpc_protocols.pair.link import Link
 from mpc_protocols.pair.marginals import Counted, CountedMarginals, JoinedMarginals
 from mpc_protocols.pair.shares import Shares
-from mpc_protocols.pair.sign import score_adder
 from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.answers import Answers, DealerLayout

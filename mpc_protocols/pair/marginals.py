@@ -15,14 +15,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mpc_protocols.engine.bitslice import Elements
-from mpc_protocols.engine.contribution import contributions, ranges
-from mpc_protocols.engine.marginals import AdditiveMarginals
+from mpc_protocols.engine.bitwise.bitslice import Elements
+from mpc_protocols.engine.inputs.contribution import contributions, ranges
+from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import DataRefused
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.pair.transfers.random_ot import Transfers
-from mpc_protocols.pair.two_owners import check_owners, share_cliques
+from mpc_protocols.pair.vertical.two_owners import check_owners, share_cliques
 from mpc_protocols.partition import OwnRows, VerticalData
 from mpc_protocols.wire import Wire
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine import oracle
-from mpc_protocols.engine.bits import Bits
-from mpc_protocols.engine.contribution import send_contribution
+from mpc_protocols.engine.bitwise.bits import Bits
+from mpc_protocols.engine.inputs.contribution import send_contribution
 from mpc_protocols.engine.oracle import LeadingOracle, check_leads
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import StudyInvalid

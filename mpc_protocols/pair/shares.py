@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mpc_protocols.engine.bitslice import Elements, UInt
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mpc_protocols.engine.bitslice import words_for
-from mpc_protocols.engine.contribution import SEED_BYTES
+from mpc_protocols.engine.bitwise.bitslice import words_for
+from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES
 from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns
 from mpc_protocols.functionality import USUAL_LEADER
 from mpc_protocols.mechanisms.gaussian import Sampler
-from mpc_protocols.pair.contingency import TableShape
+from mpc_protocols.pair.circuits.sign import score_adder
 from mpc_protocols.pair.costs import PairCosts
-from mpc_protocols.pair.sign import score_adder
+from mpc_protocols.pair.vertical.contingency import TableShape
 
 ELEMENT = 4
 

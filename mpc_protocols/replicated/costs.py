@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mpc_protocols.engine.adders import Adder, merge_schedule
-from mpc_protocols.engine.alias import AliasTable, alias_table, schedule
-from mpc_protocols.engine.argmax import PAIRS
-from mpc_protocols.engine.bitslice import piece_lengths, words_for
+from mpc_protocols.engine.bitwise.adders import Adder, merge_schedule
+from mpc_protocols.engine.bitwise.argmax import PAIRS
+from mpc_protocols.engine.bitwise.bitslice import piece_lengths, words_for
 from mpc_protocols.engine.latency import LATENCY_BYTES
-from mpc_protocols.engine.sampling import NOISE_BATCH, batches, joint_tables, noise_adder
+from mpc_protocols.engine.noise.alias import AliasTable, alias_table, schedule
+from mpc_protocols.engine.noise.sampling import NOISE_BATCH, batches, joint_tables, noise_adder
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler

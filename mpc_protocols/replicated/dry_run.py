@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
-from mpc_protocols.engine.contribution import block_cells
+from mpc_protocols.engine.inputs.contribution import block_cells
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.gaussian import Sampler

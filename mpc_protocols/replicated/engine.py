@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.answer_exchange import AnswerExchange
-from mpc_protocols.engine.bitslice import Elements, UInt
-from mpc_protocols.engine.packing import pack, unpack
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
+from mpc_protocols.engine.bitwise.packing import pack, unpack
+from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
 from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.answers import Answers, CellRange, DealerLayout

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.adders import merge_schedule
-from mpc_protocols.engine.argmax import PAIRS, argmax_rows, loss_vectors, losses
-from mpc_protocols.engine.bits import concatenate
-from mpc_protocols.engine.bitslice import UInt, from_bits, words_for
+from mpc_protocols.engine.bitwise.adders import merge_schedule
+from mpc_protocols.engine.bitwise.argmax import PAIRS, argmax_rows, loss_vectors, losses
+from mpc_protocols.engine.bitwise.bits import concatenate
+from mpc_protocols.engine.bitwise.bitslice import UInt, from_bits, words_for
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.replicated.sharing import conversion, ring
 from mpc_protocols.replicated.sharing.bit_gates import TrioBitGates

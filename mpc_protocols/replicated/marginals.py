@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mpc_protocols.engine.contribution import contributions, ranges
-from mpc_protocols.engine.marginals import Marginals
+from mpc_protocols.engine.inputs.contribution import contributions, ranges
+from mpc_protocols.engine.inputs.marginals import Marginals
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.public.cliques import Derivation
 from mpc_protocols.replicated.sharing.ring import RingShare, segment_sums, share_own

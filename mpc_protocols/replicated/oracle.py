@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine import oracle
-from mpc_protocols.engine.contribution import send_contribution
+from mpc_protocols.engine.inputs.contribution import send_contribution
 from mpc_protocols.engine.oracle import Contribute, LeadingOracle, check_leads
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.functionality import Guard, LocalCounts, Observe, StudyFacts

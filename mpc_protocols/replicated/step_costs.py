@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mpc_protocols.engine.contribution import SEED_BYTES
+from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES
 from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns
 from mpc_protocols.mechanisms.gaussian import Sampler

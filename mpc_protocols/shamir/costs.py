@@ -18,20 +18,26 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.adders import Adder
-from mpc_protocols.engine.alias import AliasTable, alias_table, schedule
-from mpc_protocols.engine.argmax import PAIRS
-from mpc_protocols.engine.bitslice import words_for
+from mpc_protocols.engine.bitwise.adders import Adder
+from mpc_protocols.engine.bitwise.argmax import PAIRS
+from mpc_protocols.engine.bitwise.bitslice import words_for
 from mpc_protocols.engine.latency import LATENCY_BYTES
-from mpc_protocols.engine.sampling import NOISE_BATCH, batches, joint_tables, noise_adder
+from mpc_protocols.engine.noise.alias import AliasTable, alias_table, schedule
+from mpc_protocols.engine.noise.sampling import NOISE_BATCH, batches, joint_tables, noise_adder
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
-from mpc_protocols.shamir.adders import carry_gates, sum_gates
-from mpc_protocols.shamir.bit_gates import TEST_WORDS, shared_latency
-from mpc_protocols.shamir.field import threshold_of
-from mpc_protocols.shamir.l1_distance import SUM_BITS, CandidateWords, lane_heights, layers
-from mpc_protocols.shamir.numbers import joint_masks, layer_mask, scaled_masks, shifts_of, weighted_layers
+from mpc_protocols.shamir.circuits.adders import carry_gates, sum_gates
+from mpc_protocols.shamir.circuits.bit_gates import TEST_WORDS, shared_latency
+from mpc_protocols.shamir.circuits.l1_distance import SUM_BITS, CandidateWords, lane_heights, layers
+from mpc_protocols.shamir.sharing.field import threshold_of
+from mpc_protocols.shamir.sharing.numbers import (
+    joint_masks,
+    layer_mask,
+    scaled_masks,
+    shifts_of,
+    weighted_layers,
+)
 
 WORD = 8
 """Bytes of a word of 64 bits."""

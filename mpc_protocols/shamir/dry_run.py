@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpc_protocols.engine.answer_codec import encode
-from mpc_protocols.engine.contribution import block_cells
+from mpc_protocols.engine.inputs.answer_codec import encode
+from mpc_protocols.engine.inputs.contribution import block_cells
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.public.steps import PrepareStep
 from mpc_protocols.shamir.engine import DEALERS
-from mpc_protocols.shamir.field import Scheme
+from mpc_protocols.shamir.sharing.field import Scheme
 from mpc_protocols.shamir.steps import Group, StepCosts
 from mpc_protocols.step_dry_run import StepDryRun
 

@@ -19,19 +19,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.answer_exchange import AnswerExchange
-from mpc_protocols.engine.argmax import argmax_rows
-from mpc_protocols.engine.bitslice import Elements, UInt, from_planes
+from mpc_protocols.engine.bitwise.argmax import argmax_rows
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, from_planes
+from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.public.answers import Answers, DealerLayout
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState
-from mpc_protocols.shamir.gates import ShamirGates, holders
-from mpc_protocols.shamir.l1_distance import CandidateWords, l1_sums, score_adder
+from mpc_protocols.shamir.circuits.gates import ShamirGates, holders
+from mpc_protocols.shamir.circuits.l1_distance import CandidateWords, l1_sums, score_adder
 from mpc_protocols.shamir.marginals import HeldMarginals
-from mpc_protocols.shamir.mesh import Mesh
-from mpc_protocols.shamir.numbers import Addends, concatenate, unpacked
+from mpc_protocols.shamir.sharing.mesh import Mesh
+from mpc_protocols.shamir.sharing.numbers import Addends, concatenate, unpacked
 from mpc_protocols.wire import Wire
 
 DEALERS = 1

@@ -16,12 +16,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mpc_protocols.engine.bitslice import Elements
-from mpc_protocols.engine.contribution import ranges, receive_masked, send_masked
-from mpc_protocols.engine.marginals import AdditiveMarginals
+from mpc_protocols.engine.bitwise.bitslice import Elements
+from mpc_protocols.engine.inputs.contribution import ranges, receive_masked, send_masked
+from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
-from mpc_protocols.shamir.field import threshold_of
-from mpc_protocols.shamir.gates import holders
+from mpc_protocols.shamir.circuits.gates import holders
+from mpc_protocols.shamir.sharing.field import threshold_of
 from mpc_protocols.wire import Wire
 
 

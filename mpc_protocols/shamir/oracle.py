@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine import oracle
-from mpc_protocols.engine.bits import Bits
+from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.oracle import LeadingOracle, check_leads
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import StudyInvalid
@@ -23,7 +23,7 @@ from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.shamir.engine import ShamirEngine
 from mpc_protocols.shamir.marginals import send_counts
-from mpc_protocols.shamir.numbers import Addends
+from mpc_protocols.shamir.sharing.numbers import Addends
 from mpc_protocols.wire import Wire
 
 Data = LocalCounts | VerticalData | None

@@ -14,17 +14,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import UInt
-from mpc_protocols.engine.contribution import SEED_BYTES
+from mpc_protocols.engine.bitwise.bitslice import UInt
+from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES, ring_of
 from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns
 from mpc_protocols.mechanisms import gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.selection import SelectionPlan
+from mpc_protocols.shamir.circuits.gates import public_mask
 from mpc_protocols.shamir.costs import Masks, ShamirCosts, gaussian_masks, gaussian_masks_of, gumbel_masks
-from mpc_protocols.shamir.gates import public_mask
 from mpc_protocols.shamir.marginals import receiver_of
-from mpc_protocols.shamir.numbers import scaled_masks, shifts_of
+from mpc_protocols.shamir.sharing.numbers import scaled_masks, shifts_of
 
 ELEMENT = 4
 

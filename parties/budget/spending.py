@@ -30,8 +30,8 @@ from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency
 from parties.budget.notion import Notion, ProtectedUnit, covering
 from parties.budget.open_run import RecordedEvent
-from synth.accounting import calibrate, epsilon_beside
-from synth.noisy_sizes import epsilon_of_both
+from synth.budget.accounting import calibrate, epsilon_beside
+from synth.budget.noisy_sizes import epsilon_of_both
 
 ALIGNMENT = "alignment."
 """How the names of events begin that are no releases of the study but of an alignment."""

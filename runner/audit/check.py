@@ -14,7 +14,7 @@ from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from runner.audit.subject import Subject
+    from runner.audit.subjects.subject import Subject
 
 Kind = Literal["exact", "statistical", "attack", "fault"]
 MAX_ALARM = 1e-6

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mpc_protocols.errors import CosynthError, UsageError
 from runner.audit.check import Check, Finding, Group, Profile, Verdict
-from runner.audit.subject import Subject
+from runner.audit.subjects.subject import Subject
 from runner.study.table import nearest
 
 

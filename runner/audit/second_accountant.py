@@ -8,9 +8,9 @@ summed up numerically, orders by themselves, and converted to epsilon at a delta
                (Dong, Durfee, Rogers 2020), by a search over where the range lies
     epsilon    min over a of  RDP(a) + ln((a - 1) / a) - (ln delta + ln a) / (a - 1)        (Canonne, Kamath, Steinke 2020)
 
-Floating point, good to nine digits: it judges by margins far above. Nothing here is shared with `synth.accounting`, nor with
-the plans in `mpc_protocols/mechanisms`. Noise of more than `MAX_NOISE` has the divergence of the
-continuous Gaussian to all digits.
+Floating point, good to nine digits: it judges by margins far above. Nothing here is shared with
+`synth.budget.accounting`, nor with the plans in `mpc_protocols/mechanisms`. Noise of more than `MAX_NOISE` has the divergence of
+the continuous Gaussian to all digits.
 """
 
 from __future__ import annotations

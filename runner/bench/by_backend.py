@@ -21,8 +21,8 @@ from mpc_protocols.public.steps import MAX_BYTES, EndStep, parse
 from mpc_protocols.registry import not_installed
 from mpc_protocols.wire import Wire
 from runner.bench.parameters import BACKEND, PARTIES, Params
-from runner.bench.processes import party_names
 from runner.bench.registry import Kernel
+from runner.bench.running.processes import party_names
 
 
 def backend_of(params: Params) -> Backend:

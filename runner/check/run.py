@@ -118,7 +118,7 @@ def _everybody(study: Study) -> Iterator[Finding]:
     elif isinstance(study, VerticalStudy):
         yield from vertical.ownership(study)
         if not study.alignment.psu and len({rows for rows in here if rows is not None}) > 1:
-            from mpc_protocols.psu.row_order import UNEQUAL
+            from mpc_protocols.psu.row_order.protocol import UNEQUAL
 
             yield problem(DataRefused(UNEQUAL))
 

@@ -82,9 +82,10 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command; ends with the audit's exit code."""
-    from runner.audit import check, driver, mutations
+    from runner.audit import check, driver
+    from runner.audit.broken_builds import mutations
     from runner.audit.output import facts, lines, page
-    from runner.audit.subject import subject
+    from runner.audit.subjects.subject import subject
 
     groups = check.load()
     if arguments.list:

@@ -17,9 +17,9 @@ from mpc_protocols.registry import not_installed
 from runner.failures import reason
 
 if TYPE_CHECKING:
-    from runner.bench.driver import Order
     from runner.bench.parameters import Parameter, Value
     from runner.bench.registry import Bench
+    from runner.bench.running.driver import Order
     from runner.commands import Commands
 
 DESCRIPTION = """\
@@ -102,8 +102,9 @@ def parser(benches: Sequence[Bench]) -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     with _interruptible():
-        from runner.bench import driver, registry
+        from runner.bench import registry
         from runner.bench.output import table
+        from runner.bench.running import driver
 
         benches = registry.load()
         if arguments.rest and isinstance(survey := benches.get(arguments.rest[0]), registry.Survey):
@@ -159,10 +160,10 @@ def _parameters(benches: Sequence[Bench]) -> dict[str, Parameter]:
 
 def _order(options: argparse.Namespace, benches: dict[str, Bench]) -> Order:
     """What is to be measured. Raises `UsageError`."""
-    from runner.bench.driver import Order
     from runner.bench.net.network import networks
     from runner.bench.parameters import TLS
     from runner.bench.registry import Survey
+    from runner.bench.running.driver import Order
     from runner.study.table import nearest
 
     timed = [name for name, bench in benches.items() if not isinstance(bench, Survey)]

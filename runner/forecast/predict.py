@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.forecast.alignment import Joining, joining
-from runner.party.run_json import alignment_facts
+from runner.party.record.run_json import alignment_facts
 from runner.party.synthesis import facts_of, plan_of, row_limit, sample, synthesize
 from runner.study import Study, VerticalStudy
 from runner.study.claim import claim_of

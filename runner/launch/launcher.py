@@ -29,7 +29,7 @@ from runner.launch.children import PROGRAM, Child, Command, supervise
 from runner.launch.first_failure import as_error, first_cause
 from runner.launch.watchdog import Job
 from runner.party.options import PartyOptions, Progress
-from runner.party.progress import Display
+from runner.party.record.progress import Display
 from runner.results.outdir import PARTY_FOLDERS, PRIVATE_LOG, USAGE, claim, finished, install, sweep
 from runner.study import Study, load, private_file
 

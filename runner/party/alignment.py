@@ -230,7 +230,7 @@ def ideal_join(
 
     from mpc_protocols.partition import OwnRows
     from mpc_protocols.psu.functionality import ideal_align
-    from mpc_protocols.psu.row_order import UNEQUAL
+    from mpc_protocols.psu.row_order.protocol import UNEQUAL
 
     spec = specification(study, owned)
     number = {party.name: i for i, party in enumerate(study.numbered)}

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from runner.party.run_json import counters_of, parsed
+from runner.party.record.run_json import counters_of, parsed
 from runner.study import Study, VerticalStudy
 
 if TYPE_CHECKING:

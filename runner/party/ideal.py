@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS, ClearBackend
 from runner.party.custodian import Custodian, override
-from runner.party.earlier_attempt import EarlierAttempt, state_digest
-from runner.party.events import EventLog, Meter
-from runner.party.logs import recording
 from runner.party.options import PartyOptions
-from runner.party.run_json import describe
+from runner.party.record.events import EventLog, Meter
+from runner.party.record.logs import recording
+from runner.party.record.run_json import describe
+from runner.party.resume.earlier_attempt import EarlierAttempt, state_digest
 from runner.results.outdir import PARTY_FOLDERS
 from runner.study import Study, VerticalStudy, digest, load, private_file
 from runner.study.owners import ownership
@@ -47,7 +47,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     from runner.party.alignment import ideal_join
     from runner.party.synthesis import counted, facts_of, plan_of, row_limit, sample, synthesize
     from runner.results.outputs import write_outputs
-    from synth.accounting import Accountant
+    from synth.budget.accounting import Accountant
 
     backend = BACKENDS[study.backend]
     assert isinstance(backend, ClearBackend)

@@ -37,7 +37,7 @@ class PartyOptions:
     that has one. data: files that replace the study's `data` of the parties named (the Python API writes them). ledger: what
     replaces [ledger] of their private files. allow_retry: align although alignments with the same owner were aborted too often.
     resume: go on with an interrupted run in `out`. progress: how events appear on stdout, by
-    `runner.party.progress.printer(progress)`.
+    `runner.party.record.progress.printer(progress)`.
     way_in: of the session (`SessionConfig`), for programs that embed a party.
     """
 

@@ -17,7 +17,6 @@ the budget does not allow. The release comes from the leader and is believed by 
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -25,39 +24,26 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import DistributedBackend
 from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid, UsageError
-from mpc_protocols.public.history import NO_HISTORY
 from runner.party.collective import Collective
 from runner.party.custodian import PRIVATE, REFUSALS, Custodian, override
-from runner.party.earlier_attempt import (
-    EarlierAttempt,
-    Recorder,
-    cannot_resume,
-    journal_path,
-    state_digest,
-)
-from runner.party.events import PHASES, UNTIMED, WITHHELD, EventLog, Meter
-from runner.party.logs import recording
 from runner.party.options import PartyOptions
-from runner.party.resumption import FACT, Continuation, Offer, continuation, offers_of
-from runner.party.run_json import describe
+from runner.party.record.events import PHASES, UNTIMED, WITHHELD, EventLog, Meter
+from runner.party.record.logs import recording
+from runner.party.record.run_json import describe
+from runner.party.resume.attempt import Attempt
+from runner.party.resume.earlier_attempt import EarlierAttempt, cannot_resume
 from runner.party.session import session_config, study_digest
 from runner.results.outdir import state
 from runner.study import Study, VerticalStudy, load, private_file
 from runner.study.owners import Ownership, method_of, ownership
-from runner.version import VERSION
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event, LocalCounts, StudyFacts
     from mpc_protocols.partition import VerticalData
-    from mpc_protocols.public.history import History
     from parties.budget.journal import Journal
-    from parties.budget.run_state import RunState
     from parties.session import SessionConfig, SessionWire
     from runner.results.release import Release
     from synth.plan import Plan
-
-RESULT_LIMIT = 1 << 30
-"""Bytes of one step's result."""
 
 
 def run_party(options: PartyOptions) -> None:
@@ -110,9 +96,7 @@ class _Party:
         earlier: EarlierAttempt | None = None,
     ) -> None:
         """earlier: what an interrupted run has left here, if it is to be gone on with."""
-        self._earlier = earlier
-        self._state: RunState | None = None
-        self._going_on: Continuation | None = None
+        self._attempt = Attempt(options, study, options.party or "", backend, earlier)
         self._options, self._study, self._settings, self._custodian = options, study, settings, custodian
         self._name, self._backend = options.party or "", backend
         self._events = observe
@@ -149,9 +133,7 @@ class _Party:
     def _facts(self) -> dict[str, object]:
         """What this party announces: whether it has data, what it holds of an interrupted run and, in a vertical study that does
         not say it, which columns."""
-        facts: dict[str, object] = {"data": self._custodian.has_data}
-        if self._earlier is not None:
-            facts[FACT] = Offer.of(self._earlier.state, self._earlier.ended).to_facts()
+        facts: dict[str, object] = {"data": self._custodian.has_data, **self._attempt.facts()}
         if (
             isinstance(self._study, VerticalStudy)
             and self._custodian.columns
@@ -200,31 +182,29 @@ class _Party:
         assert plan is not None
         plan = plan if owned is None else plan.knowing(owned.columns)
         computes = wire.me < wire.computing
-        run, going_on = self._agree_to_go_on(wire)
+        attempt, run = self._attempt, self._attempt.agree(wire, self._observe)
         study_facts = facts_of(self._study, len(custodians), run)
-        if not self._serves:
-            released = going_on is not None and going_on.released
-            if (
-                owned is not None
-                and self._name in owned.owners
-                and not (self._options.allow_retry or released)
-            ):
+        if not attempt.serves:
+            asked = not (self._options.allow_retry or attempt.released)
+            if owned is not None and self._name in owned.owners and asked:
                 self._custodian.check_retries([owner for owner in owned.owners if owner != self._name])
-            self._custodian.reserve(plan, run, self._digest, computes, sizes, released, self._recorded)
+            self._custodian.reserve(
+                plan, run, self._digest, computes, sizes, attempt.released, attempt.recorded
+            )
         self._observe("input", "counted", custodians=len(custodians))
         try:
             collective.assemble(lambda: self._begin(wire, collective))
         except CosynthError:
-            if going_on is None or computes:
+            if not attempt.goes_on or computes:
                 # nothing has left this party: a contributor, too, knows that nothing was released, unless it was before
                 with suppress(
                     BudgetRefused
                 ):  # then the reservation stands; the cause is what there is to tell
                     self._custodian.settle()
             raise
-        journal = self._open_files(wire, run, computes)
+        journal = attempt.open(wire, run, self._digest, computes)
         limit = row_limit(self._study, len(custodians))
-        if going_on is not None and going_on.released:
+        if attempt.released:
             release = self._released(collective, limit, computes)
             if journal is not None:
                 for number in range(1, len(release.events) + 1):
@@ -240,127 +220,17 @@ class _Party:
                 release = self._contribute(wire, collective, study_facts, data, limit)
         self._finish(run, wire, collective, plan, release, owned)
 
-    @property
-    def _recorded(self) -> int:
-        """How many releases this party's journal knows."""
-        return (
-            0
-            if self._earlier is None or self._earlier.journal is None
-            else len(self._earlier.journal.releases)
-        )
-
-    @property
-    def _serves(self) -> bool:
-        """Whether this party has its results already, and is here for the others."""
-        return self._earlier is not None and self._earlier.finished
-
-    def _agree_to_go_on(self, wire: SessionWire) -> tuple[bytes, Continuation | None]:
-        """The run's id and how it goes on, if it is one that was interrupted. Raises `ProtocolAborted`, `UsageError`."""
-        names = [party.name for party in self._study.numbered]
-        going_on = continuation(
-            offers_of(wire.announcements), names[: wire.computing], self._study.leader.name
-        )
-        self._going_on = going_on
-        if going_on is not None and not self._options.resume:
-            raise UsageError(
-                "The other parties go on with an interrupted run: start this one with --resume, too, if it took part in it, "
-                "or have them start anew with --replace."
-            )
-        if self._earlier is not None and (going_on is None or going_on.run != self._earlier.state.run):
-            raise UsageError(
-                f"{self._options.out} holds a run that the computing parties do not resume; name the directory of the same run "
-                "at all parties, or start anew with --replace."
-            )
-        if going_on is None:
-            return wire.session_id, None
-        if not self._backend.resumes:
-            raise UsageError(cannot_resume(self._study.backend))
-        self._observe("agree", "resumed", run=going_on.run.hex(), opened=going_on.opened)
-        return going_on.run, going_on
-
-    def _open_files(self, wire: SessionWire, run: bytes, computes: bool) -> Journal | None:
-        """This attempt's entries in the state and in the journal; what the last one lacks is given by who has it."""
-        from parties.budget.journal import Header, Journal
-        from parties.budget.run_state import RunState
-
-        if not self._backend.resumes:
-            return (
-                Journal(journal_path(self._options.out, run), Header(self._digest, run, self._name, VERSION))
-                if computes
-                else None
-            )
-        if self._earlier is None:
-            self._state = RunState.create(
-                self._options.out, state_digest(self._study), run, self._name, VERSION
-            )
-        else:
-            self._state = self._earlier.state
-        if not self._serves:
-            self._state.attempt(wire.session_id, self._going_on is not None and self._going_on.finish_held)
-        self._complete(wire, self._state)
-        if not computes:
-            return None
-        path, known = journal_path(self._options.out, run), self._earlier.journal if self._earlier else None
-        if known is None:
-            journal = Journal(path, Header(self._digest, run, self._name, VERSION))
-        elif known.code == 0:  # nothing follows: the leader holds what it hands out
-            return None
-        else:
-            journal = Journal.reopen(path, known)
-        self._state.note = journal.held
-        return journal
-
-    def _complete(self, wire: SessionWire, state: RunState) -> None:
-        """Give the last result to those that lack it, or receive it."""
-        going_on = self._going_on
-        if going_on is None or going_on.giver is None:
-            return
-        number = {party.name: i for i, party in enumerate(self._study.numbered)}
-        if self._name == going_on.giver:
-            last = state.results[-1]
-            for name in going_on.lacking:
-                wire.fork(f"resume {name}").send(
-                    number[name], last.inputs + last.values.astype("<i8").tobytes()
-                )
-        elif self._name in going_on.lacking:
-            import numpy as np
-
-            from parties.budget.run_state import Opened
-
-            stream = wire.fork(f"resume {self._name}")
-            payload = bytes(stream.receive_up_to(number[going_on.giver], RESULT_LIMIT))
-            if len(payload) % 8 or len(payload) < 32:
-                raise ProtocolAborted(
-                    f"Party {going_on.giver} gave a result that cannot be read; nothing more is released."
-                )
-            given = Opened(payload[:32], np.frombuffer(payload[32:], "<i8").astype(np.int64))
-            if given.digest(state.digests[-1]) != offers_of(wire.announcements)[going_on.giver].digest:
-                raise ProtocolAborted(
-                    f"Party {going_on.giver} gave another result than it announced; nothing more is released."
-                )
-            state.learn(len(state.results), given.inputs, given.values)
-
     def _released(self, collective: Collective, limit: int, computes: bool) -> Release:
         """Everything was opened before the run was interrupted: the leader hands out what it holds, the others check it."""
         from runner.results.release import parse
 
-        state = self._state
-        assert state is not None
         if collective.leads:
-            assert state.release is not None
-            release = parse(memoryview(state.release), self._study.domain, limit, self._name)
+            assert self._attempt.kept_release is not None
+            release = parse(memoryview(self._attempt.kept_release), self._study.domain, limit, self._name)
         else:
             release = self._receive(collective, limit)
-        known = None if self._earlier is None else self._earlier.journal
-        checks = known is not None or (computes and not self._serves)
-        if checks and not release.tells_recorded(
-            [result.values for result in state.results],
-            [] if known is None else [each.event for each in known.releases],
-        ):
-            raise ProtocolAborted(
-                f"Party {self._study.leader.name} reports other releases than this party has on record; do not use its result."
-            )
-        if not self._serves:
+        self._attempt.check(release, computes)
+        if not self._attempt.serves:
             for number, event in enumerate(release.events, start=1):
                 self._custodian.begin(event, number)
         return release
@@ -404,17 +274,16 @@ class _Party:
     ) -> Release:
         """A computing party's part: the leader runs the synthesizer, the others obey; returns the release."""
         from runner.party.synthesis import sample, synthesize
-        from synth.accounting import Accountant
+        from synth.budget.accounting import Accountant
 
-        recorder = Recorder(journal, self._earlier.journal if self._earlier else None, self._custodian.begin)
+        recorder = self._attempt.recorder(journal, self._custodian.begin)
         accountant = Accountant(plan.budget, record=recorder.record)
-        history: History = self._state or NO_HISTORY
+        history = self._attempt.history
         if collective.leads:
             with self._backend.lead(wire, study_facts, data, accountant, self._observe, history) as oracle:
                 synthesis = synthesize(self._study, plan, oracle, self._observe)
             release = sample(synthesis, plan, self._observe, limit, accountant.events)
-            if self._state is not None:
-                self._state.keep_release(release.to_bytes(self._study.domain))
+            self._attempt.keep_release(release)
         else:
             opened = self._backend.follow(wire, study_facts, data, accountant, self._observe, history)
             release = self._receive(collective, limit)
@@ -463,13 +332,11 @@ class _Party:
         owned: Ownership | None,
     ) -> None:
         """Hand out the release (leader), exchange counters, write the files, settle the ledger."""
-        from parties.budget.run_state import discard_others
         from runner.results.outputs import write_outputs
         from runner.results.release import parse
 
         if collective.leads:
-            kept = self._state and self._state.release
-            payload = kept or release.to_bytes(self._study.domain)
+            payload = self._attempt.kept_release or release.to_bytes(self._study.domain)
             release = parse(
                 memoryview(payload), self._study.domain, len(release.codes), self._name
             )  # as the others see it
@@ -479,7 +346,7 @@ class _Party:
             "own traffic: %s; by phase: %s", vars(wire.traffic()), self._meter.whole()
         )
         shared = collective.counters({"phases": self._meter.sent(), **self._meter.totals()}, self._shared)
-        if self._serves:
+        if self._attempt.serves:
             return
         self._custodian.settle()
         facts = describe(
@@ -488,7 +355,7 @@ class _Party:
             release,
             shared,
             run,
-            self._digest if self._going_on is None else _digest_of(shared, self._digest, self._study),
+            self._attempt.digest(shared, self._digest),
             "one-machine" if self._options.one_machine else "distributed",
             owned,
         )
@@ -501,24 +368,20 @@ class _Party:
                 f"Party {self._study.leader.name} sent results of which no report can be made; nothing was "
                 "written."
             ) from None
-        if self._state is not None:
-            with suppress(OSError, BudgetRefused):  # the results are in place
-                self._state.finish(VERSION)
-                discard_others(self._options.out, run)
+        self._attempt.finish(run)
         self._meter.mark("report")
         self._events("report", "written", rows=int(release.codes.shape[0]))
 
     def _shared(self, parties: list[dict[str, Any]]) -> Mapping[str, Any]:
-        """What the leader makes of everybody's counters, with its own timeline: the same in all reports, also in those that are
-        written after a crash."""
-        if self._state is not None and self._state.counters is not None:
-            earlier: Mapping[str, Any] = json.loads(self._state.counters)
-            return earlier
+        """What the leader makes of everybody's counters, with its own timeline."""
+        return self._attempt.counters(self._digest, lambda: self._counted(parties))
+
+    def _counted(self, parties: list[dict[str, Any]]) -> dict[str, Any]:
         sent: dict[str, int] = {}
         for party in parties:
             for phase in party["phases"]:
                 sent[phase["name"]] = sent.get(phase["name"], 0) + phase["bytes_sent"]
-        shared = {
+        return {
             "started": self._meter.started.isoformat(timespec="seconds"),
             "wall_s": round(self._meter.clock(), 3),
             "phases": [{**phase, "bytes_sent": sent[phase["name"]]} for phase in self._meter.phases()],
@@ -527,24 +390,6 @@ class _Party:
             ],
             "timeline": self._events.timeline(),
         }
-        if self._state is not None:
-            kept = {**shared, "digest": self._digest.hex()}
-            self._state.keep_counters(json.dumps(kept).encode())
-        return shared
-
-
-def _digest_of(shared: Mapping[str, Any], own: bytes, study: Study) -> bytes:
-    """The study's digest in run.json of a run that was resumed: of the attempt in which the counters were made, whose session may
-    have had another CA. Raises `ProtocolAborted`."""
-    told = shared.get("digest", own.hex())
-    try:
-        if not isinstance(told, str) or len(bytes.fromhex(told)) != len(own):
-            raise ValueError
-    except ValueError:
-        raise ProtocolAborted(
-            f"Party {study.leader.name} sent a digest of the study that cannot be read; nothing was written."
-        ) from None
-    return bytes.fromhex(told)
 
 
 def _columns_of(facts: Mapping[str, object], study: Study, name: str) -> Sequence[str]:

@@ -1,8 +1,8 @@
 """The picture of a column's resolutions: its synthetic rows above, and below them a strip for each number of bins asked for.
 
-An algorithm that asks marginals over bins (`synth.mosaic`) is hard to follow from names and numbers; where the bins lie, and how
-often each resolution was worth its price, is seen at once. Values stand in the order in which bins cut them: by size where they
-have one, else from the most frequent bin on.
+An algorithm that asks marginals over bins (`synth.algorithms.mosaic`) is hard to follow from names and numbers; where the bins
+lie, and how often each resolution was worth its price, is seen at once. Values stand in the order in which bins cut them: by size
+where they have one, else from the most frequent bin on.
 """
 # ruff: noqa: RUF001 - the multiplication sign is meant
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from mpc_protocols.psu.cost import Cost
 from mpc_protocols.psu.dh2 import owner
 from mpc_protocols.psu.dh2.cost import dh2_cost
 from mpc_protocols.psu.dh2.method import METHOD, Dh2
@@ -16,6 +15,7 @@ from mpc_protocols.psu.groups.group import Group
 from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.psu.method import METHODS
 from mpc_protocols.psu.randomness import Entropy
+from mpc_protocols.psu.two_owners.cost import Cost
 from mpc_protocols.wire import Wire
 from tests.conformance import Check, check_alignment
 from tests.toys import open_method

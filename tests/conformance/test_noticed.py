@@ -16,8 +16,8 @@ from mpc_protocols.backend import DryRun
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import LocalCounts, MarginalOracle, Observe, StudyFacts
 from mpc_protocols.partition import Partition
-from mpc_protocols.psu.cost import Cost
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec
+from mpc_protocols.psu.two_owners.cost import Cost
 from mpc_protocols.wire import Wire
 from synth.plan import Plan
 from synth.run import Synthesis

@@ -17,7 +17,7 @@ from scipy import stats
 
 from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Event, MarginalOracle, StudyFacts
-from mpc_protocols.ideal import IdealOracle, sample
+from mpc_protocols.ideal.oracle import IdealOracle, sample
 from mpc_protocols.mechanisms import gaussian, gumbel, selection
 from mpc_protocols.mechanisms.gaussian import sampler
 from mpc_protocols.public.rounded_answers import RoundedAnswers

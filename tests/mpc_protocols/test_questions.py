@@ -14,7 +14,7 @@ from scipy import stats
 
 from mpc_protocols.errors import BudgetRefused, DataRefused, StudyInvalid
 from mpc_protocols.functionality import Clique, Event, Level, Question, StudyFacts
-from mpc_protocols.ideal import IdealAggregation, IdealOracle
+from mpc_protocols.ideal.oracle import IdealAggregation, IdealOracle
 from mpc_protocols.mechanisms import bounds
 from mpc_protocols.mechanisms.gaussian import sampler
 from mpc_protocols.mechanisms.measurement import plan_distances

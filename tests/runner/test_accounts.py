@@ -21,9 +21,9 @@ from parties.budget.ledger import Ledger
 from parties.budget.spending import Proposal
 from runner import run_study
 from runner.cli import main
-from runner.party import events
 from runner.party.custodian import Custodian
-from runner.party.events import UNTIMED, WITHHELD, Meter
+from runner.party.record import events
+from runner.party.record.events import UNTIMED, WITHHELD, Meter
 from runner.study import load, private_file
 from tests.runner import small
 from tests.runner.folders import Folders

@@ -12,8 +12,8 @@ from mpc_protocols.errors import StudyInvalid
 from runner.__main__ import main
 from runner.party.synthesis import plan_of
 from runner.study import load
-from synth.mst.algorithm import MstConfig
-from synth.mwem.algorithm import MwemConfig
+from synth.algorithms.mst.algorithm import MstConfig
+from synth.algorithms.mwem.algorithm import MwemConfig
 from tests.runner.studies import write_study
 from tests.runner.test_forecast import SIZES, predicted_and_counted, study_of
 

@@ -24,8 +24,8 @@ from parties.budget.spending import SIZE
 from runner.party.synthesis import plan_of
 from runner.results.outdir import JOURNALS
 from runner.study import load
-from synth.accounting import rho_of
 from synth.algorithm import ALGORITHMS
+from synth.budget.accounting import rho_of
 from tests.runner import in_memory, small, split
 
 HORIZONTAL = [backend.name for backend in BACKENDS if "horizontal" in backend.partitions]

@@ -28,8 +28,8 @@ from parties.budget.spending import Reservation
 from runner.__main__ import main
 from runner.study import VerticalStudy, load
 from runner.study.vertical import KEYS
-from synth.accounting import epsilon_of, rho_of
 from synth.algorithm import ALGORITHMS, proposed
+from synth.budget.accounting import epsilon_of, rho_of
 from tests.runner.studies import write_study
 from tests.worlds.ports import free_ports
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mpc_protocols.errors import ProtocolAborted
-from runner.party.run_json import counters_of, timeline_of
+from runner.party.record.run_json import counters_of, timeline_of
 from runner.study import Study, load
 from tests.runner import small
 

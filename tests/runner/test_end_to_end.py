@@ -20,7 +20,7 @@ from scipy import stats
 
 from mpc_protocols.errors import DataRefused, UsageError
 from runner.study import load
-from synth.accounting import rho_of
+from synth.budget.accounting import rho_of
 from tests.runner import small
 from tests.runner.processes import CONTRACT_FILES, End, events, parties, run
 

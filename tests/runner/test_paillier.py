@@ -13,7 +13,7 @@ from mpc_protocols.errors import UsageError
 from mpc_protocols.pair.backend import BACKEND as PAIR
 from runner.__main__ import main
 from runner.audit.check import Profile
-from runner.audit.subject import subject
+from runner.audit.subjects.subject import subject
 from runner.report.statement import how
 from runner.study import load, problems
 from tests.runner import small

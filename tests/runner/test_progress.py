@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.party.progress import Display, Output, echo
+from runner.party.record.progress import Display, Output, echo
 from runner.study import load
 from tests.runner.studies import write_study
 

@@ -17,12 +17,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mpc_protocols import ideal
 from mpc_protocols.backend import AllowAll
-from mpc_protocols.engine import argmax, step
+from mpc_protocols.engine import step
+from mpc_protocols.engine.bitwise import argmax
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.prg import KeyStream
 from mpc_protocols.functionality import Clique, Level, MarginalOracle, StudyFacts, unobserved
+from mpc_protocols.ideal import oracle as ideal
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.public import answers
 from mpc_protocols.replicated.dry_run import ReplicatedDryRun
@@ -32,8 +33,8 @@ from mpc_protocols.replicated.scores import bit_cache
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.wire import Wire
 from synth.algorithm import ALGORITHMS
+from synth.algorithms.mosaic.algorithm import MosaicConfig
 from synth.domain import Domain
-from synth.mosaic.algorithm import MosaicConfig
 from synth.workload import Workload
 from tests.mpc_protocols.replicated.trio_run import small_groups
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from mpc_protocols.errors import BudgetRefused, ProtocolAborted, UsageError
 from mpc_protocols.functionality import Event, StudyFacts, unobserved
-from mpc_protocols.ideal import IdealOracle
+from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.pair.oracle import PairOracle
 from mpc_protocols.pair.oracle import follow as pair_follow
@@ -28,9 +28,9 @@ from mpc_protocols.shamir.oracle import follow as shamir_follow
 from mpc_protocols.wire import Wire
 from parties.budget.journal import Header, Journal, read
 from parties.budget.run_state import RunState
-from runner.party.earlier_attempt import EarlierAttempt, Recorder, journal_path, state_digest
-from runner.party.process import _Party
-from runner.party.resumption import FACT, Offer, continuation, offers_of
+from runner.party.resume.attempt import Attempt
+from runner.party.resume.earlier_attempt import EarlierAttempt, Recorder, journal_path, state_digest
+from runner.party.resume.resumption import FACT, Offer, continuation, offers_of
 from runner.results.outdir import RUN as RUN_JSON
 from runner.study import load
 from runner.version import VERSION
@@ -414,21 +414,20 @@ def test_a_party_that_does_not_resume_takes_no_run_from_others(tmp_path: Path) -
     wire = SimpleNamespace(
         announcements={names[0]: {FACT: offer(0).to_facts()}}, computing=3, session_id=D[1]
     )
-    party = SimpleNamespace(
-        _study=study,
-        _earlier=None,
-        _options=SimpleNamespace(resume=False, out=tmp_path),
-        _backend=SimpleNamespace(resumes=True),
-        _observe=unobserved,
-    )
-    agree: Any = _Party._agree_to_go_on
+    options = SimpleNamespace(resume=False, out=tmp_path)
+
+    def agree() -> bytes:
+        backend = SimpleNamespace(resumes=True)
+        attempt = Attempt(cast("Any", options), study, "north", cast("Any", backend), None)
+        return attempt.agree(cast("Any", wire), unobserved)
+
     with pytest.raises(UsageError, match="start this one with --resume, too"):
-        agree(party, wire)
-    party._options.resume = True
-    assert agree(party, wire)[0] == RUN
+        agree()
+    options.resume = True
+    assert agree() == RUN
     wire.announcements = {}
-    party._options.resume = False
-    assert agree(party, wire) == (D[1], None)
+    options.resume = False
+    assert agree() == D[1]
 
 
 def left(tmp_path: Path, shares: bytes = b"some shares") -> tuple[Path, Any]:

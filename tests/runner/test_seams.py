@@ -14,7 +14,7 @@ import pytest
 
 from mpc_protocols.backend import BACKENDS, Backend, DistributedBackend, EngineBackend, backends_table
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.ideal_backend import Ideal
+from mpc_protocols.ideal.backend import Ideal
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.options import Option
 from mpc_protocols.psu.align import align

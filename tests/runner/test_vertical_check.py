@@ -17,7 +17,7 @@ from runner.party.alignment import own_events
 from runner.party.synthesis import plan_of
 from runner.study import VerticalStudy, digest, load
 from runner.study.owners import ownership
-from synth.accounting import epsilon_beside
+from synth.budget.accounting import epsilon_beside
 from tests.runner import split
 from tests.runner.processes import CONTRACT_FILES, parties, run
 

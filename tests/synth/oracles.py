@@ -21,8 +21,8 @@ from mpc_protocols.functionality import (
     MarginalOracle,
     StudyFacts,
 )
-from mpc_protocols.ideal import IdealOracle
-from synth.charges import Charges, cell_distance
+from mpc_protocols.ideal.oracle import IdealOracle
+from synth.budget.charges import Charges, cell_distance
 from synth.domain import Codes, Domain
 from synth.metrics import marginal
 

@@ -16,7 +16,7 @@ from scipy.stats import norm
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Event
-from synth.accounting import Accountant, Budget, epsilon_about, epsilon_of, rho_of
+from synth.budget.accounting import Accountant, Budget, epsilon_about, epsilon_of, rho_of
 
 epsilons = st.floats(1e-3, 50)
 deltas = st.floats(-30, -1).map(lambda x: 10**x)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Adjacency
-from synth.accounting import Accountant
-from synth.aim.algorithm import ALGORITHM, AimConfig
-from synth.aim.loop import run
-from synth.aim.plan import AimPlan
+from synth.algorithms.aim.algorithm import ALGORITHM, AimConfig
+from synth.algorithms.aim.loop import run
+from synth.algorithms.aim.plan import AimPlan
+from synth.budget.accounting import Accountant
 from synth.domain import Domain
 from synth.metrics import workload_error
 from synth.workload import Workload

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Adjacency
-from synth.accounting import rho_of
-from synth.aim.algorithm import AimConfig
-from synth.aim.plan import AimPlan, plan
-from synth.charges import MAX_EPSILON
+from synth.algorithms.aim.algorithm import AimConfig
+from synth.algorithms.aim.plan import AimPlan, plan
+from synth.budget.accounting import rho_of
+from synth.budget.charges import MAX_EPSILON
 from synth.workload import Workload
 from tests.synth.oracles import codes_domain
 

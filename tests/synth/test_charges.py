@@ -14,7 +14,7 @@ from mpc_protocols.functionality import Adjacency, StudyFacts
 from mpc_protocols.mechanisms.gaussian import MIN_SIGMA2, sampler
 from mpc_protocols.mechanisms.measurement import plan_marginals
 from mpc_protocols.mechanisms.selection import plan_selection
-from synth.charges import MAX_EPSILON, Charges, cell_distance, mean_noise, root, significant
+from synth.budget.charges import MAX_EPSILON, Charges, cell_distance, mean_noise, root, significant
 
 fractions = st.fractions(Fraction(1, 10**12), Fraction(10**12))
 settings_of_privacy = st.tuples(st.sampled_from(["add-remove", "replace"]), st.integers(1, 50))

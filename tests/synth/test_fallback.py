@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from mpc_protocols.functionality import unobserved
-from synth.accounting import Accountant
 from synth.algorithm import ALGORITHMS, Algorithm
+from synth.budget.accounting import Accountant
 from synth.fallback import MAX_SHARE, joining_cells, median, noise_share, sentence
 from synth.workload import Workload
 from tests.synth.oracles import chain, ideal

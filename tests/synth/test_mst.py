@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency
-from synth.accounting import Accountant, rho_of
-from synth.charges import MAX_EPSILON
+from synth.algorithms.mst.algorithm import ALGORITHM, MstConfig
+from synth.algorithms.mst.loop import run
+from synth.algorithms.mst.plan import MstPlan
+from synth.budget.accounting import Accountant, rho_of
+from synth.budget.charges import MAX_EPSILON
 from synth.domain import Domain
 from synth.metrics import marginal, workload_error
 from synth.mrf import model_size_mb
-from synth.mst.algorithm import ALGORITHM, MstConfig
-from synth.mst.loop import run
-from synth.mst.plan import MstPlan
 from synth.workload import Workload
 from tests.synth.oracles import RefuseThird, ScriptedOracle, chain, codes_domain, ideal
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency
-from synth.accounting import Accountant, rho_of
-from synth.charges import MAX_EPSILON
+from synth.algorithms.mwem.algorithm import ALGORITHM, MwemConfig
+from synth.algorithms.mwem.loop import run
+from synth.algorithms.mwem.plan import MwemPlan
+from synth.budget.accounting import Accountant, rho_of
+from synth.budget.charges import MAX_EPSILON
 from synth.domain import Domain
 from synth.metrics import workload_error
-from synth.mwem.algorithm import ALGORITHM, MwemConfig
-from synth.mwem.loop import run
-from synth.mwem.plan import MwemPlan
 from synth.workload import Workload
 from tests.synth.oracles import RefuseThird, ScriptedOracle, chain, codes_domain, ideal
 

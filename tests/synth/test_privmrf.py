@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency, Clique
 from mpc_protocols.public.steps import MAX_BYTES, PrepareStep
-from synth.accounting import Accountant
+from synth.algorithms.privmrf.algorithm import ALGORITHM, PrivMrfConfig
+from synth.algorithms.privmrf.graph import dependent_pairs, first_marginals, inside, nodes_of
+from synth.algorithms.privmrf.loop import run
+from synth.algorithms.privmrf.plan import MAX_SETS, PrivMrfPlan
+from synth.budget.accounting import Accountant
 from synth.domain import Domain
 from synth.metrics import workload_error
 from synth.mrf import model_size_mb
-from synth.privmrf.algorithm import ALGORITHM, PrivMrfConfig
-from synth.privmrf.graph import dependent_pairs, first_marginals, inside, nodes_of
-from synth.privmrf.loop import run
-from synth.privmrf.plan import MAX_SETS, PrivMrfPlan
 from synth.workload import Workload
 from tests.synth.oracles import RefuseThird, ScriptedOracle, chain, codes_domain, ideal
 
@@ -96,8 +96,8 @@ def test_larger_candidates_are_those_of_the_fewest_cells(sizes: list[int], most:
         for clique in itertools.combinations(domain.names, count)
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("synth.privmrf.plan.MAX_SETS", limit)
-        patch.setattr("synth.privmrf.plan.MAX_SET_CELLS", 5000)
+        patch.setattr("synth.algorithms.privmrf.plan.MAX_SETS", limit)
+        patch.setattr("synth.algorithms.privmrf.plan.MAX_SET_CELLS", 5000)
         chosen = [clique for clique in plan_for(PrivMrfConfig(max_columns=most), domain=domain).candidates]
     larger = [clique for clique in chosen if len(clique) > 2]
     cells = {clique: cells for cells, _, clique in every}
@@ -112,7 +112,7 @@ def test_larger_candidates_are_those_of_the_fewest_cells(sizes: list[int], most:
 
 def test_no_column_has_more_candidates_for_its_place_or_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """300 of 1,140 equally large sets: 45 for each column, if it is drawn."""
-    monkeypatch.setattr("synth.privmrf.plan.MAX_SETS", 300)
+    monkeypatch.setattr("synth.algorithms.privmrf.plan.MAX_SETS", 300)
     domain = codes_domain(**{f"x{19 - number}": 2 for number in range(20)})
     larger = [clique for clique in plan_for(domain=domain).candidates if len(clique) > 2]
     of_column = [sum(name in clique for clique in larger) for name in domain.names]
@@ -127,7 +127,7 @@ def test_more_pairs_than_can_be_asked_for_are_refused_before_anything_is_paid(
         plan_for(domain=codes_domain(**{f"x{number}": 2 for number in range(300)}))
     with pytest.raises(StudyInvalid, match=r"All 1225 pairs .* 4904900 bytes of names together"):
         plan_for(domain=codes_domain(**{f"{number:02}{'y' * 1996}": 2 for number in range(50)}))
-    monkeypatch.setattr("synth.privmrf.plan.MAX_PAIR_CELLS", 10)
+    monkeypatch.setattr("synth.algorithms.privmrf.plan.MAX_PAIR_CELLS", 10)
     with pytest.raises(StudyInvalid, match="lower max_model_mb"):
         plan_for()
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpc_protocols.errors import DataRefused
-from mpc_protocols.psu.cost import Cost
-from mpc_protocols.psu.exchange import COUNT_BYTES, Exchange
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
 from mpc_protocols.psu.groups.hashing import digest
-from mpc_protocols.psu.two_owners import TwoOwners
+from mpc_protocols.psu.two_owners.cost import Cost
+from mpc_protocols.psu.two_owners.exchange import COUNT_BYTES, Exchange
+from mpc_protocols.psu.two_owners.two_owner_method import TwoOwners
 
 if TYPE_CHECKING:
     from mpc_protocols.psu.groups.group import Group

@@ -30,7 +30,7 @@ from mpc_protocols.functionality import (
     Observe,
     StudyFacts,
 )
-from mpc_protocols.ideal import IdealOracle
+from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.public.begun import (
     Begun,
     BegunDistances,

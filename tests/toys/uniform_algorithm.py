@@ -43,7 +43,7 @@ class Uniform(Algorithm[UniformConfig, "Plan"]):
     def plan(
         self, domain: Domain, workload: Workload, config: UniformConfig, **promise: Unpack[Promise]
     ) -> Plan:
-        from synth.charges import Charges, cell_distance
+        from synth.budget.charges import Charges, cell_distance
         from synth.plan import TOTAL_DISTANCE, Plan, calibrate, check_sizes
 
         check_sizes(domain, workload, config)

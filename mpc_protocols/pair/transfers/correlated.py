@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpc_protocols.engine.bitslice import Elements, UInt, Words, to_bits, words_for
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words, to_bits, words_for
 from mpc_protocols.pair.transfers.bit_matrix import cells_of
 from mpc_protocols.pair.transfers.fixed_key import Blocks
 from mpc_protocols.pair.transfers.random_ot import Demand, Transfers

@@ -23,7 +23,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import Words
+from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.prg import MASK, derive
 from mpc_protocols.pair.link import Link
 from mpc_protocols.pair.transfers.base_ot import BaseTransfers, base_transfers

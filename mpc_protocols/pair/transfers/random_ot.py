@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpc_protocols.engine.bitslice import Words
+from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.pair.link import Link
 from mpc_protocols.pair.transfers.bit_matrix import LANES
 from mpc_protocols.pair.transfers.fixed_key import Blocks

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mpc_protocols.psu.cost import Cost, block_count
 from mpc_protocols.psu.dh2.equality import HASH_BYTES
 from mpc_protocols.psu.dh2.owner import COMMITMENT_BYTES, KEYS
 from mpc_protocols.psu.dh2.traps import POSITION_BYTES, SEED_BYTES, TRAPS
-from mpc_protocols.psu.exchange import COUNT_BYTES
 from mpc_protocols.psu.groups.hashing import NAME_BYTES
+from mpc_protocols.psu.two_owners.cost import Cost, block_count
+from mpc_protocols.psu.two_owners.exchange import COUNT_BYTES
 
 
 def dh2_cost(

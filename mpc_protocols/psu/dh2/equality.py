@@ -15,10 +15,10 @@ Cost: one hash to the group, 2 exponentiations, element_bytes + 32 bytes, 2 roun
 
 from __future__ import annotations
 
-from mpc_protocols.psu.exchange import Exchange
 from mpc_protocols.psu.groups.group import Group
 from mpc_protocols.psu.groups.hashing import digest
 from mpc_protocols.psu.randomness import Entropy
+from mpc_protocols.psu.two_owners.exchange import Exchange
 
 HASH_BYTES = 32
 

@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.psu.dh2.traps import POSITION_BYTES, Lists, Proofs, show
-from mpc_protocols.psu.exchange import Exchange, blocks
 from mpc_protocols.psu.groups.dleq import scalar_bytes
 from mpc_protocols.psu.groups.group import Elements, Group
 from mpc_protocols.psu.groups.hashing import NAME_BYTES, Names, digest, row_bytes, row_names
 from mpc_protocols.psu.randomness import Entropy, permutation
+from mpc_protocols.psu.two_owners.exchange import Exchange, blocks
 
 ENTRY = b"psu dh2 entry"
 Positions = NDArray[np.int64]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mpc_protocols.psu.two_owners import TwoOwners
+from mpc_protocols.psu.two_owners.two_owner_method import TwoOwners
 
 if TYPE_CHECKING:
-    from mpc_protocols.psu.cost import Cost
     from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
     from mpc_protocols.psu.groups.group import Group
     from mpc_protocols.psu.randomness import Entropy
+    from mpc_protocols.psu.two_owners.cost import Cost
     from mpc_protocols.wire import Wire
 
 

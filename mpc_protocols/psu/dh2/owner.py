@@ -28,11 +28,11 @@ from mpc_protocols.psu.dh2.equality import equal
 from mpc_protocols.psu.dh2.matching import Answering, Asking, Matching
 from mpc_protocols.psu.dh2.traps import SEED_BYTES, TRAPS, Lists, trap_identifiers
 from mpc_protocols.psu.dummies import full_pool
-from mpc_protocols.psu.exchange import Exchange, blocks
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
 from mpc_protocols.psu.groups.group import Elements, Group, concatenated
 from mpc_protocols.psu.groups.hashing import NAME_BYTES, Names, digest, row_names
 from mpc_protocols.psu.randomness import Entropy, permutation, system
+from mpc_protocols.psu.two_owners.exchange import Exchange, blocks
 from mpc_protocols.wire import Wire
 
 COMMITMENT_BYTES = 32

@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.psu.dummies import TRAP, full_pool
-from mpc_protocols.psu.exchange import Exchange
 from mpc_protocols.psu.groups import dleq
 from mpc_protocols.psu.groups.group import Elements, Group
 from mpc_protocols.psu.groups.hashing import digest
 from mpc_protocols.psu.randomness import Entropy
+from mpc_protocols.psu.two_owners.exchange import Exchange
 
 TRAPS = 1024
 """Traps in each list, on top of its announced size."""

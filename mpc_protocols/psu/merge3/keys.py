@@ -19,7 +19,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import Words
+from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.psu.groups.hashing import names
 from mpc_protocols.replicated.sorting.comparison import index_reversed

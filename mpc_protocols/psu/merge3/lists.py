@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mpc_protocols.engine.bitslice import Words
+from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, derive
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.copies import Copy

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import Words
+from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.psu.dummies import list_size, longest_list
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import Elements
+from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.public.answers import MAX_GROUP, Answers, CellRange, DealerLayout, Flags, dealer_slices
 from mpc_protocols.replicated.scores.dealer import DEALERS
 from mpc_protocols.replicated.scores.l1_distance import DealerCells, addend_of

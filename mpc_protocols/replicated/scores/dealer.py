@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mpc_protocols.engine.bitslice import Words
+from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.interleave import alone
 from mpc_protocols.engine.prg import Reader
 from mpc_protocols.replicated.sharing.trio import Trio

@@ -23,8 +23,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.adders import Adder
-from mpc_protocols.engine.bitslice import Elements, Words, from_planes, to_planes, words_for
+from mpc_protocols.engine.bitwise.adders import Adder
+from mpc_protocols.engine.bitwise.bitslice import Elements, Words, from_planes, to_planes, words_for
 from mpc_protocols.engine.interleave import alone
 from mpc_protocols.replicated.scores.dealer import DealerRoles
 from mpc_protocols.replicated.sharing.trio import Trio

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import Words
+from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.interface import BitSource
 from mpc_protocols.replicated.sharing import boolean
 from mpc_protocols.replicated.sharing.boolean import BitShare

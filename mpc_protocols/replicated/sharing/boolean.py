@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bits import Bits
-from mpc_protocols.engine.bitslice import Words
+from mpc_protocols.engine.bitwise.bits import Bits
+from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.prg import KeyStream
 from mpc_protocols.replicated.sharing.copies import receive_missing
 from mpc_protocols.replicated.sharing.trio import Trio

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mpc_protocols.engine.bitslice import Elements, UInt, to_bits
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, to_bits
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.ring import RingShare, reshare, share_from
 from mpc_protocols.replicated.sharing.sign import carry, operand, share_operands

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import Elements, UInt
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.replicated.sharing.copies import receive_missing
 from mpc_protocols.replicated.sharing.trio import Trio
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpc_protocols.engine.adders import Adder, merge_planes
-from mpc_protocols.engine.bitslice import Elements, Words, to_planes, words_for
+from mpc_protocols.engine.bitwise.adders import Adder, merge_planes
+from mpc_protocols.engine.bitwise.bitslice import Elements, Words, to_planes, words_for
 from mpc_protocols.replicated.sharing.bit_gates import TrioBitGates
 from mpc_protocols.replicated.sharing.boolean import BitShare, and_bits
 from mpc_protocols.replicated.sharing.ring import RingShare

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import Elements, UInt, Words
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words
 from mpc_protocols.engine.interleave import alone
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.prg import MASK, NOISE, KeyStream, Reader, derive

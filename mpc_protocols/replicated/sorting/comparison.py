@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bits import concatenate
-from mpc_protocols.engine.bitslice import Words
+from mpc_protocols.engine.bitwise.bits import concatenate
+from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.replicated.sharing.boolean import BitShare, and_bits, complement
 from mpc_protocols.replicated.sharing.trio import Trio
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mpc_protocols.engine.bitslice import words_for
+from mpc_protocols.engine.bitwise.bitslice import words_for
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.replicated.costs import WORD, products
 from mpc_protocols.replicated.sorting import grouping, merging, shuffle

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpc_protocols.engine.bits import concatenate
-from mpc_protocols.engine.bitslice import Words
+from mpc_protocols.engine.bitwise.bits import concatenate
+from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.replicated.sharing.boolean import BitShare, and_bits
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.sorting.comparison import equal

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpc_protocols.engine.bitslice import Words
+from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.replicated.sharing.boolean import ALL, BitShare, and_bits
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.sorting.comparison import greater

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mpc_protocols.engine.bitslice import Words
+from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.prg import Reader
 from mpc_protocols.permutation import uniform_permutation
 from mpc_protocols.replicated.sharing.boolean import BitShare

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mpc_protocols.engine.bitslice import Elements
-from mpc_protocols.engine.contribution import send_contribution
+from mpc_protocols.engine.bitwise.bitslice import Elements
+from mpc_protocols.engine.inputs.contribution import send_contribution
 from mpc_protocols.errors import DataRefused
 from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import VerticalData

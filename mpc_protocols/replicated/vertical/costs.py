@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from mpc_protocols.engine.contribution import SEED_BYTES, block_cells
+from mpc_protocols.engine.inputs.contribution import SEED_BYTES, block_cells
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import StudyFacts
 from mpc_protocols.replicated import costs, step_costs

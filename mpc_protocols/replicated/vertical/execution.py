@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mpc_protocols.engine.bitslice import Elements, UInt
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.functionality import Clique
 from mpc_protocols.replicated.sharing.conversion import lift
 from mpc_protocols.replicated.sharing.copies import same_copies

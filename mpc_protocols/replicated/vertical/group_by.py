@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import Elements, UInt
-from mpc_protocols.engine.contribution import SEED_BYTES
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
+from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, Reader, derive
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.permutation import uniform_permutation

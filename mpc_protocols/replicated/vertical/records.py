@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import Elements, UInt
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.functionality import Clique, Level
 from mpc_protocols.partition import OwnRows
 

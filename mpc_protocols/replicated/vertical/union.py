@@ -18,7 +18,7 @@ from itertools import combinations
 
 import numpy as np
 
-from mpc_protocols.engine.bitslice import Elements
+from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.functionality import Clique
 from mpc_protocols.partition import Partition
 from mpc_protocols.public.cliques import Derivation

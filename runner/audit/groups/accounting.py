@@ -8,11 +8,11 @@ from fractions import Fraction
 
 from mpc_protocols.functionality import Event, unobserved
 from runner.audit import second_accountant
-from runner.audit.arena import clear
 from runner.audit.check import Check, Finding, Group, Plot, judged
-from runner.audit.questions import Asked, every_kind
-from runner.audit.subject import Subject
-from synth import accounting
+from runner.audit.subjects.arena import clear
+from runner.audit.subjects.questions import Asked, every_kind
+from runner.audit.subjects.subject import Subject
+from synth.budget import accounting
 
 SIGMA2 = Fraction(25, 4)
 ROUNDING = 1e-7

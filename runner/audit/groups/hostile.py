@@ -23,10 +23,10 @@ from mpc_protocols.functionality import Event, MarginalOracle
 from mpc_protocols.public import steps
 from parties.budget import journal
 from parties.session.transport import codec, frames
-from runner.audit.arena import Arena
 from runner.audit.check import Check, Finding, Group, Profile, judged
-from runner.audit.questions import NO_NOISE, every_kind
-from runner.audit.subject import Subject
+from runner.audit.subjects.arena import Arena
+from runner.audit.subjects.questions import NO_NOISE, every_kind
+from runner.audit.subjects.subject import Subject
 from runner.study import load
 
 CASES = {Profile.QUICK: 1500, Profile.DEFAULT: 20_000, Profile.DEEP: 1_000_000}

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from mpc_protocols.functionality import Clique, MarginalOracle, StudyFacts, unobserved
 from runner.audit import statistics
-from runner.audit.arena import SESSION, Codes, clear
 from runner.audit.check import Check, Finding, Group, Plot, Profile, Verdict, judged
-from runner.audit.questions import NO_NOISE
-from runner.audit.subject import Subject
+from runner.audit.subjects.arena import SESSION, Codes, clear
+from runner.audit.subjects.questions import NO_NOISE
+from runner.audit.subjects.subject import Subject
 
 ALPHA = 2e-8
 MU = 1.5

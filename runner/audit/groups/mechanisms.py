@@ -15,10 +15,10 @@ from mpc_protocols.backend import ClearBackend, DistributedBackend
 from mpc_protocols.functionality import Event, MarginalOracle, StudyFacts
 from mpc_protocols.mechanisms.measurement import plan_total
 from runner.audit import statistics
-from runner.audit.arena import SESSION, Arena, Codes, clear
 from runner.audit.check import Check, Finding, Group, Plot, Profile, Verdict, judged
-from runner.audit.questions import NO_NOISE
-from runner.audit.subject import Subject
+from runner.audit.subjects.arena import SESSION, Arena, Codes, clear
+from runner.audit.subjects.questions import NO_NOISE
+from runner.audit.subjects.subject import Subject
 
 VARIANCES = (Fraction(1, 3), Fraction(4), Fraction(2500, 9), Fraction(10**4))
 """Of the tables that are recomputed: one table each; wider noise is a sum of two draws."""

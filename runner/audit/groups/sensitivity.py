@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import Clique, MarginalOracle
-from runner.audit.arena import Arena, Codes
 from runner.audit.check import Check, Finding, Group, Profile, judged
-from runner.audit.questions import NO_NOISE
-from runner.audit.subject import Subject
+from runner.audit.subjects.arena import Arena, Codes
+from runner.audit.subjects.questions import NO_NOISE
+from runner.audit.subjects.subject import Subject
 
 NEIGHBOURS = {Profile.QUICK: 3, Profile.DEFAULT: 6, Profile.DEEP: 60}
 FILES = {Profile.QUICK: 6, Profile.DEFAULT: 20, Profile.DEEP: 200}

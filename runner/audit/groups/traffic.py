@@ -8,11 +8,11 @@ from fractions import Fraction
 import numpy as np
 
 from mpc_protocols.functionality import MarginalOracle
-from runner.audit.arena import Arena, Codes
 from runner.audit.check import Check, Finding, Group, judged
 from runner.audit.groups.views import run_views, same_outputs
-from runner.audit.questions import every_kind
-from runner.audit.subject import Subject
+from runner.audit.subjects.arena import Arena, Codes
+from runner.audit.subjects.questions import every_kind
+from runner.audit.subjects.subject import Subject
 
 ROWS = 40
 Shape = list[tuple[int, str, int, int, int]]

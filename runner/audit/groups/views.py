@@ -20,13 +20,14 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine import argmax, prg
+from mpc_protocols.engine import prg
+from mpc_protocols.engine.bitwise import argmax
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.functionality import MarginalOracle
-from runner.audit.arena import Arena, Codes, Coins, Ran
 from runner.audit.check import Check, Finding, Group, Verdict, judged
-from runner.audit.questions import NO_NOISE, PICKS, every_kind
-from runner.audit.subject import Subject
+from runner.audit.subjects.arena import Arena, Codes, Coins, Ran
+from runner.audit.subjects.questions import NO_NOISE, PICKS, every_kind
+from runner.audit.subjects.subject import Subject
 
 REDRAWS = 38
 """A byte with a single random bit stays as it was in so many fresh runs with a chance of 4e-12; there are some thousand bytes."""

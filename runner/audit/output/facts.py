@@ -7,10 +7,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from runner.audit.broken_builds.mutations import Caught
 from runner.audit.check import MAX_ALARM, Group, Profile
 from runner.audit.driver import Result, overall
-from runner.audit.mutations import Caught
-from runner.audit.subject import Subject
+from runner.audit.subjects.subject import Subject
 from runner.version import VERSION
 
 SCHEMA = 1

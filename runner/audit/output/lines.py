@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from runner.audit.broken_builds.mutations import Caught
 from runner.audit.check import Verdict
 from runner.audit.driver import Result, overall
-from runner.audit.mutations import Caught
 
 WORDS = {
     Verdict.PASS: "passes",

@@ -21,10 +21,10 @@ from mpc_protocols.public.begun import BegunPrepare
 from mpc_protocols.public.steps import EndStep, PrepareStep, Step
 from mpc_protocols.wire import Wire
 from runner.bench.by_backend import EngineKernel, backend_of, facts_of, parts_of, party_of
-from runner.bench.inputs import expect
 from runner.bench.parameters import BACKEND, ROWS, Parameter, Params
 from runner.bench.registry import Task
-from runner.bench.repeat import JobWire
+from runner.bench.running.repeat import JobWire
+from runner.bench.tables.inputs import expect
 from runner.study.table import listed
 
 VALUES = Parameter("values", "one-hot columns of each owner", (200,), 1, 2000)

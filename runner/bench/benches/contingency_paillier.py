@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from mpc_protocols.paillier.backend import BACKEND, KEY_BITS
 from mpc_protocols.wire import Wire
 from runner.bench.benches.contingency import VALUES
-from runner.bench.inputs import expect
 from runner.bench.parameters import ROWS, Params
 from runner.bench.registry import Kernel, Task
+from runner.bench.tables.inputs import expect
 
 _EXPONENTS, _PRODUCTS = 0, 1
 """Wire numbers of the two owners; the third party waits."""

@@ -21,10 +21,10 @@ from typing import Any
 from mpc_protocols.backend import BACKENDS
 from runner.bench.benches.fit import SIZES
 from runner.bench.by_backend import backend_of, computing_of, misfit
-from runner.bench.mock_table import write_tables
 from runner.bench.parameters import BACKEND, PARTIES, ROWS, Parameter, Params
-from runner.bench.processes import party_names
 from runner.bench.registry import Place, Program
+from runner.bench.running.processes import party_names
+from runner.bench.tables.mock_table import write_tables
 from runner.bench.within import command_of
 from runner.launch.children import PROGRAM, environment
 from runner.launch.first_failure import Report, as_error

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from mpc_protocols.engine.noise.sampling import gaussian_noise
 from mpc_protocols.engine.prg import binding
-from mpc_protocols.engine.sampling import gaussian_noise
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.mechanisms.gaussian import BITS, reference_array, sampler
 from mpc_protocols.wire import Wire

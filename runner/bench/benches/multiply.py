@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from mpc_protocols.replicated.sharing.ring import multiply, open_ring
 from mpc_protocols.wire import Wire
-from runner.bench.inputs import expect, ring_of, shared, trio_of, vector
 from runner.bench.parameters import BITS, CELLS, Params
 from runner.bench.registry import Kernel, Task
+from runner.bench.tables.inputs import expect, ring_of, shared, trio_of, vector
 
 _OPENED = 1000
 

@@ -21,10 +21,10 @@ from mpc_protocols.psu.groups.residues import Residues
 from mpc_protocols.psu.identifiers.normalise import REAL, Identifiers
 from mpc_protocols.psu.method import METHODS
 from mpc_protocols.wire import Wire
-from runner.bench.inputs import expect
 from runner.bench.parameters import Parameter, Params
 from runner.bench.registry import Kernel, Task
-from runner.bench.repeat import JobWire
+from runner.bench.running.repeat import JobWire
+from runner.bench.tables.inputs import expect
 
 IDENTIFIERS = Parameter("identifiers", "identifiers of each owner", (10**5,), 1, 2**24)
 OWNERS = Parameter("owners", "parties with identifiers, of which up to three compute", (2,), 2, 8)

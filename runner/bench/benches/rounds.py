@@ -8,9 +8,9 @@ import numpy as np
 
 from mpc_protocols.replicated.sharing.ring import RingShare, multiply, open_ring
 from mpc_protocols.wire import Wire
-from runner.bench.inputs import expect, shared, trio_of, vector
 from runner.bench.parameters import Parameter, Params
 from runner.bench.registry import Kernel, Task
+from runner.bench.tables.inputs import expect, shared, trio_of, vector
 
 ROUNDS = Parameter("rounds", "rounds, each needing the one before", (50,), 1, 10**5)
 WIDTH = Parameter("width", "elements of 32 bits in each message", (16,), 1, 2**24)

@@ -17,11 +17,11 @@ from mpc_protocols.public.begun import BegunSelect
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.steps import MAX_BYTES, parse
 from mpc_protocols.wire import Wire
-from runner.bench import candidates
 from runner.bench.by_backend import EngineKernel, facts_of, shared
-from runner.bench.inputs import expect, vector
 from runner.bench.parameters import BACKEND, BITS, CANDIDATES, CELLS, PARTIES, Params
 from runner.bench.registry import Task
+from runner.bench.tables import candidates
+from runner.bench.tables.inputs import expect, vector
 
 
 class Scores(EngineKernel):

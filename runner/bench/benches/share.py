@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from mpc_protocols.engine.contribution import send_contribution
+from mpc_protocols.engine.inputs.contribution import send_contribution
 from mpc_protocols.functionality import Clique, StudyFacts
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.replicated.marginals import SharedMarginals
 from mpc_protocols.replicated.scores.dealer import DEALERS
 from mpc_protocols.replicated.sharing.ring import concatenate, open_ring
 from mpc_protocols.wire import Wire
-from runner.bench.inputs import counts, expect, trio_of
 from runner.bench.parameters import CELLS, PARTIES, Params
 from runner.bench.registry import Kernel, Task
+from runner.bench.tables.inputs import counts, expect, trio_of
 
 _ROWS = 10_000
 _CLIQUES = 16

@@ -18,12 +18,12 @@ import numpy as np
 
 from mpc_protocols.errors import StudyInvalid, UsageError
 from mpc_protocols.functionality import MarginalOracle, StudyFacts, unobserved
-from mpc_protocols.ideal import IdealOracle
+from mpc_protocols.ideal.oracle import IdealOracle
 from runner.bench.utility.exactness import Exactness, KnowingOracle
 from runner.bench.utility.tables import Table
-from synth.accounting import Accountant, Budget
 from synth.algorithm import ALGORITHMS
-from synth.charges import Charges
+from synth.budget.accounting import Accountant, Budget
+from synth.budget.charges import Charges
 from synth.metrics import marginal, workload_error
 from synth.metrics.prediction import auc
 from synth.mrf import Measurement, Model, fit

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.functionality import Adjacency, Guard, StudyFacts
-from mpc_protocols.ideal import IdealOracle
-from synth.accounting import Accountant
+from mpc_protocols.ideal.oracle import IdealOracle
 from synth.algorithm import Algorithm
+from synth.budget.accounting import Accountant
 from synth.config import AlgorithmConfig
 from synth.domain import Codes, Domain
 from synth.plan import Plan

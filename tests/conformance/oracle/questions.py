@@ -14,7 +14,7 @@ import numpy as np
 
 from mpc_protocols.backend import Backend
 from mpc_protocols.functionality import Level, LocalCounts, MarginalOracle, StudyFacts
-from mpc_protocols.ideal import IdealOracle
+from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.partition import Partition
 from tests.conformance.checks import expect
 from tests.conformance.oracle.runs import SIZES, Parties, Ran

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mpc_protocols.engine import adders, sampling
+from mpc_protocols.engine.bitwise import adders
 from mpc_protocols.engine.interleave import interleave
+from mpc_protocols.engine.noise import sampling
 from mpc_protocols.engine.tally import Tally, in_turns
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.memory_wire import Frame

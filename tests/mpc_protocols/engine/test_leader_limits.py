@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.engine.argmax import check_size
+from mpc_protocols.engine.bitwise.argmax import check_size
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import StudyFacts
 from mpc_protocols.mechanisms.selection import MAX_COMPARISONS, MAX_DRAWS, most_candidates, plan_selection

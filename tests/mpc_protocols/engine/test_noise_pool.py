@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from mpc_protocols.engine import step
-from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GROWTH, NoisePool, PoolModel
+from mpc_protocols.engine.noise.pool import GAUSSIAN_ROWS, GROWTH, NoisePool, PoolModel
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.replicated.sharing.ring import RingShare
 from tests.mpc_protocols.replicated.test_oracle import serve

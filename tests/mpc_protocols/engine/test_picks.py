@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.engine import sampling
-from mpc_protocols.engine.alias import alias_table
-from mpc_protocols.engine.argmax import peel
+from mpc_protocols.engine.bitwise.argmax import peel
+from mpc_protocols.engine.noise import sampling
+from mpc_protocols.engine.noise.alias import alias_table
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event, StudyFacts
-from mpc_protocols.ideal import IdealOracle
+from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.mechanisms import gaussian, gumbel, selection
 from mpc_protocols.memory_wire import Frame
 from mpc_protocols.replicated import costs
@@ -289,7 +289,7 @@ def test_tables_of_different_shapes_are_not_drawn_together() -> None:
     half = gaussian.half_table(F(4))
     tables = [(alias_table(half.thresholds, 64, bits), 1) for bits in (2, 9)]
     uniform: NDArray[np.uint64] = np.zeros((64, 2), np.uint64)
-    from mpc_protocols.engine.alias import draw_runs
+    from mpc_protocols.engine.noise.alias import draw_runs
 
     with pytest.raises(ValueError, match="as many index bits"):
         run_trio(lambda trio: draw_runs(TrioGates(trio), BitShare(uniform, uniform), tables, "tree"))

@@ -12,12 +12,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from mpc_protocols.engine import sampling
-from mpc_protocols.engine.adders import Adder
-from mpc_protocols.engine.alias import AliasTable, alias_table, draw, one_hots
-from mpc_protocols.engine.argmax import argmax_rows
-from mpc_protocols.engine.bitslice import from_bits, to_bits
+from mpc_protocols.engine.bitwise.adders import Adder
+from mpc_protocols.engine.bitwise.argmax import argmax_rows
+from mpc_protocols.engine.bitwise.bitslice import from_bits, to_bits
 from mpc_protocols.engine.interface import BitSource
+from mpc_protocols.engine.noise import sampling
+from mpc_protocols.engine.noise.alias import AliasTable, alias_table, draw, one_hots
 from mpc_protocols.mechanisms import gaussian, gumbel, selection
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.replicated.gates import TrioGates, argmax
@@ -130,9 +130,9 @@ def test_arg_max_of_equal_and_extreme_keys(count: int) -> None:
 @pytest.mark.parametrize("kept", [1448, 29])
 def test_arg_max_in_several_batches_of_pairs(monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
     """Whether the positions of all pairs are kept or made block by block."""
-    monkeypatch.setattr("mpc_protocols.engine.argmax.MAX_KEPT", kept)
-    monkeypatch.setattr("mpc_protocols.engine.argmax.PAIRS", 100)
-    monkeypatch.setattr("mpc_protocols.engine.argmax._LOSSES", 1)
+    monkeypatch.setattr("mpc_protocols.engine.bitwise.argmax.MAX_KEPT", kept)
+    monkeypatch.setattr("mpc_protocols.engine.bitwise.argmax.PAIRS", 100)
+    monkeypatch.setattr("mpc_protocols.engine.bitwise.argmax._LOSSES", 1)
     rng = np.random.default_rng(3)
     keys = rng.integers(-4, 5, (7, 30))
     shares = deal_ring(keys.astype(np.uint32), rng)

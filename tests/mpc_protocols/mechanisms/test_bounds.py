@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.ideal import sample
+from mpc_protocols.ideal.oracle import sample
 from mpc_protocols.mechanisms import bounds
 from mpc_protocols.mechanisms.bounds import RowBound, check_measurement, sign_bits
 from mpc_protocols.mechanisms.gaussian import sampler

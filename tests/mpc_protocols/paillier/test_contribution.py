@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.engine.bitslice import Elements
+from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.paillier.contribution import Sharing, add_encrypted, decrypt_masked, send_encrypted

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.engine.bitslice import Elements
+from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.memory_wire import Frame, MemoryNetwork, run_parties
 from mpc_protocols.paillier.exponents import TableShape, of_exponents, of_products
 from mpc_protocols.paillier.keys import Encryption, PrivateKey

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mpc_protocols.functionality import unobserved
-from mpc_protocols.ideal import IdealOracle
+from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.paillier.backend import Paillier
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.paillier.conftest import BITS

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import from_bits
+from mpc_protocols.engine.bitwise.bitslice import from_bits
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.pair.link import Link
 from mpc_protocols.pair.transfers.base_ot import BaseTransfers

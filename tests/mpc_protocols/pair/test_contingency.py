@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import words_for
+from mpc_protocols.engine.bitwise.bitslice import words_for
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.pair import contingency
-from mpc_protocols.pair.contingency import Column, TableShape, of_paths, of_vectors
 from mpc_protocols.pair.link import Link
 from mpc_protocols.pair.transfers.ot_extension import message_bytes
 from mpc_protocols.pair.transfers.random_ot import Transfers
+from mpc_protocols.pair.vertical import contingency
+from mpc_protocols.pair.vertical.contingency import Column, TableShape, of_paths, of_vectors
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.pair.pair_run import Ran, extended, run_pair
 from tests.trio import Trio

@@ -11,29 +11,29 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import AllowAll
-from mpc_protocols.engine.answer_codec import encode
-from mpc_protocols.engine.bitslice import words_for
+from mpc_protocols.engine.bitwise.bitslice import words_for
+from mpc_protocols.engine.inputs.answer_codec import encode
 from mpc_protocols.engine.latency import LATENCY_BYTES
-from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
+from mpc_protocols.engine.noise.pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.mechanisms.measurement import by_sampler
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.pair import l1_distance
 from mpc_protocols.pair.backend import BACKEND
-from mpc_protocols.pair.contingency import Column, TableShape, of_paths, of_vectors
-from mpc_protocols.pair.conversion import lift, weighted_sum
+from mpc_protocols.pair.circuits import l1_distance
+from mpc_protocols.pair.circuits.conversion import lift, weighted_sum
+from mpc_protocols.pair.circuits.gmw import and_bits, and_known, open_bits, string_sums
+from mpc_protocols.pair.circuits.l1_distance import l1_sums
+from mpc_protocols.pair.circuits.sign import signs
+from mpc_protocols.pair.circuits.zero_test import zero_cells
 from mpc_protocols.pair.costs import PairCosts
 from mpc_protocols.pair.engine import DEALERS
-from mpc_protocols.pair.gmw import and_bits, and_known, open_bits, string_sums
-from mpc_protocols.pair.l1_distance import l1_sums
 from mpc_protocols.pair.link import Link
 from mpc_protocols.pair.oracle import PairOracle, contribute, follow
-from mpc_protocols.pair.sign import signs
 from mpc_protocols.pair.steps import Group, StepCosts
 from mpc_protocols.pair.transfers import random_ot
 from mpc_protocols.pair.transfers.random_ot import Demand, Transfers
-from mpc_protocols.pair.zero_test import zero_cells
+from mpc_protocols.pair.vertical.contingency import Column, TableShape, of_paths, of_vectors
 from mpc_protocols.partition import VerticalData, ideal_counts
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.wire import Wire

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.engine import sampling
-from mpc_protocols.engine.alias import alias_table
-from mpc_protocols.engine.argmax import argmax_rows
-from mpc_protocols.engine.bits import Bits
-from mpc_protocols.engine.bitslice import to_bits
+from mpc_protocols.engine.bitwise.argmax import argmax_rows
+from mpc_protocols.engine.bitwise.bits import Bits
+from mpc_protocols.engine.bitwise.bitslice import to_bits
+from mpc_protocols.engine.noise import sampling
+from mpc_protocols.engine.noise.alias import alias_table
 from mpc_protocols.mechanisms import gaussian, gumbel
-from mpc_protocols.pair.argmax import argmax_in_groups, in_groups
-from mpc_protocols.pair.gates import PairGates
+from mpc_protocols.pair.circuits.argmax import argmax_in_groups, in_groups
+from mpc_protocols.pair.circuits.gates import PairGates
 from mpc_protocols.pair.shares import Shares
 from mpc_protocols.pair.transfers.random_ot import Transfers
 from tests.mpc_protocols.pair.pair_run import Ran, random_words, run_pair, share_ring, share_words

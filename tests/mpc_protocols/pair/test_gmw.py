@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitslice import from_bits, to_bits, words_for
+from mpc_protocols.engine.bitwise.bitslice import from_bits, to_bits, words_for
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.pair.gmw import (
+from mpc_protocols.pair.circuits.gmw import (
     and_bits,
     and_known,
     and_pairs,

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.adders import Adder, merge_schedule
-from mpc_protocols.engine.bitslice import to_bits, words_for
-from mpc_protocols.pair import l1_distance
-from mpc_protocols.pair.conversion import lift, weighted_sum
-from mpc_protocols.pair.l1_distance import l1_sums
-from mpc_protocols.pair.sign import carry_demand, signs
+from mpc_protocols.engine.bitwise.adders import Adder, merge_schedule
+from mpc_protocols.engine.bitwise.bitslice import to_bits, words_for
+from mpc_protocols.pair.circuits import l1_distance
+from mpc_protocols.pair.circuits.conversion import lift, weighted_sum
+from mpc_protocols.pair.circuits.l1_distance import l1_sums
+from mpc_protocols.pair.circuits.sign import carry_demand, signs
+from mpc_protocols.pair.circuits.zero_test import zero_cells
 from mpc_protocols.pair.transfers.ot_extension import message_bytes
-from mpc_protocols.pair.zero_test import zero_cells
 from tests.mpc_protocols.pair.pair_run import run_pair, share_flags, share_ring
 
 SIZES = (1, 63, 64, 65, 1000)

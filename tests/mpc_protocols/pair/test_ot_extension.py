@@ -186,7 +186,7 @@ def test_planes_hold_the_bits_of_the_rows(planes: int) -> None:
 
 
 def test_cells_are_numbered_as_in_bit_planes() -> None:
-    from mpc_protocols.engine.bitslice import to_bits
+    from mpc_protocols.engine.bitwise.bitslice import to_bits
 
     words = random_words(3)
     np.testing.assert_array_equal(cells_of(bits_of(words), 130), to_bits(words, 130))

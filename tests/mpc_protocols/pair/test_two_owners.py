@@ -9,8 +9,8 @@ import pytest
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Clique
-from mpc_protocols.pair import contingency, two_owners
-from mpc_protocols.pair.two_owners import plan_tables, share_cliques
+from mpc_protocols.pair.vertical import contingency, two_owners
+from mpc_protocols.pair.vertical.two_owners import plan_tables, share_cliques
 from mpc_protocols.partition import OwnRows, Partition, ideal_counts
 from tests.mpc_protocols.pair.pair_run import run_pair
 from tests.mpc_protocols.replicated.vertical.owners import Population, partition, random_owners

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import PeerLost, ProtocolAborted
-from mpc_protocols.psu import exchange
 from mpc_protocols.psu.dh2.matching import Matching
 from mpc_protocols.psu.dh2.owner import COMMITMENT_BYTES, Owner
 from mpc_protocols.psu.groups.hashing import Names
 from mpc_protocols.psu.groups.ristretto import Ristretto255
+from mpc_protocols.psu.two_owners import exchange
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.deviating import MINE, SEMI_HONEST, THEIRS, UNION, Outcome, attack, deviating
 from tests.mpc_protocols.psu.owners import CONTEXT, TRAPS, ids, run

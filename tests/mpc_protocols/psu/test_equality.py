@@ -10,11 +10,11 @@ import pytest
 
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.psu.dh2.equality import equal
-from mpc_protocols.psu.exchange import Exchange
 from mpc_protocols.psu.groups.group import Group
 from mpc_protocols.psu.groups.hashing import digest
 from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.psu.randomness import system
+from mpc_protocols.psu.two_owners.exchange import Exchange
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.owners import CONTEXT, run, small_residues, spec_of
 

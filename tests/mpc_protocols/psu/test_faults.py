@@ -17,10 +17,10 @@ import pytest
 
 from mpc_protocols.errors import PeerLost, ProtocolAborted
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.psu import helper
 from mpc_protocols.psu.dh2.owner import Owner
 from mpc_protocols.psu.functionality import AlignmentSpec
 from mpc_protocols.psu.groups.ristretto import Ristretto255
+from mpc_protocols.psu.helper import protocol as helper
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.owners import (
     CONTEXT,

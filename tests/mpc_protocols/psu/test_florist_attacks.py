@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import ProtocolAborted
-from mpc_protocols.psu.exchange import COUNT_BYTES, Exchange
 from mpc_protocols.psu.groups.group import Elements
 from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.psu.randomness import permutation
+from mpc_protocols.psu.two_owners.exchange import COUNT_BYTES, Exchange
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.owners import CONTEXT, ids, run, spec_of
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.psu import helper
 from mpc_protocols.psu.align import align
 from mpc_protocols.psu.functionality import Alignment, ideal_align
+from mpc_protocols.psu.helper import protocol as helper
 from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.merged import context_of

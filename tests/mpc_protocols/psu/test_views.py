@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.psu import florist
 from mpc_protocols.psu.dh2.matching import Matching
 from mpc_protocols.psu.dh2.owner import Owner
+from mpc_protocols.psu.florist import protocol as florist
 from mpc_protocols.psu.groups.group import Elements
 from mpc_protocols.psu.groups.hashing import NAME_BYTES
 from mpc_protocols.psu.groups.ristretto import Ristretto255

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.engine import contribution, sampling
-from mpc_protocols.engine.adders import Adder
-from mpc_protocols.engine.argmax import argmax_rows
-from mpc_protocols.engine.bitslice import words_for
-from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
+from mpc_protocols.engine.bitwise.adders import Adder
+from mpc_protocols.engine.bitwise.argmax import argmax_rows
+from mpc_protocols.engine.bitwise.bitslice import words_for
+from mpc_protocols.engine.inputs import contribution
+from mpc_protocols.engine.noise import sampling
+from mpc_protocols.engine.noise.pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.mechanisms import gaussian
 from mpc_protocols.memory_wire import MemoryNetwork

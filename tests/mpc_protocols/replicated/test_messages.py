@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mpc_protocols.engine import sampling
+from mpc_protocols.engine.noise import sampling
 from mpc_protocols.functionality import StudyFacts
 from mpc_protocols.mechanisms import gaussian
 from mpc_protocols.memory_wire import Frame, MemoryNetwork

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES, MAX_DELAY_US, agree_on_delay, latency_bytes_of
 from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import MarginalOracle, StudyFacts
-from mpc_protocols.ideal import IdealOracle
+from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.public.answers import Answers, dealer_slices
 from mpc_protocols.public.state import PublicState

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from mpc_protocols.engine.adders import Adder
-from mpc_protocols.engine.bitslice import to_planes, words_for
+from mpc_protocols.engine.bitwise.adders import Adder
+from mpc_protocols.engine.bitwise.bitslice import to_planes, words_for
 from mpc_protocols.memory_wire import Frame
 from mpc_protocols.public.answers import (
     MAX_GROUP,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc_protocols.engine.adders import Adder
-from mpc_protocols.engine.bitslice import from_bits, from_planes, to_bits, to_planes, words_for
+from mpc_protocols.engine.bitwise.adders import Adder
+from mpc_protocols.engine.bitwise.bitslice import from_bits, from_planes, to_bits, to_planes, words_for
 from mpc_protocols.replicated.sharing import boolean, ring, sign
 from mpc_protocols.replicated.sharing.trio import Trio
 from tests.mpc_protocols.replicated.trio_run import (

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.adders import Adder
-from mpc_protocols.engine.bitslice import from_bits, to_bits
+from mpc_protocols.engine.bitwise.adders import Adder
+from mpc_protocols.engine.bitwise.bitslice import from_bits, to_bits
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.public.answers import Answers, CellRange, DealerLayout, layouts
 from mpc_protocols.replicated.scores import bit_cache

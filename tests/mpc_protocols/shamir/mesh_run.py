@@ -10,13 +10,13 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bits import Bits
-from mpc_protocols.engine.bitslice import to_planes
+from mpc_protocols.engine.bitwise.bits import Bits
+from mpc_protocols.engine.bitwise.bitslice import to_planes
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.shamir.field import Scheme
-from mpc_protocols.shamir.gates import ShamirGates
-from mpc_protocols.shamir.mesh import Mesh
-from mpc_protocols.shamir.numbers import Addends, of_planes
+from mpc_protocols.shamir.circuits.gates import ShamirGates
+from mpc_protocols.shamir.sharing.field import Scheme
+from mpc_protocols.shamir.sharing.mesh import Mesh
+from mpc_protocols.shamir.sharing.numbers import Addends, of_planes
 from mpc_protocols.wire import Wire
 
 T = TypeVar("T")

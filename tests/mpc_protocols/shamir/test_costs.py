@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import AllowAll
-from mpc_protocols.engine.answer_codec import encode
+from mpc_protocols.engine.inputs.answer_codec import encode
 from mpc_protocols.engine.latency import LATENCY_BYTES
-from mpc_protocols.engine.noise_pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
+from mpc_protocols.engine.noise.pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
 from mpc_protocols.functionality import Clique, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.mechanisms.measurement import by_sampler
 from mpc_protocols.memory_wire import Frame, MemoryNetwork

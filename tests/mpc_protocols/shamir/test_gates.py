@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mpc_protocols.engine.bits import Bits
+from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.shamir.field import Field, Scheme
-from mpc_protocols.shamir.gates import ShamirGates
-from mpc_protocols.shamir.mesh import Mesh
+from mpc_protocols.shamir.circuits.gates import ShamirGates
+from mpc_protocols.shamir.sharing.field import Field, Scheme
+from mpc_protocols.shamir.sharing.mesh import Mesh
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.shamir.mesh_run import random_words, run_mesh, share_words
 from tests.trio import Trio

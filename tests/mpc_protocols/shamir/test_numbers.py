@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.engine import sampling
-from mpc_protocols.engine.alias import alias_table
-from mpc_protocols.engine.argmax import argmax_rows
-from mpc_protocols.engine.bits import Bits
-from mpc_protocols.engine.bitslice import from_planes, to_bits
+from mpc_protocols.engine.bitwise.argmax import argmax_rows
+from mpc_protocols.engine.bitwise.bits import Bits
+from mpc_protocols.engine.bitwise.bitslice import from_planes, to_bits
+from mpc_protocols.engine.noise import sampling
+from mpc_protocols.engine.noise.alias import alias_table
 from mpc_protocols.mechanisms import gaussian, gumbel
-from mpc_protocols.shamir.gates import ShamirGates
-from mpc_protocols.shamir.l1_distance import l1_sums
-from mpc_protocols.shamir.mesh import Mesh
-from mpc_protocols.shamir.numbers import Addends, concatenate
+from mpc_protocols.shamir.circuits.gates import ShamirGates
+from mpc_protocols.shamir.circuits.l1_distance import l1_sums
+from mpc_protocols.shamir.sharing.mesh import Mesh
+from mpc_protocols.shamir.sharing.numbers import Addends, concatenate
 from tests.mpc_protocols.shamir.mesh_run import Ran, held_parts, run_mesh, share_numbers
 from tests.trio import Trio
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Level, LocalCounts, MarginalOracle, StudyFacts
-from mpc_protocols.ideal import IdealOracle
+from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.shamir.engine import DEALERS

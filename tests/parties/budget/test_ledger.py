@@ -23,7 +23,7 @@ from parties.budget.ledger import Ledger, default_path
 from parties.budget.notion import Notion, ProtectedUnit
 from parties.budget.open_run import RunFile, discard, read
 from parties.budget.spending import STARTED, Account, Cap, Entry, Reservation
-from synth.accounting import Budget, epsilon_beside, epsilon_of
+from synth.budget.accounting import Budget, epsilon_beside, epsilon_of
 
 BETA = Fraction(1, 10**15)
 RHO = Budget.of(1.0, 1e-9, BETA).rho_cap

@@ -20,8 +20,8 @@ from parties.budget.ledger import Ledger
 from parties.budget.notion import Notion, ProtectedUnit, covering
 from parties.budget.open_run import RecordedEvent
 from parties.budget.spending import Account, Cap, Charge, Entry, Proposal, Reservation
-from synth.accounting import Budget, epsilon_beside
-from synth.charges import Charges
+from synth.budget.accounting import Budget, epsilon_beside
+from synth.budget.charges import Charges
 
 BETA = Fraction(1, 10**15)
 RHO = Budget.of(1.0, 1e-9, BETA).rho_cap
@@ -266,7 +266,7 @@ def test_beyond_the_samplers_precision_no_epsilon_is_claimed(ledger: Ledger) -> 
 )
 def test_the_shown_epsilon_is_enough_and_hardly_more(rho: Fraction, beta: Fraction, delta: float) -> None:
     """delta(rho, epsilon) + (1 + e^epsilon) beta <= delta there, and not at 0.1 % less."""
-    from synth.accounting import epsilon_of
+    from synth.budget.accounting import epsilon_of
 
     epsilon = epsilon_beside(rho, delta, beta)
     if epsilon == math.inf:

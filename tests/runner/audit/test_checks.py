@@ -13,11 +13,12 @@ import pytest
 from mpc_protocols.backend import BACKENDS
 from parties.data.local_marginals import _Tables
 from parties.session.transport import codec
-from runner.audit import driver, mutations
+from runner.audit import driver
+from runner.audit.broken_builds import mutations
 from runner.audit.check import MAX_ALARM, Check, Finding, Group, Profile, Verdict, load
-from runner.audit.deployment import End
 from runner.audit.groups import processes, views
-from runner.audit.subject import Subject, subject
+from runner.audit.subjects.deployment import End
+from runner.audit.subjects.subject import Subject, subject
 from runner.party.synthesis import plan_of
 from tests.conformance.test_howto import example
 from tests.toys.plain_backend import BACKEND as PLAIN

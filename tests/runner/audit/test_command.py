@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runner.__main__ import main
-from runner.audit import mutations
+from runner.audit.broken_builds import mutations
 from runner.audit.check import load
 from tests.runner import small
 

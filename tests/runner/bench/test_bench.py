@@ -20,11 +20,11 @@ from parties.data.scratch import PREFIX, Scratch
 from runner.__main__ import main
 from runner.bench import registry
 from runner.bench.by_backend import computing_of
-from runner.bench.inputs import expect
 from runner.bench.net import netns
 from runner.bench.net.network import Net
 from runner.bench.output.page import page
 from runner.bench.parameters import BACKEND, Value
+from runner.bench.tables.inputs import expect
 from tests.patience import PATIENCE_S, eventually
 from tests.toys import plain_backend
 

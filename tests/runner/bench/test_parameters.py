@@ -8,9 +8,9 @@ import pytest
 
 from mpc_protocols.errors import UsageError
 from runner.bench import benches, registry
-from runner.bench.driver import Order, points
 from runner.bench.net.network import Net, networks
 from runner.bench.parameters import BITS, CELLS, SIGMA, TLS, Parameter, number, spelled
+from runner.bench.running.driver import Order, points
 
 
 @pytest.mark.parametrize(

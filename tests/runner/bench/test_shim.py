@@ -129,4 +129,4 @@ def test_only_benchmarks_emulate_a_network() -> None:
         for path in (ROOT / package).rglob("*.py")
         if re.search(r"\bshim\b.*import|import.*\bshim\b|EmulatedWayIn", path.read_text(encoding="utf-8"))
     }
-    assert makers == {"runner/bench/net/shim.py", "runner/bench/party.py", "runner/bench/within.py"}
+    assert makers == {"runner/bench/net/shim.py", "runner/bench/running/party.py", "runner/bench/within.py"}

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpc_protocols.functionality import Level
+from synth.algorithms.mosaic.bins import SIZES, is_ordered, partitions
+from synth.algorithms.mosaic.candidates import Grid, candidates, levels_of, prices, two_thirds
 from synth.domain import Categorical, Codes, Domain, Numeric
-from synth.mosaic.bins import SIZES, is_ordered, partitions
-from synth.mosaic.candidates import Grid, candidates, levels_of, prices, two_thirds
 from synth.mrf.levels import bins_within
 from synth.workload import Workload
 

@@ -7,7 +7,7 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth.mosaic.conflicts import conflicts, related
+from synth.algorithms.mosaic.conflicts import conflicts, related
 
 SETS = st.lists(st.sets(st.sampled_from("abcde"), min_size=1).map(lambda s: tuple(sorted(s))), max_size=30)
 

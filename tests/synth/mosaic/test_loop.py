@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency
-from synth.accounting import Accountant
+from synth.algorithms.mosaic.algorithm import ALGORITHM, MosaicConfig
+from synth.algorithms.mosaic.loop import run
+from synth.algorithms.mosaic.plan import FIXED_BATCH, MosaicPlan
+from synth.budget.accounting import Accountant
 from synth.domain import Domain
 from synth.metrics import workload_error
-from synth.mosaic.algorithm import ALGORITHM, MosaicConfig
-from synth.mosaic.loop import run
-from synth.mosaic.plan import FIXED_BATCH, MosaicPlan
 from synth.mrf import Model
 from synth.workload import Workload
 from tests.synth.mosaic.scripted import LayeredOracle

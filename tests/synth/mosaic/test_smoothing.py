@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from synth.mosaic.smoothing import DEVIATIONS, smoothed
+from synth.algorithms.mosaic.smoothing import DEVIATIONS, smoothed
 
 
 @pytest.mark.parametrize("size", [33, 64, 85, 100, 257])

@@ -10,7 +10,7 @@ import pytest
 
 from mpc_protocols.errors import DataRefused, PeerLost, ProtocolAborted
 from mpc_protocols.functionality import Level, MarginalOracle, StudyFacts
-from mpc_protocols.ideal import IdealOracle
+from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.partition import OwnRows, Partition, VerticalData, ideal_counts
 from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow

@@ -1,0 +1,156 @@
+"""Index of the largest of n shared keys, ties to the lower index, opening the index only (`docs/design/mechanisms.md` 1.5).
+
+All pairs p < q are compared at once: p beats q unless key_p - key_q is negative, so of equal keys the lower index wins and
+exactly one candidate q has lost no comparison: its vector l_q of n - 1 loss bits is zero. That, and nothing else, is opened:
+
+    e_q = XOR_p l_q[p] & R_q[p],    R_q[p] fresh shared random words of 128 bits that nobody knows (`BitGates.zero_rows`)
+
+Several picks (`peel`): k vectors of keys, the same scores with fresh noise each; pick i is opened on the public list that the
+picks before leave. That the openings show the winners and nothing else: there, 1.5 and 1.6.
+
+    rounds: those of the comparisons, 1 to open (per pick); 8 for 32-bit keys on replicated shares, whatever n is
+
+Public bound, asserted by the caller: differences of keys on one list fit the ring with their sign. All computing parties learn
+the indices; keys, margins, ties and every single comparison stay shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.engine.bitwise.bits import B, each
+from mpc_protocols.engine.bitwise.bitslice import to_bits
+from mpc_protocols.engine.interface import Gates, N
+from mpc_protocols.errors import ProtocolAborted, StudyInvalid
+from mpc_protocols.mechanisms.selection import MAX_COMPARISONS, MAX_DRAWS, SelectionPlan, most_candidates
+
+PAIRS = 1 << 20
+"""Comparisons that go through the adder together: bounds the memory at about 100 MB; 1,448 candidates are one batch."""
+MAX_KEPT: Final = 1448
+"""Candidates of which the positions of all pairs are kept for the next selection: 17 MB."""
+_LOSSES = 1 << 17  # losses tested at a time
+_NO_CANDIDATE = "A selection opened to no candidate: a peer did not follow the protocol; stop the run."
+
+
+def check_size(plan: SelectionPlan) -> None:
+    """Raise `StudyInvalid` for a selection of more comparisons or draws than any party computes."""
+    kept = len(plan.contenders)
+    if kept > most_candidates(plan.picks):
+        draws, comparisons = plan.picks * kept, plan.picks * kept * (kept - 1) // 2 if plan.picks > 1 else 0
+        raise StudyInvalid(
+            f"A selection of {plan.picks} of {kept} candidates takes {comparisons} comparisons and {draws} draws of noise, "
+            f"at most {MAX_COMPARISONS} and {MAX_DRAWS} are allowed; choose a smaller workload."
+        )
+
+
+def argmax_rows(gates: Gates[B, N], keys: N) -> NDArray[np.int64]:
+    """Open the position of the largest of every row of keys of shape (rows, n), in the same rounds: int64 of shape (rows,).
+
+    Positions are 0, and nothing is computed, for n = 1. Raises `ProtocolAborted` if a row opens to no candidate.
+    """
+    rows, count = keys.shape
+    if count == 1:
+        return np.zeros(rows, np.int64)
+    return _open_winners(gates, losses(gates, keys), np.arange(count))
+
+
+def peel(
+    gates: Gates[B, N], keys: N, candidates: Callable[[Sequence[int]], Sequence[int]], members: Sequence[int]
+) -> list[int]:
+    """Open one pick of every row of keys of shape (picks, n), each on what the earlier ones leave.
+
+    members: the candidate of each column, ascending. candidates: the list of the next pick, given the picks before; the picks
+    end with the rows or with an empty list. Rounds: those of the comparisons, and one for each pick on more than one candidate.
+    """
+    picks, count = keys.shape
+    lost = losses(gates, keys) if count > 1 else None
+    column = {member: place for place, member in enumerate(members)}
+    picked: list[int] = []
+    while len(picked) < picks and (left := candidates(picked)):
+        places = np.array([column[member] for member in left])
+        winner = 0
+        if len(left) > 1:
+            assert lost is not None
+            row = slice(len(picked), len(picked) + 1)
+            [winner] = _open_winners(gates, lost[row], places, count).tolist()
+        picked.append(left[winner])
+    return picked
+
+
+def losses(gates: Gates[B, N], keys: N) -> B:
+    """[key_p < key_q], p < q in ascending order, as single bits: uint8 of shape (rows, pairs)."""
+    rows, count = keys.shape
+    pairs = count * (count - 1) // 2
+    total = rows * pairs
+    batches = []
+    for start in range(0, total, PAIRS):
+        row, which = np.divmod(np.arange(start, min(start + PAIRS, total)), pairs)
+        left, right = _pairs(count, which)
+        negative = gates.less(keys[row, left], keys[row, right])
+        batches.append(each(partial(to_bits, cells=len(row), dtype=np.uint8), negative))
+    together = batches[0] if len(batches) == 1 else each(lambda *parts: np.concatenate(parts), *batches)
+    return together.reshape(rows, pairs)
+
+
+def _open_winners(
+    gates: Gates[B, N], lost: B, places: NDArray[np.intp], count: int | None = None
+) -> NDArray[np.int64]:
+    """The positions, in `places`, of the candidates that lost to no other of them: one for each row of losses among `count`."""
+    rows, several = lost.shape[0], len(places)
+    kept = _duels(several) if count is None and several <= MAX_KEPT else None
+
+    def vectors() -> Iterator[tuple[slice, B]]:
+        step = max(1, _LOSSES // (rows * (several - 1)))
+        for start in range(0, several, step):
+            block = slice(start, start + step)
+            pairs, complements = (
+                _duels_of(places, count or several, block)
+                if kept is None
+                else (kept[0][block], kept[1][block])
+            )
+            yield block, gates.xor_public(lost[:, pairs], complements)
+
+    winners = gates.zero_rows((rows, several), vectors())
+    if not winners.any(axis=1).all():
+        raise ProtocolAborted(_NO_CANDIDATE)
+    index: NDArray[np.int64] = winners.argmax(axis=1)
+    return index
+
+
+def loss_vectors(gates: Gates[B, N], lost: B, count: int) -> B:
+    """[Candidate lost to opponent] of all candidates: uint8 of shape (rows, count, count - 1). lost: as from `losses`."""
+    pairs, complements = _duels(count)
+    return gates.xor_public(lost[:, pairs], complements)
+
+
+def _pairs(count: int, which: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Both candidates of the pairs of these numbers, the lower first; pairs are numbered in ascending order."""
+    first = np.arange(count - 1)
+    starts = first * (2 * count - first - 1) // 2
+    low = np.searchsorted(starts, which, side="right") - 1
+    return low, which - starts[low] + low + 1
+
+
+@lru_cache(maxsize=2)
+def _duels(count: int) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
+    """`_duels_of` all candidates. Kept: a run asks again for as many candidates or nearly."""
+    return _duels_of(np.arange(count), count)
+
+
+def _duels_of(
+    places: NDArray[np.intp], count: int, block: slice = slice(None)
+) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
+    """For every candidate of a block of an ascending list and every other of the list: the number of their pair among all pairs
+    of `count` candidates, and 1 if the pair's bit is the other's loss."""
+    several = len(places)
+    candidate = np.arange(several)[block, np.newaxis]
+    other = np.arange(several - 1) + (np.arange(several - 1) >= candidate)
+    mine, theirs = places[candidate], places[other]
+    low, high = np.minimum(mine, theirs), np.maximum(mine, theirs)
+    numbers = low * (2 * count - low - 1) // 2 + high - low - 1
+    return numbers, (theirs < mine).astype(np.uint8)

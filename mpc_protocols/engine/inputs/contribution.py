@@ -1,0 +1,162 @@
+"""A custodian's counts on their way into the sharing (`docs/design/engine.md` 2.3).
+
+A custodian splits its counts among computing parties that must not all collude:
+
+    a fresh 16-byte seed               to each of them but one
+    counts - all streams, mod 2^32     to that one                      4 bytes a cell
+
+Whoever misses a part sees uniform bytes. They add over all custodians to their own counts, so that the number of custodians costs
+the computing parties no traffic among themselves. Where two parties are enough (`replicated`, `pair`), the contributor with index
+j splits between parties j and j + 1, modulo their number: `send_contribution`, `contributions`.
+
+Threat model: the computing parties are semi-honest, and those that get parts do not all collude; semi-honest contributors (a liar
+can spoil its own contribution, and with false counts the sign bound; `docs/design/mechanisms.md` 5). A contributor learns which
+marginals are shared; nothing is opened. Assumption: AES-CTR (`prg`).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.engine.bitwise.bitslice import Elements
+from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, derive
+from mpc_protocols.errors import DataRefused
+from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
+from mpc_protocols.public.cliques import counts_at_levels
+from mpc_protocols.wire import Wire
+
+SEED_BYTES = 16
+BLOCK_CELLS = 1 << 22
+"""Cells of one message: larger inputs go in blocks of whole cliques."""
+
+
+def blocks(facts: StudyFacts, cliques: Sequence[Clique]) -> Iterator[slice]:
+    """Consecutive cliques that travel together: at most BLOCK_CELLS cells, or a single clique."""
+    start, cells = 0, 0
+    for position, clique in enumerate(cliques):
+        size = facts.cells(clique)
+        if position > start and cells + size > BLOCK_CELLS:
+            yield slice(start, position)
+            start, cells = position, 0
+        cells += size
+    if cliques:
+        yield slice(start, len(cliques))
+
+
+def block_cells(facts: StudyFacts, cliques: Sequence[Clique]) -> list[int]:
+    """Cells of each message of counts."""
+    return [sum(map(facts.cells, cliques[block])) for block in blocks(facts, cliques)]
+
+
+def ranges(facts: StudyFacts, cliques: Sequence[Clique]) -> Iterator[tuple[Clique, slice]]:
+    """Where the cells of each clique stand when those of all follow each other."""
+    ends = accumulate(map(facts.cells, cliques), initial=0)
+    return ((clique, slice(*place)) for clique, place in zip(cliques, pairwise(ends), strict=True))
+
+
+def local_cells(
+    facts: StudyFacts, counts: LocalCounts | None, cliques: Sequence[Clique], levels: Sequence[Level]
+) -> list[NDArray[np.uint32]]:
+    """This custodian's marginals as ring elements, zeros for a party without data. levels: those that the cliques name.
+
+    Raises `DataRefused` for negative counts, arrays of another size, or more rows than the study's cap.
+    """
+    coarse = facts.with_levels(levels)
+    if counts is None:
+        return [np.zeros(coarse.cells(clique), np.uint32) for clique in cliques]
+    cells: list[NDArray[np.uint32]] = []
+    at_levels = counts_at_levels(counts, facts, levels)
+    for clique, array in zip(cliques, at_levels(cliques), strict=True):
+        if array.shape != (coarse.cells(clique),) or int(array.min()) < 0:
+            raise DataRefused(
+                f"The counts of {', '.join(clique)} are not {coarse.cells(clique)} numbers of at least 0."
+            )
+        if int(array.sum(dtype=np.int64)) > facts.row_cap:
+            raise DataRefused(
+                f"The data has more rows than the study's bound of {facts.row_cap}; raise max_rows in the study."
+            )
+        cells.append(array.astype(np.uint32))
+    return cells
+
+
+def send_masked(
+    wire: Wire,
+    facts: StudyFacts,
+    counts: LocalCounts | None,
+    cliques: Sequence[Clique],
+    levels: Sequence[Level],
+    seeds_to: Sequence[int],
+    masked_to: int,
+) -> None:
+    """At a custodian: a seed to each of some parties, masked counts to one. Raises `DataRefused` before anything is sent."""
+    cells = local_cells(facts, counts, cliques, levels)
+    streams = []
+    for peer in seeds_to:
+        seed = secrets.token_bytes(SEED_BYTES)
+        wire.send(peer, seed)
+        streams.append(_stream(wire, seed))
+    for number, block in enumerate(blocks(facts.with_levels(levels), cliques)):
+        vector = np.concatenate(cells[block])
+        for stream in streams:
+            vector -= stream.draw(len(vector), np.uint32, number)
+        wire.send(masked_to, vector.view(np.uint8).data)
+
+
+def receive_masked(
+    wire: Wire,
+    facts: StudyFacts,
+    counts: LocalCounts | None,
+    cliques: Sequence[Clique],
+    levels: Sequence[Level],
+    seeds_from: Sequence[int],
+    masked_from: Sequence[int],
+) -> Iterator[tuple[Sequence[Clique], Elements]]:
+    """At a computing party: cliques that travel together, and their cells, its own plus what these custodians sent it. Blocks.
+
+    Raises `DataRefused` before anything is received.
+    """
+    cells = local_cells(facts, counts, cliques, levels)
+    streams = [_stream(wire, bytes(wire.receive(peer, SEED_BYTES))) for peer in seeds_from]
+    for number, block in enumerate(blocks(facts.with_levels(levels), cliques)):
+        vector = np.concatenate(cells[block])
+        for stream in streams:
+            vector += stream.draw(len(vector), np.uint32, number)
+        for peer in masked_from:
+            vector += np.frombuffer(wire.receive(peer, vector.nbytes), np.uint32)
+        yield cliques[block], vector
+
+
+def send_contribution(
+    wire: Wire, facts: StudyFacts, counts: LocalCounts, cliques: Sequence[Clique], levels: Sequence[Level]
+) -> None:
+    """At a contributor: seed to one computing party, masked counts to the next. Errors as of `send_masked`."""
+    seed_to, masked_to = _pair_of(wire, wire.me)
+    send_masked(wire, facts, counts, cliques, levels, [seed_to], masked_to)
+
+
+def contributions(
+    wire: Wire,
+    facts: StudyFacts,
+    counts: LocalCounts | None,
+    cliques: Sequence[Clique],
+    levels: Sequence[Level],
+) -> Iterator[tuple[Sequence[Clique], Elements]]:
+    """At a computing party: its own counts plus what contributors sent it with `send_contribution`; see `receive_masked`."""
+    pairs = {peer: _pair_of(wire, peer) for peer in wire.contributors}
+    seeds_from, masked_from = ([peer for peer in pairs if pairs[peer][part] == wire.me] for part in (0, 1))
+    return receive_masked(wire, facts, counts, cliques, levels, seeds_from, masked_from)
+
+
+def _pair_of(wire: Wire, contributor: int) -> tuple[int, int]:
+    """The computing parties that get a contributor's seed and its masked counts."""
+    index = list(wire.contributors).index(contributor)
+    return index % wire.computing, (index + 1) % wire.computing
+
+
+def _stream(wire: Wire, seed: bytes) -> KeyStream:
+    return KeyStream(derive(seed, CONTRIBUTION, wire.session_id))

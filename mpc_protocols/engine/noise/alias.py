@@ -1,0 +1,264 @@
+"""Secret draws from a public table by the alias method (Walker 1977): one lookup and ONE comparison per draw.
+
+A table of n - 1 sorted thresholds over L uniform bits gives value k to m_k = t_k - t_{k-1} of the 2^L uniform numbers
+(`mechanisms.gumbel`, `mechanisms.gaussian`). The same masses in 2^t columns of capacity C = 2^(L-t), two values in each:
+
+    i = U >> (L - t),  y = U mod C:      k = i if y < threshold_i else alias_i           sum of what k gets: exactly m_k
+
+The distribution of k is that of the table, integer for integer (`docs/design/mechanisms.md` 1.5): a draw from U equals the
+mechanisms' integer references on `AliasTable.table_order` of U, bit for bit.
+
+On shares: the t index bits become two one-hot vectors of 2^(t/2) entries; each bit of (threshold_i, i ^ alias_i) is
+a bilinear form of both with public coefficients, a GF(2) dot product that costs one bit on the wire whatever the table's size.
+The local work, 2^t (L + bits) / 8 words of XOR per 64 cells, is by the method of the Four Russians.
+
+    ANDs per cell    2 (2^(t/2) - t/2 - 1) + L + (L - t) [ripple, L - t rounds; tree: about 3 (L - t), 1 + ceil(log2(L - t))] + t
+    rounds           ceil(log2(t/2)) + 1 + comparison + 1
+
+Everything secret stays shared; sizes, rounds and messages depend on the table and the number of cells only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.engine.bitwise.adders import Adder, merge_planes, merge_schedule
+from mpc_protocols.engine.bitwise.bits import B, each, stack
+from mpc_protocols.engine.bitwise.bitslice import Words
+from mpc_protocols.engine.interface import BitGates
+
+_GROUP = 8  # one-hot planes whose 2^8 sums are tabulated together
+LOOKUP_WORDS = 128
+"""Words of the planes tabulated at a time; each term of a lookup is of so many at most."""
+_PICKED = 1 << 16  # words picked at a time: with the sums they stay in the second-level cache
+
+
+@dataclass(frozen=True)
+class AliasTable:
+    """Columns of a draw: `index_bits` of U name one, the `rest_bits` below them are compared with its threshold.
+
+    thresholds: below 2^rest_bits. aliases: the value from the threshold on; its own number where it fills a whole column.
+    """
+
+    index_bits: int
+    rest_bits: int
+    thresholds: tuple[int, ...]
+    aliases: tuple[int, ...]
+
+    @property
+    def low_bits(self) -> int:
+        """Index bits of the inner one-hot vector; the others belong to the outer one."""
+        return self.index_bits - self.index_bits // 2
+
+    @property
+    def outputs(self) -> int:
+        """Bits that are looked up: a threshold, and the difference of index and alias."""
+        return self.rest_bits + self.index_bits
+
+    def table_order(self, uniform: int) -> int:
+        """The bijection of the statement: the number that the table of sorted thresholds takes to the same value."""
+        column, rest = divmod(uniform, 1 << self.rest_bits)
+        own, other = self._starts[column]
+        threshold = self.thresholds[column]
+        return own + rest if rest < threshold else other + rest - threshold
+
+    @cached_property
+    def _starts(self) -> list[tuple[int, int]]:
+        """Where, among the numbers sorted by value and then by column, the two parts of each column begin."""
+        sizes = [[0] * len(self.thresholds) for _ in range(2)]
+        for column, (threshold, alias) in enumerate(zip(self.thresholds, self.aliases, strict=True)):
+            sizes[0][column] += threshold
+            sizes[1][alias] += (1 << self.rest_bits) - threshold
+        ends = [0]
+        for own, other in zip(*sizes, strict=True):
+            ends.append(ends[-1] + own + other)
+        starts = []
+        for column, (threshold, alias) in enumerate(zip(self.thresholds, self.aliases, strict=True)):
+            own, ends[column] = ends[column], ends[column] + threshold
+            other, ends[alias] = ends[alias], ends[alias] + (1 << self.rest_bits) - threshold
+            starts.append((own, other))
+        return starts
+
+    @cached_property
+    def selectors(self) -> NDArray[np.intp]:
+        """Which tabulated sum of each group of inner planes gives an output bit: (groups, outputs * outer entries)."""
+        width = self.rest_bits // 8 + 1
+        raw = b"".join(threshold.to_bytes(width, "little") for threshold in self.thresholds)
+        bits = np.unpackbits(
+            np.frombuffer(raw, np.uint8).reshape(-1, width), axis=1, count=self.rest_bits, bitorder="little"
+        )
+        change = np.arange(len(self.aliases)) ^ np.array(self.aliases)
+        flags = np.concatenate((bits, (change[:, np.newaxis] >> np.arange(self.index_bits)) & 1), axis=1)
+        inner = 1 << self.low_bits
+        group = min(_GROUP, inner)
+        # column = outer * inner + entry: (outer, groups, group, outputs) -> numbers of sums (groups, outputs, outer)
+        chosen = np.einsum(
+            "hgbr,b->grh", flags.reshape(-1, inner // group, group, self.outputs), 1 << np.arange(group)
+        )
+        numbers = chosen + (np.arange(inner // group) << group)[:, np.newaxis, np.newaxis]
+        return np.ascontiguousarray(numbers.reshape(inner // group, -1), np.intp)
+
+
+@lru_cache(maxsize=64)
+def alias_table(thresholds: tuple[int, ...], bits: int, index_bits: int = 2) -> AliasTable:
+    """The columns of a table of non-decreasing thresholds below 2^bits; the same integers at every party.
+
+    index_bits: at least so many, for a table that is drawn from together with a larger one.
+    """
+    index_bits = max(index_bits, len(thresholds).bit_length())
+    capacity = 1 << bits - index_bits
+    masses = [high - low for low, high in zip((0, *thresholds), (*thresholds, 1 << bits), strict=True)]
+    masses += [0] * ((1 << index_bits) - len(masses))
+    cuts, aliases = [0] * len(masses), list(range(len(masses)))
+    small = [k for k, mass in enumerate(masses) if mass < capacity]
+    large = [k for k, mass in enumerate(masses) if mass >= capacity]
+    while small:  # what is missing in one column is taken from a value that has more than a column
+        column, giver = small.pop(), large.pop()
+        cuts[column], aliases[column] = masses[column], giver
+        masses[giver] -= capacity - masses[column]
+        (small if masses[giver] < capacity else large).append(giver)
+    return AliasTable(index_bits, bits - index_bits, tuple(cuts), tuple(aliases))
+
+
+def one_hot_schedule(widths: Sequence[int]) -> list[int]:
+    """AND planes of each round of `one_hots`."""
+    rounds = []
+    groups = [[1] * width for width in widths]
+    while any(len(group) > 1 for group in groups):
+        gates = 0
+        for number, group in enumerate(groups):
+            pairs = list(zip(group[::2], group[1::2], strict=False))
+            gates += sum(((1 << low) - 1) * ((1 << high) - 1) for low, high in pairs)
+            groups[number] = [low + high for low, high in pairs] + group[2 * len(pairs) :]
+        rounds.append(gates)
+    return rounds
+
+
+def schedule(table: AliasTable, adder: Adder) -> list[int]:
+    """AND planes of each round of `draw`, in order."""
+    rest = table.rest_bits
+    comparison = [1] * rest if adder == "ripple" else [rest, *merge_schedule(rest)]
+    halves = (table.low_bits, table.index_bits - table.low_bits)
+    return [*one_hot_schedule(halves), table.outputs, *comparison, table.index_bits]
+
+
+def draw(gates: BitGates[B], uniform: B, table: AliasTable, adder: Adder) -> B:
+    """Bits of one value per cell, lowest first: shape (index_bits, words).
+
+    uniform: planes of U, lowest first, shape (rest_bits + index_bits, words). Rounds and AND planes: `schedule`.
+    """
+    return draw_runs(gates, uniform, [(table, uniform.shape[1])], adder)
+
+
+def draw_runs(gates: BitGates[B], uniform: B, runs: Sequence[tuple[AliasTable, int]], adder: Adder) -> B:
+    """`draw` from several tables of one shape in the same rounds: each for the next so many words."""
+    table = runs[0][0]
+    if any((other.index_bits, other.rest_bits) != (table.index_bits, table.rest_bits) for other, _ in runs):
+        raise ValueError("Tables that are drawn from together need as many index bits and other bits.")
+    if len(uniform) != table.outputs:
+        raise ValueError(f"A draw takes {table.outputs} uniform bits, got {len(uniform)}.")
+    rest, index = uniform[: table.rest_bits], uniform[table.rest_bits :]
+    inner, outer = one_hots(gates, [index[: table.low_bits], index[table.low_bits :]])
+    looked_up = _lookup(gates, inner, outer, runs)
+    change = looked_up[table.rest_bits :]
+    own_value = _less(gates, rest, looked_up[: table.rest_bits], adder)
+    return index ^ change ^ gates.and_bits(own_value[np.newaxis], change)
+
+
+def one_hots(gates: BitGates[B], numbers: Sequence[B]) -> list[B]:
+    """One-hot vectors of several shared numbers, planes lowest first: (bits, words) to (2^bits, words), in the same rounds."""
+    vectors = [
+        [stack([gates.complement(bit), bit]) for bit in (number[j] for j in range(len(number)))]
+        for number in numbers
+    ]
+    while any(len(vector) > 1 for vector in vectors):
+        pairs = [pair for vector in vectors for pair in zip(vector[::2], vector[1::2], strict=False)]
+        factors = []
+        for low, high in pairs:
+            rows, columns = np.divmod(np.arange((len(high) - 1) * (len(low) - 1)), len(low) - 1)
+            factors.append((high[1:][rows], low[1:][columns]))
+        merged = iter(
+            [
+                _outer(low, high, product)
+                for (low, high), product in zip(pairs, gates.and_pairs(factors), strict=True)
+            ]
+        )
+        vectors = [
+            [*(next(merged) for _ in range(len(vector) // 2)), *vector[len(vector) // 2 * 2 :]]
+            for vector in vectors
+        ]
+    return [vector[0] for vector in vectors]
+
+
+def _outer(low: B, high: B, products: B) -> B:
+    """All products of two one-hot vectors from those of their entries but the first: rows and columns sum to the factors."""
+
+    def component(low: Words, high: Words, products: Words) -> Words:
+        grid = np.empty((len(high), len(low), low.shape[1]), np.uint64)
+        grid[1:, 1:] = products.reshape(len(high) - 1, len(low) - 1, -1)
+        grid[1:, 0] = high[1:] ^ np.bitwise_xor.reduce(grid[1:, 1:], axis=1)
+        grid[0] = low ^ np.bitwise_xor.reduce(grid[1:], axis=0)
+        return grid.reshape(-1, low.shape[1])
+
+    return each(component, low, high, products)
+
+
+def _lookup(gates: BitGates[B], inner: B, outer: B, runs: Sequence[tuple[AliasTable, int]]) -> B:
+    """XOR_{h, l} outer_h & inner_l & table bit (h, l), for every output bit: (outputs, words). 1 round."""
+    entries, outputs = len(outer), runs[0][0].outputs
+    factor = gates.factor(inner)
+    ends = list(accumulate(words for _, words in runs))
+
+    def terms() -> Iterator[tuple[tuple[slice, slice], B, Iterator[Words]]]:
+        places = (
+            (table, start, min(start + LOOKUP_WORDS, end))
+            for (table, words), end in zip(runs, ends, strict=True)
+            for start in range(end - words, end, LOOKUP_WORDS)
+        )
+        for table, start, stop in places:
+            piece = slice(start, stop)
+            width = piece.stop - piece.start
+            sums, outer_piece = each(_sums, factor[:, piece]), outer[:, piece]
+            step = max(1, _PICKED // (entries * width))
+            for first in range(0, outputs, step):
+                chosen = table.selectors[:, first * entries : (first + step) * entries]
+                parts = (_picked(part, chosen).reshape(-1, entries, width) for part in sums.parts)
+                yield (slice(first, first + step), piece), outer_piece, parts
+
+    return gates.and_sums((outputs, ends[-1]), terms())
+
+
+def _sums(planes: Words) -> Words:
+    """All 2^g XORs of each group of g planes: (groups * 2^g, words)."""
+    group = min(_GROUP, len(planes))
+    sums = np.zeros((len(planes) // group, 1 << group, planes.shape[1]), np.uint64)
+    grouped = planes.reshape(len(planes) // group, group, -1)
+    for b in range(group):
+        np.bitwise_xor(sums[:, : 1 << b], grouped[:, b : b + 1], out=sums[:, 1 << b : 2 << b])
+    return sums.reshape(-1, planes.shape[1])
+
+
+def _picked(sums: Words, chosen: NDArray[np.intp]) -> Words:
+    """XOR over the groups of the sums chosen: (rows, words)."""
+    picked: Words = sums.take(chosen[0], axis=0)
+    for row in chosen[1:]:
+        picked ^= sums.take(row, axis=0)
+    return picked
+
+
+def _less(gates: BitGates[B], rest: B, thresholds: B, adder: Adder) -> B:
+    """[rest < threshold], planes lowest first: (bits, words) to (words,)."""
+    inverted = gates.complement(rest)
+    differs = inverted ^ thresholds
+    if adder == "tree":
+        return merge_planes(gates, gates.and_bits(inverted, thresholds), differs)
+    less = gates.and_bits(inverted[0], thresholds[0])
+    for j in range(1, len(rest)):
+        less = thresholds[j] ^ gates.and_bits(differs[j], thresholds[j] ^ less)
+    return less

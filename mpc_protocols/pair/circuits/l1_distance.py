@@ -1,0 +1,69 @@
+"""Sums of |x| over segments of additively shared cells: sign, then one correlated transfer in each direction per cell.
+
+With the sign m of x (`sign`),  |x| = x - 2 m x  (`conversion.masked_numbers`), then local sums per segment. A public c is
+subtracted from one party's share before; cells whose c is 0 need none of this, for |x| = x.
+
+Nothing is opened. Public bounds, asserted by the caller: |x| < 2^(k-1) in every cell, sum |x| < 2^K in every segment. Threat
+model: `ot_extension`. Cost per cell and party, K = 32, k planes: k transfers of 3.875 bytes each way, k / 4 + 4.1 bytes besides;
+k rounds for the signs (ripple), one for the products, one for the transfers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.engine.bitwise.adders import Adder
+from mpc_protocols.engine.bitwise.bitslice import Elements, words_for
+from mpc_protocols.pair.circuits.conversion import masked_numbers, masked_numbers_demand
+from mpc_protocols.pair.circuits.sign import carry_demand, signs
+from mpc_protocols.pair.transfers.random_ot import Demand, Transfers
+
+CHUNK = 1 << 18
+"""Cells that are computed with at a time: bounds the memory at some 150 bytes a cell of a chunk."""
+
+
+def chunks(cells: int) -> list[int]:
+    """Cells of each chunk."""
+    return [min(CHUNK, cells - start) for start in range(0, cells, CHUNK)]
+
+
+def l1_demand(cells: int, planes: int, adder: Adder) -> Demand:
+    """Transfers for one chunk."""
+    return carry_demand(planes - 1, words_for(cells), adder) + masked_numbers_demand(cells)
+
+
+def l1_sums(
+    transfers: Transfers, x: Elements, lengths: NDArray[np.int64], planes: int, adder: Adder
+) -> Elements:
+    """Shares of the sums of |x| over consecutive segments of public lengths (0 allowed): (cells,) to (segments,)."""
+    if int(lengths.sum()) != len(x):
+        raise ValueError(f"Segments of {int(lengths.sum())} cells do not cover {len(x)}.")
+    terms = np.empty_like(x)
+    start = 0
+    for cells in chunks(len(x)):
+        piece = slice(start, start + cells)
+        terms[piece] = _absolute_values(transfers, x[piece], planes, adder)
+        start += cells
+    return sum_segments(terms, lengths)
+
+
+def sum_segments(values: Elements, lengths: NDArray[np.int64]) -> Elements:
+    """Sums modulo 2^K of consecutive segments, which cover the vector."""
+    sums = np.zeros(len(lengths), values.dtype)
+    filled = np.flatnonzero(lengths)
+    if len(filled):
+        starts = (np.cumsum(lengths) - lengths)[filled]
+        sums[filled] = np.add.reduceat(
+            values, starts, dtype=values.dtype.type
+        )  # without dtype it would widen
+    return sums
+
+
+def _absolute_values(transfers: Transfers, x: Elements, planes: int, adder: Adder) -> Elements:
+    """Shares of |x| = x - 2 m x, cell by cell."""
+    transfers.reserve(l1_demand(len(x), planes, adder))
+    negative = signs(transfers, x, planes, adder)
+    twice = masked_numbers(transfers, negative, x)
+    twice <<= x.dtype.type(1)
+    return x - twice

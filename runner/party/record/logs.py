@@ -1,0 +1,42 @@
+"""What one process of a run writes while it runs: events.jsonl and its logs, one of them private
+(`docs/reference/outputs.md`)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from runner.party.custodian import PRIVATE
+from runner.party.options import PartyOptions
+from runner.party.record.events import EventLog
+from runner.party.record.progress import echo
+from runner.results.outdir import EVENTS, LOG, account, private_log
+from runner.study import Study
+
+
+@contextmanager
+def recording(options: PartyOptions, study: Study, private: Path) -> Iterator[EventLog]:
+    """The events and the logs of this process, for as long as it runs; the private log is in the directory `private`."""
+    paths = account(options.out)
+    handlers = {
+        "cosynth": logging.FileHandler(paths[LOG], mode="w", encoding="utf-8"),
+        PRIVATE: logging.FileHandler(private_log(private), encoding="utf-8"),
+    }
+    for name, handler in handlers.items():
+        handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.INFO)
+        logger.propagate = False
+        logger.addHandler(handler)
+    events = EventLog(
+        paths[EVENTS], options.party or study.leader.name, echo(options.progress, study, options.party)
+    )
+    try:
+        yield events
+    finally:
+        events.close()
+        for name, handler in handlers.items():
+            logging.getLogger(name).removeHandler(handler)
+            handler.close()

@@ -1,0 +1,233 @@
+"""run.json, and what the leader hands out for it: counters of all parties, and when its own events were
+(`docs/reference/outputs.md`).
+
+Everything here is a function of the study, the release and the traffic counters, all of them public; what a peer sends of them
+is judged before it is used. `describe` gives every party the same content.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mpc_protocols.backend import BACKENDS
+from mpc_protocols.errors import ProtocolAborted
+from runner.party.record.events import PHASES, WITHHELD
+from runner.results.finished_run import columns_of
+from runner.study import Study, VerticalStudy
+from runner.study.claim import claim_of
+from runner.study.owners import Ownership, method_of
+from runner.version import VERSION
+from synth.fallback import sentence
+from synth.run import without_levels
+
+if TYPE_CHECKING:
+    from runner.results.release import Release
+    from synth.plan import Plan
+
+
+MAX_COUNT = 1 << 60
+"""Bytes or rounds that a party may say it counted; sums of any number of parties' can be written."""
+
+
+def describe(
+    study: Study,
+    plan: Plan,
+    release: Release,
+    shared: Mapping[str, Any],
+    session: bytes,
+    study_digest: bytes,
+    deployment: str,
+    owned: Ownership | None = None,
+) -> dict[str, Any]:
+    """The content of run.json (`docs/reference/outputs.md`): a function of the study, the release and the traffic counters.
+
+    owned: of a vertical study.
+    """
+    privacy = study.privacy
+    try:
+        return {
+            "study": study.name,
+            "algorithm": study.algorithm,
+            "backend": study.backend,
+            "partition": study.partition,
+            "deployment": deployment,
+            "rows": int(release.codes.shape[0]),
+            "wall_s": float(shared["wall_s"]),
+            "privacy": {
+                "epsilon": float(privacy.epsilon),
+                "delta": float(privacy.delta),
+                "rho": float(plan.budget.rho_cap),
+                "adjacency": privacy.adjacency,
+                "unit": privacy.unit.words,
+                "events": _events(release),
+                "rho_spent": float(sum(event.rho for event in release.events)),
+                "beta": float(sum(event.beta for event in release.events)),
+                "max_rows": privacy.max_rows,
+                # What rho was solved at: the samplers' statistical distance takes the rest of delta. Where it would take more
+                # than half of it, the epsilon counted on is less than the study's (`accounting.calibrate`).
+                "calibrated_epsilon": float(plan.budget.calibration.epsilon),
+                "delta_for_zcdp": float(plan.budget.calibration.delta),
+                "noisy_total": release.noisy_total,
+            },
+            "selected": [list(clique) for clique in release.selected],
+            **(
+                {"resolutions": [release.bins(clique) for clique in release.picked]} if release.levels else {}
+            ),
+            **(
+                {}
+                if release.noise_share is None
+                else {"fallback": sentence(release.noisy_total, release.noise_share)}
+            ),
+            "phases": [
+                {
+                    "name": _phase(phase["name"]),
+                    "wall_s": float(phase["wall_s"]),
+                    "rounds": _count(phase["rounds"]),
+                    "bytes_sent": _count(phase["bytes_sent"]),
+                    **(
+                        {"withheld": True}
+                        if isinstance(study, VerticalStudy) and phase["name"] in WITHHELD
+                        else {}
+                    ),
+                }
+                for phase in shared["phases"]
+            ],
+            "parties": [
+                {
+                    "name": party.name,
+                    "role": "compute" if party.compute else "contribute",
+                    **{key: _count(counters[key]) for key in ("bytes_sent", "bytes_received", "rounds")},
+                }
+                for party, counters in zip(study.parties, shared["parties"], strict=True)
+            ],
+            "timeline": timeline_of(shared, study),
+            "claim": claim_of(study),
+            "version": VERSION,
+            "started": str(shared["started"]),
+            "digest": study_digest.hex(),
+            "session": session.hex(),
+            "columns": columns_of(study.domain),
+            "public_study": study.public(),
+            **(
+                {"alignment": alignment_facts(study, plan, owned)}
+                if owned is not None and isinstance(study, VerticalStudy)
+                else {}
+            ),
+        }
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise ProtocolAborted(
+            f"Party {study.leader.name} sent counters that do not fit the study; nothing was written."
+        ) from None
+
+
+def _events(release: Release) -> list[dict[str, Any]]:
+    """run.json's `events`; a selection with what it came to, and with its bins where they are coarser than the columns."""
+    selections, found = iter(release.selections), []
+    for event in release.events:
+        entry = {"what": event.what, "rho": float(event.rho), **event.detail}
+        if event.what == "select":
+            clique = next(selections)
+            entry["clique"] = list(without_levels(clique, release.levels))
+            if bins := release.bins(clique):
+                entry["bins"] = bins
+        found.append(entry)
+    return found
+
+
+def alignment_facts(study: VerticalStudy, plan: Plan, owned: Ownership) -> dict[str, Any]:
+    """How the columns were split and what joining them revealed, to whom. Public, and known before the run: no size is in it.
+
+    A party's own view of the others' data: the released results, under the study's (epsilon, delta), and what the sizes told it.
+    """
+    from runner.party.alignment import view_of
+    from synth.budget.noisy_sizes import view
+
+    ideal = BACKENDS[study.backend].ideal
+    views = []
+    for party in [] if ideal else study.parties:
+        events = view_of(study, owned, party.name)
+        epsilon, delta = view(float(study.privacy.epsilon), float(study.privacy.delta), plan.budget, events)
+        views.append(
+            {
+                "name": party.name,
+                "epsilon": epsilon,
+                "delta": delta,
+                "sizes": [
+                    {
+                        "of": event.detail["of"],
+                        "epsilon": event.detail["epsilon"],
+                        "delta": float(event.beta),
+                        "rho": float(event.rho),
+                    }
+                    for event in events
+                ],
+            }
+        )
+    return {
+        "method": study.alignment.method,
+        "via": study.backend if ideal else method_of(study).name,
+        "id": list(study.alignment.id),
+        "population": study.alignment.population,
+        "owners": [{"name": name, "columns": list(owned.of(name))} for name in owned.owners],
+        "views": views,
+    }
+
+
+def parsed(payload: memoryview, sender: str) -> dict[str, Any]:
+    """The object that a party sent as its counters. Raises `ProtocolAborted`."""
+    try:
+        content = json.loads(bytes(payload))
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise ProtocolAborted(f"Party {sender} sent counters that cannot be read; nothing was written.")
+    return content
+
+
+def counters_of(content: dict[str, Any], sender: str) -> dict[str, Any]:
+    """One party's own counters, with nothing else in them. Raises `ProtocolAborted`."""
+    try:
+        return {
+            "phases": [
+                {"name": _phase(phase["name"]), "bytes_sent": _count(phase["bytes_sent"])}
+                for phase in content["phases"]
+            ],
+            **{key: _count(content[key]) for key in ("bytes_sent", "bytes_received", "rounds")},
+        }
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise ProtocolAborted(
+            f"Party {sender} sent counters that do not fit the study; nothing was written."
+        ) from None
+
+
+def _phase(name: object) -> str:
+    if name not in PHASES:
+        raise ValueError(f"A run has no phase called {name!r:.50}.")
+    assert isinstance(name, str)
+    return name
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or not 0 <= value < MAX_COUNT:
+        raise ValueError(f"A counter is a whole number from 0 to below {MAX_COUNT}.")
+    return value
+
+
+def timeline_of(shared: Mapping[str, Any], study: Study) -> dict[str, list[float]]:
+    """When the leader's events were, by phase: what the report draws, so that it is the same at every party.
+
+    A known phase has a list of seconds. Raises `ProtocolAborted`.
+    """
+    timeline = shared.get("timeline")
+    if not isinstance(timeline, dict) or not all(
+        phase in PHASES
+        and isinstance(times, list)
+        and all(isinstance(t, int | float) and not isinstance(t, bool) and 0 <= t < 1e9 for t in times)
+        for phase, times in timeline.items()
+    ):
+        raise ProtocolAborted(
+            f"Party {study.leader.name} sent times of events that cannot be read; nothing was written."
+        )
+    return {phase: [float(t) for t in times] for phase, times in timeline.items()}

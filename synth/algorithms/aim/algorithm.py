@@ -1,0 +1,68 @@
+"""AIM's descriptor and its `[aim]` table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Unpack
+
+from mpc_protocols.options import option
+from synth.algorithm import SOUND, Algorithm, Promise
+from synth.config import ADAPTIVE, RoundConfig, rounds_option
+
+if TYPE_CHECKING:
+    from mpc_protocols.functionality import MarginalOracle, Observe
+    from synth.algorithms.aim.plan import AimPlan
+    from synth.domain import Domain
+    from synth.run import Synthesis
+    from synth.workload import Workload
+
+
+@dataclass(frozen=True)
+class AimConfig(RoundConfig):
+    """The `[aim]` table of a study. rounds: a number, or "adaptive". select_share: of rho, for selecting."""
+
+    rounds: int | str = rounds_option(ADAPTIVE)
+    select_share: float = option(0.1, "number", "share of the budget that selecting takes", below=1.0)
+
+    @property
+    def fixed_rounds(self) -> int | None:
+        """The number of rounds; None if it is adaptive."""
+        return self.rounds if isinstance(self.rounds, int) else None
+
+
+class Aim(Algorithm["AimConfig", "AimPlan"]):
+    """AIM: an adaptive, iterative mechanism for synthetic data."""
+
+    name = "aim"
+    title = "AIM"
+    rank = 0
+    summary = "AIM picks the marginals that the model gets most wrong"
+    config = AimConfig
+    left_out = "it is never measured itself, only its subsets are"
+
+    def claim(self, config: AimConfig) -> str:
+        return SOUND
+
+    def adaptive(self, config: AimConfig) -> bool:
+        return config.fixed_rounds is None
+
+    def plan(
+        self, domain: Domain, workload: Workload, config: AimConfig, **promise: Unpack[Promise]
+    ) -> AimPlan:
+        from synth.algorithms.aim.plan import plan
+
+        return plan(domain, workload, config, **promise)
+
+    def asks(self, plan: AimPlan) -> str:
+        return (
+            f"each column once, then {plan.times('round')}: which of {len(plan.candidates):,} marginals is worst, "
+            "and its counts"
+        )
+
+    def run(self, oracle: MarginalOracle, plan: AimPlan, observe: Observe) -> Synthesis:
+        from synth.algorithms.aim import loop
+
+        return loop.run(oracle, plan, observe)
+
+
+ALGORITHM = Aim()

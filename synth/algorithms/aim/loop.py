@@ -1,0 +1,63 @@
+"""AIM's run: select, measure, fit, until the budget is spent (`docs/design/algorithms.md` 1; `plan` fixes noise and candidates,
+`synth.run` asks and fits).
+
+    0   measure all one-way marginals (one batch); their sums give the noisy total, the only row count used anywhere
+    1   share the candidates that can win (`AimPlan.shared`), once
+    t   candidates: those that can win at this round's noise and keep the model within max_model_mb * (rho used / rho),
+        or that the model holds already; select; measure; refit from the last potentials
+
+Adaptive rounds: if measuring q moved the model's answer by no more than the noise would, sigma is halved and epsilon doubled;
+when less than two rounds' worth is left, the last round takes all of it. The loop is a zCDP filter's client: noise and
+stopping read released values only (`docs/design/mechanisms.md` 4). If no candidate can win (a small table, little budget), what
+is left sharpens the one-way marginals; so it does if the table is too small for its budget (`synth.fallback`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mpc_protocols.functionality import Observe, unobserved
+from mpc_protocols.mechanisms.gaussian import MIN_SIGMA2
+from synth.budget.charges import MAX_EPSILON
+from synth.fallback import joining_cells
+from synth.run import ROUND_ITERATIONS, Rounds, Synthesis
+
+if TYPE_CHECKING:
+    from mpc_protocols.functionality import MarginalOracle
+    from synth.algorithms.aim.plan import AimPlan
+
+NOISE_LIMIT = 0.16
+"""Of the noise of joining a column to another, as a share of the rows."""
+
+
+def run(oracle: MarginalOracle, plan: AimPlan, observe: Observe = unobserved) -> Synthesis:
+    """Run AIM on an oracle. `observe` is told public values only.
+
+    Raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`; nothing is released after that.
+    """
+    run = Rounds(oracle, plan, observe)
+    run.measure_columns(plan.one_way, plan.sigma2, 0)
+    run.refit(0, ROUND_ITERATIONS)
+    if run.falls_back(joining_cells(plan.candidates), NOISE_LIMIT):
+        run.sharpen()
+        return run.synthesis()
+    run.share(plan.shared(run.noisy_total))
+    fixed, sigma2, epsilon = plan.config.fixed_rounds, plan.sigma2, plan.epsilon
+    last = False
+    while not last:
+        if fixed is not None:
+            last = len(run.selected) + 1 == fixed
+        elif run.left < 2 * plan.round_cost(sigma2, epsilon) or len(run.selected) + 1 == plan.rounds[1]:
+            last = True
+            sigma2, epsilon = plan.spend(run.left)
+        noise, charge = max(sigma2, MIN_SIGMA2), min(epsilon, MAX_EPSILON)
+        candidates = run.candidates(noise, charge, last)
+        moved = bool(candidates) and run.round(candidates, noise, charge, last)
+        if not candidates and (
+            last or fixed is not None
+        ):  # nor will a later round of the same noise have any
+            run.sharpen()
+            break
+        if fixed is None and not moved:
+            sigma2, epsilon = sigma2 / 4, epsilon * 2
+    return run.synthesis()

@@ -1,0 +1,71 @@
+"""Mosaic's descriptor and its `[mosaic]` table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Unpack
+
+from mpc_protocols.options import option
+from synth.algorithm import SOUND, Algorithm, Promise
+from synth.config import ADAPTIVE, MAX_ROUNDS, ModelConfig
+
+if TYPE_CHECKING:
+    from mpc_protocols.functionality import MarginalOracle, Observe
+    from synth.algorithms.mosaic.plan import MosaicPlan
+    from synth.domain import Domain
+    from synth.run import Synthesis
+    from synth.workload import Workload
+
+
+@dataclass(frozen=True)
+class MosaicConfig(ModelConfig):
+    """The `[mosaic]` table of a study. rounds: a number of picks, or "adaptive". select_share: of rho, for selecting."""
+
+    rounds: int | str = option(
+        ADAPTIVE, "whole", "picks, in batches of 4", low=1, high=MAX_ROUNDS, words=(ADAPTIVE,)
+    )
+    select_share: float = option(0.1, "number", "share of the budget that selecting takes", below=1.0)
+
+    @property
+    def fixed_rounds(self) -> int | None:
+        """The number of picks; None if it is adaptive."""
+        return self.rounds if isinstance(self.rounds, int) else None
+
+
+class Mosaic(Algorithm["MosaicConfig", "MosaicPlan"]):
+    """AIM with resolutions: a marginal may be asked over bins of its columns."""
+
+    name = "mosaic"
+    title = "Mosaic"
+    rank = 3
+    summary = "Mosaic asks marginals at the resolution that the data can pay for"
+    proposed = True
+    config = MosaicConfig
+    left_out = "no bins are coarse enough for it"
+
+    def claim(self, config: MosaicConfig) -> str:
+        return SOUND
+
+    def adaptive(self, config: MosaicConfig) -> bool:
+        return config.fixed_rounds is None
+
+    def plan(
+        self, domain: Domain, workload: Workload, config: MosaicConfig, **promise: Unpack[Promise]
+    ) -> MosaicPlan:
+        from synth.algorithms.mosaic.plan import plan
+
+        return plan(domain, workload, config, **promise)
+
+    def asks(self, plan: MosaicPlan) -> str:
+        return (
+            f"each column once, then {plan.times('pick')}, several at a time: which of {len(plan.candidates):,} sets of "
+            "columns is worst at which resolution, and its counts over bins"
+        )
+
+    def run(self, oracle: MarginalOracle, plan: MosaicPlan, observe: Observe) -> Synthesis:
+        from synth.algorithms.mosaic import loop
+
+        return loop.run(oracle, plan, observe)
+
+
+ALGORITHM = Mosaic()

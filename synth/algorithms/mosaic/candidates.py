@@ -1,0 +1,125 @@
+"""What may be asked once the bins are known: each clique of the closure at several resolutions.
+
+For a clique and a budget of cells: every column starts at its coarsest level; while the product of the bins stays within the
+budget, the column with the fewest bins is refined, the first in the clique among equals. A clique of one column is asked as it
+is. Different budgets often give the same grid, which then is one candidate.
+
+Public and deterministic: a function of the study and of the bins.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from mpc_protocols.functionality import Clique, Level
+from synth.algorithms.mosaic.bins import SIZES, is_ordered, partitions
+from synth.domain import Domain
+
+PRICE_BITS = 20
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A marginal that may be asked. columns: of the domain. clique: each of them, or a level of it. weight: of the workload."""
+
+    columns: Clique
+    clique: Clique
+    cells: int
+    weight: int
+
+
+def level_name(domain: Domain, column: str, size: int) -> str:
+    """A level's name, unlike any column's."""
+    name = f"{column}/{size}"
+    while name in domain:
+        name += "'"
+    return name
+
+
+def levels_of(
+    domain: Domain, counts: Mapping[str, Sequence[int]], sigma2: Mapping[str, Fraction]
+) -> dict[str, tuple[Level, ...]]:
+    """The levels of each column, the coarsest first. counts, sigma2: of the one-way marginals, by column."""
+    return {
+        name: tuple(
+            Level(level_name(domain, name, max(bins) + 1), name, bins)
+            for bins in partitions(counts[name], sigma2[name], ordered=is_ordered(domain[name]))
+        )
+        for name in domain.names
+    }
+
+
+class Grid:
+    """The resolutions of each column. levels: by name. steps: of each column, (name, size) from coarse to fine. sizes: of all."""
+
+    def __init__(self, domain: Domain, levels: Mapping[str, Sequence[Level]]) -> None:
+        self.levels: dict[str, Level] = {level.name: level for of in levels.values() for level in of}
+        self.steps: dict[str, list[tuple[str, int]]] = {}
+        self.sizes = domain.sizes | {name: level.size for name, level in self.levels.items()}
+        for name, size in domain.sizes.items():
+            steps = [(level.name, level.size) for level in levels[name]]
+            self.steps[name] = [*steps, (name, size)] if size <= SIZES[-1] or not steps else steps
+
+    def within(self, columns: Clique, cells: int) -> Clique | None:
+        """The clique at the finest resolution of at most so many cells; None if even the coarsest has more."""
+        steps = [self.steps[name] for name in columns]
+        at = [0] * len(columns)
+        product = math.prod(of[0][1] for of in steps)
+        if product > cells:
+            return None
+        while True:
+            finer = [
+                (of[place][1], axis)
+                for axis, (of, place) in enumerate(zip(steps, at, strict=True))
+                if place + 1 < len(of) and product // of[place][1] * of[place + 1][1] <= cells
+            ]
+            if not finer:
+                return tuple(of[place][0] for of, place in zip(steps, at, strict=True))
+            size, axis = min(finer)
+            at[axis] += 1
+            product = product // size * steps[axis][at[axis]][1]
+
+
+def candidates(
+    grid: Grid, cliques: Iterable[Clique], weights: Mapping[Clique, int], budgets: Sequence[int]
+) -> list[Candidate]:
+    """All candidates, clique by clique and from coarse to fine."""
+    found: dict[Clique, Candidate] = {}
+    for columns in cliques:
+        asked = [columns] if len(columns) == 1 else [grid.within(columns, cells) for cells in budgets]
+        for clique in asked:
+            if clique is not None and clique not in found:
+                cells = math.prod(grid.sizes[name] for name in clique)
+                found[clique] = Candidate(columns, clique, cells, weights[columns])
+    return list(found.values())
+
+
+def prices(offered: Sequence[Candidate]) -> list[Fraction]:
+    """Of each candidate, what its measurement costs in units of the median candidate's: (w n / m)^(2/3), at least 1/64.
+
+    A measurement of n cells at noise sigma gains w (L1 - sqrt(2/pi) sigma n) at a cost of 1 / (2 sigma^2); this share of the
+    budget maximises the gain of all, so it spends more on what has more cells.
+    """
+    sizes = sorted(c.weight * c.cells for c in offered)
+    median = sizes[len(sizes) // 2]
+    return [max(Fraction(1, 64), two_thirds(c.weight * c.cells, median)) for c in offered]
+
+
+def two_thirds(x: int, unit: int = 1) -> Fraction:
+    """(x / unit)^(2/3), rounded down to 20 bits after the point."""
+    return Fraction(_cube_root((x * x << 3 * PRICE_BITS) // (unit * unit)), 1 << PRICE_BITS)
+
+
+def _cube_root(x: int) -> int:
+    """The largest integer whose cube is at most x >= 0."""
+    if x == 0:
+        return 0
+    root = 1 << -(-x.bit_length() // 3)
+    while True:  # Newton from above
+        better = (2 * root + x // (root * root)) // 3
+        if better >= root:
+            return root
+        root = better

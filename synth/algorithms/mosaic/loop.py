@@ -1,0 +1,392 @@
+"""Mosaic's run: select several, measure, fit, until the budget is spent (`plan` fixes noise, `synth.run` keeps and fits).
+
+    0   measure all one-way marginals, each with its own noise (one batch); bins; share the candidates' finest grids, once
+    t   candidates: those that can win at their noise, that the budget can pay and the model can hold; select a batch of them on
+        one pass of scores, none of whose columns contain another's; measure those that fit together (one batch); refit
+
+A batch's selections are all charged. One whose measurement does not fit, beside the earlier ones of the batch, into the model
+or into the budget is not measured: that choice reads released values only, and costs a tenth of what the measurement would.
+
+Adaptive rounds: if for at least half of a batch the model's answer moved by no more than the noise would move it, measurements
+and selections get half as much again of the budget. When less than two batches are left, the batch takes as many picks as can
+be paid, and its noise is scaled so that all is spent. The loop is a zCDP filter's client, as AIM's. If no candidate can win,
+what is left sharpens the one-way marginals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mpc_protocols.functionality import unobserved
+from synth.algorithms.mosaic.answers import Resolutions, answers
+from synth.algorithms.mosaic.bins import is_ordered
+from synth.algorithms.mosaic.candidates import Candidate, Grid, candidates, levels_of, prices
+from synth.algorithms.mosaic.conflicts import conflicts, related
+from synth.algorithms.mosaic.plan import BATCH, FIXED_BATCH, MIN_SHARPENING
+from synth.algorithms.mosaic.smoothing import MIN_VALUES, smoothed
+from synth.budget.charges import mean_noise
+from synth.fallback import joining_cells, median
+from synth.mrf import Chains, SizeEstimator
+from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Measured, Run, Synthesis, root
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from mpc_protocols.functionality import MarginalOracle, Observe
+    from synth.algorithms.mosaic.plan import MosaicPlan
+
+PRICE_FACTOR = Fraction(3, 2)
+"""Of the noise in the score: once for the noise that a measurement brings, half for what it costs."""
+NOISE_LIMIT = 0.3
+"""Of the noise of a typical question, as a share of the rows."""
+ROUND_TOLERANCE = 0.2
+"""Of a fit between batches: the next one goes on from it. 0.4 saves no time and gives the same error."""
+GROWTH = Fraction(3, 2)
+"""Of the budget of a step that was too small to see anything."""
+
+
+def run(oracle: MarginalOracle, plan: MosaicPlan, observe: Observe = unobserved) -> Synthesis:
+    """Run Mosaic on an oracle. `observe` is told public values only.
+
+    Raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`; nothing is released after that.
+    """
+    run = MosaicRun(oracle, plan, observe)
+    run.measure_all_columns()
+    run.choose_resolutions()
+    run.refit(0, ROUND_ITERATIONS)
+    if run.falls_back(run.typical_cells(), NOISE_LIMIT):
+        pass  # the columns take what is left
+    elif (rounds := plan.config.fixed_rounds) is None:
+        run.adaptive()
+    else:
+        run.fixed(rounds)
+    run.finish()
+    return run.synthesis()
+
+
+@dataclass(frozen=True)
+class Priced:
+    """A candidate with what its measurement would cost, the noise that buys, and its penalty in the score."""
+
+    candidate: Candidate
+    rho: Fraction
+    sigma2: Fraction
+    noise: Fraction
+    penalty: Fraction
+
+
+class MosaicRun(Run):
+    """A run of Mosaic. picks: selections charged so far."""
+
+    plan: MosaicPlan
+
+    def __init__(self, oracle: MarginalOracle, plan: MosaicPlan, observe: Observe) -> None:
+        super().__init__(oracle, plan, observe)
+        self.picks = 0
+        self._rounds: dict[Candidate, int] = {}  # of the picks of the last batch
+        self._final = False
+        self._smoothed: dict[int, NDArray[np.float64]] = {}  # by the identity of a measurement that is kept
+        self._grown: dict[Candidate, float] = {}
+        self._bought: dict[tuple[Fraction, int, Fraction], tuple[Fraction, Fraction, Fraction, Fraction]] = {}
+
+    def measure_all_columns(self) -> None:
+        """Measure the one-way marginals; they give the noisy total."""
+        columns = self.plan.one_way
+        self.handles = dict(zip(columns, self.oracle.prepare(columns), strict=True))
+        self._measure(columns, [self.plan.column_sigma2[clique] for clique in columns], [0] * len(columns))
+        self.observe(
+            "measure",
+            "measured",
+            round=0,
+            cliques=[list(clique) for clique in columns],
+            sigma=max(root(m.sigma2) for m in self.measurements),
+            noisy_total=self.noisy_total,
+            **self.spending(),
+        )
+
+    def choose_resolutions(self) -> None:
+        """Derive bins and candidates from the columns' marginals, and make them available."""
+        domain, weights = self.plan.domain, self.plan.workload.weights
+        counts = {m.clique[0]: m.values.tolist() for m in self.measurements}
+        levels = levels_of(domain, counts, {m.clique[0]: m.sigma2 for m in self.measurements})
+        self.grid = Grid(domain, levels)
+        self.levels = dict(self.grid.levels)
+        self.chains = Chains(domain.sizes, self.levels)
+        self.column_set = self.chains.columns()
+        self.resolutions = Resolutions(self.grid)
+        self.candidates = candidates(self.grid, self.plan.candidates, weights, self.plan.budgets)
+        self.related = related(list(dict.fromkeys(c.columns for c in self.candidates)))
+        self.shares = (
+            dict(zip(self.candidates, prices(self.candidates), strict=True)) if self.candidates else {}
+        )
+        cliques = [candidate.clique for candidate in self.candidates]
+        used = {name for clique in cliques for name in clique}
+        handles = self.oracle.prepare(cliques, [level for name, level in self.levels.items() if name in used])
+        self.handles |= dict(zip(cliques, handles, strict=True))
+
+    def typical_cells(self) -> int:
+        """Of a typical question: a median candidate, or twice what it takes to join a column to another, whichever is more."""
+        joint = {c.clique: c.cells for c in self.candidates if len(c.columns) > 1}
+        return max(median(c.cells for c in self.candidates), 2 * joining_cells(joint))
+
+    def adaptive(self) -> None:
+        """Batches until the budget is spent, with less noise whenever a batch saw nothing but noise."""
+        selecting, measuring = self.plan.pick_rho
+        typical = selecting + measuring
+        while self.candidates and self.picks < self.plan.rounds[1]:
+            epsilon = self.plan.charges.epsilon(selecting)
+            select_rho = self.plan.charges.selecting(epsilon)
+            final = self.left < 2 * BATCH * typical
+            picks = BATCH if not final else max(1, min(2 * BATCH, self.left // typical))
+            picks = min(picks, self.plan.rounds[1] - self.picks)
+            offered = self._offered(
+                self._priced({c: measuring * share for c, share in self.shares.items()}, PRICE_FACTOR),
+                self.left - picks * select_rho,
+                picks * typical,
+                final,
+            )
+            if not offered:
+                break
+            chosen, before = self._select(offered, picks, epsilon)
+            batch = self._payable(chosen, final, 2 * typical)
+            if not batch:
+                break
+            moved = self._measure_batch(batch, before)
+            typical = select_rho + sum((p.rho for p in batch), Fraction(0)) / len(batch)
+            if 2 * moved <= len(batch):
+                selecting, measuring, typical = selecting * GROWTH, measuring * GROWTH, typical * GROWTH
+
+    def fixed(self, rounds: int) -> None:
+        """So many picks in batches, each pick with the same share of what is left."""
+        epsilon = self.plan.epsilon
+        select_rho = self.plan.charges.selecting(epsilon)
+        while self.candidates and self.picks < rounds:
+            picks = min(FIXED_BATCH, rounds - self.picks)
+            each = self.left / (rounds - self.picks) - select_rho
+            last = self.picks + picks == rounds
+            priced = self._priced(dict.fromkeys(self.candidates, each), Fraction(1))
+            offered = self._offered(priced, self.left, picks * (each + select_rho), last)
+            if not offered:
+                break
+            chosen, before = self._select(offered, picks, epsilon)
+            batch = self._payable(chosen, last, self.left if last else Fraction(0))  # the last takes all
+            if batch:
+                self._measure_batch(batch, before)
+
+    def finish(self) -> None:
+        """Spend what is left on the columns if nothing else took it, and fit to the end."""
+        one_way = self.plan.one_way
+        if self.left > MIN_SHARPENING * self.plan.budget.rho_cap:
+            number = self.rounds + 1
+            noise = [self.plan.charges.sigma2(self.left * self._column_share(clique)) for clique in one_way]
+            self._measure(one_way, noise, [number] * len(one_way))
+            self.observe(
+                "measure",
+                "measured",
+                round=number,
+                cliques=[list(clique) for clique in one_way],
+                sigma=max(map(root, noise)),
+                noisy_total=self.noisy_total,
+                **self.spending(),
+            )
+        elif self._final:
+            return
+        self.refit(self.rounds, FINAL_ITERATIONS)
+
+    @property
+    def rounds(self) -> int:
+        """Picks so far: of the selections charged, those that found a candidate."""
+        return sum(bool(clique) for clique in self.selected)
+
+    def bins(self, candidate: Candidate) -> dict[str, int]:
+        """How many bins it has of each column that it asks for over bins."""
+        return {self.levels[n].column: self.levels[n].size for n in candidate.clique if n in self.levels}
+
+    def _is_spent(self) -> bool:
+        """Whether nothing more can be asked: then the fit after this batch is the last."""
+        self._final = self.left <= Fraction(1, 1000) * self.plan.budget.rho_cap
+        return self._final
+
+    def _fitted_to(self, measured: Measured) -> NDArray[np.float64]:
+        """The released counts; of a wide column whose values have an order, without what is only noise."""
+        values = super()._fitted_to(measured)
+        column = self.plan.domain[measured.columns[0]]
+        if len(measured.clique) > 1 or len(values) < MIN_VALUES or not is_ordered(column):
+            return values
+        place = id(measured)
+        if place not in self._smoothed:
+            self._smoothed[place] = smoothed(values, root(measured.sigma2))
+        return self._smoothed[place]
+
+    def _column_share(self, clique: tuple[str, ...]) -> Fraction:
+        costs = {c: self.plan.charges.measuring(sigma2) for c, sigma2 in self.plan.column_sigma2.items()}
+        return costs[clique] / sum(costs.values())
+
+    def _priced(self, rho: dict[Candidate, Fraction], factor: Fraction) -> list[Priced]:
+        """Candidates at a price each."""
+        found = []
+        for candidate, cost in rho.items():
+            key = cost, candidate.cells, factor
+            if key not in self._bought:
+                sigma2 = self.plan.charges.sigma2(cost)
+                noise = mean_noise(sigma2) * candidate.cells
+                self._bought[key] = self.plan.charges.measuring(sigma2), sigma2, noise, factor * noise
+            found.append(Priced(candidate, *self._bought[key]))
+        return found
+
+    def _offered(self, priced: Sequence[Priced], left: Fraction, batch: Fraction, last: bool) -> list[Priced]:
+        """Candidates that can win, be paid, and fit the share of the model that the budget reaches with this batch."""
+        most = 2 * Fraction(self.noisy_total)
+        payable = [p for p in priced if p.rho <= left and p.penalty <= most]
+        fits = self._fitting([p.candidate for p in payable], self._limit_mb(batch, last))
+        return [p for p in payable if p.candidate in fits]
+
+    def _limit_mb(self, batch: Fraction, last: bool) -> float:
+        used = min(Fraction(1), (self.spent + batch) / self.plan.budget.rho_cap)
+        return self.plan.config.max_model_mb * (1.0 if last else float(used))
+
+    def _fitting(self, offered: Sequence[Candidate], limit_mb: float) -> set[Candidate]:
+        """Those that keep the model within the limit, or are in it already.
+
+        Of a set of columns, what is coarser than one that fits is taken to fit, and what was too large for a smaller model to be
+        still so: the picks are looked at again before they are measured.
+        """
+        size, found = ModelSize(self), set[Candidate]()
+        finest: dict[tuple[str, ...], int] = {}
+        for candidate in sorted(offered, key=lambda c: -c.cells):
+            if finest.get(candidate.columns, 0) >= candidate.cells:
+                found.add(candidate)
+            elif self._grown.get(candidate, 0.0) <= limit_mb:
+                grown = self._grown[candidate] = size.beside(candidate, limit_mb)
+                if grown <= limit_mb or grown == size.mb:
+                    finest[candidate.columns] = candidate.cells
+                    found.add(candidate)
+        return found
+
+    def _select(
+        self, offered: Sequence[Priced], picks: int, epsilon: Fraction
+    ) -> tuple[list[Priced], dict[Candidate, NDArray[np.float64]]]:
+        """The picks of a batch, in order, and the model's answers of all candidates offered."""
+        asked, picks = [p.candidate for p in offered], min(picks, len(offered))
+        found = answers(self.model, asked, self.resolutions)
+        positions = self.oracle.select(
+            [self.handles[c.clique] for c in asked],
+            found,
+            [Fraction(c.weight) for c in asked],
+            [p.penalty for p in offered],
+            epsilon,
+            picks,
+            conflicts([c.columns for c in asked], self.related),
+        )
+        self.spent += picks * self.plan.charges.selecting(epsilon)
+        self._rounds = {asked[position]: number for number, position in enumerate(positions, self.rounds + 1)}
+        for candidate, number in self._rounds.items():
+            self.observe(
+                "select",
+                "selected",
+                round=number,
+                rounds=self.plan.rounds[1],
+                clique=list(candidate.columns),
+                bins=self.bins(candidate),
+                candidates=len(asked),
+                epsilon=float(epsilon),
+                **self.spending(),
+            )
+        self.picks += picks  # all are charged, also those that found no candidate left
+        self.selected += [candidate.clique for candidate in self._rounds]
+        if picks > len(positions):
+            self.selected += [()] * (picks - len(positions))
+            self.observe("select", "exhausted", charged=picks, found=len(positions), **self.spending())
+        return [offered[position] for position in positions], dict(zip(asked, found, strict=True))
+
+    def _payable(
+        self,
+        chosen: Sequence[Priced],
+        last: bool,
+        rest: Fraction,
+    ) -> list[Priced]:
+        """Of a batch's picks those that fit together, into the model and the budget; at the price of all that is left, if
+        less than `rest` would remain."""
+        kept: list[Priced] = []
+        price = Fraction(0)
+        limit = self._limit_mb(sum((p.rho for p in chosen), Fraction(0)), last)
+        for pick in chosen:
+            size = ModelSize(self, [p.candidate for p in kept])
+            grown = size.beside(pick.candidate, limit)
+            if price + pick.rho <= self.left and (grown <= limit or grown == size.mb or not kept):
+                kept.append(pick)
+                price += pick.rho
+            else:
+                self.observe(
+                    "select",
+                    "left_out",
+                    round=self._rounds[pick.candidate],
+                    clique=list(pick.candidate.columns),
+                    bins=self.bins(pick.candidate),
+                )
+        if kept and self.left - price < rest:
+            scale = self.left / price
+            rescaled = self._priced({p.candidate: p.rho * scale for p in kept}, Fraction(1))
+            return rescaled
+        return kept
+
+    def _measure_batch(self, batch: Sequence[Priced], before: dict[Candidate, NDArray[np.float64]]) -> int:
+        """Measure and refit; for how many the model's answer moved by more than their noise would move it."""
+        cliques = [p.candidate.clique for p in batch]
+        self._measure(cliques, [p.sigma2 for p in batch], [self._rounds[p.candidate] for p in batch])
+        for p, m in zip(batch, self.measurements[-len(batch) :], strict=True):
+            self.observe(
+                "measure",
+                "measured",
+                round=m.round,
+                clique=list(p.candidate.columns),
+                bins=self.bins(p.candidate),
+                sigma=root(p.sigma2),
+                cells=len(m.values),
+                noisy_l1_to_model=float(np.abs(m.values - before[p.candidate]).sum()),
+                l1_of_noise=float(p.noise),
+                **self.spending(),
+            )
+        if self._is_spent():
+            self.refit(self.rounds, FINAL_ITERATIONS)
+        else:
+            self.refit(self.rounds, ROUND_ITERATIONS, ROUND_TOLERANCE)
+        after = answers(self.model, [p.candidate for p in batch], self.resolutions)
+        return sum(
+            float(np.abs(now - before[p.candidate]).sum()) > p.noise
+            for p, now in zip(batch, after, strict=True)
+        )
+
+    def _measure(
+        self, cliques: Sequence[tuple[str, ...]], sigma2: Sequence[Fraction], rounds: Sequence[int]
+    ) -> None:
+        values = self.oracle.measure([self.handles[clique] for clique in cliques], sigma2)
+        self.spent += sum((self.plan.charges.measuring(of) for of in sigma2), Fraction(0))
+        self.measurements += [
+            Measured(clique, of, number, noisy, tuple(self.levels[n] for n in clique if n in self.levels))
+            for clique, of, number, noisy in zip(cliques, sigma2, rounds, values, strict=True)
+        ]
+
+
+class ModelSize:
+    """How large the model of what a run has measured would become. mb: without anything more."""
+
+    def __init__(self, run: MosaicRun, beside: Sequence[Candidate] = ()) -> None:
+        cliques = [*(m.clique for m in run.measurements), *(c.clique for c in beside)]
+        self._chains = run.chains
+        self._used = {n: run.levels[n] for clique in cliques for n in clique if n in run.levels}
+        self._loose = {name for name in run.levels if name not in self._used}
+        self._size = SizeEstimator(
+            self._chains.sizes, cliques, self._chains.coarser, self._loose, run.column_set
+        )
+        self.mb = self._size.mb
+
+    def beside(self, candidate: Candidate, limit_mb: float) -> float:
+        """MiB with the candidate, and with the levels it brings; something above the limit if it is that, and more than `mb`."""
+        ties = [self._chains.beside(name, self._used) for name in candidate.clique if name in self._loose]
+        return self._size.with_clique(candidate.clique, ties, max(limit_mb, self.mb))

@@ -1,0 +1,58 @@
+"""MWEM+PGM's descriptor and its `[mwem]` table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Unpack
+
+from synth.algorithm import SOUND, Algorithm, Promise
+from synth.config import RoundConfig, rounds_option
+
+if TYPE_CHECKING:
+    from mpc_protocols.functionality import MarginalOracle, Observe
+    from synth.algorithms.mwem.plan import MwemPlan
+    from synth.domain import Domain
+    from synth.run import Synthesis
+    from synth.workload import Workload
+
+
+@dataclass(frozen=True)
+class MwemConfig(RoundConfig):
+    """The `[mwem]` table of a study."""
+
+    rounds: int = rounds_option()
+
+
+class Mwem(Algorithm["MwemConfig", "MwemPlan"]):
+    """MWEM+PGM: multiplicative weights' rounds on a graphical model."""
+
+    name = "mwem"
+    title = "MWEM+PGM"
+    rank = 1
+    summary = "MWEM+PGM picks the workload's cliques that the model gets most wrong"
+    config = MwemConfig
+    left_out = "it is never measured"
+
+    def claim(self, config: MwemConfig) -> str:
+        return SOUND
+
+    def plan(
+        self, domain: Domain, workload: Workload, config: MwemConfig, **promise: Unpack[Promise]
+    ) -> MwemPlan:
+        from synth.algorithms.mwem.plan import plan
+
+        return plan(domain, workload, config, **promise)
+
+    def asks(self, plan: MwemPlan) -> str:
+        return (
+            f"the number of rows, then {plan.times('round')}: which of {len(plan.candidates):,} cliques is worst, "
+            "and its counts"
+        )
+
+    def run(self, oracle: MarginalOracle, plan: MwemPlan, observe: Observe) -> Synthesis:
+        from synth.algorithms.mwem import loop
+
+        return loop.run(oracle, plan, observe)
+
+
+ALGORITHM = Mwem()
