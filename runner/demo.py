@@ -53,7 +53,7 @@ HEAD = """\
 
 [study]
 name = "{name}"
-algorithm = "aim"
+algorithm = "mosaic"
 backend = "replicated"
 partition = "{partition}"
 
@@ -66,8 +66,8 @@ max_rows = 10000
 {alignment}[workload]
 degree = 2
 
-[aim]
-rounds = 12
+[mosaic]
+rounds = 20
 
 [domain.columns]
 marriage = {{ kind = "categorical", values = {rating} }}

@@ -67,15 +67,16 @@ class Algorithm(ABC, Generic[C, P]):
     """One algorithm, in words and in code.
 
     name: in the study file, also of its table. title: in the report. rank: place in lists. summary: what it does, for the
-    template's comment. left_out: what becomes of a marginal that no model of max_model_mb holds, for `check` and `plan`.
-    partitions: of the data, that it runs on. extra, requires: an optional part of the installation and its modules.
-    workload: whether a study has a table of marginals for it.
+    template's comment. proposed: whether `init` starts a study with it; one algorithm is. left_out: what becomes of a marginal
+    that no model of max_model_mb holds, for `check` and `plan`. partitions: of the data, that it runs on. extra, requires: an
+    optional part of the installation and its modules. workload: whether a study has a table of marginals for it.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     rank: ClassVar[int] = 100
     summary: ClassVar[str]
+    proposed: ClassVar[bool] = False
     config: type[C]
     left_out: ClassVar[str] = "it is not measured"
     partitions: ClassVar[tuple[str, ...]] = ("horizontal", "vertical")
@@ -212,3 +213,8 @@ class TrainedAlgorithm(Algorithm[C, P]):
 
 ALGORITHMS: Registry[Algorithm[Any, Any]] = Registry("synth.algorithms", "algorithm", Algorithm)
 """All algorithms, by name."""
+
+
+def proposed() -> Algorithm[Any, Any]:
+    """The algorithm that a new study starts with."""
+    return next(algorithm for algorithm in ALGORITHMS if algorithm.proposed)

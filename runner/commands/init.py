@@ -11,7 +11,7 @@ from mpc_protocols.errors import UsageError
 from mpc_protocols.psu.method import AUTO, METHODS, methods
 from runner.commands import command
 from runner.failures import reason
-from synth.algorithm import ALGORITHMS
+from synth.algorithm import ALGORITHMS, proposed
 
 if TYPE_CHECKING:
     from runner.commands import Commands
@@ -158,8 +158,8 @@ cap_delta = 1e-8
 
 
 def template(vertical: bool) -> str:
-    """A commented study: the first algorithm and backend, with every key and default that they declare."""
-    algorithm, backend = next(iter(ALGORITHMS)), next(iter(BACKENDS))
+    """A commented study: the proposed algorithm and the first backend, with every key and default that they declare."""
+    algorithm, backend = proposed(), next(iter(BACKENDS))
     asked = [f'"{other.name}": {other.summary}' for other in ALGORITHMS if other is not algorithm]
     answer = [f'"{other.name}": {other.summary}' for other in BACKENDS if other is not backend]
     joined = [f'"{other.name}": for {other.owners}' for other in METHODS if other.psu]

@@ -40,10 +40,8 @@ class ColumnSet:
             sum(self._bit[other] for other in (coarser or {}).get(name, ())) for name in self.names
         ]
         self._layered = any(self._implied)
-        self._cells: dict[int, int] = {0: 1}
-        self.beyond = (self.cells((1 << len(self.names)) - 1) + 1) * len(
-            self.names
-        )  # more than any set's cells
+        self.known: dict[int, int] = {0: 1}
+        """Of some masks, their cells."""
         # A column with a single value depends on nothing: it never needs an edge.
         self.varying = sum(1 << index for index, size in enumerate(self.sizes) if size > 1)
 
@@ -82,15 +80,15 @@ class ColumnSet:
 
     def cells(self, mask: int) -> int:
         """Cells of a table over the columns of `mask`: the product of the sizes of those that no other one determines."""
-        known = self._cells.get(mask)
+        known = self.known.get(mask)
         if known is None:
             rest, larger = self.reduced(mask), []
-            while (known := self._cells.get(rest)) is None:
+            while (known := self.known.get(rest)) is None:
                 larger.append(rest)
                 rest &= rest - 1  # without its lowest column
             for each in reversed(larger):
-                known = self._cells[each] = known * self.sizes[(each & -each).bit_length() - 1]
-            self._cells[mask] = known
+                known = self.known[each] = known * self.sizes[(each & -each).bit_length() - 1]
+            self.known[mask] = known
         return known
 
 
@@ -110,30 +108,31 @@ def _graph(columns: ColumnSet, masks: Iterable[int]) -> list[int]:
 class _Elimination:
     """Greedy elimination in progress: the graph that is left, and the maximal cliques (bitmasks) found so far.
 
-    near: of each column that is left, its neighbourhood, itself included. left: its number of cells, times the number of columns
-    plus the column, so that the smallest belongs to the column to eliminate next, the earlier one of two equals.
+    near: of each column that is left, its neighbourhood, itself included. left: by column, its number of cells, times the number
+    of columns plus the column, so that the smallest belongs to the column to eliminate next, the earlier one of two equals.
     """
 
     def __init__(self, columns: ColumnSet, near: list[int], without: int = 0) -> None:
         """without: the bits of columns that are no part of the graph."""
         self.columns, self.near = columns, near
-        self.left = [
-            columns.beyond if without >> column & 1 else columns.cells(mask) * len(near) + column
+        self.left = {
+            column: columns.cells(mask) * len(near) + column
             for column, mask in enumerate(near)
-        ]
+            if not without >> column & 1
+        }
         self.uneliminated = (1 << len(near)) - 1 & ~without
         self.found: list[int] = []
 
     def copy(self) -> _Elimination:
         """The same state, to go on from in another way."""
         other = _Elimination.__new__(_Elimination)
-        other.columns, other.near, other.left = self.columns, list(self.near), list(self.left)
+        other.columns, other.near, other.left = self.columns, list(self.near), dict(self.left)
         other.uneliminated, other.found = self.uneliminated, list(self.found)
         return other
 
     def next(self) -> int:
         """The column to eliminate next."""
-        return min(self.left) % len(self.near)
+        return min(self.left.values()) % len(self.near)
 
     def join(self, column: int, mask: int) -> None:
         """Make the columns of `mask` neighbours of `column`."""
@@ -142,8 +141,9 @@ class _Elimination:
 
     def step(self) -> bool:
         """Eliminate a column; False if none is left, or those left are a clique."""
-        near, left, cells, count = self.near, self.left, self.columns.cells, len(self.near)
-        column = self.next()
+        near, left, count = self.near, self.left, len(self.near)
+        cells, known = self.columns.cells, self.columns.known
+        column = min(left.values()) % count
         clique = near[column]
         for other in self.found:
             if clique & other == clique:
@@ -153,7 +153,7 @@ class _Elimination:
         if clique == self.uneliminated:
             return False
         bit = 1 << column
-        left[column] = self.columns.beyond
+        del left[column]
         self.uneliminated ^= bit
         rest = remaining = clique ^ bit
         while remaining:
@@ -161,7 +161,7 @@ class _Elimination:
             remaining ^= low
             neighbour = low.bit_length() - 1
             near[neighbour] = joined = (near[neighbour] | rest) & ~bit
-            left[neighbour] = cells(joined) * count + neighbour
+            left[neighbour] = (known.get(joined) or cells(joined)) * count + neighbour
         return True
 
 

@@ -3,6 +3,7 @@
     python -m tests.acceptance.adult error --runs 10 --rounds 10 --backend ideal
     python -m tests.acceptance.adult wall --pairs 5
     python -m tests.acceptance.adult bytes
+    python -m tests.acceptance.adult cost --algorithm mosaic --rounds 40 --delay-ms 20 --rate-mbit 100
 
 The table is adult.csv (48,842 rows, 14 columns; not shipped) in the folder `DATA`, rows dealt at random to the custodians with
 seed 7; workload: 64 random three-way marginals (seed 123), epsilon 1, delta 1e-5. Error: mean L1 distance of the 64 normalised
@@ -16,7 +17,6 @@ import json
 import os
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -25,13 +25,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from runner.bench.within import command_of
+from runner.launch.children import PROGRAM
+from runner.results.outdir import PARTY_FOLDERS, USAGE
+
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data"
 
 STUDY = """\
 [study]
 name = "adult"
-algorithm = "aim"
+algorithm = "{algorithm}"
 backend = "{backend}"
 partition = "horizontal"
 [privacy]
@@ -43,10 +47,9 @@ max_rows = 65536
 degree = 3
 count = 64
 seed = 123
-[aim]
+[{algorithm}]
 rounds = {rounds}
-prune = {prune}
-[domain]
+{prune}[domain]
 file = "{domain}"
 """
 PARTY = '[[party]]\nname = "{name}"\naddress = "127.0.0.1:{port}"\ndata = "{name}.csv"\n'
@@ -60,14 +63,17 @@ def deal(directory: Path, custodians: int) -> None:
         rows[owner == number].to_csv(directory / f"c{number}.csv", index=False)
 
 
-def study(directory: Path, backend: str, rounds: str, prune: bool, custodians: int) -> Path:
-    """The study file of one variant."""
+def study(
+    directory: Path, backend: str, rounds: str, prune: bool, custodians: int, algorithm: str = "aim"
+) -> Path:
+    """The study file of one variant. prune: AIM's."""
     path = directory / f"{backend}.toml"
     path.write_text(
         STUDY.format(
             backend=backend,
             rounds=rounds if rounds.isdigit() else f'"{rounds}"',
-            prune=str(prune).lower(),
+            algorithm=algorithm,
+            prune=f"prune = {str(prune).lower()}\n" if algorithm == "aim" else "",
             domain=DATA / "adult-domain.json",
         )
         + "".join(PARTY.format(name=f"c{number}", port=7311 + number) for number in range(custodians))
@@ -75,17 +81,46 @@ def study(directory: Path, backend: str, rounds: str, prune: bool, custodians: i
     return path
 
 
-def run(path: Path, out: Path) -> tuple[float, dict[str, Any]]:
+def run(path: Path, out: Path, program: tuple[str, ...] = PROGRAM) -> tuple[float, dict[str, Any]]:
     """One run; wall seconds with start-up, and its run.json."""
     began = time.monotonic()
     subprocess.run(
-        [sys.executable, "-m", "runner", "run", str(path), "--out", str(out), "--replace"],
+        [*program, "run", str(path), "--out", str(out), "--replace"],
         check=True,
         cwd=ROOT,
         stdout=subprocess.DEVNULL,
         env=os.environ | {"COSYNTH_LEDGER": str(path.parent / "ledger.db")},
     )
     return time.monotonic() - began, json.loads((out / "run.json").read_text())
+
+
+def cost(arguments: argparse.Namespace, directory: Path) -> None:
+    """Cells, rounds, bytes and CPU seconds of runs over a network, and their wall time beside that of `ideal`."""
+    program = PROGRAM
+    if arguments.delay_ms or arguments.rate_mbit:
+        rate = {"bytes_per_s": arguments.rate_mbit * 125_000} if arguments.rate_mbit else {}
+        program = command_of(json.dumps({"network": {"delay_s": arguments.delay_ms / 1000, **rate}}))
+    for _ in range(arguments.runs):
+        walls = {}
+        for backend in ("ideal", "replicated"):
+            path = study(directory, backend, arguments.rounds, True, 3, arguments.algorithm)
+            out = directory / f"out-{backend}"
+            walls[backend], facts = run(path, out, program if backend == "replicated" else PROGRAM)
+        phases: dict[str, float] = {}
+        for phase in facts["phases"]:
+            phases[phase["name"]] = phases.get(phase["name"], 0.0) + phase["wall_s"]
+        used = [
+            json.loads((out / PARTY_FOLDERS / party["name"] / USAGE).read_text())["cpu_s"]
+            for party in facts["parties"]
+        ]
+        print(
+            f"rounds {max(party['rounds'] for party in facts['parties'])}, "
+            f"{sum(party['bytes_sent'] for party in facts['parties']) / 1e6:.0f} MB in all, "
+            f"CPU {' '.join(f'{seconds:.1f}' for seconds in used)} s, wall {walls['replicated']:.1f} s with start-up, "
+            f"{facts['wall_s']:.1f} s without ({', '.join(f'{name} {s:.1f}' for name, s in phases.items())}), "
+            f"ideal {walls['ideal']:.1f} s, ratio {walls['replicated'] / walls['ideal']:.2f}",
+            flush=True,
+        )
 
 
 def error(out: Path, cliques: list[tuple[str, ...]]) -> float:
@@ -103,11 +138,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("error", "wall", "bytes"))
+    parser.add_argument("what", choices=("error", "wall", "bytes", "cost"))
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--rounds", default="10", help='a number or "adaptive"')
     parser.add_argument("--backend", default="ideal")
+    parser.add_argument("--algorithm", default="aim", help="cost: aim or mosaic")
+    parser.add_argument("--delay-ms", type=float, default=0.0, help="cost: one way, emulated in the parties")
+    parser.add_argument("--rate-mbit", type=float, default=0.0, help="cost: into a party")
     arguments = parser.parse_args()
     from runner.study import load
 
@@ -123,6 +161,9 @@ def main() -> None:
                 print(f"prune = {str(prune).lower()}: a contributor sends {sent / 1e6:.3f} MB")
             return
         deal(directory, 3)
+        if arguments.what == "cost":
+            cost(arguments, directory)
+            return
         if arguments.what == "error":
             path = study(directory, arguments.backend, arguments.rounds, True, 3)
             cliques = list(load(path).workload.cliques)

@@ -28,7 +28,7 @@ from parties.budget.spending import Reservation
 from runner.__main__ import main
 from runner.study import VerticalStudy, load
 from runner.study.vertical import KEYS
-from synth.algorithm import ALGORITHMS
+from synth.algorithm import ALGORITHMS, proposed
 from synth.budget.accounting import epsilon_of, rho_of
 from tests.runner.studies import write_study
 from tests.worlds.ports import free_ports
@@ -185,7 +185,7 @@ def test_init_writes_a_valid_study_and_overwrites_nothing(run: Run, tmp_path: Pa
     code, out, _ = run("init", directory, *["--vertical"] * (partition == "vertical"))
     assert code == 0 and "python -m runner check" in out
     study = load(directory / "study.toml")
-    assert study.partition == partition
+    assert study.partition == partition and study.algorithm == proposed().name
     assert len(study.parties) == 3 and {"numeric", "categorical"} <= {
         column.kind for column in study.domain.columns
     }

@@ -28,7 +28,7 @@ from mpc_protocols.wire import Wire
 from runner.__main__ import main
 from runner.study import load, problems
 from runner.study.claim import claim_of
-from synth.algorithm import ALGORITHMS, Algorithm
+from synth.algorithm import ALGORITHMS, Algorithm, proposed
 from tests.mpc_protocols.psu.owners import CONTEXT, assert_ideal, ids, spec_of
 from tests.runner import small
 from tests.runner.processes import ROOT
@@ -50,6 +50,7 @@ def test_versions_are_found_where_they_lie() -> None:
     assert ALGORITHMS.names == ("aim", "mwem", "mst", "mosaic", "privmrf", "vertimrf", "vertigan", "florist")
     assert BACKENDS.names == ("replicated", "shamir", "pair", "paillier", "additive", "ideal")
     assert METHODS.names == ("merge3", "helper", "dh2", "florist", "row-order")
+    assert [a.name for a in ALGORITHMS if a.proposed] == [proposed().name]
     found: Registry[Algorithm] = Registry("tests.toys", "algorithm", Algorithm)  # type: ignore[type-arg]
     assert found.names == ("uniform",) and found["uniform"] is uniform_algorithm.ALGORITHM
     with pytest.raises(ValueError, match="does not hold BACKEND"):

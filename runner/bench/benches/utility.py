@@ -4,9 +4,11 @@
     python -m runner bench utility --data DIR --algorithms aim:rounds=adaptive,mosaic:rounds=40,mosaic,independent --json FILE
     python -m runner bench utility --federated --help      many clients, some of which arrive: `runner.bench.utility.federated`
     python -m runner bench utility --vertical --help       columns of two owners: `runner.bench.utility.vertical`
+    python -m runner bench utility --data DIR --tables adult --algorithms mosaic --parts --html FILE
 
 Tables, scores and what is compared: `runner.bench.utility`. A table that DIR lacks is named and left out. The distribution of
 every answer is that of the secure backends, so utility is theirs; nothing here is protected, and the data must be public.
+--parts tells where the error lies instead (`runner.bench.utility.parts`): four runs a seed, with this and that made exact.
 """
 
 from __future__ import annotations
@@ -63,8 +65,13 @@ class Utility(Survey):
             print(f"not in {options.data}, left out: {', '.join(absent)}")
         if not tables:
             raise UsageError(f"--data {options.data} holds none of the tables asked for.")
+        if options.html and not options.parts:
+            raise UsageError("--html goes with --parts: it is the page of where the error lies.")
         lines = options.json.open("w", encoding="utf-8") if options.json else None
         try:
+            if options.parts:
+                self._parts(rows, tables, epsilons, options, lines)
+                return
             for epsilon in epsilons:
                 found = [
                     [self._cell(row, table, epsilon, options, lines) for table in tables] for row in rows
@@ -73,6 +80,38 @@ class Utility(Survey):
         finally:
             if lines:
                 lines.close()
+
+    def _parts(
+        self,
+        rows: Sequence[Any],
+        tables: Sequence[Any],
+        epsilons: Sequence[float],
+        options: argparse.Namespace,
+        lines: Any,
+    ) -> None:
+        """Where the error lies, in print, in lines and on a page."""
+        from runner.bench.utility.page import page
+        from runner.bench.utility.parts import error_parts
+
+        seeds = range(options.first_seed, options.first_seed + options.seeds)
+        found = []
+        for epsilon in epsilons:
+            for table in tables:
+                for row in rows:
+                    parts = error_parts(row, table, epsilon, options.delta, seeds)
+                    found.append(parts)
+                    print(f"\n{row.text} on {table.name}, epsilon {epsilon:g}, {options.seeds} runs")
+                    print(f"{'exact':30}{'table':>20}{'model':>20}")
+                    for exact, errors in parts.table.items():
+                        print(f"{exact!s:30}{spread(errors):>20}{spread(parts.model[exact]):>20}")
+                    told = ", ".join(f"{name} {value:.4f}" for name, value in parts.summary.items())
+                    print(told, flush=True)
+                    if lines:
+                        of = parts.lines(options.delta, options.first_seed)
+                        lines.writelines(json.dumps(line) + "\n" for line in of)
+                        lines.flush()
+        if options.html:
+            options.html.write_text(page(found, options.delta, options.seeds), encoding="utf-8")
 
     def _cell(
         self, row: Any, table: Any, epsilon: float, options: argparse.Namespace, lines: Any
@@ -135,6 +174,10 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--delta", metavar="N", type=float, default=1e-5, help="default: %(default)s")
     made.add_argument("--seeds", metavar="N", type=int, default=5, help="runs of each (default: %(default)s)")
     made.add_argument("--first-seed", metavar="N", type=int, default=0, help="default: %(default)s")
+    made.add_argument(
+        "--parts", action="store_true", help="where the error lies, by making parts of the runs exact"
+    )
+    made.add_argument("--html", metavar="FILE", type=Path, help="a page of it, self-contained")
     made.add_argument("--json", metavar="FILE", type=Path, help="a JSON line per run")
     return made
 

@@ -19,6 +19,7 @@ import numpy as np
 from mpc_protocols.errors import StudyInvalid, UsageError
 from mpc_protocols.functionality import MarginalOracle, StudyFacts, unobserved
 from mpc_protocols.ideal.oracle import IdealOracle
+from runner.bench.utility.exactness import Exactness, KnowingOracle
 from runner.bench.utility.tables import Table
 from synth.algorithm import ALGORITHMS
 from synth.budget.accounting import Accountant, Budget
@@ -81,16 +82,23 @@ class Result:
     rho_share: float
 
 
-def run(row: Row, table: Table, epsilon: float, delta: float, seed: int) -> Result:
-    """Plan, run, sample, score. seed: of the noise too; this is a simulation on public data. Raises what a plan raises."""
+def run(
+    row: Row, table: Table, epsilon: float, delta: float, seed: int, exact: Exactness | None = None
+) -> Result:
+    """Plan, run, sample, score. seed: of the noise too; this is a simulation on public data. Raises what a plan raises.
+
+    exact: leave out this noise, and score the model's own answers too (`model_err`).
+    """
     rng = np.random.default_rng([seed, 20])
     began = time.process_time()
     plan, go = _planned(row, table, epsilon, delta)
     guard = Accountant(plan.budget)
     facts = StudyFacts(table.domain.sizes, "add-remove", 1, 1 << 22, rng.bytes(32))
-    oracle = IdealOracle(
+    oracle: MarginalOracle = IdealOracle(
         facts, lambda cliques: [marginal(table.codes, table.domain, c) for c in cliques], guard, rng.bytes
     )
+    if exact is not None:
+        oracle = KnowingOracle(oracle, table.domain, table.codes, exact)
     synthesis = go(oracle, plan)
     asked = time.process_time()
     codes = synthesis.model.sample(max(1, synthesis.rows), rng, targets=table.workload.cliques)
@@ -100,6 +108,8 @@ def run(row: Row, table: Table, epsilon: float, delta: float, seed: int) -> Resu
         "err": workload_error(table.codes, codes, table.domain, table.workload.cliques),
         "all2": workload_error(table.codes, codes, table.domain, pairs),
     }
+    if exact is not None:
+        scores["model_err"] = _model_error(synthesis.model, table)
     if unseen := table.unseen:
         scores["out3"] = workload_error(table.codes, codes, table.domain, unseen)
     if table.label is not None and table.test is not None:
@@ -110,6 +120,20 @@ def run(row: Row, table: Table, epsilon: float, delta: float, seed: int) -> Resu
         len(synthesis.selected),
         float(guard.rho / plan.budget.rho_cap),
     )
+
+
+def _model_error(model: Model, table: Table) -> float:
+    """`err` of the model's answers, before rows are drawn."""
+    cliques = table.workload.cliques
+    distances = [
+        float(
+            np.abs(
+                answer / answer.sum() - marginal(table.codes, table.domain, clique) / len(table.codes)
+            ).sum()
+        )
+        for clique, answer in zip(cliques, model.marginals(cliques), strict=True)
+    ]
+    return sum(distances) / len(distances)
 
 
 class _Independent(NamedTuple):

@@ -39,6 +39,7 @@ class Mosaic(Algorithm["MosaicConfig", "MosaicPlan"]):
     title = "Mosaic"
     rank = 3
     summary = "Mosaic asks marginals at the resolution that the data can pay for"
+    proposed = True
     config = MosaicConfig
     left_out = "no bins are coarse enough for it"
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mpc_protocols.functionality import MarginalOracle
     from synth.algorithms.mst.plan import MstPlan
 
-NOISE_LIMIT = 0.16
+NOISE_LIMIT = 0.09
 """Of the noise of joining a column to another, as a share of the rows."""
 
 

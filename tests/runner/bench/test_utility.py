@@ -11,6 +11,7 @@ import pytest
 from mpc_protocols.errors import DataRefused, UsageError
 from runner.bench import registry
 from runner.bench.benches.utility import BENCH, spread
+from runner.bench.utility.exactness import VARIANTS
 from runner.bench.utility.networks import Network
 from runner.bench.utility.runs import Row, run
 from runner.bench.utility.tables import DRAWN_ROWS, chosen, names, read
@@ -141,3 +142,34 @@ def test_the_area_is_one_for_what_is_known_and_a_half_for_nothing() -> None:
         auc(known, constant, domain, "label")
     with pytest.raises(ValueError, match="two values"):
         auc(known, known, domain, "x")
+
+
+def test_without_noise_picks_and_counts_are_those_of_the_rows_and_all_is_charged(folder: Path) -> None:
+    table = read(folder, "tiny")
+    assert table is not None
+    row = Row.parse("mosaic:rounds=4")
+    runs = [run(row, table, 3.0, 1e-5, 1, exact) for exact in (None, *VARIANTS)]
+    assert runs[0].scores["err"] == runs[1].scores["err"] and "model_err" not in runs[0].scores
+    assert [one.rho_share for one in runs[1:]] == [pytest.approx(runs[0].rho_share, abs=0.05)] * 4
+    assert (
+        runs[4].scores["model_err"] < 0.01 < runs[1].scores["model_err"]
+    )  # of 400 rows, the triple is measured
+
+
+def test_the_parts_of_an_error_are_printed_written_and_shown(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines, shown = folder / "parts.jsonl", folder / "parts.html"
+    BENCH.command(
+        f"--data {folder} --tables tiny --algorithms mst --epsilon 3 --seeds 2 --parts --json {lines} --html {shown}".split()
+    )
+    assert "selection and measurements" in capsys.readouterr().out
+    found = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert len(found) == 4 * 2 + 1
+    parts = found[-1]["parts"]
+    whole = [line["err"] for line in found[:-1] if line["exact"] == "nothing"]
+    assert parts["whole"] == pytest.approx(sum(whole) / 2) and parts["two halves"] > 0
+    text = shown.read_text()
+    assert "mst on tiny, epsilon 3" in text and f"{parts['structure']:.4f}" in text and "src=" not in text
+    with pytest.raises(UsageError, match="goes with --parts"):
+        BENCH.command(["--data", str(folder), "--tables", "tiny", "--html", str(shown)])
