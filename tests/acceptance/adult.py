@@ -96,7 +96,7 @@ def run(path: Path, out: Path, program: tuple[str, ...] = PROGRAM) -> tuple[floa
 
 def cost(arguments: argparse.Namespace, directory: Path) -> None:
     """Cells, rounds, bytes and CPU seconds of runs over a network, and their wall time beside that of `ideal`."""
-    program = PROGRAM
+    program: tuple[str, ...] = PROGRAM
     if arguments.delay_ms or arguments.rate_mbit:
         rate = {"bytes_per_s": arguments.rate_mbit * 125_000} if arguments.rate_mbit else {}
         program = command_of(json.dumps({"network": {"delay_s": arguments.delay_ms / 1000, **rate}}))
