@@ -14,7 +14,7 @@ model: semi-honest, no two of the three collude; recipients and contributors may
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ from mpc_protocols.additive.dealing.dealer import DealerOperations
 from mpc_protocols.additive.dealing.operations import Operations
 from mpc_protocols.additive.link import DEALER, Link
 from mpc_protocols.additive.marginals import SharedMarginals
-from mpc_protocols.engine.bitwise.argmax import argmax_rows
+from mpc_protocols.engine.bitwise.argmax import argmax_rows, peel
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, words_for
 from mpc_protocols.engine.bitwise.packing import pack, unpack
 from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
@@ -123,6 +123,12 @@ class AdditiveEngine:
             1, -1
         )  # arrays are Numbers, but the overloads of their methods say it to no type checker
         return int(argmax_rows(self.gates, row)[0])
+
+    def picks(
+        self, keys: Elements, candidates: Callable[[Sequence[int]], Sequence[int]], members: Sequence[int]
+    ) -> list[int]:
+        rows: Any = keys  # see `largest`
+        return peel(self.gates, rows, candidates, members)
 
     def reveal(self, numbers: Elements) -> NDArray[np.int64]:
         """See `engine.interface.Engine`; 1 round, and 1 to tell the dealer."""

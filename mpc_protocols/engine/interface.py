@@ -203,5 +203,10 @@ class Engine(Protocol[B, N]):
     def largest(self, keys: N) -> int:
         """Reveal the position of the largest key, the lowest among equal ones, and nothing else."""
 
+    def picks(
+        self, keys: N, candidates: Callable[[Sequence[int]], Sequence[int]], members: Sequence[int]
+    ) -> list[int]:
+        """As `bitwise.argmax.peel`: reveal one pick of every row of keys on the list that the earlier picks leave."""
+
     def reveal(self, numbers: N) -> NDArray[np.int64]:
         """The numbers, to all computing parties, as signed integers. 1 round."""

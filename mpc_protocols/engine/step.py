@@ -21,7 +21,6 @@ from typing import Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitwise.argmax import peel
 from mpc_protocols.engine.bitwise.bits import B
 from mpc_protocols.engine.bitwise.bitslice import UInt
 from mpc_protocols.engine.interface import Engine, N
@@ -166,7 +165,7 @@ class ComputingParty(Generic[B, N]):
             return [plan.contenders[0]]
         if plan.picks == 1:
             return [plan.contenders[self.engine.largest(noisy)]]
-        return peel(self.engine.gates, noisy, plan.candidates, plan.contenders)
+        return self.engine.picks(noisy, plan.candidates, plan.contenders)
 
     def _selected(self, begun: BegunSelect, picked: list[int], **how: object) -> list[int]:
         """Record what was picked. how: of the computation, for observers; nothing if it was not made now."""

@@ -12,12 +12,13 @@ collude; recipients and contributors may collude with either. Assumptions: `ot_e
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.bitwise.argmax import peel
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, words_for
 from mpc_protocols.engine.bitwise.packing import pack, unpack
 from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
@@ -122,6 +123,11 @@ class PairEngine:
 
     def largest(self, keys: Shares) -> int:
         return argmax(self.gates, keys)
+
+    def picks(
+        self, keys: Shares, candidates: Callable[[Sequence[int]], Sequence[int]], members: Sequence[int]
+    ) -> list[int]:
+        return peel(self.gates, keys, candidates, members)
 
     def reveal(self, numbers: Shares) -> NDArray[np.int64]:
         opened = numbers.values + self.gates.link.exchange(numbers.values)

@@ -17,7 +17,7 @@ from mpc_protocols.engine.noise.sampling import NOISE_BATCH, batches, joint_tabl
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
-from mpc_protocols.replicated.gates import GROUP, in_groups
+from mpc_protocols.replicated.gates import GROUP, in_groups, one_by_one
 from mpc_protocols.replicated.scores import masked_sign
 from mpc_protocols.replicated.scores.masked_sign import bit_rows
 from mpc_protocols.replicated.sharing.bit_gates import TEST_WORDS
@@ -177,6 +177,23 @@ def peel(tally: Tally, picks: int, candidates: int, lists: Sequence[int], elemen
     for several in lists:
         if several > 1:
             zero_rows(tally, several)
+
+
+def pick_several(
+    tally: Tally,
+    count: int,
+    candidates: int,
+    lists: Sequence[int],
+    element: int = 4,
+    latency_bytes: int = LATENCY_BYTES,
+) -> None:
+    """`gates.pick_several`: of `count` rows of keys; the rest as for `peel`."""
+    if not one_by_one(count, candidates, element, latency_bytes):
+        peel(tally, count, candidates, lists, element)
+        return
+    for several in lists:
+        if several > 1:
+            argmax(tally, several, element, latency_bytes)
 
 
 def zero_rows(tally: Tally, rows: int) -> None:

@@ -6,7 +6,7 @@ Nothing is learned by what this file does but through `largest` and `reveal`. Co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from mpc_protocols.public.answers import Answers, CellRange, DealerLayout
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.replicated.collected import CollectedMarginals
-from mpc_protocols.replicated.gates import TrioGates, argmax
+from mpc_protocols.replicated.gates import TrioGates, argmax, pick_several
 from mpc_protocols.replicated.marginals import MarginalSource, SharedMarginals
 from mpc_protocols.replicated.scores import answer_codec
 from mpc_protocols.replicated.scores.bit_cache import BitShareCache
@@ -127,6 +127,11 @@ class ReplicatedEngine:
 
     def largest(self, keys: RingShare) -> int:
         return argmax(self.gates, keys)
+
+    def picks(
+        self, keys: RingShare, candidates: Callable[[Sequence[int]], Sequence[int]], members: Sequence[int]
+    ) -> list[int]:
+        return pick_several(self.gates, keys, candidates, members)
 
     def reveal(self, numbers: RingShare) -> NDArray[np.int64]:
         return centred(open_ring(self._trio, numbers))

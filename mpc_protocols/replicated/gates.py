@@ -12,14 +12,14 @@ Threat model, masking and assumption: `trio`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.adders import merge_schedule
-from mpc_protocols.engine.bitwise.argmax import PAIRS, argmax_rows, loss_vectors, losses
+from mpc_protocols.engine.bitwise.argmax import PAIRS, argmax_rows, loss_vectors, losses, peel
 from mpc_protocols.engine.bitwise.bits import concatenate
 from mpc_protocols.engine.bitwise.bitslice import UInt, from_bits, words_for
 from mpc_protocols.errors import ProtocolAborted
@@ -31,6 +31,8 @@ from mpc_protocols.replicated.sharing.sign import signs
 
 GROUP = 64
 """Candidates of a group, a power of two."""
+ONE_BY_ONE_ROUNDS, ONE_BY_ONE_BYTES = 23, 500
+"""What a pick of its own costs among many candidates, about; bytes are a candidate's."""
 
 
 class TrioGates(TrioBitGates):
@@ -71,6 +73,35 @@ def argmax(gates: TrioGates, keys: RingShare) -> int:
     if in_groups(len(keys), np.dtype(keys.dtype).itemsize, gates.latency_bytes):
         return _argmax_in_groups(gates, keys)
     return int(argmax_rows(gates, keys.reshape(1, -1))[0])
+
+
+def one_by_one(picks: int, count: int, element: int, latency_bytes: int) -> bool:
+    """Whether so many picks of `count` keys are made one after the other in groups, not from all comparisons at once."""
+    if not in_groups(count, element, latency_bytes):
+        return False
+    steps = [8 * element - 1, *merge_schedule(8 * element - 1)]
+    pairs = picks * (count * (count - 1) // 2)
+    together = -(-pairs // PAIRS) * (1 + len(steps)) * latency_bytes + 8 * sum(steps) * words_for(pairs)
+    return together > picks * (ONE_BY_ONE_ROUNDS * latency_bytes + ONE_BY_ONE_BYTES * count)
+
+
+def pick_several(
+    gates: TrioGates,
+    keys: RingShare,
+    candidates: Callable[[Sequence[int]], Sequence[int]],
+    members: Sequence[int],
+) -> list[int]:
+    """As `engine.bitwise.argmax.peel`. Of many candidates each pick is an arg max of its own, on the list that the earlier ones
+    leave: bytes grow with candidates and no longer with their pairs, rounds with the picks."""
+    rows, count = keys.shape
+    if not one_by_one(rows, count, np.dtype(keys.dtype).itemsize, gates.latency_bytes):
+        return peel(gates, keys, candidates, members)
+    column = {member: place for place, member in enumerate(members)}
+    picked: list[int] = []
+    while len(picked) < rows and (left := candidates(picked)):
+        places = np.array([column[member] for member in left])
+        picked.append(left[argmax(gates, keys[len(picked)][places])])
+    return picked
 
 
 def _argmax_in_groups(gates: TrioGates, keys: RingShare) -> int:

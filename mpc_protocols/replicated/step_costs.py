@@ -25,7 +25,7 @@ from mpc_protocols.replicated.costs import (
     l1_distances,
     lift,
     opening,
-    peel,
+    pick_several,
     products,
     share_bits,
     sharing,
@@ -122,7 +122,7 @@ def select(
         scores(tally)
     agreement(tally)
     if lists:
-        peel(tally, picks, candidates, lists, element)
+        pick_several(tally, picks, candidates, lists, element, latency_bytes)
     else:
         argmax(tally, candidates, element, latency_bytes)
 

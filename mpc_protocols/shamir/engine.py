@@ -13,13 +13,13 @@ the m computing parties work together, with any recipients and contributors (`do
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitwise.argmax import argmax_rows
+from mpc_protocols.engine.bitwise.argmax import argmax_rows, peel
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, from_planes
 from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
 from mpc_protocols.errors import StudyInvalid
@@ -109,6 +109,11 @@ class ShamirEngine:
         if len(keys) == 1:
             return 0
         return int(argmax_rows(self.gates, self.gates.added_up(keys).reshape(1, -1))[0])
+
+    def picks(
+        self, keys: Addends, candidates: Callable[[Sequence[int]], Sequence[int]], members: Sequence[int]
+    ) -> list[int]:
+        return peel(self.gates, keys, candidates, members)
 
     def reveal(self, numbers: Addends) -> NDArray[np.int64]:
         """The numbers, to all computing parties. 1 round after those of the adders."""

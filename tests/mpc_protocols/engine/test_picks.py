@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.argmax import peel
+from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.noise import sampling
 from mpc_protocols.engine.noise.alias import alias_table
 from mpc_protocols.engine.tally import Tally
@@ -20,7 +21,7 @@ from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.mechanisms import gaussian, gumbel, selection
 from mpc_protocols.memory_wire import Frame
 from mpc_protocols.replicated import costs
-from mpc_protocols.replicated.gates import TrioGates
+from mpc_protocols.replicated.gates import TrioGates, one_by_one, pick_several
 from mpc_protocols.replicated.oracle import ReplicatedOracle
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.ring import centred
@@ -293,3 +294,30 @@ def test_tables_of_different_shapes_are_not_drawn_together() -> None:
 
     with pytest.raises(ValueError, match="as many index bits"):
         run_trio(lambda trio: draw_runs(TrioGates(trio), BitShare(uniform, uniform), tables, "tree"))
+
+
+@pytest.mark.parametrize(("picks", "count"), [(2, 700), (3, 1100)])
+def test_many_candidates_are_picked_one_after_the_other(picks: int, count: int) -> None:
+    """The same picks, ties and conflicts included, at some 500 bytes a candidate and pick; costs equal counters."""
+    rng = np.random.default_rng(count)
+    keys = rng.integers(0, 50, (picks, count)).astype(np.uint32)  # many ties
+    shares = deal_ring(keys, np.random.default_rng(2))
+    conflicts = [(p, p + 1) for p in range(0, count - 1, 3)]
+    candidates = leaving(conflicts, range(count))
+    expected: list[int] = []
+    lists = []
+    while len(expected) < picks and (left := candidates(expected)):
+        lists.append(len(left))
+        expected.append(left[int(keys[len(expected), list(left)].argmax())])
+    assert one_by_one(picks, count, 4, LATENCY_BYTES)
+    assert not one_by_one(picks, 64, 4, LATENCY_BYTES)
+    results, _ = run_trio(
+        lambda trio: pick_several(TrioGates(trio), shares[trio.me], candidates, range(count))
+    )
+    assert results == [expected] * 3
+    tally = check(
+        lambda trio: pick_several(TrioGates(trio), shares[trio.me], candidates, range(count)),
+        lambda t: costs.pick_several(t, picks, count, lists),
+    )
+    assert tally.rounds == 23 * picks
+    assert tally.sent[1] <= 500 * picks * count
