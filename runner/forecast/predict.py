@@ -279,6 +279,7 @@ def _of_training(
             "offered": None,
             "asked": algorithm.asks(plan),
             "label": plan.workload.label,
+            "expected": None,
             "falls_back": False,
             "shared_cells": 0,
             "noise_sd": float(plan.sigma2) ** 0.5,

@@ -81,6 +81,7 @@ def forecast_training(
             "offered": None,
             "asked": training.asks(plan),
             "label": None,
+            "expected": None,
             "falls_back": False,
             "shared_cells": 0 if oracle is None else oracle.shared_cells,
             "noise_sd": float(plan.sigma2) ** 0.5,

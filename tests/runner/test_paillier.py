@@ -35,7 +35,10 @@ def test_the_input_is_chosen_in_the_study(tmp_path: Path) -> None:
     shares = load(small.write(tmp_path / "shares", changes=[BACKEND, SHARES]).path)
     assert plain.public()["paillier"] == {"input": "paillier"} and "Paillier" in plain.descriptor.claim
     assert shares.public()["paillier"] == {"input": "shares"} and shares.descriptor.claim == PAIR.claim
-    public = [{"backend": "paillier", "public_study": study.public()} for study in (plain, shares)]
+    public = [
+        {"algorithm": "aim", "backend": "paillier", "public_study": study.public()}
+        for study in (plain, shares)
+    ]
     assert "encrypted" in how(public[0]) and "encrypted" not in how(public[1])
     path = small.write(
         tmp_path / "typo", changes=[BACKEND, (SHARES[0], SHARES[1].replace("shares", "share"))]

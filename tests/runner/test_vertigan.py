@@ -48,7 +48,7 @@ def test_owners_train_over_the_session(tmp_path: Path) -> None:
     out, ledger = tmp_path / "out", tmp_path / "ledger.db"
     end = run("run", trial.path, "--out", out, ledger=ledger, scratch=tmp_path / "scratch")
     assert end.code == 0, end.complaint
-    assert LIMITS in end.output and "research:" in end.output
+    assert LIMITS in end.output and "RESEARCH, not for anybody's real records" in end.output
     facts, study = content(out), load(trial.path)
     assert facts["rows"] == 200 == len((out / "synthetic.csv").read_text().splitlines()) - 1
     assert "alignment" not in facts and LIMITS[8:] in facts["claim"].replace("nothing", "Nothing")

@@ -237,7 +237,7 @@ GROUP = Group(
     (
         Check(
             "sketches",
-            "what VertiMRF's sketches reveal is what their claim says: whole rows",
+            "what VertiMRF's sketches reveal is what their claim says: whole rows.",
             "attack",
             "an attack that has stopped working; sketches that are offered with a claim or without the research switch",
             sketches,
@@ -245,14 +245,14 @@ GROUP = Group(
         ),
         Check(
             "transcripts",
-            "no row can be read off randomised responses, nor off marginals on shares",
-            "attack",
+            "no row can be read off randomised responses, nor off marginals on shares.",
+            "exact",
             "an owner's sketches in any message of these runs",
             transcripts,
         ),
         Check(
             "responses",
-            "a randomised response is charged at least what it reveals",
+            "a randomised response is charged at least what it reveals.",
             "exact",
             "a charge that is a thousandth too small",
             responses,

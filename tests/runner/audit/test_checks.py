@@ -145,6 +145,7 @@ def test_a_traceback_of_an_alignment_is_found(audited: Subject) -> None:
         patch.setattr(
             "mpc_protocols.memory_wire.MemoryWire.receive", lambda self, peer, size: self._take(peer)
         )
+        patch.setattr("runner.audit.subjects.union.PATIENCE_S", 10.0)  # of the party that then waits in vain
         finding = found(audited, "P.changed")
     assert finding.verdict is Verdict.FAIL and "ends in" in finding.evidence
 

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from typing import Final
 
-NLTCS_3: Final = {
-    "vertimrf:encoder=fm": (0.052, 0.074),
-    "vertimrf:encoder=fo": (0.234, 0.296),
-    "vertigan": (0.401, 0.465),
-}
+NLTCS_3: Final = (
+    ("vertimrf:encoder=fm", (0.052, 0.074)),
+    ("vertimrf:encoder=fo", (0.234, 0.296)),
+    ("vertigan", (0.401, 0.465)),
+)
 
 
 def printed(row: str, table: str, metric: str) -> tuple[float, float] | None:
     """The least and the most that a paper prints for a cell; None if it prints nothing."""
     if table != "nltcs" or metric != "tvd3":
         return None
-    found = [range_ for name, range_ in NLTCS_3.items() if row.startswith(name)]
+    found = [range_ for name, range_ in NLTCS_3 if row.startswith(name)]
     return found[0] if found else None
