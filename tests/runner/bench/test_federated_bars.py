@@ -1,8 +1,7 @@
-"""What federated methods reach on Adult, where the table is: two runs each, like the twelve of `docs/design/flaim.md` 6."""
+"""What federated methods reach on Adult, where the table is: one run each, like the twelve of `docs/design/flaim.md` 6."""
 
 from __future__ import annotations
 
-import statistics
 from pathlib import Path
 
 import pytest
@@ -31,12 +30,9 @@ def source() -> Source:
     ],
 )
 def test_errors_on_adult(source: Source, method: str, cluster: float, label: float) -> None:
-    """Seeds are fixed, and with them the figures."""
+    """The seed is fixed, and with it the figure."""
     for split, limit in (("cluster", cluster), ("label:0.8", label)):
         point = Point("adult", split, 100, 0.1, 10, 1.0, 1e-5, 1)
-        errors = []
-        for seed in (0, 1):
-            world = source.world(point, seed)
-            assert world is not None
-            errors.append(run(Row.parse(method), world).scores["err"])
-        assert statistics.fmean(errors) <= limit, split
+        world = source.world(point, 0)
+        assert world is not None
+        assert run(Row.parse(method), world).scores["err"] <= limit, split
