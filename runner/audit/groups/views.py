@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine import prg
-from mpc_protocols.engine.bitwise import argmax
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.functionality import MarginalOracle
 from runner.audit.check import Check, Finding, Group, Verdict, judged
@@ -270,11 +269,11 @@ class _Opened:
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Count while the block runs."""
-        begin, plain = ComputingParty.__init__, argmax.peel
+        begin = ComputingParty.__init__
 
         def began(party: Any, engine: Any, *given: Any, **named: Any) -> None:
             begin(party, engine, *given, **named)
-            reveal, largest = engine.reveal, engine.largest
+            reveal, largest, picks = engine.reveal, engine.largest, engine.picks
 
             def revealed(numbers: Any) -> Any:
                 found = reveal(numbers)
@@ -285,17 +284,14 @@ class _Opened:
                 self.picks[threading.current_thread().name] += 1
                 return largest(keys)
 
-            engine.reveal, engine.largest = revealed, picked
+            def several(*asked: Any) -> list[int]:
+                found: list[int] = picks(*asked)
+                self.picks[threading.current_thread().name] += len(found)
+                return found
 
-        def peeled(*given: Any) -> list[int]:
-            found = plain(*given)
-            self.picks[threading.current_thread().name] += len(found)
-            return found
+            engine.reveal, engine.largest, engine.picks = revealed, picked, several
 
-        with (
-            mock.patch.object(ComputingParty, "__init__", began),
-            mock.patch("mpc_protocols.engine.step.peel", peeled),
-        ):
+        with mock.patch.object(ComputingParty, "__init__", began):
             yield
 
 
