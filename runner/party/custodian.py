@@ -23,6 +23,7 @@ from runner.study.hashing import canonical
 from runner.study.private_file import Private
 from runner.study.trained import trained
 from synth.algorithm import ALGORITHMS
+from synth.training import Training
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -237,7 +238,7 @@ class Custodian:
 
         own = self._private.ledger
         cap = own.cap
-        if cap.epsilon is not None and not ALGORITHMS[self._study.algorithm].sound(self._study.config):
+        if cap.epsilon is not None and self._claimless(plan):
             raise BudgetRefused(
                 f"The study {self._study.name} has no privacy claim and cannot be counted against the cap of {self.dataset}; "
                 "use another algorithm, or a private file without a cap."
@@ -250,6 +251,14 @@ class Custodian:
         self._run = Ledger(own.file).reserve(
             self.reservation(plan, session, digest, computes, sizes), cap, None if released else recorded
         )
+
+    def _claimless(self, plan: Plan) -> bool:
+        """Whether the run shows of this party's data what no epsilon bounds."""
+        algorithm, config = ALGORITHMS[self._study.algorithm], self._study.config
+        if isinstance(algorithm, Training):
+            own = algorithm.own_events(plan, algorithm.predicted(config) in self.columns)
+            return any(event.detail.get("claim") == "none" for event in own)
+        return not algorithm.sound(config)
 
     def check_retries(self, owners: Sequence[str]) -> None:
         """Raise `BudgetRefused` if alignments with one of these other owners were aborted too often in a row."""

@@ -123,12 +123,13 @@ class Florist(Training["FloristConfig", "FloristPlan"]):
             return (
                 "no privacy claim for what the owners learn of each other: the one without the label reads every label, and the "
                 "one with it can infer features; what is written of the model for everybody is (epsilon, delta)-differentially "
-                "private"
+                "private for the people who are held out, given the model, and has no claim for those it was trained on"
             )
         return (
             f"towards the owner without the label, the label of each of its records is {config.label_epsilon:g}-differentially "
             "private, beside what was released and what alignment shows; what is written of the model for everybody is (epsilon, "
-            "delta)-differentially private; no claim for features, nor for the owners' halves of the model"
+            "delta)-differentially private for the people who are held out, given the model; for those it was trained on "
+            "there is no claim but the labels', neither for features nor for the owners' halves of the model"
         )
 
     def alternative(self, config: FloristConfig) -> str | None:

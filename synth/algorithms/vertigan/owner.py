@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from mpc_protocols.errors import DataRefused, ProtocolAborted
+from mpc_protocols.errors import ProtocolAborted
 from synth.algorithms.vertigan.algorithm import BUCKETS
 from synth.algorithms.vertigan.coins import Coins, gumbel
 from synth.algorithms.vertigan.critic import Critic, hidden
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 MAX_NORM: Final = 10.0
 """Of a gradient that an owner sends."""
-MAX_BATCH: Final = 1 << 21
-"""Rows whose sum is exact enough (`docs/design/vertigan.md` 2)."""
 MAX_FAKES: Final = 4096
 """Rows of the generator's batch."""
 
@@ -95,10 +93,6 @@ class Owner:
     def batch_sum(self, parameters: NDArray[np.float32]) -> NDArray[np.float64]:
         """The sum of clipped gradients over this step's batch, without noise: private."""
         batch, cells = self._batch(), self._branch.cells
-        if len(batch) > MAX_BATCH:
-            raise DataRefused(
-                f"Party {self._name} has more rows than a critic can look at; ask for a smaller rate."
-            )
         z, noise, mix = self._coins.fakes(batch, LATENT, cells)
         fake = self._branch.fakes(parameters, z, noise)
         real = np.zeros((len(batch), cells))
