@@ -61,7 +61,7 @@ class Questions:
         self.measured += [cells.tolist() for cells in noisy]
 
     def _select(self, handles: Sequence[int]) -> None:
-        """Scores far apart, so that chance decides nothing: e^-50 for a unit of three rows. Without rows they cannot be: then a selection's length alone is kept."""
+        """Scores far apart: chance decides nothing. Without rows they cannot be: then a selection's length alone is kept."""
         bound = self.oracle.row_bound
         answers = [np.eye(1, size)[0] * bound for size in SIZES.values()]
         weights = [Fraction(w) for w in (2, 5, 1, 4, 3)]
