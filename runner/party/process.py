@@ -165,6 +165,7 @@ class _Party:
         self._custodian.ready(counted(self._plan))
         if self._study.contributors is not None:
             self._closing = Closing.of(self._study, self._name, self._settings, self._plan)
+            self._closing.inbox.tidy()
 
     def _observe(self, phase: str, event: str, **fields: Any) -> None:
         """An event of this run; what led to it belongs to its phase."""
@@ -545,8 +546,8 @@ class _Party:
                 "written."
             ) from None
         self._attempt.finish(run)
-        if self._closing is not None:
-            self._closing.inbox.finish()
+        if self._closing is not None and (left := self._closing.inbox.finish()):
+            self._observe("report", "not_deleted", files=[str(path) for path in left])
         self._meter.mark("report")
         self._events("report", "written", rows=int(release.codes.shape[0]))
 
