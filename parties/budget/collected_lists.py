@@ -26,7 +26,7 @@ class CollectedList:
     """
 
     def __init__(self, ledger: Ledger, study: bytes, party: str) -> None:
-        self._ledger, self._key = ledger, (study.hex(), party)
+        self._ledger, self.party, self._key = ledger, party, (study.hex(), party)
 
     @property
     def fixed(self) -> bytes | None:
@@ -53,7 +53,7 @@ class CollectedList:
             )
         if not self.void:
             raise BudgetRefused(
-                f"A run on the bundles of this study has begun to release at party {self._key[1]}, so something of them may have "
+                f"A run on the bundles of this study has begun to release at party {self.party}, so something of them may have "
                 "been opened and contributors stay charged; go on with that run with --resume."
             )
 
@@ -67,7 +67,7 @@ class CollectedList:
         self._refuse_void()
         if self.fixed != agreed:
             raise BudgetRefused(
-                f"Party {self._key[1]} has fixed another list of bundles for this study, and contributors are charged for one "
+                f"Party {self.party} has fixed another list of bundles for this study, and contributors are charged for one "
                 "list only; resume the run on that list, or collect for a new study."
             )
 
@@ -93,7 +93,7 @@ class CollectedList:
     def _refuse_void(self) -> None:
         if self.void:
             raise BudgetRefused(
-                f"Party {self._key[1]} has declared this study void: contributors may have their budget back, so nothing of "
+                f"Party {self.party} has declared this study void: contributors may have their budget back, so nothing of "
                 "their bundles is opened; collect for a new study."
             )
 

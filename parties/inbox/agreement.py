@@ -4,8 +4,8 @@
     agree      hash of its own list, 32 bytes; when it has theirs, the list: 32 bytes a bundle, ascending           2 rounds
     confirm    hash of the list that it has on disk and is about to fix                                            1 round
 
-`agree` only if nobody has fixed a list. A party commits itself to its list before it sees another's, so that nobody chooses whom
-to leave out by who is there; a party can leave out whom it likes in advance, which harms nobody's privacy (who takes part is
+`agree` only if nobody has fixed a list. A party commits itself to its list before it sees another's, so nobody chooses whom to
+leave out by who is there; a party can leave out whom it likes in advance, which harms nobody's privacy (who takes part is
 public, and a bundle runs once). A party fixes a list only after `confirm`: then all three have that list on disk, whatever a crash
 leaves fixed, and the next meeting takes it (`docs/design/federated.md` 3).
 
