@@ -6,8 +6,8 @@
 
 `agree` only if nobody has fixed a list. A party commits itself to its list before it sees another's, so nobody chooses whom to
 leave out by who is there; a party can leave out whom it likes in advance, which harms nobody's privacy (who takes part is
-public, and a bundle runs once). A party fixes a list only after `confirm`: then all three have that list on disk, whatever a crash
-leaves fixed, and the next meeting takes it (`docs/design/federated.md` 3).
+public, and a bundle runs once). A party fixes a list only after `confirm`: then all three have that list on disk, whatever a
+crash leaves fixed, and the next meeting takes it (`docs/design/federated.md` 3).
 
 Who learns what: which bundles the others hold. Nothing of their content.
 """
