@@ -36,7 +36,6 @@ class Additive(EngineBackend):
     summary = "two parties on CrypTen's shares, and a third that deals"
     computing = (3, 3)
     by_default = 3
-    partitions = ("horizontal",)
     extra, requires = "crypten", ("torch", "crypten")
     together = "no two of them work together"
     assumption = "AES"
@@ -71,7 +70,7 @@ class Additive(EngineBackend):
     ) -> DryRun:
         from mpc_protocols.additive.dry_run import AdditiveDryRun
 
-        return AdditiveDryRun(facts, counts, contributing)
+        return AdditiveDryRun(facts, counts, contributing, split)
 
 
 BACKEND = Additive()

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import Elements
+from mpc_protocols.engine.columns.records import own_rows
 from mpc_protocols.engine.inputs.contribution import send_contribution
 from mpc_protocols.errors import DataRefused
 from mpc_protocols.functionality import Clique, Level, StudyFacts
@@ -30,7 +31,7 @@ from mpc_protocols.replicated.vertical.group_by import (
 )
 from mpc_protocols.replicated.vertical.matrices import deal_block, ring_of, send_mask_seeds
 from mpc_protocols.replicated.vertical.plan import Group, Plan
-from mpc_protocols.replicated.vertical.schedule import Schedule, own_histograms, own_rows
+from mpc_protocols.replicated.vertical.schedule import Schedule, own_histograms
 from mpc_protocols.wire import Wire
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
+from mpc_protocols.engine.columns.records import CodedRows
 from mpc_protocols.functionality import Clique
 from mpc_protocols.replicated.sharing.conversion import lift
 from mpc_protocols.replicated.sharing.copies import same_copies
@@ -32,7 +33,6 @@ from mpc_protocols.replicated.vertical.matrices import (
     side_by_side,
 )
 from mpc_protocols.replicated.vertical.plan import Factor, Joint, Plan
-from mpc_protocols.replicated.vertical.records import CodedRows
 
 MEMBERSHIP: Clique = ()
 
