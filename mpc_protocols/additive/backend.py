@@ -36,6 +36,7 @@ class Additive(EngineBackend):
     summary = "two parties on CrypTen's shares, and a third that deals"
     computing = (3, 3)
     by_default = 3
+    two_owners = True
     extra, requires = "crypten", ("torch", "crypten")
     together = "no two of them work together"
     assumption = "AES"
