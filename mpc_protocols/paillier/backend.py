@@ -62,7 +62,7 @@ class Paillier(PaillierOfShares):
         return f"{super().claim}, nor Paillier's cryptosystem at {self._key_bits:,} bits"
 
     def threat(self, vertical: bool) -> tuple[str, ...]:
-        return (*super().threat(vertical), *_CIPHERTEXTS)
+        return (*super().threat(vertical), *(() if vertical else _CIPHERTEXTS))
 
     def parts(self) -> OracleParts:
         from mpc_protocols.paillier.oracle import parts

@@ -22,8 +22,8 @@ from typing import Final
 
 import numpy as np
 
+from mpc_protocols.columns.layout import Layout
 from mpc_protocols.engine.bitwise.bitslice import UInt
-from mpc_protocols.engine.columns.layout import Layout
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Clique
 from mpc_protocols.partition import Partition

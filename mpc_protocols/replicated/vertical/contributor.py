@@ -16,15 +16,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mpc_protocols.columns.ordered_sums import OwnerShuffle
+from mpc_protocols.columns.records import own_rows
 from mpc_protocols.engine.bitwise.bitslice import Elements
-from mpc_protocols.engine.columns.records import own_rows
 from mpc_protocols.engine.inputs.contribution import send_contribution
 from mpc_protocols.errors import DataRefused
 from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.replicated.vertical import orders
 from mpc_protocols.replicated.vertical.group_by import (
-    OwnerShuffle,
     ShuffleStreams,
     component_shuffles,
     send_shuffle_seeds,

@@ -25,9 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.columns.layout import Layout
+from mpc_protocols.columns.ordered_sums import OwnerShuffle, helped, index_type, worked
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
-from mpc_protocols.engine.columns.layout import Layout
-from mpc_protocols.engine.columns.ordered_sums import OwnerShuffle, helped, index_type, worked
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, Reader, derive
 from mpc_protocols.replicated.sharing.trio import Trio

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from mpc_protocols.additive.circuits.gates import AdditiveGates
 from mpc_protocols.additive.costs import AdditiveCosts
 from mpc_protocols.additive.vertical import plan as planning
-from mpc_protocols.additive.vertical import tables
 from mpc_protocols.additive.vertical.costs import count_tables
 from mpc_protocols.additive.vertical.marginals import JoinedMarginals
 from mpc_protocols.additive.vertical.plan import Order, make_plan
-from mpc_protocols.engine.columns.ordered_sums import OwnerShuffle
+from mpc_protocols.columns.ordered_sums import OwnerShuffle
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Level
@@ -180,7 +179,7 @@ def test_an_owner_that_names_a_false_place_stops_the_run(bad: str, monkeypatch: 
         whole(self, *arguments)
         self.places[0] = 60_000 if bad == "beyond" else self.places[1]
 
-    monkeypatch.setattr(tables.OwnerShuffle, "__init__", lying)
+    monkeypatch.setattr(OwnerShuffle, "__init__", lying)
     of, owned = split("intersection", 3000)
     with pytest.raises(ProtocolAborted, match=f"named a place.* {bad}"):
         shared(of, owned)
