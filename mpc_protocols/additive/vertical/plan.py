@@ -22,7 +22,7 @@ from typing import Final
 
 import numpy as np
 
-from mpc_protocols.columns.layout import Layout
+from mpc_protocols.vertical.layout import Layout
 from mpc_protocols.engine.bitwise.bitslice import UInt
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Clique

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mpc_protocols.columns.ordered_sums import OwnerShuffle
-from mpc_protocols.columns.records import own_rows
+from mpc_protocols.vertical.ordered_sums import OwnerShuffle
+from mpc_protocols.vertical.records import own_rows
 from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.engine.inputs.contribution import send_contribution
 from mpc_protocols.errors import DataRefused

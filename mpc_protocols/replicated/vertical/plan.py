@@ -17,7 +17,7 @@ from functools import cached_property
 from math import prod
 from typing import Final
 
-from mpc_protocols.columns.layout import Layout
+from mpc_protocols.vertical.layout import Layout
 from mpc_protocols.functionality import Clique
 from mpc_protocols.partition import Partition
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.columns.records import CodedRows
+from mpc_protocols.vertical.records import CodedRows
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.partition import Partition
 from mpc_protocols.replicated.vertical import union

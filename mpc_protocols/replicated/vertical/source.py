@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mpc_protocols.columns.records import own_rows
+from mpc_protocols.vertical.records import own_rows
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import VerticalData

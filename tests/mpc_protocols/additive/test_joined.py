@@ -16,7 +16,7 @@ from mpc_protocols.additive.vertical import plan as planning
 from mpc_protocols.additive.vertical.costs import count_tables
 from mpc_protocols.additive.vertical.marginals import JoinedMarginals
 from mpc_protocols.additive.vertical.plan import Order, make_plan
-from mpc_protocols.columns.ordered_sums import OwnerShuffle
+from mpc_protocols.vertical.ordered_sums import OwnerShuffle
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Level

@@ -10,7 +10,7 @@ from unittest import mock
 
 import numpy as np
 
-from mpc_protocols.columns.records import CodedRows
+from mpc_protocols.vertical.records import CodedRows
 from mpc_protocols.engine.inputs import contribution
 from mpc_protocols.engine.oracle import LeadingOracle
 from mpc_protocols.engine.step import ComputingParty

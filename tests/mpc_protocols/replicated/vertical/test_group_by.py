@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from mpc_protocols.columns.layout import Layout
-from mpc_protocols.columns.ordered_sums import OwnerShuffle, arrange
-from mpc_protocols.columns.records import ABSENT
+from mpc_protocols.vertical.layout import Layout
+from mpc_protocols.vertical.ordered_sums import OwnerShuffle, arrange
+from mpc_protocols.vertical.records import ABSENT
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.replicated.sharing.trio import Trio

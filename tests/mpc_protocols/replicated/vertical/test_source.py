@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc_protocols.columns.records import own_rows
+from mpc_protocols.vertical.records import own_rows
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from mpc_protocols.functionality import Clique
 from mpc_protocols.memory_wire import Frame, MemoryNetwork

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.columns.layout import Layout
-from mpc_protocols.columns.records import ABSENT
+from mpc_protocols.vertical.layout import Layout
+from mpc_protocols.vertical.records import ABSENT
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.engine.prg import Reader
 from mpc_protocols.errors import ProtocolAborted
