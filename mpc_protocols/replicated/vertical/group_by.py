@@ -34,7 +34,7 @@ from mpc_protocols.permutation import uniform_permutation
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.vertical.layout import Layout
 from mpc_protocols.replicated.vertical.matrices import Matrix
-from mpc_protocols.replicated.vertical.records import ABSENT
+from mpc_protocols.vertical.records import ABSENT
 from mpc_protocols.wire import Wire
 
 

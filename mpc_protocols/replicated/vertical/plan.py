@@ -11,7 +11,7 @@ A table is wanted over columns of one or more owners, over the rows that they ho
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -20,31 +20,10 @@ from typing import Final
 from mpc_protocols.functionality import Clique
 from mpc_protocols.partition import Partition
 from mpc_protocols.replicated.vertical.layout import Layout
+from mpc_protocols.vertical.factors import Factor, Joint
 
 NARROW_ROWS: Final = (1 << 16) - 1
 """Rows whose counts are below 2^16 whatever they are."""
-
-
-@dataclass(frozen=True, order=True)
-class Joint:
-    """The joint of some columns of one owner."""
-
-    owner: int
-    columns: Clique
-
-
-@dataclass(frozen=True, order=True)
-class Factor:
-    """The row-wise product of joints of different owners, and of all memberships if `restricted`. No part: memberships alone."""
-
-    parts: tuple[Joint, ...]
-    restricted: bool
-
-    def steps(self) -> Iterator[Factor]:
-        """The factors on the way to this one that take a secure product, itself last."""
-        for count in range(1, len(self.parts) + 1):
-            if count > 1 or self.restricted:
-                yield Factor(self.parts[:count], self.restricted)
 
 
 @dataclass(frozen=True)

@@ -19,17 +19,11 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Final
 
-from mpc_protocols.functionality import Clique
+from mpc_protocols.functionality import Clique, StudyFacts
 from mpc_protocols.partition import Partition
-from mpc_protocols.replicated.vertical.plan import (
-    NARROW_ROWS,
-    Factor,
-    Joint,
-    Plan,
-    TablePlan,
-    by_left,
-    layout_of,
-)
+from mpc_protocols.replicated.vertical.plan import NARROW_ROWS, Plan, TablePlan, by_left, layout_of
+from mpc_protocols.vertical.factors import Factor, Joint
+from mpc_protocols.vertical.schedule import Schedule
 
 BLOCK_BYTES: Final = 1 << 24
 """Bytes of shares of one block of rows at a party, about."""
@@ -39,6 +33,17 @@ WIDE = 64
 ROUND = 1 << 16
 """What a round counts in the choice of the ring (`latency.LATENCY_BYTES`)."""
 _LIFT_BYTES, _LIFT_ROUNDS = 36, 8
+
+
+def schedule_of(partition: Partition, facts: StudyFacts, computing: int) -> Schedule[Plan]:
+    """The schedule of a run of so many computing parties."""
+
+    def planner(
+        now: Partition, sizes: Mapping[str, int], tables: Sequence[Clique], needs_memberships: bool
+    ) -> Plan:
+        return make_plan(now, sizes, computing, tables, needs_memberships)
+
+    return Schedule(partition, facts, planner)
 
 
 def make_plan(

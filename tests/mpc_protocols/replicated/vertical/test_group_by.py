@@ -19,7 +19,7 @@ from mpc_protocols.replicated.vertical import group_by
 from mpc_protocols.replicated.vertical.group_by import GroupBySum, arrange, sums_by_cell
 from mpc_protocols.replicated.vertical.layout import Layout
 from mpc_protocols.replicated.vertical.matrices import Matrix
-from mpc_protocols.replicated.vertical.records import ABSENT
+from mpc_protocols.vertical.records import ABSENT
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.replicated.trio_run import deal_ring, run_trio
 
