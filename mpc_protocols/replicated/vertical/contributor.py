@@ -29,9 +29,10 @@ from mpc_protocols.replicated.vertical.group_by import (
     send_shuffle_seeds,
 )
 from mpc_protocols.replicated.vertical.matrices import deal_block, ring_of, send_mask_seeds
-from mpc_protocols.replicated.vertical.plan import Group, Plan
+from mpc_protocols.replicated.vertical.plan import Plan
 from mpc_protocols.replicated.vertical.planner import schedule_of
 from mpc_protocols.vertical.schedule import own_histograms, own_rows
+from mpc_protocols.vertical.tables import Group
 from mpc_protocols.wire import Wire
 
 

@@ -32,8 +32,8 @@ from mpc_protocols.replicated.vertical.matrices import (
     side_by_side,
 )
 from mpc_protocols.replicated.vertical.plan import Plan
-from mpc_protocols.vertical.factors import Factor, Joint
 from mpc_protocols.vertical.records import CodedRows
+from mpc_protocols.vertical.tables import Factor, Joint
 
 MEMBERSHIP: Clique = ()
 

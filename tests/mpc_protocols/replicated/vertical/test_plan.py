@@ -12,7 +12,7 @@ from mpc_protocols.partition import Partition
 from mpc_protocols.replicated.vertical import costs
 from mpc_protocols.replicated.vertical.plan import Plan
 from mpc_protocols.replicated.vertical.planner import make_plan
-from mpc_protocols.vertical.factors import Factor, Joint
+from mpc_protocols.vertical.tables import Factor, Joint
 from tests.mpc_protocols.replicated.vertical.owners import Population, partition
 
 ROWS = 45_000
