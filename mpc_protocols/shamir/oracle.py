@@ -2,7 +2,7 @@
 
     leader -> the others, contributors         steps (`engine.oracle`)
     custodians that are no holders -> holders  seeds; masked counts (`marginals`)
-    owners of columns -> evaluators            seeds; dealt columns (`vertical.dealing`)
+    owners of columns -> evaluators            seeds; dealt columns (`vertical.dealer`)
 
 Who learns what, threat model and assumption: `engine.step`, `shamir.engine`.
 """

@@ -18,7 +18,7 @@ from mpc_protocols.shamir.vertical.counts import (
     masked_heights,
     sum_heights,
 )
-from mpc_protocols.shamir.vertical.dealing import drawing, evaluators, receiving
+from mpc_protocols.shamir.vertical.dealer import drawing, evaluators, receiving
 from mpc_protocols.shamir.vertical.plan import TablesPlan
 from mpc_protocols.shamir.vertical.prime import ELEMENT
 

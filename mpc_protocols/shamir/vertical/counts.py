@@ -30,7 +30,7 @@ from mpc_protocols.engine.bitwise.bitslice import Elements, from_planes, to_plan
 from mpc_protocols.engine.prg import KeyStream
 from mpc_protocols.shamir.circuits.adders import Columns, add_up
 from mpc_protocols.shamir.circuits.gates import ShamirGates, holders
-from mpc_protocols.shamir.vertical.dealing import receive_residues
+from mpc_protocols.shamir.vertical.dealer import receive_residues
 from mpc_protocols.shamir.vertical.prime import PRIME, Residues, combination
 
 BATCH: Final = 1 << 18

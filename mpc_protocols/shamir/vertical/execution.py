@@ -1,6 +1,6 @@
 """One plan under way at one computing party, block by block of the common table's rows (`plan`).
 
-    input        every owner deals its one-hot columns and membership (`dealing`)                       1 round
+    input        every owner deals its one-hot columns and membership (`dealer`)                       1 round
     products     row by row: x_i y_i times lambda_i is a part of xy among the evaluators, and each deals its part; the sum of
                  what they dealt is a share of degree t again (Gennaro, Rabin, Rabin 1998)              1 round a level
     tables       A_i^T B_i on shares, lambda_i times it a part of the table: no message however many rows
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mpc_protocols.shamir.sharing.field import threshold_of
-from mpc_protocols.shamir.vertical.dealing import Dealer, Shares, evaluators
+from mpc_protocols.shamir.vertical.dealer import Dealer, Shares, evaluators
 from mpc_protocols.shamir.vertical.plan import TablesPlan
 from mpc_protocols.shamir.vertical.prime import PRIME, Residues, combination, lagrange, product, rowwise
 from mpc_protocols.vertical.records import CodedRows

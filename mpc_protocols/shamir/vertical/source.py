@@ -1,6 +1,6 @@
 """The marginals of vertically split data as the holders' parts, in place of everybody's counts (`docs/design/shamir.md` 6).
 
-Owners deal their one-hot columns as Shamir shares modulo p (`dealing`); a table over two owners is a matrix product on shares,
+Owners deal their one-hot columns as Shamir shares modulo p (`dealer`); a table over two owners is a matrix product on shares,
 whose cells are reduced and converted ONCE for a range of rows (`execution`, `counts`). The union's one-owner tables are the
 owners' own histograms, input as horizontal counts are (`marginals`).
 
@@ -25,7 +25,7 @@ from mpc_protocols.shamir.circuits.gates import ShamirGates
 from mpc_protocols.shamir.marginals import HeldMarginals, send_counts
 from mpc_protocols.shamir.sharing.field import threshold_of
 from mpc_protocols.shamir.vertical.counts import held_counts
-from mpc_protocols.shamir.vertical.dealing import Dealer, Shares, evaluators, zero_shares, zero_streams
+from mpc_protocols.shamir.vertical.dealer import Dealer, Shares, evaluators, zero_shares, zero_streams
 from mpc_protocols.shamir.vertical.execution import PlanExecution
 from mpc_protocols.shamir.vertical.plan import TablesPlan, schedule_of
 from mpc_protocols.shamir.vertical.prime import Residues, combination

@@ -16,7 +16,7 @@ from mpc_protocols.shamir.circuits.gates import ShamirGates
 from mpc_protocols.shamir.sharing.field import threshold_of
 from mpc_protocols.shamir.sharing.mesh import Mesh
 from mpc_protocols.shamir.vertical import counts, prime
-from mpc_protocols.shamir.vertical.dealing import Dealer, Shares, drawing, evaluators, receiving
+from mpc_protocols.shamir.vertical.dealer import Dealer, Shares, drawing, evaluators, receiving
 from mpc_protocols.shamir.vertical.prime import MAX_ROWS, PRIME
 from mpc_protocols.wire import Wire
 from tests.conformance.bent_wire import bent, change
