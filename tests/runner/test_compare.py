@@ -119,10 +119,11 @@ def test_a_vertical_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     own = dict(zip(held, split.TWO.values(), strict=True))
     trial = split.write(tmp_path, count=450, held=held, own=own, changes=[("merge3", "auto")])
     found = compared(capsys, trial.path)["alternatives"]
-    assert (
-        'partition = "horizontal" only; use backend = "replicated" or backend = "pair"'
-        in found["shamir"]["problem"]
+    only = (
+        'partition = "horizontal" only; use backend = "replicated" or backend = "shamir" or backend = "pair"'
     )
+    assert only in found["additive"]["problem"]
+    assert found["shamir"]["problem"] is None and found["shamir"]["rounds"] > found["replicated"]["rounds"]
     assert found["pair"]["problem"] is None and found["pair"]["computing"] == ["south", "west"]
     assert "cannot run this study: [study] backend" in text(capsys, trial.path)
 
