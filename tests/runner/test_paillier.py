@@ -115,7 +115,7 @@ def test_owners_that_do_not_compute_are_told_before_anything_runs(name: str, tmp
     trial = split.write(tmp_path, count=60, changes=changes, party={"north": "compute = false"})
     [problem] = problems(trial.path)
     assert f'backend = "{name}" joins the columns of two parties that compute, and north does not;' in problem
-    assert problem.endswith('let the owners compute; use backend = "replicated".')
+    assert 'let the owners compute; use backend = "replicated"' in problem
     assert main(["check", str(trial.path)]) == 10
 
 

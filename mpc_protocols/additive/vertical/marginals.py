@@ -17,12 +17,12 @@ import numpy as np
 from mpc_protocols.additive.circuits.gates import AdditiveGates
 from mpc_protocols.additive.vertical.plan import TablesPlan, check_owners, make_plan, parts_of
 from mpc_protocols.additive.vertical.tables import TableSharing
-from mpc_protocols.columns.records import own_rows
 from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import Partition, VerticalData
+from mpc_protocols.vertical.schedule import own_rows
 
 
 class JoinedMarginals(AdditiveMarginals):

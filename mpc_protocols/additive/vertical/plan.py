@@ -22,11 +22,11 @@ from typing import Final
 
 import numpy as np
 
-from mpc_protocols.columns.layout import Layout
 from mpc_protocols.engine.bitwise.bitslice import UInt
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Clique
 from mpc_protocols.partition import Partition
+from mpc_protocols.vertical.layout import Layout
 
 LIFT_BYTES: Final = 14
 """Bytes of all parties that lifting a cell costs, about."""

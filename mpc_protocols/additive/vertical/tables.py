@@ -28,11 +28,11 @@ from mpc_protocols.additive.circuits.gates import AdditiveGates
 from mpc_protocols.additive.dealing.masks import Masks
 from mpc_protocols.additive.link import DEALER
 from mpc_protocols.additive.vertical.plan import Piece, TablesPlan, source_of
-from mpc_protocols.columns.blas import transposed_product
-from mpc_protocols.columns.ordered_sums import OwnerShuffle, helped, index_type, worked
-from mpc_protocols.columns.records import ABSENT, CodedRows
 from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.functionality import Clique
+from mpc_protocols.vertical.blas import transposed_product
+from mpc_protocols.vertical.ordered_sums import OwnerShuffle, helped, index_type, worked
+from mpc_protocols.vertical.records import ABSENT, CodedRows
 
 
 class TableSharing:

@@ -16,8 +16,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mpc_protocols.columns.ordered_sums import OwnerShuffle
-from mpc_protocols.columns.records import own_rows
 from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.engine.inputs.contribution import send_contribution
 from mpc_protocols.errors import DataRefused
@@ -30,8 +28,11 @@ from mpc_protocols.replicated.vertical.group_by import (
     send_shuffle_seeds,
 )
 from mpc_protocols.replicated.vertical.matrices import deal_block, ring_of, send_mask_seeds
-from mpc_protocols.replicated.vertical.plan import Group, Plan
-from mpc_protocols.replicated.vertical.schedule import Schedule, own_histograms
+from mpc_protocols.replicated.vertical.plan import Plan
+from mpc_protocols.replicated.vertical.planner import schedule_of
+from mpc_protocols.vertical.ordered_sums import OwnerShuffle
+from mpc_protocols.vertical.schedule import own_histograms, own_rows
+from mpc_protocols.vertical.tables import Group
 from mpc_protocols.wire import Wire
 
 
@@ -47,7 +48,7 @@ class VerticalContributor:
             )
         self._wire = wire
         self._rows = rows
-        self._schedule = Schedule(data.partition, facts, wire.computing)
+        self._schedule = schedule_of(data.partition, facts, wire.computing)
         self._counts = own_histograms(rows, self._schedule, wire.me)
 
     def send(self, cliques: Sequence[Clique], levels: Sequence[Level]) -> None:

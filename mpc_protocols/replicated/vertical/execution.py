@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mpc_protocols.columns.records import CodedRows
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.functionality import Clique
 from mpc_protocols.replicated.sharing.conversion import lift
@@ -32,7 +31,9 @@ from mpc_protocols.replicated.vertical.matrices import (
     seed_copies,
     side_by_side,
 )
-from mpc_protocols.replicated.vertical.plan import Factor, Joint, Plan
+from mpc_protocols.replicated.vertical.plan import Plan
+from mpc_protocols.vertical.records import CodedRows
+from mpc_protocols.vertical.tables import Factor, Joint
 
 MEMBERSHIP: Clique = ()
 

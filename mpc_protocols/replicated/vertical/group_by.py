@@ -25,13 +25,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.columns.layout import Layout
-from mpc_protocols.columns.ordered_sums import OwnerShuffle, helped, index_type, worked
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, Reader, derive
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.vertical.matrices import Matrix
+from mpc_protocols.vertical.layout import Layout
+from mpc_protocols.vertical.ordered_sums import OwnerShuffle, helped, index_type, worked
 from mpc_protocols.wire import Wire
 
 

@@ -16,12 +16,12 @@ from mpc_protocols.additive.vertical import plan as planning
 from mpc_protocols.additive.vertical.costs import count_tables
 from mpc_protocols.additive.vertical.marginals import JoinedMarginals
 from mpc_protocols.additive.vertical.plan import Order, make_plan
-from mpc_protocols.columns.ordered_sums import OwnerShuffle
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Level
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.partition import OwnRows, Partition, VerticalData, ideal_counts
+from mpc_protocols.vertical.ordered_sums import OwnerShuffle
 from tests.mpc_protocols.additive.dealt_run import Ran, run_three
 from tests.mpc_protocols.replicated.vertical.owners import Population, facts, partition, random_owners
 

@@ -81,7 +81,7 @@ def test_a_vertical_study_of_real_processes(tmp_path: Path) -> None:
 def test_three_owners_are_told_of_backends_that_join_their_columns(tmp_path: Path) -> None:
     [problem] = problems(split.write(tmp_path, count=20, own=split.THREE, changes=[ADDITIVE]).path)
     assert 'backend = "additive" joins the columns of two parties that compute' in problem
-    assert problem.endswith('use backend = "replicated".')
+    assert 'use backend = "replicated"' in problem
 
 
 @pytest.mark.usefixtures("crypten")

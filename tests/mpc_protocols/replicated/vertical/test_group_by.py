@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from mpc_protocols.columns.layout import Layout
-from mpc_protocols.columns.ordered_sums import OwnerShuffle, arrange
-from mpc_protocols.columns.records import ABSENT
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.vertical.group_by import GroupBySum, sums_by_cell
 from mpc_protocols.replicated.vertical.matrices import Matrix
+from mpc_protocols.vertical.layout import Layout
+from mpc_protocols.vertical.ordered_sums import OwnerShuffle, arrange
+from mpc_protocols.vertical.records import ABSENT
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.replicated.trio_run import deal_ring, run_trio
 

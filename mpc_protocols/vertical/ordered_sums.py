@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.columns.layout import Layout
-from mpc_protocols.columns.records import ABSENT
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.engine.prg import Reader
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.permutation import uniform_permutation
+from mpc_protocols.vertical.layout import Layout
+from mpc_protocols.vertical.records import ABSENT
 
 
 class OwnerShuffle:
