@@ -34,7 +34,7 @@ from mpc_protocols.pair.circuits.l1_distance import chunks, l1_demand
 from mpc_protocols.pair.circuits.sign import carry_demand, score_adder
 from mpc_protocols.pair.circuits.zero_test import zero_demand, zero_pieces
 from mpc_protocols.pair.transfers.correlated import products_demand
-from mpc_protocols.pair.transfers.ot_extension import LEVELS, SECURITY, message_bytes, pieces
+from mpc_protocols.pair.transfers.ot_extension import base_count, message_bytes, pieces
 from mpc_protocols.pair.transfers.random_ot import AHEAD_BITS, AHEAD_ROWS, BATCH, Demand, PoolLevel
 from mpc_protocols.pair.vertical.contingency import TableShape, table_chunks, table_demand
 
@@ -59,8 +59,8 @@ class PairCosts:
     def start(self) -> None:
         """`Transfers.start`: points, blinded points, sums of the trees."""
         self.both(32)
-        self.both(32 * SECURITY)
-        self.both(32 * LEVELS * (SECURITY // LEVELS))
+        self.both(32 * base_count())
+        self.both(32 * base_count())
 
     def reserve(self, demand: Demand) -> None:
         """`Transfers.reserve`."""

@@ -48,7 +48,7 @@ def test_and(shape: tuple[int, ...]) -> None:
 
 
 def test_the_preprocessing_of_an_and_is_less_than_the_bar_of_bytes() -> None:
-    assert message_bytes(PIECE) / (64 * PIECE) == 3.875
+    assert message_bytes(PIECE) / (64 * PIECE) == 3.125
 
 
 def test_and_broadcasts_and_pairs_share_a_round() -> None:
