@@ -10,7 +10,8 @@ vector's bits, 1 byte. The group's number and the place are the index; nothing e
 first group wins among equal winners and the first candidate within a group. The last group is filled with its last candidate,
 whose copies lose every tie.
 
-Cost: some 90 bytes a pair and party (ripple), 100 with a tree; 62 ANDs a candidate in groups, and 9 rounds more. Threat model: `gmw`.
+Cost: some 90 bytes a pair and party (ripple), 100 with a tree; 62 ANDs a candidate in groups, and 9 rounds more. Threat model:
+`gmw`.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ With the sign m of x (`sign`),  |x| = x - 2 m x  (`conversion.masked_numbers`), 
 subtracted from one party's share before; cells whose c is 0 need none of this, for |x| = x.
 
 Nothing is opened. Public bounds, asserted by the caller: |x| < 2^(k-1) in every cell, sum |x| < 2^K in every segment. Threat
-model: `ot_extension`. Cost per cell and party, 18 planes in a ring of 32 bits: 39 bytes of transfers and 14 besides; 5 rounds for the
-signs (ripple), one for the products, one for the transfers.
+model: `ot_extension`. Cost per cell and party, 18 planes in a ring of 32 bits: 39 bytes of transfers and 14 besides; 5 rounds for
+the signs (ripple), one for the products, one for the transfers.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ def test_sums_of_products_are_put_together_by_their_words() -> None:
 
     ran = run_pair(body)
     np.testing.assert_array_equal(ran.results[0] ^ ran.results[1], np.bitwise_xor.reduce(x & y, axis=1))
-    assert ran.sent[0] == 2 * (248 * 12 + 8 * 12 * 11)
+    assert ran.sent[0] == 2 * (message_bytes(12) + 8 * 12 * 11)
 
 
 def test_public_numbers_are_added_once() -> None:
