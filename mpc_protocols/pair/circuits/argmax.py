@@ -25,17 +25,18 @@ from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.pair.circuits.conversion import masked_numbers
 from mpc_protocols.pair.circuits.gates import PairGates
 from mpc_protocols.pair.circuits.gmw import and_bits
-from mpc_protocols.pair.circuits.sign import AND_BYTES, signs_cost
+from mpc_protocols.pair.circuits.sign import AND_BYTES, BYTE_WORTH, signs_cost
 from mpc_protocols.pair.shares import Shares
 
 GROUP = 64
 """Candidates of a group, a power of two."""
 _MORE_ROUNDS = 9
-_STANDING = AND_BYTES * (GROUP - 2)  # bytes a word of candidates for the AND over their opponents
+_STANDING = BYTE_WORTH * AND_BYTES * (GROUP - 2)
+"""Worth of a word of candidates for the AND over their opponents."""
 
 
 def in_groups(count: int, element: int, latency_bytes: int) -> bool:
-    """Whether so many keys of `element` bytes are compared in groups: the least rounds * latency_bytes + bytes."""
+    """Whether so many keys of `element` bytes are compared in groups: the least rounds * latency_bytes + bytes' worth."""
 
     def comparisons(pairs: int) -> float:
         batches = -(-pairs // PAIRS)

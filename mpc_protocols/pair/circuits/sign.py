@@ -31,6 +31,8 @@ from mpc_protocols.pair.transfers.transfer_pool import Demand
 
 AND_BYTES = message_bytes(1) + 16
 """Bytes of a word of ANDs: a transfer each way and two opened bits."""
+BYTE_WORTH = 3
+"""What a byte is worth where `engine.latency` counts 64 bytes for a microsecond: 216 bytes of ANDs take some ten of them."""
 ADDERS: tuple[Adder, ...] = ("ripple", "tree")
 
 _LOWEST, _OTHERS = 5, 4  # most bits of a field
@@ -65,14 +67,15 @@ def merges(fields: int, adder: Adder) -> list[int]:
 
 
 def signs_cost(planes: int, words: int, latency_bytes: int, adder: Adder | None = None) -> float:
-    """Rounds * latency_bytes + bytes sent for signs of so many planes; of the cheaper adder, if none is named."""
+    """Rounds * latency_bytes + bytes' worth for signs of so many planes; of the cheaper adder, if none is named."""
     if adder is None:
         return min(signs_cost(planes, words, latency_bytes, of) for of in ADDERS)
     fields = carry_fields(planes - 1)
     merged = merges(len(fields), adder)
     tables = 64 * sum(np.dtype(of.table.dtype).itemsize for of in fields)
     asked = (message_bytes(1) + 8) * (planes - 1)
-    return (2 + len(merged)) * latency_bytes + ((asked + tables) / 2 + sum(merged) * AND_BYTES) * words
+    sent = ((asked + tables) / 2 + sum(merged) * AND_BYTES) * words
+    return (2 + len(merged)) * latency_bytes + BYTE_WORTH * sent
 
 
 def score_adder(planes: int, words: int, latency_bytes: int) -> Adder:
