@@ -15,7 +15,9 @@ Nothing here is secret: every argument is a size that the protocol's messages sh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from mpc_protocols.engine.bitwise.adders import Adder, merge_schedule
 from mpc_protocols.engine.bitwise.argmax import PAIRS
@@ -31,11 +33,13 @@ from mpc_protocols.pair.circuits.conversion import lift_demand
 from mpc_protocols.pair.circuits.gates import shared_latency
 from mpc_protocols.pair.circuits.gmw import string_pieces, string_sums_demand
 from mpc_protocols.pair.circuits.l1_distance import chunks, l1_demand
-from mpc_protocols.pair.circuits.sign import carry_demand, score_adder
+from mpc_protocols.pair.circuits.sign import carry_demand, carry_fields, merges, score_adder
 from mpc_protocols.pair.circuits.zero_test import zero_demand, zero_pieces
 from mpc_protocols.pair.transfers.correlated import products_demand
-from mpc_protocols.pair.transfers.ot_extension import LEVELS, SECURITY, message_bytes, pieces
-from mpc_protocols.pair.transfers.random_ot import AHEAD_BITS, AHEAD_ROWS, BATCH, Demand, PoolLevel
+from mpc_protocols.pair.transfers.lookup import Field, lookups_demand
+from mpc_protocols.pair.transfers.ot_extension import base_count, message_bytes, pieces
+from mpc_protocols.pair.transfers.random_ot import BATCH
+from mpc_protocols.pair.transfers.transfer_pool import Demand, PoolLevel, pool_levels
 from mpc_protocols.pair.vertical.contingency import TableShape, table_chunks, table_demand
 
 WORD = 8
@@ -49,8 +53,7 @@ class PairCosts:
         """latency_bytes: what a round is worth in the run."""
         self.tally = tally
         self.latency_bytes = latency_bytes
-        self._bits = [PoolLevel(AHEAD_BITS) for _ in range(2)]
-        self._rows = [PoolLevel(AHEAD_ROWS) for _ in range(2)]
+        self._levels = [pool_levels() for _ in range(2)]
 
     def both(self, *sizes: int) -> None:
         """Messages of these sizes from each party to the other, all sent before any is received."""
@@ -59,27 +62,26 @@ class PairCosts:
     def start(self) -> None:
         """`Transfers.start`: points, blinded points, sums of the trees."""
         self.both(32)
-        self.both(32 * SECURITY)
-        self.both(32 * LEVELS * (SECURITY // LEVELS))
+        self.both(32 * base_count())
+        self.both(32 * base_count())
 
     def reserve(self, demand: Demand) -> None:
         """`Transfers.reserve`."""
-        self._make(
-            [of.shortfall(words) for of, words in zip(self._bits, demand.bits, strict=True)],
-            [of.shortfall(words) for of, words in zip(self._rows, demand.rows, strict=True)],
-        )
+        self._make(demand, PoolLevel.shortfall)
 
     def take(self, demand: Demand) -> None:
         """`Transfers.need`, and what is then taken."""
-        self._make(
-            [of.refill(words) for of, words in zip(self._bits, demand.bits, strict=True)],
-            [of.refill(words) for of, words in zip(self._rows, demand.rows, strict=True)],
-        )
-        for of, words in zip((*self._bits, *self._rows), (*demand.bits, *demand.rows), strict=True):
-            of.take(words)
+        self._make(demand, PoolLevel.refill)
+        for chooser, levels in enumerate(self._levels):
+            for of, words in zip(levels, demand.of(chooser), strict=True):
+                of.take(words)
 
-    def _make(self, bits: Sequence[int], rows: Sequence[int]) -> None:
-        words = [sum(of) for of in zip(bits, rows, strict=True)]
+    def _make(self, demand: Demand, question: Callable[[PoolLevel, int], int]) -> None:
+        made = [
+            [question(of, count) for of, count in zip(levels, demand.of(chooser), strict=True)]
+            for chooser, levels in enumerate(self._levels)
+        ]
+        words = [sum(of) for of in made]
         for start in range(0, max(words), BATCH):
             self.tally.step(
                 [
@@ -88,8 +90,9 @@ class PairCosts:
                     for piece in pieces(max(0, min(BATCH, words[me] - start)))
                 ]
             )
-        for of, count in zip((*self._bits, *self._rows), (*bits, *rows), strict=True):
-            of.words_left += count
+        for levels, counts in zip(self._levels, made, strict=True):
+            for of, count in zip(levels, counts, strict=True):
+                of.words_left += count
 
     # -- bits ------------------------------------------------------------------------------------------------------------
 
@@ -101,11 +104,6 @@ class PairCosts:
         """`gmw.and_bits` and `gmw.and_pairs`, of so many words in all."""
         self.take(Demand(bits=(words, words)))
         self.both(2 * WORD * words)
-
-    def and_known(self, words: int) -> None:
-        """`gmw.and_known`."""
-        self.take(Demand(bits=(words, 0)))
-        self.both(WORD * words)
 
     def string_sums(self, terms: int, width: int, words: int) -> None:
         """`gmw.string_sums`."""
@@ -143,29 +141,35 @@ class PairCosts:
         """`conversion.weighted_sum`."""
         self.products((planes - planes // 2, planes // 2), cells, element)
 
-    def carry(self, planes: int, words: int, adder: Adder) -> None:
+    def lookups(self, fields: Sequence[Field], cells: int) -> None:
+        """`lookup.lookups`."""
+        words = words_for(cells)
+        self.take(lookups_demand(fields, words))
+        asked = [sum(of.table.bits for of in fields if of.chooser == me) for me in (0, 1)]
+        self.tally.step([(me, 1 - me, WORD * words * asked[me]) for me in (0, 1)])
+        self.tally.step(
+            [(1 - of.chooser, of.chooser, cells * np.dtype(of.table.dtype).itemsize) for of in fields]
+        )
+
+    def carry(self, planes: int, cells: int, adder: Adder) -> None:
         """`sign.carry` out of so many planes; with one plane more, `sign.signs`."""
+        words, fields = words_for(cells), carry_fields(planes)
         self.reserve(carry_demand(planes, words, adder))
-        if adder == "ripple":
-            self.and_known(words)
-            for _ in range(planes - 1):
-                self.and_words(words)
-        else:
-            self.and_known(planes * words)
-            for gates in merge_schedule(planes):
-                self.and_words(gates * words)
+        self.lookups(fields, cells)
+        for gates in merges(len(fields), adder):
+            self.and_words(gates * words)
 
     def lift(self, cells: int, narrow: int = 4, wide: int = 8, adder: Adder = "tree") -> None:
         """`conversion.lift` from elements of `narrow` bytes to `wide` ones."""
         self.reserve(lift_demand(8 * narrow, cells, adder))
-        self.carry(8 * narrow, words_for(cells), adder)
+        self.carry(8 * narrow, cells, adder)
         self.weighted_sum(1, cells, wide)
 
     def l1_sums(self, cells: int, planes: int, adder: Adder) -> None:
         """`l1_distance.l1_sums`."""
         for size in chunks(cells):
             self.reserve(l1_demand(size, planes, adder))
-            self.carry(planes - 1, words_for(size), adder)
+            self.carry(planes - 1, size, adder)
             self.products((1, 1), size)
 
     # -- tables ----------------------------------------------------------------------------------------------------------
@@ -261,5 +265,6 @@ class PairCosts:
     def _losses(self, rows: int, count: int, element: int) -> None:
         pairs = rows * (count * (count - 1) // 2)
         for start in range(0, pairs, PAIRS):
-            words = words_for(min(PAIRS, pairs - start))
-            self.carry(8 * element - 1, words, score_adder(8 * element, words, self.latency_bytes))
+            batch = min(PAIRS, pairs - start)
+            adder = score_adder(8 * element, words_for(batch), self.latency_bytes)
+            self.carry(8 * element - 1, batch, adder)

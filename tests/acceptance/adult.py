@@ -1,6 +1,7 @@
-"""Adult, end to end: error, agreement of `replicated` with `ideal`, wall time, bytes of a contributor. Not a test: figures.
+"""Adult, end to end: error, agreement of backends with `ideal`, wall time, bytes of a contributor. Not a test: figures.
 
-    python -m tests.acceptance.adult error --runs 10 --rounds 10 --backend ideal
+    python -m tests.acceptance.adult error --runs 10 --rounds 10 --backend ideal shamir pair
+    python -m tests.acceptance.adult error --runs 5 --backend paillier --input shares
     python -m tests.acceptance.adult wall --pairs 5
     python -m tests.acceptance.adult bytes
     python -m tests.acceptance.adult cost --algorithm mosaic --rounds 40 --delay-ms 20 --rate-mbit 100
@@ -49,7 +50,7 @@ count = 64
 seed = 123
 [{algorithm}]
 rounds = {rounds}
-{prune}[domain]
+{prune}{input}[domain]
 file = "{domain}"
 """
 PARTY = '[[party]]\nname = "{name}"\naddress = "127.0.0.1:{port}"\ndata = "{name}.csv"\n'
@@ -64,9 +65,15 @@ def deal(directory: Path, custodians: int) -> None:
 
 
 def study(
-    directory: Path, backend: str, rounds: str, prune: bool, custodians: int, algorithm: str = "aim"
+    directory: Path,
+    backend: str,
+    rounds: str,
+    prune: bool,
+    custodians: int,
+    algorithm: str = "aim",
+    input_: str | None = None,
 ) -> Path:
-    """The study file of one variant. prune: AIM's."""
+    """The study file of one variant. prune: AIM's. input_: how custodians that do not compute contribute to `paillier`."""
     path = directory / f"{backend}.toml"
     path.write_text(
         STUDY.format(
@@ -74,6 +81,7 @@ def study(
             rounds=rounds if rounds.isdigit() else f'"{rounds}"',
             algorithm=algorithm,
             prune=f"prune = {str(prune).lower()}\n" if algorithm == "aim" else "",
+            input=f'[paillier]\ninput = "{input_}"\n' if backend == "paillier" and input_ else "",
             domain=DATA / "adult-domain.json",
         )
         + "".join(PARTY.format(name=f"c{number}", port=7311 + number) for number in range(custodians))
@@ -134,6 +142,16 @@ def error(out: Path, cliques: list[tuple[str, ...]]) -> float:
     return statistics.mean(map(distance, cliques))
 
 
+def beside(errors: list[float], others: list[float]) -> str:
+    """Mean and spread, and how many standard errors of the difference the means lie apart."""
+    mean, spread = statistics.mean(errors), statistics.stdev(errors) if len(errors) > 1 else float("nan")
+    told = f"mean {mean:.4f}, sd {spread:.4f}, n {len(errors)}"
+    if errors is others or min(len(errors), len(others)) < 2:
+        return told
+    apart = (spread**2 / len(errors) + statistics.variance(others) / len(others)) ** 0.5
+    return f"{told}, {(mean - statistics.mean(others)) / apart:+.1f} standard errors from the first"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -142,7 +160,9 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--rounds", default="10", help='a number or "adaptive"')
-    parser.add_argument("--backend", default="ideal")
+    parser.add_argument("--backend", nargs="+", default=["ideal"], help="error: beside the first one")
+    parser.add_argument("--input", choices=("paillier", "shares"), help="error: of paillier")
+    parser.add_argument("--custodians", type=int, default=3, help="error")
     parser.add_argument("--algorithm", default="aim", help="cost: aim or mosaic")
     parser.add_argument("--delay-ms", type=float, default=0.0, help="cost: one way, emulated in the parties")
     parser.add_argument("--rate-mbit", type=float, default=0.0, help="cost: into a party")
@@ -160,23 +180,25 @@ def main() -> None:
                 sent = summary["parties"][3]["bytes_sent"]
                 print(f"prune = {str(prune).lower()}: a contributor sends {sent / 1e6:.3f} MB")
             return
-        deal(directory, 3)
+        deal(directory, arguments.custodians if arguments.what == "error" else 3)
         if arguments.what == "cost":
             cost(arguments, directory)
             return
         if arguments.what == "error":
-            path = study(directory, arguments.backend, arguments.rounds, True, 3)
-            cliques = list(load(path).workload.cliques)
-            errors = []
-            for number in range(arguments.runs):
-                run(path, directory / "out")
-                errors.append(error(directory / "out", cliques))
-                print(f"run {number + 1}: {errors[-1]:.4f}", flush=True)
-            spread = statistics.stdev(errors) if len(errors) > 1 else float("nan")
-            print(
-                f"{arguments.backend}, {arguments.rounds} rounds: mean {statistics.mean(errors):.4f}, sd {spread:.4f}, "
-                f"n {len(errors)}"
-            )
+            first: list[float] = []
+            for backend in arguments.backend:
+                path = study(
+                    directory, backend, arguments.rounds, True, arguments.custodians, input_=arguments.input
+                )
+                cliques = list(load(path).workload.cliques)
+                errors = []
+                for number in range(arguments.runs):
+                    _, summary = run(path, directory / "out")
+                    errors.append(error(directory / "out", cliques))
+                    sent = max(party["bytes_sent"] for party in summary["parties"])
+                    print(f"run {number + 1}: {errors[-1]:.4f}, {sent / 1e6:.1f} MB sent at most", flush=True)
+                first = first or errors
+                print(f"{backend}, {arguments.rounds} rounds: {beside(errors, first)}", flush=True)
             return
         paths = {
             backend: study(directory, backend, arguments.rounds, True, 3)

@@ -10,7 +10,8 @@ vector's bits, 1 byte. The group's number and the place are the index; nothing e
 first group wins among equal winners and the first candidate within a group. The last group is filled with its last candidate,
 whose copies lose every tie.
 
-Cost: some 130 bytes a pair (ripple), 400 with a tree; 62 ANDs a candidate in groups, and 9 rounds more. Threat model: `gmw`.
+Cost: some 90 bytes a pair and party (ripple), 100 with a tree; 62 ANDs a candidate in groups, and 9 rounds more. Threat model:
+`gmw`.
 """
 
 from __future__ import annotations
@@ -24,17 +25,18 @@ from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.pair.circuits.conversion import masked_numbers
 from mpc_protocols.pair.circuits.gates import PairGates
 from mpc_protocols.pair.circuits.gmw import and_bits
-from mpc_protocols.pair.circuits.sign import signs_cost
+from mpc_protocols.pair.circuits.sign import AND_BYTES, BYTE_WORTH, signs_cost
 from mpc_protocols.pair.shares import Shares
 
 GROUP = 64
 """Candidates of a group, a power of two."""
 _MORE_ROUNDS = 9
-_STANDING = 264 * (GROUP - 2)  # bytes a word of candidates for the AND over their opponents
+_STANDING = BYTE_WORTH * AND_BYTES * (GROUP - 2)
+"""Worth of a word of candidates for the AND over their opponents."""
 
 
 def in_groups(count: int, element: int, latency_bytes: int) -> bool:
-    """Whether so many keys of `element` bytes are compared in groups: the least rounds * latency_bytes + bytes."""
+    """Whether so many keys of `element` bytes are compared in groups: the least rounds * latency_bytes + bytes' worth."""
 
     def comparisons(pairs: int) -> float:
         batches = -(-pairs // PAIRS)

@@ -17,7 +17,8 @@ from mpc_protocols.engine.bitwise.adders import Adder
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words, to_bits, to_planes, words_for
 from mpc_protocols.pair.circuits.sign import carry, carry_demand
 from mpc_protocols.pair.transfers.correlated import products, products_demand
-from mpc_protocols.pair.transfers.random_ot import Demand, Transfers
+from mpc_protocols.pair.transfers.random_ot import Transfers
+from mpc_protocols.pair.transfers.transfer_pool import Demand
 
 
 def weighted_sum_demand(planes: int, cells: int) -> Demand:
@@ -81,9 +82,9 @@ def lift_demand(bits: int, cells: int, adder: Adder) -> Demand:
 def lift(transfers: Transfers, x: Elements, dtype: UInt = np.uint64, adder: Adder = "tree") -> Elements:
     """A share modulo 2^K of integers in [0, 2^K) as a share of the same integers in a wider ring, that of `dtype`.
 
-    x = x_0 + x_1 - 2^K o, o the carry out of K planes. 2 + ceil(log2 K) rounds (tree), K + 1 (ripple).
+    x = x_0 + x_1 - 2^K o, o the carry out of K planes. Rounds: those of `sign.carry`, and 1.
     """
     bits = 8 * x.dtype.itemsize
     transfers.reserve(lift_demand(bits, len(x), adder))
-    overflow = carry(transfers, to_planes(x, bits), adder)
+    overflow = carry(transfers, x, to_planes(x, bits), adder)
     return x.astype(dtype) + weighted_sum(transfers, overflow[np.newaxis], (-(1 << bits),), len(x), dtype)

@@ -22,7 +22,7 @@ from mpc_protocols.engine.bitwise.bitslice import UInt, Words, from_bits, words_
 from mpc_protocols.engine.interface import BitSource
 from mpc_protocols.engine.prg import NOISE, KeyStream, derive
 from mpc_protocols.pair.circuits import conversion, gmw
-from mpc_protocols.pair.circuits.sign import AND_BYTES, score_adder, signs
+from mpc_protocols.pair.circuits.sign import AND_BYTES, BYTE_WORTH, score_adder, signs
 from mpc_protocols.pair.circuits.zero_test import zero_cells
 from mpc_protocols.pair.link import Link
 from mpc_protocols.pair.shares import Shares, concatenate
@@ -32,8 +32,8 @@ SECRET_BYTES = 32
 
 
 def shared_latency(latency_bytes: int) -> int:
-    """What a round is worth to the shared code, which counts 8 bytes for a word of ANDs; here one costs AND_BYTES."""
-    return latency_bytes * 8 // AND_BYTES
+    """What a round is worth to the shared code, which counts 8 bytes for a word of ANDs; here one sends AND_BYTES."""
+    return latency_bytes * 8 // (BYTE_WORTH * AND_BYTES)
 
 
 class PairGates:

@@ -25,7 +25,8 @@ import numpy as np
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.pair.link import Link
 from mpc_protocols.pair.transfers.bit_matrix import planes_of
-from mpc_protocols.pair.transfers.random_ot import Demand, Transfers
+from mpc_protocols.pair.transfers.random_ot import Transfers
+from mpc_protocols.pair.transfers.transfer_pool import Demand
 
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 MAX_WIDTH = 128
@@ -79,26 +80,6 @@ def and_pairs(transfers: Transfers, pairs: Sequence[tuple[Words, Words]]) -> lis
         product[int(end) - x.size : int(end)].reshape(x.shape)
         for end, (x, _) in zip(ends, pairs, strict=True)
     ]
-
-
-def and_known(transfers: Transfers, words: Words) -> Words:
-    """Shares of the AND of words that party 0 knows with like words that party 1 knows; `words` are this party's.
-
-    1 round, 1 bit from each and half the transfers of `and_bits`: party 0 chooses.
-    """
-    link, size = transfers.link, words.size
-    mine = words.reshape(-1)
-    transfers.need(Demand(bits=(size, 0)))
-    if link.me == 0:
-        chosen = transfers.chosen_bits(size)
-        others = link.exchange(mine ^ chosen.choices)
-        product = (mine & others) ^ chosen.values
-    else:
-        offered = transfers.offered_bits(size)
-        others = link.exchange(mine ^ offered.difference)
-        product = (others & offered.difference) ^ offered.base
-    shaped: Words = product.reshape(words.shape)
-    return shaped
 
 
 def string_sums_demand(terms: int, words: int) -> Demand:

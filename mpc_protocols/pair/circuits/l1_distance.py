@@ -4,8 +4,8 @@ With the sign m of x (`sign`),  |x| = x - 2 m x  (`conversion.masked_numbers`), 
 subtracted from one party's share before; cells whose c is 0 need none of this, for |x| = x.
 
 Nothing is opened. Public bounds, asserted by the caller: |x| < 2^(k-1) in every cell, sum |x| < 2^K in every segment. Threat
-model: `ot_extension`. Cost per cell and party, K = 32, k planes: k transfers of 3.875 bytes each way, k / 4 + 4.1 bytes besides;
-k rounds for the signs (ripple), one for the products, one for the transfers.
+model: `ot_extension`. Cost per cell and party, 18 planes in a ring of 32 bits: 39 bytes of transfers and 14 besides; 5 rounds for
+the signs (ripple), one for the products, one for the transfers.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from mpc_protocols.engine.bitwise.adders import Adder
 from mpc_protocols.engine.bitwise.bitslice import Elements, words_for
 from mpc_protocols.pair.circuits.conversion import masked_numbers, masked_numbers_demand
 from mpc_protocols.pair.circuits.sign import carry_demand, signs
-from mpc_protocols.pair.transfers.random_ot import Demand, Transfers
+from mpc_protocols.pair.transfers.random_ot import Transfers
+from mpc_protocols.pair.transfers.transfer_pool import Demand
 
 CHUNK = 1 << 18
-"""Cells that are computed with at a time: bounds the memory at some 150 bytes a cell of a chunk."""
+"""Cells that are computed with at a time: bounds the memory at some 250 bytes a cell of a chunk."""
 
 
 def chunks(cells: int) -> list[int]:

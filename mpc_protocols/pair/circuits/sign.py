@@ -1,40 +1,81 @@
-"""Signs and carries of integers that two parties share additively: one AND per bit.
+"""Signs and carries of integers that two parties share additively: small tables, then an AND or two for each.
 
-Of x = x_0 + x_1 mod 2^K party 0 knows a = x_0 and party 1 b = x_1, so their bit planes ARE shares of a ^ b, without a message:
+Of x = x_0 + x_1 mod 2^K party 0 knows a = x_0 and party 1 b = x_1. The carry into plane k - 1 comes from fields of a few bits,
+each of which is one public table of what one party knows and what the other knows (`transfers.lookup`):
 
-    carry' = a ^ ((a ^ b) & (a ^ carry))            sign = a ^ b ^ carry in plane k - 1
+    generate   field of a + field of b is 2^m or more                  propagate   it is 2^m - 1
+    carry'     = generate ^ (propagate & carry)                        sign = a ^ b ^ carry in plane k - 1
 
-`ripple`: k - 1 ANDs a cell in k - 1 rounds. `tree`: generate/propagate pairs, about three times the ANDs in
-1 + ceil(log2(k - 1)) rounds. Products of what one party knows with what the other knows take a transfer in one direction only
-(`gmw.and_known`): the first AND of a ripple, all first ones of a tree. k needs to be only bitlength(max |x|) + 1; the caller
-asserts that bound from public numbers, a value beyond it gets a wrong sign silently.
+The lowest field has 5 bits, as it needs no propagate, the others 4 or 3: their entries fill 32 bits. Parties take turns in
+choosing. `ripple`: an AND and a round for each field but the lowest. `tree`: neighbours merge, up to three times the ANDs in
+ceil(log2(fields)) rounds. k needs to be only bitlength(max |x|) + 1; the caller asserts that bound from public numbers, a value
+beyond it gets a wrong sign silently.
 
-Nothing is opened. Cost per AND, threat model: `gmw`.
+Nothing is opened. Cost of 17 planes (ripple): 17 transfers in one direction, 16 bytes of tables and 3 ANDs a cell, 5 rounds.
+Threat model: `transfers.lookup`, `gmw`.
 """
 
 from __future__ import annotations
+
+from functools import lru_cache
 
 import numpy as np
 
 from mpc_protocols.engine.bitwise.adders import Adder, merge_schedule
 from mpc_protocols.engine.bitwise.bitslice import Elements, Words, to_planes
-from mpc_protocols.pair.circuits.gmw import and_bits, and_known, and_pairs
-from mpc_protocols.pair.transfers.random_ot import Demand, Transfers
+from mpc_protocols.pair.circuits.gmw import and_bits, and_pairs
+from mpc_protocols.pair.transfers.lookup import Field, PublicTable, lookups, lookups_demand
+from mpc_protocols.pair.transfers.ot_extension import message_bytes
+from mpc_protocols.pair.transfers.random_ot import Transfers
+from mpc_protocols.pair.transfers.transfer_pool import Demand
 
-AND_BYTES = 264
+AND_BYTES = message_bytes(1) + 16
 """Bytes of a word of ANDs: a transfer each way and two opened bits."""
+BYTE_WORTH = 3
+"""What a byte is worth where `engine.latency` counts 64 bytes for a microsecond: 216 bytes of ANDs take some ten of them."""
 ADDERS: tuple[Adder, ...] = ("ripple", "tree")
+
+_LOWEST, _OTHERS = 5, 4  # most bits of a field
+
+
+@lru_cache
+def _table(bits: int, outputs: int) -> PublicTable:
+    """generate, and propagate above it, of two fields; outputs: 1 or 2 of them."""
+    number = np.arange(1 << bits)
+    total = number + number[:, np.newaxis]
+    values = (total >> bits) | (total == (1 << bits) - 1) * (2 * (outputs - 1))
+    return PublicTable(values.astype(np.uint8), outputs)
+
+
+@lru_cache
+def carry_fields(planes: int) -> tuple[Field, ...]:
+    """The fields of a carry out of so many planes, lowest first."""
+    lowest = min(planes, _LOWEST)
+    rest = planes - lowest
+    count = -(-rest // _OTHERS)
+    widths = [lowest, *(rest // count + (number < rest % count) for number in range(count))]
+    starts = np.cumsum([0, *widths])
+    return tuple(
+        Field(_table(width, 1 if number == 0 else 2), int(start), number % 2)
+        for number, (width, start) in enumerate(zip(widths, starts, strict=False))
+    )
+
+
+def merges(fields: int, adder: Adder) -> list[int]:
+    """AND planes of each round after the lookups."""
+    return [1] * (fields - 1) if adder == "ripple" else merge_schedule(fields)
 
 
 def signs_cost(planes: int, words: int, latency_bytes: int, adder: Adder | None = None) -> float:
-    """Rounds * latency_bytes + bytes sent for signs of so many planes; of the cheaper adder, if none is named."""
+    """Rounds * latency_bytes + bytes' worth for signs of so many planes; of the cheaper adder, if none is named."""
     if adder is None:
         return min(signs_cost(planes, words, latency_bytes, of) for of in ADDERS)
-    low = planes - 1
-    merged = merge_schedule(low)
-    rounds = low if adder == "ripple" else 1 + len(merged)
-    gates = low - 0.5 if adder == "ripple" else low / 2 + sum(merged)
-    return rounds * latency_bytes + gates * AND_BYTES * words
+    fields = carry_fields(planes - 1)
+    merged = merges(len(fields), adder)
+    tables = 64 * sum(np.dtype(of.table.dtype).itemsize for of in fields)
+    asked = (message_bytes(1) + 8) * (planes - 1)
+    sent = ((asked + tables) / 2 + sum(merged) * AND_BYTES) * words
+    return (2 + len(merged)) * latency_bytes + BYTE_WORTH * sent
 
 
 def score_adder(planes: int, words: int, latency_bytes: int) -> Adder:
@@ -43,38 +84,44 @@ def score_adder(planes: int, words: int, latency_bytes: int) -> Adder:
 
 
 def carry_demand(planes: int, words: int, adder: Adder) -> Demand:
-    """Transfers for `carry`: in both directions but for the products of known operands, in which party 0 chooses."""
-    if adder == "ripple":
-        return Demand(bits=(planes * words, (planes - 1) * words))
-    merged = sum(merge_schedule(planes)) * words
-    return Demand(bits=(planes * words + merged, merged))
+    """Transfers for `carry`."""
+    fields = carry_fields(planes)
+    gates = sum(merges(len(fields), adder)) * words
+    return lookups_demand(fields, words) + Demand(bits=(gates, gates))
 
 
-def carry(transfers: Transfers, mine: Words, adder: Adder) -> Words:
-    """The carry of a + b out of the planes of a at party 0, of b at party 1: (planes, words) to (words,), planes >= 1."""
-    transfers.reserve(carry_demand(len(mine), mine.shape[1], adder))
-    return _ripple(transfers, mine) if adder == "ripple" else _tree(transfers, mine)
+def carry(transfers: Transfers, x: Elements, planes: Words, adder: Adder) -> Words:
+    """The carry of a + b out of the lowest planes of a at party 0, of b at party 1: a plane of shape (words,).
+
+    x: this party's elements. planes: their lowest bit planes, one or more.
+    """
+    transfers.reserve(carry_demand(len(planes), planes.shape[1], adder))
+    found = lookups(transfers, carry_fields(len(planes)), x, planes)
+    generate = np.stack([of[0] for of in found])
+    propagate = np.stack([of[-1] for of in found])  # the lowest is never used
+    return (
+        _ripple(transfers, generate, propagate)
+        if adder == "ripple"
+        else _tree(transfers, generate, propagate)
+    )
 
 
 def signs(transfers: Transfers, x: Elements, planes: int, adder: Adder) -> Words:
     """1 where x, read modulo 2^planes as a signed integer, is negative: a plane of shape (words,); planes >= 2."""
     mine = to_planes(x, planes)
-    negative: Words = mine[planes - 1] ^ carry(transfers, mine[: planes - 1], adder)
+    negative: Words = mine[planes - 1] ^ carry(transfers, x, mine[: planes - 1], adder)
     return negative
 
 
-def _ripple(transfers: Transfers, mine: Words) -> Words:
-    found = and_known(transfers, mine[0])
-    nothing = np.zeros_like(mine[0])
-    for plane in mine[1:]:
-        first = plane if transfers.link.me == 0 else nothing
-        found = first ^ and_bits(transfers, plane, first ^ found)
+def _ripple(transfers: Transfers, generate: Words, propagate: Words) -> Words:
+    found: Words = generate[0]
+    for own, passes in zip(generate[1:], propagate[1:], strict=True):
+        found = own ^ and_bits(transfers, passes, found)
     return found
 
 
-def _tree(transfers: Transfers, mine: Words) -> Words:
+def _tree(transfers: Transfers, generate: Words, propagate: Words) -> Words:
     """(g, p) of neighbours merge to (g_high ^ p_high g_low, p_high p_low); the lowest pair needs no p."""
-    generate, propagate = and_known(transfers, mine), mine
     while len(generate) > 1:
         pairs = len(generate) // 2
         high, low = slice(1, 2 * pairs, 2), slice(0, 2 * pairs, 2)

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.pair.transfers.bit_matrix import LANES, cells_of
 from mpc_protocols.pair.transfers.fixed_key import Blocks
-from mpc_protocols.pair.transfers.random_ot import Demand, Transfers
+from mpc_protocols.pair.transfers.random_ot import Transfers
+from mpc_protocols.pair.transfers.transfer_pool import Demand
 
 _SHIFTS = np.arange(LANES, dtype=np.uint64).reshape(LANES, 1, 1)
 _TESTED = 1 << 12  # words of transfers that are worked on together: some 20 MB

@@ -1,7 +1,7 @@
 """Base oblivious transfers by Diffie-Hellman, in both directions at once, on ristretto255.
 
 Problem: party R has choice bits c_i, party S gets two random keys per bit, R the one that its bit names and nothing of the
-other, S nothing of the bit. 128 of them in each direction are all the public-key work of a run (`ot_extension`).
+other, S nothing of the bit. 130 of them in each direction are all the public-key work of a run (`ot_extension`).
 
     S: A = a G                      R: B_i = b_i G + c_i A
     S: keys  h(i, a B_i),  h(i, a (B_i - A))               R: key  h(i, b_i A)

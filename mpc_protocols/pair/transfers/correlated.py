@@ -18,7 +18,8 @@ import numpy as np
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words, to_bits, words_for
 from mpc_protocols.pair.transfers.bit_matrix import cells_of
 from mpc_protocols.pair.transfers.fixed_key import Blocks
-from mpc_protocols.pair.transfers.random_ot import Demand, Transfers
+from mpc_protocols.pair.transfers.random_ot import Transfers
+from mpc_protocols.pair.transfers.transfer_pool import Demand
 
 
 def products_demand(rows: tuple[int, int], cells: int) -> Demand:

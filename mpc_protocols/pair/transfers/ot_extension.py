@@ -1,4 +1,4 @@
-"""Oblivious transfers by the million from 128 base transfers: SoftSpokenOT (Roy, CRYPTO 2022), its semi-honest part, k = 4.
+"""Oblivious transfers by the million from 130 base transfers: SoftSpokenOT (Roy, CRYPTO 2022), its semi-honest part, k = 5.
 
 Problem: one party (choosing) has random bits c_i and gets for each a string m_i[c_i]; the other (offering) gets both strings
 m_i[0], m_i[1]. From 128 bits Delta of the offering party, of which the choosing one knows nothing, both expand trees (`ggm`) to
@@ -10,7 +10,8 @@ Who learns what: nothing but the above. Every stream position is used once: piec
 a fork has streams of its own. Assumptions: AES-CTR, and fixed-key AES as a correlation-robust hash. Semi-honest parties only:
 one that deviates may learn bits of Delta.
 
-Cost: (128/k - 1)/8 bytes a transfer from the choosing party (3.875 for k = 4), one message a piece; 50 to 80 ns of each party.
+Cost: one byte for eight blocks but one a transfer, from the choosing party (3.125 for k = 5), one message a piece; 60 to 90 ns of
+each party. k = 4: 3.875 bytes and a tenth less CPU; k = 6: 2.625 and half as much more; k = 8: 1.875 and four times as much.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from mpc_protocols.pair.transfers.fixed_key import Blocks, PublicPermutation
 from mpc_protocols.pair.transfers.ggm import Trees
 
 SECURITY = 128
-"""Base transfers in each direction, and bits of a row."""
-LEVELS = 4
+"""Bits of a row."""
+LEVELS = 5
 """k."""
 PIECE = 4096
 """Words of 64 transfers that are extended at a time: the streams of one block stay in the second-level cache."""
@@ -46,9 +47,19 @@ def pieces(words: int) -> list[int]:
     return [min(PIECE, words - start) for start in range(0, words, PIECE)]
 
 
+def blocks_for(levels: int) -> int:
+    """Blocks of k bits that hold a row: as many in each half, the last one of a half only as far as the half goes."""
+    return 2 * -(-LANES // levels)
+
+
+def base_count(levels: int = LEVELS) -> int:
+    """Base transfers in each direction: one for each bit of the blocks."""
+    return blocks_for(levels) * levels
+
+
 def message_bytes(words: int, levels: int = LEVELS) -> int:
     """Bytes that the choosing party sends for `words` words of 64 transfers."""
-    return 8 * words * (SECURITY // levels - 1)
+    return 8 * words * (blocks_for(levels) - 1)
 
 
 class _Streams:
@@ -65,21 +76,20 @@ class _Streams:
         ]
 
     def draw(self, words: int, operation: int) -> Iterator[tuple[slice, Words]]:
-        """The next `words` words of every leaf, some blocks at a time: the blocks, and (blocks, 2^k, words), reused."""
+        """The next `words` words of every leaf: some blocks of one half, and (blocks, 2^k, words), which is reused."""
         nonce = operation.to_bytes(12, "big") + bytes(4)
-        at_once = min(self.blocks // 2, max(1, _BUFFER // (self.leaves * words)))
-        at_once = 1 << (
-            at_once.bit_length() - 1
-        )  # never across the middle, where the second word of rows begins
+        half = self.blocks // 2
+        at_once = min(half, max(1, _BUFFER // (self.leaves * words)))
         buffer = np.empty((at_once, self.leaves, words), np.uint64)
         targets = [row.view(np.uint8).data for row in buffer.reshape(-1, words)]
         source = _ZEROS[: 8 * words]
-        for start in range(0, self.blocks, at_once):
-            first = start * self.leaves
-            for cipher, target in zip(self._ciphers[first : first + len(targets)], targets, strict=True):
+        for start in (*range(0, half, at_once), *range(half, self.blocks, at_once)):
+            stop = min(start + at_once, half if start < half else self.blocks)
+            ciphers = self._ciphers[start * self.leaves : stop * self.leaves]
+            for cipher, target in zip(ciphers, targets, strict=False):
                 cipher.reset_nonce(nonce)
                 cipher.update_into(source, target)
-            yield slice(start, start + at_once), buffer
+            yield slice(start, stop), buffer[: stop - start]
 
 
 def _fold(streams: Words, rows: Words) -> Words:
@@ -101,7 +111,7 @@ class _Extension:
         self._leaves = leaves
         self._chooser = chooser
         self._streams = _Streams(leaves, link.context(bytes([chooser])))
-        self._levels = SECURITY // leaves.shape[0]
+        self._levels = leaves.shape[1].bit_length() - 1
         self._operation = 0
 
     def _next(self) -> tuple[int, PublicPermutation]:
@@ -111,10 +121,14 @@ class _Extension:
         return self._operation, PublicPermutation(key)
 
     def _rows(self, words: int) -> tuple[Words, Words]:
-        """Room for rows (64, words, 2), and the same memory as planes: (2 halves, blocks of a half, k, words)."""
-        room = np.empty((LANES, words, 2), np.uint64)
-        planes = room.reshape(LANES // self._levels, self._levels, words, 2)
-        return room, np.moveaxis(planes, 3, 0)
+        """Room for rows (64, words, 2), and the same memory as planes: (2 halves, blocks of a half, k, words).
+
+        Where k does not divide 64, the last block of a half has planes that are in no row.
+        """
+        blocks = self._streams.blocks // 2
+        room = np.empty((blocks * self._levels, words, 2), np.uint64)
+        planes = room.reshape(blocks, self._levels, words, 2)
+        return room[:LANES], np.moveaxis(planes, 3, 0)
 
     def _of(self, planes: Words, blocks: slice) -> Words:
         """The planes of some blocks, all in one half."""
@@ -160,7 +174,8 @@ class Offering(_Extension):
         self._masks = np.negative(bits.astype(np.uint64))[
             ..., np.newaxis
         ]  # (blocks, k, 1): all ones or zeros
-        packed = np.packbits(bits.reshape(-1).astype(np.uint8), bitorder="little")
+        in_rows = bits.reshape(2, -1)[:, :LANES]
+        packed = np.packbits(in_rows.astype(np.uint8).reshape(-1), bitorder="little")
         self.difference = packed.view(np.uint64).copy()
 
     def extend(self, words: int) -> Iterator[tuple[slice, Blocks, Blocks]]:
@@ -191,18 +206,18 @@ class Offering(_Extension):
 
 
 def start(link: Link, levels: int = LEVELS) -> tuple[Choosing, Offering]:
-    """Base transfers and trees in both directions: 3 rounds, 8,224 bytes a party. levels: k, 1, 2, 4 or 8.
+    """Base transfers and trees in both directions: 3 rounds, 32 + 64 `base_count` bytes a party. levels: k, 1 to 8.
 
     Raises `ProtocolAborted` for an invalid point or a message of another size.
     """
-    return extension(link, base_transfers(link, SECURITY), levels)
+    return extension(link, base_transfers(link, base_count(levels)), levels)
 
 
 def extension(link: Link, base: BaseTransfers, levels: int = LEVELS) -> tuple[Choosing, Offering]:
-    """The trees of both directions over 128 base transfers, which serve once: 1 round, 4,096 bytes a party."""
-    if levels not in (1, 2, 4, 8):
-        raise ValueError(f"The 128 bits of a row are cut into blocks of 1, 2, 4 or 8, not {levels}.")
-    blocks = SECURITY // levels
+    """The trees of both directions over `base_count` base transfers, which serve once: 1 round, 32 bytes for each."""
+    if not 1 <= levels <= 8:
+        raise ValueError(f"The 128 bits of a row are cut into blocks of 1 to 8, not {levels}.")
+    blocks = blocks_for(levels)
     trees = {
         chooser: Trees(link.context(b"trees", bytes([chooser])), 1 << levels)
         for chooser in (link.me, link.peer)

@@ -30,7 +30,8 @@ from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, from_bits, to_
 from mpc_protocols.pair.transfers.bit_matrix import cells_of
 from mpc_protocols.pair.transfers.fixed_key import Blocks, PublicPermutation
 from mpc_protocols.pair.transfers.ggm import Trees, levels_of
-from mpc_protocols.pair.transfers.random_ot import Demand, Transfers
+from mpc_protocols.pair.transfers.random_ot import Transfers
+from mpc_protocols.pair.transfers.transfer_pool import Demand
 
 CHUNK = 1 << 16
 """Most records whose transfers are made at a time."""

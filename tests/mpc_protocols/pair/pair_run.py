@@ -14,7 +14,7 @@ from mpc_protocols.engine.bitwise.bitslice import from_bits
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.pair.link import Link
 from mpc_protocols.pair.transfers.base_ot import BaseTransfers
-from mpc_protocols.pair.transfers.ot_extension import SECURITY, Choosing, Offering, extension
+from mpc_protocols.pair.transfers.ot_extension import LEVELS, Choosing, Offering, base_count, extension
 from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.wire import Wire
 
@@ -56,21 +56,22 @@ def share_ring(values: NDArray[Any]) -> list[NDArray[Any]]:
     return [mask, values - mask]
 
 
-def _base() -> list[BaseTransfers]:
-    offered = [random_words(SECURITY, 2, 2) for _ in range(2)]
-    choices = [np.frombuffer(secrets.token_bytes(SECURITY), np.uint8) & np.uint8(1) for _ in range(2)]
-    chosen = [offered[1 - i][np.arange(SECURITY), choices[i]] for i in range(2)]
+def _base(levels: int) -> list[BaseTransfers]:
+    count = base_count(levels)
+    offered = [random_words(count, 2, 2) for _ in range(2)]
+    choices = [np.frombuffer(secrets.token_bytes(count), np.uint8) & np.uint8(1) for _ in range(2)]
+    chosen = [offered[1 - i][np.arange(count), choices[i]] for i in range(2)]
     return [BaseTransfers(*parts) for parts in zip(offered, choices, chosen, strict=True)]
 
 
-BASE = _base()
+BASE = {levels: _base(levels) for levels in range(1, 9)}
 """Correct base transfers of both parties, made here: base transfers proper have tests of their own."""
 
 
-def extended(wire: Wire, levels: int = 4) -> tuple[Link, Choosing, Offering]:
+def extended(wire: Wire, levels: int = LEVELS) -> tuple[Link, Choosing, Offering]:
     """A link and both roles of the extension, from BASE."""
     link = Link(wire)
-    return link, *extension(link, BASE[wire.me], levels)
+    return link, *extension(link, BASE[levels][wire.me], levels)
 
 
 def run_pair(body: Callable[[Transfers], T]) -> Ran[T]:

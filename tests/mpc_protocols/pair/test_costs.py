@@ -11,7 +11,6 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import AllowAll
-from mpc_protocols.engine.bitwise.bitslice import words_for
 from mpc_protocols.engine.inputs.answer_codec import encode
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.noise.pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
@@ -22,7 +21,7 @@ from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.pair.backend import BACKEND
 from mpc_protocols.pair.circuits import l1_distance
 from mpc_protocols.pair.circuits.conversion import lift, weighted_sum
-from mpc_protocols.pair.circuits.gmw import and_bits, and_known, open_bits, string_sums
+from mpc_protocols.pair.circuits.gmw import and_bits, open_bits, string_sums
 from mpc_protocols.pair.circuits.l1_distance import l1_sums
 from mpc_protocols.pair.circuits.sign import signs
 from mpc_protocols.pair.circuits.zero_test import zero_cells
@@ -31,8 +30,9 @@ from mpc_protocols.pair.engine import DEALERS
 from mpc_protocols.pair.link import Link
 from mpc_protocols.pair.oracle import PairOracle, contribute, follow
 from mpc_protocols.pair.steps import Group, StepCosts
-from mpc_protocols.pair.transfers import random_ot
-from mpc_protocols.pair.transfers.random_ot import Demand, Transfers
+from mpc_protocols.pair.transfers import random_ot, transfer_pool
+from mpc_protocols.pair.transfers.random_ot import Transfers
+from mpc_protocols.pair.transfers.transfer_pool import Demand
 from mpc_protocols.pair.vertical.contingency import Column, TableShape, of_paths, of_vectors
 from mpc_protocols.partition import VerticalData, ideal_counts
 from mpc_protocols.public.state import PublicState
@@ -46,9 +46,8 @@ from tests.worlds.tables import CONTRIBUTORS, PARTS, SMALL, counter, facts
 
 def protocols(transfers: Transfers) -> None:
     words = random_words
-    transfers.reserve(Demand(bits=(3, 1), rows=(0, 2)))
+    transfers.reserve(Demand(bits=(3, 1), shorts=(2, 0), rows=(0, 2)))
     and_bits(transfers, words(3, 5), words(3, 5))
-    and_known(transfers, words(7))
     and_bits(transfers, words(9), words(9))
     string_sums(transfers, words(4, 3), words(4, 70, 3))
     open_bits(transfers.link, words(6))
@@ -71,14 +70,13 @@ def predicted() -> Tally:
     tally = Tally.of(2)
     costs = PairCosts(tally)
     costs.start()
-    costs.reserve(Demand(bits=(3, 1), rows=(0, 2)))
+    costs.reserve(Demand(bits=(3, 1), shorts=(2, 0), rows=(0, 2)))
     costs.and_words(15)
-    costs.and_known(7)
     costs.and_words(9)
     costs.string_sums(4, 70, 3)
     costs.opening(48)
     for adder in ("ripple", "tree"):
-        costs.carry(17, words_for(130), adder)
+        costs.carry(17, 130, adder)
         costs.l1_sums(250, 12, adder)
         costs.lift(70, 2, 4, adder)
     costs.zero_cells(5, 100)
@@ -95,8 +93,8 @@ def test_costs_are_the_counters(ahead: int, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(random_ot, "BATCH", 40)
     for module in ("transfers.random_ot", "costs"):
         monkeypatch.setattr(f"mpc_protocols.pair.{module}.BATCH", 40)
-        monkeypatch.setattr(f"mpc_protocols.pair.{module}.AHEAD_BITS", ahead)
-        monkeypatch.setattr(f"mpc_protocols.pair.{module}.AHEAD_ROWS", ahead // 10)
+    monkeypatch.setattr(transfer_pool, "AHEAD_BITS", ahead)
+    monkeypatch.setattr(transfer_pool, "AHEAD_ROWS", ahead // 10)
     network = MemoryNetwork(2, 2)
 
     def party(wire: Wire) -> None:

@@ -18,6 +18,7 @@ from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.pair.circuits.argmax import argmax_in_groups, in_groups
 from mpc_protocols.pair.circuits.gates import PairGates
 from mpc_protocols.pair.shares import Shares
+from mpc_protocols.pair.transfers.ot_extension import message_bytes
 from mpc_protocols.pair.transfers.random_ot import Transfers
 from tests.mpc_protocols.pair.pair_run import Ran, random_words, run_pair, share_ring, share_words
 
@@ -163,7 +164,7 @@ def test_one_plane_with_several_is_one_string() -> None:
 
     ran = run_pair(body)
     np.testing.assert_array_equal(ran.results[0] ^ ran.results[1], x & y)
-    assert ran.sent[0] == 248 * 3 + 8 * 3 * 10
+    assert ran.sent[0] == message_bytes(3) + 8 * 3 * 10
 
 
 def test_sums_of_products_are_put_together_by_their_words() -> None:
@@ -185,7 +186,7 @@ def test_sums_of_products_are_put_together_by_their_words() -> None:
 
     ran = run_pair(body)
     np.testing.assert_array_equal(ran.results[0] ^ ran.results[1], np.bitwise_xor.reduce(x & y, axis=1))
-    assert ran.sent[0] == 2 * (248 * 12 + 8 * 12 * 11)
+    assert ran.sent[0] == 2 * (message_bytes(12) + 8 * 12 * 11)
 
 
 def test_public_numbers_are_added_once() -> None:

@@ -16,17 +16,17 @@ from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.pair.circuits.gmw import (
     and_bits,
-    and_known,
     and_pairs,
     complement,
     open_bits,
     string_sums,
     xor_public,
 )
-from mpc_protocols.pair.transfers import random_ot
+from mpc_protocols.pair.transfers import transfer_pool
 from mpc_protocols.pair.transfers.correlated import products
 from mpc_protocols.pair.transfers.ot_extension import PIECE, message_bytes
-from mpc_protocols.pair.transfers.random_ot import BATCH, Demand, Transfers
+from mpc_protocols.pair.transfers.random_ot import BATCH, Transfers
+from mpc_protocols.pair.transfers.transfer_pool import Demand
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.pair.pair_run import Words, extended, random_words, run_pair, share_ring, share_words
 from tests.trio import Trio
@@ -48,7 +48,7 @@ def test_and(shape: tuple[int, ...]) -> None:
 
 
 def test_the_preprocessing_of_an_and_is_less_than_the_bar_of_bytes() -> None:
-    assert message_bytes(PIECE) / (64 * PIECE) == 3.875
+    assert message_bytes(PIECE) / (64 * PIECE) == 3.125
 
 
 def test_and_broadcasts_and_pairs_share_a_round() -> None:
@@ -74,14 +74,6 @@ def test_and_of_any_two_words(x: int, y: int) -> None:
     xs, ys = (share_words(np.array([v], np.uint64)) for v in (x, y))
     ran = run_pair(lambda transfers: and_bits(transfers, xs[transfers.link.me], ys[transfers.link.me]))
     assert int(parity(ran.results)[0]) == x & y
-
-
-def test_and_of_what_each_knows_takes_transfers_in_one_direction() -> None:
-    known = [random_words(3, 5), random_words(3, 5)]
-    ran = run_pair(lambda transfers: and_known(transfers, known[transfers.link.me]))
-    np.testing.assert_array_equal(parity(ran.results), known[0] & known[1])
-    assert ran.rounds == 2
-    assert ran.sent == [message_bytes(15) + 8 * 15, 8 * 15]
 
 
 def test_local_operations_and_opening() -> None:
@@ -175,7 +167,7 @@ def test_a_demand_beyond_a_batch_takes_a_round_more() -> None:
 def test_what_is_made_unasked_is_as_much_as_was_used_and_serves_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(random_ot, "AHEAD_BITS", 6)
+    monkeypatch.setattr(transfer_pool, "AHEAD_BITS", 6)
     words = share_words(random_words(10))
 
     def body(transfers: Transfers) -> list[tuple[int, int]]:

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitwise.adders import Adder, merge_schedule
+from mpc_protocols.engine.bitwise.adders import Adder
 from mpc_protocols.engine.bitwise.bitslice import to_bits, words_for
 from mpc_protocols.pair.circuits import l1_distance
 from mpc_protocols.pair.circuits.conversion import lift, weighted_sum
 from mpc_protocols.pair.circuits.l1_distance import l1_sums
-from mpc_protocols.pair.circuits.sign import carry_demand, signs
+from mpc_protocols.pair.circuits.sign import carry_demand, carry_fields, merges, signs
 from mpc_protocols.pair.circuits.zero_test import zero_cells
 from mpc_protocols.pair.transfers.ot_extension import message_bytes
 from tests.mpc_protocols.pair.pair_run import run_pair, share_flags, share_ring
 
 SIZES = (1, 63, 64, 65, 1000)
-WIDTHS = (2, 3, 18, 31, 32)
+WIDTHS = (2, 3, 6, 7, 18, 31, 32)
 
 
 def spread(cells: int, planes: int) -> NDArray[np.int64]:
@@ -31,9 +31,18 @@ def spread(cells: int, planes: int) -> NDArray[np.int64]:
     return values
 
 
-def opened_bits(planes: int, adder: Adder) -> int:
-    """Bits that each opens per cell for a carry: one for the product of known operands, two for another AND."""
-    return 1 + 2 * (planes - 1) if adder == "ripple" else planes + 2 * sum(merge_schedule(planes))
+def carry_bytes(me: int, planes: int, cells: int, adder: Adder) -> int:
+    """What a party sends for a carry besides transfers: bits of the fields it asks, tables of the others, two bits an AND."""
+    fields = carry_fields(planes)
+    asked = sum(of.table.bits for of in fields if of.chooser == me)
+    tables = sum(np.dtype(of.table.dtype).itemsize for of in fields if of.chooser != me)
+    return 8 * words_for(cells) * (asked + 2 * sum(merges(len(fields), adder))) + cells * tables
+
+
+def carry_rounds(planes: int, adder: Adder) -> int:
+    """Transfers, questions, tables, ANDs; of one field the chooser sends transfers and questions without waiting."""
+    fields = len(carry_fields(planes))
+    return (3 if fields > 1 else 2) + len(merges(fields, adder))
 
 
 @pytest.mark.parametrize(("cells", "planes", "adder"), [*product(SIZES, WIDTHS, ("ripple", "tree"))])
@@ -42,11 +51,10 @@ def test_signs(cells: int, planes: int, adder: Adder) -> None:
     shares = share_ring(values.astype(np.uint32))
     ran = run_pair(lambda transfers: signs(transfers, shares[transfers.link.me], planes, adder))
     np.testing.assert_array_equal(to_bits(ran.results[0] ^ ran.results[1], cells), values < 0)
-    words = words_for(cells)
-    demand = carry_demand(planes - 1, words, adder)
-    assert ran.rounds == 1 + (1 + len(merge_schedule(planes - 1)) if adder == "tree" else planes - 1)
+    demand = carry_demand(planes - 1, words_for(cells), adder)
+    assert ran.rounds == carry_rounds(planes - 1, adder)
     assert ran.sent == [
-        message_bytes(demand.bits[me]) + 8 * words * opened_bits(planes - 1, adder) for me in range(2)
+        message_bytes(sum(demand.of(me))) + carry_bytes(me, planes - 1, cells, adder) for me in range(2)
     ]
 
 
@@ -63,8 +71,13 @@ def test_sums_of_absolute_values(cells: int, planes: int, adder: Adder) -> None:
     assert (ran.results[0] + ran.results[1]).tolist() == wanted
     words = words_for(cells)
     demand = carry_demand(planes - 1, words, adder)
-    online = 8 * words * opened_bits(planes - 1, adder) + 8 * words + 4 * cells
-    assert ran.sent == [message_bytes(demand.bits[me] + words) + online for me in range(2)]
+    assert ran.sent == [
+        message_bytes(sum(demand.of(me)) + words)
+        + carry_bytes(me, planes - 1, cells, adder)
+        + 8 * words
+        + 4 * cells
+        for me in range(2)
+    ]
 
 
 def test_many_cells_are_computed_chunk_by_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +133,7 @@ def test_a_wider_ring_holds_the_same_integers(narrow: type, wide: type, cells: i
     ran = run_pair(lambda transfers: lift(transfers, shares[transfers.link.me], wide))
     np.testing.assert_array_equal(ran.results[0] + ran.results[1], values.astype(wide))
     bits = 8 * np.dtype(narrow).itemsize
-    assert ran.rounds == 1 + 1 + len(merge_schedule(bits)) + 1
+    assert ran.rounds == carry_rounds(bits, "tree") + 1
 
 
 @pytest.mark.parametrize(("planes", "cells"), [(1, 1), (63, 64), (5, 1000)])

@@ -13,7 +13,7 @@ from mpc_protocols.pair.link import Link
 from mpc_protocols.pair.transfers import ot_extension
 from mpc_protocols.pair.transfers.bit_matrix import cells_of, planes_of, transpose
 from mpc_protocols.pair.transfers.ggm import Trees
-from mpc_protocols.pair.transfers.ot_extension import message_bytes, pieces, start
+from mpc_protocols.pair.transfers.ot_extension import LEVELS, base_count, message_bytes, pieces, start
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.pair.pair_run import Words, extended, random_words
 from tests.trio import Trio
@@ -22,7 +22,7 @@ Made = tuple[Words, Words, Words, Words]
 """Choices and strings of the direction in which a party chooses; both strings of the other."""
 
 
-def take(wire: Wire, words: int, levels: int = 4) -> Made:
+def take(wire: Wire, words: int, levels: int = LEVELS) -> Made:
     _, choosing, offering = extended(wire, levels)
     return both(choosing, offering, words)
 
@@ -51,17 +51,20 @@ def check(parties: list[Made]) -> None:
         assert not (got == np.where(chosen, first, second)).all(axis=2).any()
 
 
-@pytest.mark.parametrize(("levels", "words"), [*product((1, 2, 4), (1, 3, 65)), (8, 2), (4, 5000)])
+@pytest.mark.parametrize(
+    ("levels", "words"),
+    [*product((1, 2, 4, 5), (1, 3, 65)), (3, 2), (6, 3), (7, 2), (8, 2), (5, 5000)],
+)
 def test_the_chosen_string_is_the_one_of_the_choice(levels: int, words: int) -> None:
     network = MemoryNetwork(2, 2)
     check(network.run([lambda wire: take(wire, words, levels)] * 2))
     traffic = network.traffic(0)
     assert traffic.rounds == 2  # the trees, the corrections
-    assert traffic.bytes_sent == 4096 + message_bytes(words, levels)
+    assert traffic.bytes_sent == 32 * base_count(levels) + message_bytes(words, levels)
     assert traffic.messages_sent == 1 + len(pieces(words))
 
 
-@pytest.mark.parametrize("levels", [1, 2, 4])
+@pytest.mark.parametrize("levels", [1, 2, 4, 5])
 def test_a_product_of_random_bits_is_one_in_a_quarter(levels: int) -> None:
     """20,480 products; the fraction of ones is off by more than 0.02 with probability below 10^-10."""
     parties = run_parties([lambda wire: take(wire, 320, levels)] * 2, 2)
@@ -128,9 +131,9 @@ def test_corrections_of_another_size_abort(change: int) -> None:
 
 def test_tree_sums_of_another_size_abort() -> None:
     def liar(wire: Wire) -> None:
-        wire.send(1, bytes(4095))
+        wire.send(1, bytes(32 * base_count() - 1))
 
-    with pytest.raises(ProtocolAborted, match="4095 bytes"):
+    with pytest.raises(ProtocolAborted, match=f"{32 * base_count() - 1} bytes"):
         run_parties([liar, extended], 2)  # type: ignore[arg-type]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from mpc_protocols.engine import prg
 from mpc_protocols.engine.bitwise.bits import concatenate
 from mpc_protocols.engine.step import ComputingParty
-from mpc_protocols.pair.transfers import random_ot
+from mpc_protocols.pair.transfers import transfer_pool
 from mpc_protocols.replicated import gates
 from mpc_protocols.replicated.sharing import boolean, copies, ring, sign
 from mpc_protocols.replicated.sharing.trio import Trio
@@ -22,7 +22,7 @@ from runner.audit.broken_builds.faults.mutation import Mutation, Patch
 @contextmanager
 def _repeated_masks() -> Iterator[None]:
     """Two operations share a stream; where masks are transfers, each is given away again and again."""
-    counter, take = prg._counter, random_ot._TransferPool.take
+    counter, take = prg._counter, transfer_pool.TransferPool.take
 
     def taken(self: Any, words: int) -> Any:
         found = take(self, words)
@@ -31,7 +31,7 @@ def _repeated_masks() -> Iterator[None]:
 
     with (
         mock.patch.object(prg, "_counter", lambda operation: counter(operation // 2)),
-        mock.patch.object(random_ot._TransferPool, "take", taken),
+        mock.patch.object(transfer_pool.TransferPool, "take", taken),
     ):
         yield
 
