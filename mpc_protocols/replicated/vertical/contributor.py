@@ -23,7 +23,6 @@ from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.replicated.vertical import orders
 from mpc_protocols.replicated.vertical.group_by import (
-    OwnerShuffle,
     ShuffleStreams,
     component_shuffles,
     send_shuffle_seeds,
@@ -31,6 +30,7 @@ from mpc_protocols.replicated.vertical.group_by import (
 from mpc_protocols.replicated.vertical.matrices import deal_block, ring_of, send_mask_seeds
 from mpc_protocols.replicated.vertical.plan import Plan
 from mpc_protocols.replicated.vertical.planner import schedule_of
+from mpc_protocols.vertical.ordered_sums import OwnerShuffle
 from mpc_protocols.vertical.schedule import own_histograms, own_rows
 from mpc_protocols.vertical.tables import Group
 from mpc_protocols.wire import Wire

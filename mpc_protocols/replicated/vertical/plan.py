@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from mpc_protocols.replicated.vertical.layout import Layout
+from mpc_protocols.vertical.layout import Layout
 from mpc_protocols.vertical.tables import Factor, Group, Joint, Table, Tables, by_left
 
 NARROW_ROWS: Final = (1 << 16) - 1
