@@ -31,6 +31,7 @@ from mpc_protocols.shamir.circuits.adders import carry_gates, sum_gates
 from mpc_protocols.shamir.circuits.bit_gates import TEST_WORDS, shared_latency
 from mpc_protocols.shamir.circuits.l1_distance import SUM_BITS, CandidateWords, lane_heights, layers
 from mpc_protocols.shamir.sharing.field import threshold_of
+from mpc_protocols.shamir.sharing.mesh import collects, slices
 from mpc_protocols.shamir.sharing.numbers import (
     joint_masks,
     layer_mask,
@@ -52,6 +53,7 @@ class ShamirCosts:
         self.tally = tally
         self.computing = computing
         self.holders = threshold_of(computing) + 1
+        self._round = latency_bytes
         self._latency = shared_latency(latency_bytes, computing)
 
     @property
@@ -64,14 +66,24 @@ class ShamirCosts:
         parties = range(self.computing)
         self.tally.step([(me, peer, size) for me in parties[:senders] for peer in parties if peer != me])
 
+    def open(self, words: int) -> None:
+        """`Mesh.open_parts` of so many words."""
+        if not collects(WORD * words, self.computing, self._round):
+            self.all(WORD * words)
+            return
+        sizes = [WORD * (place.stop - place.start) for place in slices(words, self.computing)]
+        ways = [(me, peer) for me in range(self.computing) for peer in range(self.computing) if peer != me]
+        self.tally.step([(me, peer, sizes[peer]) for me, peer in ways])
+        self.tally.step([(me, peer, sizes[me]) for me, peer in ways])
+
     def and_words(self, rounds: Sequence[int], words: int) -> None:
         """Products of so many planes in each round."""
         for planes in rounds:
-            self.all(WORD * planes * words)
+            self.open(planes * words)
 
     def zero_rows(self, rows: int, vectors: int) -> None:
         """`ShamirBitGates.zero_rows`."""
-        self.all(WORD * TEST_WORDS * rows * vectors)
+        self.open(TEST_WORDS * rows * vectors)
 
     # -- numbers -----------------------------------------------------------------------------------------------------------
 
@@ -88,7 +100,7 @@ class ShamirCosts:
     def reveal(self, cells: int, masks: Masks, held: bool = True) -> None:
         """`ShamirEngine.reveal`."""
         self.planes_of(cells, masks, 32, held)
-        self.all(WORD * 32 * words_for(cells))
+        self.open(32 * words_for(cells))
 
     def l1_sums(self, lengths: NDArray[np.int64], planes: int) -> Masks:
         """`l1_distance.l1_sums` over candidates of so many compared cells; the masks of what it returns."""

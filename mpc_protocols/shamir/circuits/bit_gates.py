@@ -9,7 +9,8 @@ bit:
 Any t parties see v, which r masks, and parts that zero masks. `and_sums` adds up the products before they are masked. `zero_rows`
 masks each loss bit with fresh random words of 128 bits, and opens the sums.
 
-Cost of an AND: 1 round, m - 1 bits from each party. Threat model and assumption: `mesh`.
+Cost of an AND: 1 round, m - 1 bits from each party; in large batches 2 rounds, 2 (m - 1) / m bits (`mesh`).
+Threat model and assumption: `mesh`.
 """
 
 from __future__ import annotations

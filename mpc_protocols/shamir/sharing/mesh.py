@@ -4,6 +4,7 @@
                     draw: r = XOR_A F(k_A), and the share of r at party i is XOR_{A contains i} F(k_A) f_A(i). Any t parties miss
                     the key of the set of all others, so r is uniform to them
     known bits      the same over the sets that contain one party, its owner: r is known to the owner and to no t others
+    openings        everybody to everybody, or slice by slice by way of a collector each, which is fewer bytes and a round more
     zero parts      pairwise keys: the XOR over all parties is 0, and any m - 2 parties see uniform parts of the others
 
 Keys are derived per session and stream (`engine.prg`), operations numbered: no mask is used twice. A computation that runs beside
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,17 @@ from mpc_protocols.wire import Wire
 
 _PIECE = 1 << 13
 """Words drawn at a time: with what they are added to, they stay in the second-level cache."""
+
+
+def collects(size: int, parties: int, latency_bytes: int) -> bool:
+    """Whether parts of so many bytes are opened by way of collectors: a round more, 2 / m of the size to each other party."""
+    return size * (parties - 1) * (parties - 2) > latency_bytes * parties
+
+
+def slices(words: int, parties: int) -> list[slice]:
+    """Which of so many words each party collects."""
+    ends = [words * party // parties for party in range(parties + 1)]
+    return [slice(start, stop) for start, stop in pairwise(ends)]
 
 
 class Mesh:
@@ -76,7 +89,10 @@ class Mesh:
         return np.frombuffer(payload, dtype).reshape(shape)
 
     def open_parts(self, part: Words) -> Words:
-        """XOR of all parties' masked parts, revealed to all. 1 round, the size of `part` to each other party."""
+        """XOR of all parties' masked parts, revealed to all. 1 round, the size of `part` to each other party; or by way of
+        collectors (`collects`): 2 rounds, a slice of m of it twice."""
+        if collects(part.nbytes, self.scheme.parties, self.latency_bytes):
+            return self._collected(part)
         for peer in self.peers:
             self.send(peer, part)
         self.turn()
@@ -84,6 +100,25 @@ class Mesh:
         for peer in self.peers:
             opened ^= self.receive(peer, part.shape, np.uint64)
         return opened
+
+    def _collected(self, part: Words) -> Words:
+        """`open_parts`, each party adding up a slice of its own and returning it."""
+        flat, places = part.reshape(-1), slices(part.size, self.scheme.parties)
+        for peer in self.peers:
+            self.send(peer, flat[places[peer]])
+        self.turn()
+        mine = flat[places[self.me]].copy()
+        for peer in self.peers:
+            mine ^= self.receive(peer, mine.shape, np.uint64)
+        for peer in self.peers:
+            self.send(peer, mine)
+        self.turn()
+        opened = np.empty_like(flat)
+        opened[places[self.me]] = mine
+        for peer in self.peers:
+            place = places[peer]
+            opened[place] = self.receive(peer, (place.stop - place.start,), np.uint64)
+        return opened.reshape(part.shape)
 
     def open_parts_to(self, receiver: int, part: Words) -> Words | None:
         """XOR of all parties' masked parts, to one; None at the others. 1 round, the size of `part` from each other one."""

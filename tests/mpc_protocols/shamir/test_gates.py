@@ -13,7 +13,7 @@ from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.shamir.circuits.gates import ShamirGates
 from mpc_protocols.shamir.sharing.field import Field, Scheme
-from mpc_protocols.shamir.sharing.mesh import Mesh
+from mpc_protocols.shamir.sharing.mesh import Mesh, slices
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.shamir.mesh_run import random_words, run_mesh, share_words
 from tests.trio import Trio
@@ -76,16 +76,24 @@ def test_other_numbers_of_parties_are_refused(parties: int) -> None:
 @pytest.mark.parametrize("parties", EVERY)
 @pytest.mark.parametrize("shape", [(1,), (5, 7), (2, 3, 65), (3, 9000)])
 def test_and(parties: int, shape: tuple[int, ...]) -> None:
+    """In both forms of openings: everybody to everybody, where rounds are dear, and by way of collectors."""
     x, y = random_words(*shape), random_words(*shape)
     xs, ys = share_words(x, parties), share_words(y, parties)
-    ran = run_mesh(
-        parties,
-        lambda gates: gates.reveal_bits(gates.and_bits(xs[gates.mesh.me], ys[gates.mesh.me])),
-    )
-    for found in ran.results:
-        np.testing.assert_array_equal(found, x & y)
-    assert ran.rounds == 2
-    assert ran.sent == [2 * 8 * x.size * (parties - 1)] * parties
+    for latency_bytes in (1 << 40, 1):
+        ran = run_mesh(
+            parties,
+            lambda gates: gates.reveal_bits(gates.and_bits(xs[gates.mesh.me], ys[gates.mesh.me])),
+            latency_bytes,
+        )
+        for found in ran.results:
+            np.testing.assert_array_equal(found, x & y)
+        if latency_bytes > 1:
+            assert ran.rounds == 2
+            assert ran.sent == [2 * 8 * x.size * (parties - 1)] * parties
+        else:
+            own = [8 * (place.stop - place.start) for place in slices(x.size, parties)]
+            assert ran.rounds == 4
+            assert ran.sent == [2 * (8 * x.size + (parties - 2) * mine) for mine in own]
 
 
 @pytest.mark.parametrize("parties", [3, 6, 7, 9])
@@ -247,3 +255,21 @@ def test_a_release_repeats_its_bits_and_nothing_else_does() -> None:
     for first, again, other, later in run_mesh(5, body).results:
         np.testing.assert_array_equal(first, again)
         assert not (first == other).any() and not (first == later).any()
+
+
+@pytest.mark.parametrize("parties", EVERY)
+@pytest.mark.parametrize("words", [1, 2, 20, 41])
+def test_large_openings_go_by_way_of_collectors(parties: int, words: int) -> None:
+    """The same words in 2 rounds; each party sends the others their slices and returns its own."""
+    secret = random_words(words)
+    shares = share_words(secret, parties)
+
+    def body(gates: ShamirGates) -> bytes:
+        return gates.reveal_bits(shares[gates.mesh.me]).tobytes()
+
+    ran = run_mesh(parties, body, latency_bytes=0)
+    assert set(ran.results) == {secret.tobytes()}
+    own = [place.stop - place.start for place in slices(words, parties)]
+    assert ran.rounds == 2 and sum(own) == words
+    assert ran.sent == [8 * (words - mine + (parties - 1) * mine) for mine in own]
+    assert run_mesh(parties, body).rounds == 1
