@@ -99,9 +99,18 @@ def make_key(file: Path) -> bytes:
 class Contribution:
     """One contributor's part in a study."""
 
-    def __init__(self, study: Study, name: str, private: Private, data: DataLocation | None) -> None:
-        """data: what replaces the private file's. Raises `UsageError` (no contributor of the study), `PeerIdentity` (another
-        key), `StudyInvalid` (no data)."""
+    def __init__(
+        self,
+        study: Study,
+        name: str,
+        private: Private,
+        data: DataLocation | None,
+        like: Contribution | None = None,
+    ) -> None:
+        """data: what replaces the private file's. like: another one to this very study, which knows its plan.
+
+        Raises `UsageError` (no contributor of the study), `PeerIdentity` (another key), `StudyInvalid` (no data).
+        """
         own = contributors_of(study)
         if name not in own.keys:
             raise UsageError(f"--party {name} is not a contributor of {study.path}{nearest(name, own.keys)}.")
@@ -117,8 +126,10 @@ class Contribution:
                 f"Contributor {name} has no data: name it as `data` in its private file (--private)."
             )
         self._study, self._name, self._public = study, name, public
-        self._plan = plan_of(study)
-        self.collection: Collection = collection_of(study, self._plan)
+        if like is not None and like._study is not study:
+            raise ValueError("Contributions to one study were expected.")
+        self._plan = plan_of(study) if like is None else like._plan
+        self.collection: Collection = collection_of(study, self._plan) if like is None else like.collection
         self._custodian = Custodian(study, name, private, data)
 
     @property

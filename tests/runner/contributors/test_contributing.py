@@ -27,10 +27,11 @@ from parties.inbox.store import AgreedList
 from runner.__main__ import main
 from runner.contributors import statement
 from runner.contributors.closing import Closing
+from runner.contributors.contributing import Contribution
 from runner.contributors.result import Result
 from runner.contributors.void import declaration
 from runner.party.synthesis import plan_of
-from runner.study import private_file
+from runner.study import load, private_file
 from runner.study.hashing import canonical
 from tests.runner import small
 from tests.worlds import collecting
@@ -219,6 +220,16 @@ def test_a_number_that_is_no_plain_rational_is_not_read_even_if_it_is_signed(wor
     with pytest.raises(UsageError, match="no result that this version can read"):
         world.contribution("c00").settle(path)
     assert spent(world) == plan_of(world.study).budget.rho_cap
+
+
+def test_contributions_to_one_study_share_its_plan(world: World) -> None:
+    first = world.contribution("c00")
+    second = Contribution(world.study, "c01", world.private("c01"), None, first)
+    assert second.collection is first.collection
+    bundle = second.leave(lambda bundle: None)
+    assert bundle.header.contributor == "c01" and spent(world, "c01") == plan_of(world.study).budget.rho_cap
+    with pytest.raises(ValueError, match="one study"):
+        Contribution(load(world.trial.path), "c02", world.private("c02"), None, first)
 
 
 def void(world: World, *parties: str) -> list[Path]:
