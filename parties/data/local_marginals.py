@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from synth.domain import Domain
 
-_FEW_ROWS = 1 << 12
+_MAX_KEPT_ROWS = 1 << 12
 """Up to so many rows are kept as codes, at 8 bytes each."""
 _UNION_CELLS = 1 << 17  # 1 MiB of counters: larger unions miss the second-level cache and cost what they save
 
@@ -168,7 +168,7 @@ class _Tables:
         """Count one block. Its arrays are the caller's, who may change them."""
         if not self._many:
             self._few.append({name: column.copy() for name, column in codes.items()})
-            if sum(len(next(iter(block.values()))) for block in self._few) <= _FEW_ROWS:
+            if sum(len(next(iter(block.values()))) for block in self._few) <= _MAX_KEPT_ROWS:
                 return
             self._many, blocks = True, self._few
             self._few = []

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mpc_protocols.bundles.bundle import Bundle, Header
     from parties.inbox.collection import Collection
     from runner.contributors.result import Result
+    from synth.plan import Plan
 
 DAYS = 90
 """How long after the collection's last day, or after its own making, a bundle may still be used."""
@@ -82,8 +83,9 @@ def make_key(file: Path) -> bytes:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-    from parties.inbox.files import write_private
+    from parties.inbox.files import discard_unfinished, write_private
 
+    discard_unfinished(file.parent, file.name)
     key = Ed25519PrivateKey.generate()
     try:
         write_private(
@@ -128,7 +130,7 @@ class Contribution:
         self._study, self._name, self._public = study, name, public
         if like is not None and like._study is not study:
             raise ValueError("Contributions to one study were expected.")
-        self._plan = plan_of(study) if like is None else like._plan
+        self._plan: Plan = plan_of(study) if like is None else like._plan
         self.collection: Collection = collection_of(study, self._plan) if like is None else like.collection
         self._custodian = Custodian(study, name, private, data)
 

@@ -69,7 +69,7 @@ def test_all_formats_give_the_counts_of_brute_force(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, block_rows: int, union_cells: int, few: int
 ) -> None:
     monkeypatch.setattr(local_marginals, "_UNION_CELLS", union_cells)
-    monkeypatch.setattr(local_marginals, "_FEW_ROWS", few)
+    monkeypatch.setattr(local_marginals, "_MAX_KEPT_ROWS", few)
     table = random_table(rows, seed=rows)
     expected = [brute_force(table, clique) for clique in CLIQUES]
     ages = [age for age in table["age"] if isinstance(age, int)]
@@ -109,7 +109,7 @@ def test_any_cliques_in_any_order_of_columns(
         pytest.MonkeyPatch.context() as patch,
         open_source(write_parquet(tmp_path / "t.parquet", table)) as source,
     ):
-        patch.setattr(local_marginals, "_FEW_ROWS", 40 * few)
+        patch.setattr(local_marginals, "_MAX_KEPT_ROWS", 40 * few)
         local = count(source, DOMAIN, cliques, max_rows=40)
     inside = [part for clique in cliques for part in itertools.permutations(clique, max(1, len(clique) - 1))]
     for clique, counts in zip(cliques + inside, local.counts(cliques + inside), strict=True):

@@ -294,7 +294,7 @@ def test_many_files_are_read_by_one_engine_and_each_as_it_is_alone(
         with open_source(locate(path)) as source:
             return [batch.to_pylist() for batch in source.batches(source.columns)]
 
-    tables = {
+    tables: dict[str, dict[str, list[object]]] = {
         "a": {"x": ["007", None], "y": [1, 2]},
         "b": {"z": ["true"]},
         "c": {"x": ["1.0"] * 3, "y": ['"', ",", ""]},

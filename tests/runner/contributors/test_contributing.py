@@ -222,6 +222,18 @@ def test_a_number_that_is_no_plain_rational_is_not_read_even_if_it_is_signed(wor
     assert spent(world) == plan_of(world.study).budget.rho_cap
 
 
+def test_what_a_crash_left_of_a_key_or_a_bundle_goes_when_it_is_made_again(world: World) -> None:
+    places = [world.folder / "new.key", world.folder / "c00.bundle"]
+    left = [world.folder / f".{place.name}.{number}.part" for number, place in enumerate(places)]
+    other = world.folder / ".old.bundle.7.part"
+    for part in (*left, other):
+        part.write_bytes(b"half of it")
+    study, private = str(world.trial.path), str(world.folder / "c00.toml")
+    assert main(["contribute", study, "--party", "c00", "--make-key", str(places[0])]) == 0
+    assert main(["contribute", study, "--party", "c00", "--private", private, "--out", str(places[1])]) == 0
+    assert not any(part.exists() for part in left) and other.exists()
+
+
 def test_contributions_to_one_study_share_its_plan(world: World) -> None:
     first = world.contribution("c00")
     second = Contribution(world.study, "c01", world.private("c01"), None, first)
