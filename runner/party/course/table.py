@@ -56,6 +56,6 @@ def finish(run: Run, release: Release, joined: Ownership | None) -> None:
         ) from None
     attempt.finish(run.id)
     if closing is not None and (left := closing.inbox.finish()):
-        run.events("report", "not_deleted", files=[str(path) for path in left])
+        run.observe("report", "not_deleted", files=[str(path) for path in left])
     run.meter.mark("report")
     run.events("report", "written", rows=int(release.codes.shape[0]))
