@@ -24,7 +24,8 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -32,7 +33,7 @@ from urllib.parse import unquote, urlsplit
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from parties.data import read_errors
-from parties.data.duckdb_engine import DuckDB, Engine
+from parties.data.duckdb_engine import DuckDB, Engine, Shared
 from parties.data.postgres import Server
 from parties.data.scratch import Scratch
 from parties.data.table_names import parts
@@ -48,6 +49,9 @@ _MAX_LINE = 1 << 20  # characters read of a header before it is refused
 T = TypeVar("T")
 
 _spills: set[Scratch] = set()  # temporary folders of the open sources
+
+
+_shared: ContextVar[Shared | None] = ContextVar("shared", default=None)  # of `many_files`
 
 
 def remove_spills() -> None:
@@ -127,6 +131,24 @@ def _shown(url: str) -> str:
     )
 
 
+@contextmanager
+def many_files() -> Iterator[None]:
+    """For a thread that opens many CSV and Parquet files one after the other: one engine reads those opened inside."""
+    spill = Scratch()
+    _spills.add(spill)
+    try:
+        shared = Shared(str(spill.path))
+        token = _shared.set(shared)
+        try:
+            yield
+        finally:
+            _shared.reset(token)
+            shared.close()
+    finally:
+        spill.close()
+        _spills.discard(spill)
+
+
 def open_source(location: Location) -> Source:
     """Open a table read-only and learn its column names; reads no row. Raises `DataRefused`."""
     path = location.path
@@ -192,9 +214,9 @@ class Source:
         if location.path is None:
             return Server(location.url, location.table)
         if location.kind == "csv":
-            return DuckDB.csv(location.path, columns, self._spill)
+            return DuckDB.csv(location.path, columns, self._spill, _shared.get())
         if location.kind == "parquet":
-            return DuckDB.parquet(location.path, self._spill)
+            return DuckDB.parquet(location.path, self._spill, _shared.get())
         return DuckDB.database(location.path, location.table, self._spill)
 
     def _open(self) -> Engine:

@@ -106,6 +106,8 @@ def _make_key(name: str, file: Path) -> None:
 
 
 def _leave(contribution: Contribution, arguments: argparse.Namespace) -> None:
+    from parties.inbox.files import discard_unfinished
+
     collection, out = contribution.collection, Path(arguments.out)
     places = {
         name: out.with_name(f"{out.name.removesuffix('.bundle')}.{name}.bundle")
@@ -117,6 +119,7 @@ def _leave(contribution: Contribution, arguments: argparse.Namespace) -> None:
             raise UsageError(f"{file} is there already; name another file, or say --replace.")
         if not file.parent.is_dir():
             raise UsageError(f"The folder of {file} is not there; make it first.")
+        discard_unfinished(file.parent, file.name)
 
     def write(bundle: Bundle) -> None:
         from parties.inbox.files import write_private

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mpc_protocols.bundles.bundle import Bundle, Header
     from parties.inbox.collection import Collection
     from runner.contributors.result import Result
+    from synth.plan import Plan
 
 DAYS = 90
 """How long after the collection's last day, or after its own making, a bundle may still be used."""
@@ -82,8 +83,9 @@ def make_key(file: Path) -> bytes:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-    from parties.inbox.files import write_private
+    from parties.inbox.files import discard_unfinished, write_private
 
+    discard_unfinished(file.parent, file.name)
     key = Ed25519PrivateKey.generate()
     try:
         write_private(
@@ -99,9 +101,18 @@ def make_key(file: Path) -> bytes:
 class Contribution:
     """One contributor's part in a study."""
 
-    def __init__(self, study: Study, name: str, private: Private, data: DataLocation | None) -> None:
-        """data: what replaces the private file's. Raises `UsageError` (no contributor of the study), `PeerIdentity` (another
-        key), `StudyInvalid` (no data)."""
+    def __init__(
+        self,
+        study: Study,
+        name: str,
+        private: Private,
+        data: DataLocation | None,
+        like: Contribution | None = None,
+    ) -> None:
+        """data: what replaces the private file's. like: another one to this very study, which knows its plan.
+
+        Raises `UsageError` (no contributor of the study), `PeerIdentity` (another key), `StudyInvalid` (no data).
+        """
         own = contributors_of(study)
         if name not in own.keys:
             raise UsageError(f"--party {name} is not a contributor of {study.path}{nearest(name, own.keys)}.")
@@ -117,8 +128,10 @@ class Contribution:
                 f"Contributor {name} has no data: name it as `data` in its private file (--private)."
             )
         self._study, self._name, self._public = study, name, public
-        self._plan = plan_of(study)
-        self.collection: Collection = collection_of(study, self._plan)
+        if like is not None and like._study is not study:
+            raise ValueError("Contributions to one study were expected.")
+        self._plan: Plan = plan_of(study) if like is None else like._plan
+        self.collection: Collection = collection_of(study, self._plan) if like is None else like.collection
         self._custodian = Custodian(study, name, private, data)
 
     @property

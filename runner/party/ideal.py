@@ -88,6 +88,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
             Closing.of(study, party.name, options.settings(party.name), plan) for party in study.computing
         ]
         for closing in closings:
+            closing.inbox.tidy()
             closing.record.check(session)
         closings[0].custodians = tuple(custodians)
         collected.append(closings[0].collection.layout.marginals(in_the_clear(closings)))

@@ -26,6 +26,7 @@ import numpy as np
 import pandas as pd
 
 from mpc_protocols.bundles.bundle import content_of, letters_of, parse, part_bytes
+from parties.data.source import many_files
 from parties.inbox.store import Inbox
 from runner.__main__ import main
 from runner.contributors.collection import inbox_folder, layout_of
@@ -50,7 +51,11 @@ def write(folder: Path, contributors: int, rounds: str, prune: bool = True) -> P
     rows = pd.read_csv(DATA / "adult.csv")
     owner = np.random.default_rng(7).integers(contributors, size=len(rows))
     text = STUDY.format(
-        backend="replicated", rounds=rounds, prune=str(prune).lower(), domain=DATA / "adult-domain.json"
+        algorithm="aim",
+        backend="replicated",
+        rounds=rounds,
+        prune=f"prune = {str(prune).lower()}\n",
+        domain=DATA / "adult-domain.json",
     ) + TABLE.format(bundles=contributors)
     for name, port in zip(PARTIES, free_ports(3), strict=True):
         text += f'[[party]]\nname = "{name}"\naddress = "127.0.0.1:{port}"\n'
@@ -128,13 +133,15 @@ def run(contributors: int, rounds: str) -> dict[str, Any]:
         path = write(folder, contributors, rounds)
         study = load(path)
         began = process_time()
-        files = []
-        for number in range(contributors):
-            of = f"c{number:04}"
-            file = folder / f"{of}.bundle"
-            one = Contribution(study, of, private_file.load(folder / f"{of}.toml"), None)
-            file.write_bytes(one.leave(lambda bundle: None).to_bytes())
-            files.append(file)
+        files, one = list[Path](), None
+        with many_files():
+            for number in range(contributors):
+                of = f"c{number:04}"
+                file = folder / f"{of}.bundle"
+                one = Contribution(study, of, private_file.load(folder / f"{of}.toml"), None, one)
+                file.write_bytes(one.leave(lambda bundle: None).to_bytes())
+                files.append(file)
+        assert one is not None
         contributed = process_time() - began
         began = process_time()
         for party in PARTIES:

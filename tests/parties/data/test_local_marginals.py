@@ -56,12 +56,20 @@ def brute_force(table: Table, clique: tuple[str, ...]) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("rows", "block_rows", "union_cells"), [(1, 1, 1 << 17), (3000, 700, 1 << 17), (3000, 1 << 16, 0)]
+    ("rows", "block_rows", "union_cells", "few"),
+    [
+        (1, 1, 1 << 17, 0),
+        (3000, 700, 1 << 17, 0),
+        (3000, 1 << 16, 0, 0),
+        (3000, 700, 1 << 17, 2000),
+        (3000, 700, 1 << 17, 3000),
+    ],
 )
 def test_all_formats_give_the_counts_of_brute_force(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, block_rows: int, union_cells: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, block_rows: int, union_cells: int, few: int
 ) -> None:
     monkeypatch.setattr(local_marginals, "_UNION_CELLS", union_cells)
+    monkeypatch.setattr(local_marginals, "_MAX_KEPT_ROWS", few)
     table = random_table(rows, seed=rows)
     expected = [brute_force(table, clique) for clique in CLIQUES]
     ages = [age for age in table["age"] if isinstance(age, int)]
@@ -91,12 +99,17 @@ def test_all_formats_give_the_counts_of_brute_force(
 @given(
     st.lists(st.lists(st.sampled_from(DOMAIN.names), min_size=1, unique=True).map(tuple), max_size=6),
     st.integers(0, 2**32),
+    st.booleans(),
 )
 def test_any_cliques_in_any_order_of_columns(
-    tmp_path: Path, cliques: list[tuple[str, ...]], seed: int
+    tmp_path: Path, cliques: list[tuple[str, ...]], seed: int, few: bool
 ) -> None:
     table = random_table(40, seed)
-    with open_source(write_parquet(tmp_path / "t.parquet", table)) as source:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        open_source(write_parquet(tmp_path / "t.parquet", table)) as source,
+    ):
+        patch.setattr(local_marginals, "_MAX_KEPT_ROWS", 40 * few)
         local = count(source, DOMAIN, cliques, max_rows=40)
     inside = [part for clique in cliques for part in itertools.permutations(clique, max(1, len(clique) - 1))]
     for clique, counts in zip(cliques + inside, local.counts(cliques + inside), strict=True):

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
-from parties.data.source import Source, locate, open_source
+from parties.data import duckdb_engine
+from parties.data.source import Source, locate, many_files, open_source
 from tests.parties.data.tables import (
     CANARY,
     assert_says,
@@ -276,6 +279,46 @@ def test_closing_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(DataRefused):
         open_source(location)
     assert not os.listdir(spill)
+
+
+def test_many_files_are_read_by_one_engine_and_each_as_it_is_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, connect = list[object](), duckdb_engine._connect
+
+    def counted(*arguments: Any) -> Any:
+        made.append(arguments)
+        return connect(*arguments)
+
+    def rows(path: Path) -> list[object]:
+        with open_source(locate(path)) as source:
+            return [batch.to_pylist() for batch in source.batches(source.columns)]
+
+    tables: dict[str, dict[str, list[object]]] = {
+        "a": {"x": ["007", None], "y": [1, 2]},
+        "b": {"z": ["true"]},
+        "c": {"x": ["1.0"] * 3, "y": ['"', ",", ""]},
+    }
+    locations = [write_csv(tmp_path / f"{name}.csv", table) for name, table in tables.items()]
+    locations.append(write_parquet(tmp_path / "d.parquet", {"n": [1, 2, 3]}))
+    paths = [location.path for location in locations if location.path is not None]
+    alone = [rows(path) for path in paths]
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(duckdb_engine, "_connect", counted)
+    with many_files():
+        assert [rows(path) for path in paths] == alone and len(made) == 1
+        # two at once; one that is broken; and one whose content is another by now
+        with open_source(locations[0]) as first, open_source(locations[1]) as second:
+            assert [first.columns, second.columns] == [("x", "y"), ("z",)]
+        (tmp_path / "bad.csv").write_text('x,y\n1,"2\n')
+        with pytest.raises(DataRefused):
+            rows(tmp_path / "bad.csv")
+        write_csv(tmp_path / "b.csv", {"z": ["other"]})
+        assert rows(tmp_path / "b.csv") == [[{"z": "other"}]] and len(made) == 1
+    assert rows(tmp_path / "b.csv") == [[{"z": "other"}]] and len(made) == 2
+    assert not list((tmp_path / "temporary").iterdir())
 
 
 def test_a_process_that_ends_at_once_leaves_no_records_behind(tmp_path: Path) -> None:

@@ -27,10 +27,11 @@ from parties.inbox.store import AgreedList
 from runner.__main__ import main
 from runner.contributors import statement
 from runner.contributors.closing import Closing
+from runner.contributors.contributing import Contribution
 from runner.contributors.result import Result
 from runner.contributors.void import declaration
 from runner.party.synthesis import plan_of
-from runner.study import private_file
+from runner.study import load, private_file
 from runner.study.hashing import canonical
 from tests.runner import small
 from tests.worlds import collecting
@@ -219,6 +220,28 @@ def test_a_number_that_is_no_plain_rational_is_not_read_even_if_it_is_signed(wor
     with pytest.raises(UsageError, match="no result that this version can read"):
         world.contribution("c00").settle(path)
     assert spent(world) == plan_of(world.study).budget.rho_cap
+
+
+def test_what_a_crash_left_of_a_key_or_a_bundle_goes_when_it_is_made_again(world: World) -> None:
+    places = [world.folder / "new.key", world.folder / "c00.bundle"]
+    left = [world.folder / f".{place.name}.{number}.part" for number, place in enumerate(places)]
+    other = world.folder / ".old.bundle.7.part"
+    for part in (*left, other):
+        part.write_bytes(b"half of it")
+    study, private = str(world.trial.path), str(world.folder / "c00.toml")
+    assert main(["contribute", study, "--party", "c00", "--make-key", str(places[0])]) == 0
+    assert main(["contribute", study, "--party", "c00", "--private", private, "--out", str(places[1])]) == 0
+    assert not any(part.exists() for part in left) and other.exists()
+
+
+def test_contributions_to_one_study_share_its_plan(world: World) -> None:
+    first = world.contribution("c00")
+    second = Contribution(world.study, "c01", world.private("c01"), None, first)
+    assert second.collection is first.collection
+    bundle = second.leave(lambda bundle: None)
+    assert bundle.header.contributor == "c01" and spent(world, "c01") == plan_of(world.study).budget.rho_cap
+    with pytest.raises(ValueError, match="one study"):
+        Contribution(load(world.trial.path), "c02", world.private("c02"), None, first)
 
 
 def void(world: World, *parties: str) -> list[Path]:

@@ -358,6 +358,26 @@ def test_after_a_run_nothing_is_void(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not world.inbox("north").void_file.exists()
 
 
+def test_a_run_that_cannot_delete_its_keys_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = collecting.write(tmp_path, 3)
+    world.everybody()
+    unlink = Path.unlink
+
+    def kept(path: Path, missing_ok: bool = False) -> None:
+        if path.name == "receiver.key":
+            raise PermissionError(1, "not permitted")
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", kept)
+    run(world, monkeypatch)
+    told = [
+        json.loads(line)
+        for line in (world.folder / "out" / "south" / "events.jsonl").read_text().splitlines()
+    ]
+    [line] = [line for line in told if line["event"] == "not_deleted"]
+    assert line["files"] == [str(world.folder / "inbox" / "south" / "receiver.key")]
+
+
 def test_the_result_is_signed_by_all_and_settles_every_ledger(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
