@@ -52,6 +52,9 @@ class FloristConfig(AlgorithmConfig):
     labels: str = option(
         RANDOM_POS, "word", "how labels are invented for records that the label's owner lacks", words=LABELS
     )
+    draws: int = option(
+        1, "whole", 'labels drawn at each visit with labels = "random-pred", averaged', low=1, high=64
+    )
     features: str = option(
         MODEL, "word", "how features are invented for records that the other owner lacks", words=FEATURES
     )
@@ -99,6 +102,8 @@ class FloristConfig(AlgorithmConfig):
             )
         elif len(sizes) < 2:
             yield "label", "is the only column of the domain; the model needs others to predict it from"
+        if self.draws > 1 and self.labels != RANDOM_PRED:
+            yield "draws", f'has a meaning with labels = "{RANDOM_PRED}" only'
         if self.label_epsilon is not None and self.labels in (NEIGHBORS, RANDOM_PRED):
             yield (
                 "label_epsilon",
