@@ -4,10 +4,10 @@
     python -m tests.acceptance.vertigan cost                      Adult, 8 & 7 columns, 600 rounds of 5 steps, epsilon 8
 
 `coupling` trains without noise, which a study cannot, so that whatever there is to be learned shows: the mean total variation
-distance of two-way marginals with one column of each owner, of 20 runs on rows as they belong together and of 20 where one owner's
-are permuted. `docs/design/vertigan.md` 1 proves that both have one law; a rank test (Mann, Whitney 1947) must not tell them apart:
-p above 1e-3. The same distances within owners say that something was learned at all. `cost` tells CPU seconds of each owner and of
-the server, which run one after the other in this process.
+distance of two-way marginals with one column of each owner, of 20 runs on rows as they belong together and of 20 where one
+owner's are permuted. `docs/design/vertigan.md` 1 proves that both have one law; a rank test (Mann, Whitney 1947) must not tell
+them apart: p above 1e-3. The same distances within owners say that something was learned at all. `cost` tells CPU seconds of each
+owner and of the server, which run one after the other in this process.
 
 Tables are NAME.csv with NAME-domain.json in the folder `DATA`, not shipped: without them this says so and ends with 0.
 """

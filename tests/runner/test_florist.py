@@ -201,7 +201,9 @@ def test_a_cap_refuses_what_no_epsilon_bounds(
         assert [entry.reservation.dataset for entry in Ledger(ledger.file).entries()] == [f"trained/{name}"]
         party.close()
         return
-    with pytest.raises(BudgetRefused, match="no privacy claim and cannot be counted against the cap") as error:
+    with pytest.raises(
+        BudgetRefused, match="no privacy claim and cannot be counted against the cap"
+    ) as error:
         party.reserve(plan_of(study), bytes(32), bytes(32), True)
     assert error.value.exit_code == 50
     assert not Ledger(ledger.file).entries()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Unpack
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from synth.algorithms.florist.halves import ActiveModel, PassiveModel
     from synth.algorithms.florist.plan import FloristPlan
     from synth.domain import Domain
     from synth.plan import Plan
@@ -223,6 +224,16 @@ class Florist(Training["FloristConfig", "FloristPlan"]):
         from synth.algorithms.florist.owners import active
 
         return active(plan, table, lists, outside)
+
+    def passive_model(self, read: Callable[[str], bytes]) -> PassiveModel:
+        from synth.algorithms.florist.halves import PassiveModel
+
+        return PassiveModel.read(read)
+
+    def active_model(self, read: Callable[[str], bytes]) -> ActiveModel:
+        from synth.algorithms.florist.halves import ActiveModel
+
+        return ActiveModel.read(read)
 
     def evaluation(self, plan: FloristPlan) -> Evaluation | None:
         return plan.evaluation

@@ -1,8 +1,9 @@
 """An owner's own randomness: batches, fakes and noise of its critic (`docs/design/vertigan.md`).
 
 All of it comes from the operating system, is told to nobody, and is fresh in each run. What the charge rests on: a row is taken
-with probability exactly `rate`, and the noise is discrete Gaussian within `LOCAL_DISTANCE`. Fakes, interpolations and lanes belong to
-the row that they are compared with, never to its place in a batch: else one row more or less would pair all others anew.
+with probability exactly `rate`, and the noise is discrete Gaussian within `LOCAL_DISTANCE`. Fakes, interpolations and lanes
+belong to the row that they are compared with, never to its place in a batch: else one row more or less would pair all others
+anew.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ of rank 3: its norm is a sum of 3 x 3 products, and the sum of clipped gradients
 
 What the charge rests on: each row moves the sum by at most `clip` in L2. Everything is float64; a norm is taken from above (the
 products cancel: 2^-36 of the pieces' norms is more than their rounding) and clipped to clip (1 - 2^-9), which leaves room for
-the rounding of sums (`docs/design/vertigan.md` 2). What is computed of a row is computed in blocks of one shape (`seats`). A row whose gradient is not finite counts nothing. Source of the clipping:
-Abadi et al. 2016. NumPy only.
+the rounding of sums (`docs/design/vertigan.md` 2). What is computed of a row is computed in blocks of one shape (`seats`). A row
+whose gradient is not finite counts nothing. Source of the clipping: Abadi et al. 2016. NumPy only.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Critic:
         return Compensated(self.weight.size + self.output.size)
 
     def block_sum(self, real: Array, fake: Array, mix: Array, taken: NDArray[np.bool_], clip: float) -> Array:
-        """As `clipped_sum`, of one block. real, fake: (LANES, width); mix: (LANES, 1); taken: (LANES,) seats that are not empty."""
+        """As `clipped_sum`, of one block. real, fake: (LANES, width); mix: (LANES, 1); taken: (LANES,) seats with a row."""
         sides, inputs, last = self._pieces(real, fake, mix)
         norms, pieces = self._norms(sides, inputs, last)
         with np.errstate(all="ignore"):

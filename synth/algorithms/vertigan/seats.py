@@ -1,9 +1,9 @@
 """Where the rows of a batch sit in blocks of one shape, so that what a library makes of a row does not depend on other rows.
 
 A library's kernel may round a row's numbers another way in a matrix of another shape, or at another place in it. So all that is
-computed of single rows is computed in blocks of `LANES` rows, empty seats being zeros, and a row's place in its block, its lane, is
-a coin of its own. Rows that drew the same lane sit in one block after the other. If one row goes, some that drew its lane move to
-another block, at the same place: every other row's numbers stay, bit for bit (`docs/design/vertigan.md` 2). NumPy only.
+computed of single rows is computed in blocks of `LANES` rows, empty seats being zeros, and a row's place in its block, its lane,
+is a coin of its own. Rows that drew the same lane sit in one block after the other. If one row goes, some that drew its lane move
+to another block, at the same place: every other row's numbers stay, bit for bit (`docs/design/vertigan.md` 2). NumPy only.
 """
 
 from __future__ import annotations

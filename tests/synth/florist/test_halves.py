@@ -19,7 +19,8 @@ from synth.domain import Domain
 
 USUAL = People.invented(600, 5)
 PEOPLE = replace(
-    USUAL, domain=Domain.from_spec({"columns": {f"c{9 - place}": 3 + place % 5 for place in range(8)} | {LABEL: 2}})
+    USUAL,
+    domain=Domain.from_spec({"columns": {f"c{9 - place}": 3 + place % 5 for place in range(8)} | {LABEL: 2}}),
 )
 """Columns whose names are not in the order of the alphabet."""
 
@@ -67,7 +68,7 @@ def test_a_damaged_file_is_refused(trained: Rehearsed) -> None:
         archive(head, {name: array.astype(np.float64) for name, array in arrays.items()}),
     )
     for content in damaged:
-        with pytest.raises(DataRefused, match="florist-passive.npz is not the half of a model"):
+        with pytest.raises(DataRefused, match=r"florist-passive\.npz is not the half of a model"):
             PassiveModel.read({PASSIVE: content}.__getitem__)
     for name, content in ((ACTIVE, passive[PASSIVE]), (CALIBRATION, b"{}"), (CALIBRATION, b"[")):
         with pytest.raises(DataRefused, match=f"{name} is not the half"):

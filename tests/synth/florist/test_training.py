@@ -123,7 +123,9 @@ def test_labels_by_the_models_probability_are_drawn_anew() -> None:
     several = Labels(4000, np.arange(10), np.ones(10, np.int64), "random-pred", 0.3, 0, coins_of("pred"), 4)
     found = several.visit(batch, embeddings, np.full(4000, 0.8))
     assert set(np.unique(found)) == {0, 0.25, 0.5, 0.75, 1} and found[:10].all()
-    assert abs(found[10:].mean() - 0.8) < 6.2 * 0.2 / 3990**0.5  # of four draws the mean has half the deviation
+    assert (
+        abs(found[10:].mean() - 0.8) < 6.2 * 0.2 / 3990**0.5
+    )  # of four draws the mean has half the deviation
 
 
 def test_the_schedule_is_everybodys_and_visits_each_row_once() -> None:

@@ -1,11 +1,11 @@
 """`bench utility --florist`: FLORIST's tables 3, 8 and 5 on a public table, beside the paper's figures.
 
-    python -m runner bench utility --florist --data DIR                           adult-vfl, income; shares 0.1, 0.5, 0.9; one seed
+    python -m runner bench utility --florist --data DIR                         adult-vfl, income; shares 0.1, 0.5, 0.9; one seed
     python -m runner bench utility --florist --data DIR --full --json FILE --html FILE    three seeds, ten draws, as printed
 
-Tables 3 and 8: what an owner lacks of the rows (alpha = beta), and by how much the AUC changes against training on the rows that both
-hold. Table 5: labels by the model's probability, so many draws a visit, at beta = 0.5. Means with standard errors over seeds. The
-paper's data are others (Criteo, Avazu): signs and order compare, sizes do not. Data must be public; PyTorch is needed.
+Tables 3 and 8: what an owner lacks of the rows (alpha = beta), and by how much the AUC changes against training on the rows that
+both hold. Table 5: labels by the model's probability, so many draws a visit, at beta = 0.5. Means with standard errors over seeds.
+The paper's data are others (Criteo, Avazu): signs and order compare, sizes do not. Data must be public; PyTorch is needed.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def compare(arguments: Sequence[str]) -> None:
         for row in [section["head"], *section["rows"]]:
             print("".join(f"{cell:>{22 if place else 10}}" for place, cell in enumerate(row)))
     if options.html:
-        from runner.bench.utility.florist.page import page
+        from runner.bench.utility.page import training_page
 
-        options.html.write_text(page(shown, tables[0].name, len(seeds), settings), encoding="utf-8")
+        options.html.write_text(training_page(shown, tables[0].name, len(seeds), settings), encoding="utf-8")
 
 
 def _changes(
@@ -205,7 +205,9 @@ def _parser() -> argparse.ArgumentParser:
         default="adult-vfl",
         help="NAME, or NAME@ROWS for some of its rows (default: %(default)s)",
     )
-    made.add_argument("--label", metavar="COLUMN", default="income", help="of two values (default: %(default)s)")
+    made.add_argument(
+        "--label", metavar="COLUMN", default="income", help="of two values (default: %(default)s)"
+    )
     made.add_argument("--shares", metavar="N,..", default=SHARES, help="alpha = beta (default: %(default)s)")
     made.add_argument(
         "--full",

@@ -35,7 +35,5 @@ CHANGE: Final = {
 }
 _AUC: Final = (0.7465, 0.7482, 0.7482, 0.7486, 0.7490, 0.7491, 0.7489, 0.7492, 0.7492, 0.7493)
 _ATTACK: Final = (0.5001, 0.5227, 0.5812, 0.6249, 0.6512, 0.6753, 0.7041, 0.7175, 0.7299, 0.7438)
-DRAWN: Final = {
-    number: pair for number, pair in enumerate(zip(_AUC, _ATTACK, strict=True), start=1)
-}
+DRAWN: Final = {number: pair for number, pair in enumerate(zip(_AUC, _ATTACK, strict=True), start=1)}
 DRAWN_SHARE: Final = 0.5

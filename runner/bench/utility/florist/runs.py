@@ -1,4 +1,4 @@
-"""One training on a table of which each owner lacks some rows, in memory, by the code of a deployment, and what its model is worth.
+"""One training on a table of which each owner lacks some rows, in memory, by a deployment's code, and what its model is worth.
 
 A tenth of the rows is kept apart: people whom both owners hold, on whom the model is judged; the training's own held-out rows are
 kept out besides. Of the others, each owner lacks a share, drawn independently; rows that neither holds are in no union. The label
@@ -155,5 +155,3 @@ def _attacked(people: People, run: Rehearsed, epochs: int) -> dict[str, float]:
     real = people.has_label[np.concatenate(run.batches[part])]
     reached = area(scores[~real], scores[real])
     return {"attack": max(reached, 1 - reached), "members": float(real.mean())}
-
-
