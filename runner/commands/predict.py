@@ -98,6 +98,7 @@ def run(arguments: argparse.Namespace) -> None:
     if role == PASSIVE and arguments.party is not None and arguments.out is not None:
         raise UsageError("--out belongs to the owner of the label: the other one gets no probabilities.")
     people = People.read(arguments.people, model.study)
+    found: Probabilities | None
     if arguments.party is None:
         found = here(model, arguments.dir, people, data)
     else:

@@ -1,10 +1,10 @@
-"""What is told to users instead of FLORIST: a differentially private table of what two owners have in common, and any model on it.
+"""What is told to users instead of FLORIST: a differentially private table of what two owners have in common, any model on it.
 
-    python -m tests.acceptance.table_instead --runs 2                        Adult, income; aim and vertimrf, epsilon 1, 25 % overlap
+    python -m tests.acceptance.table_instead --runs 2                   Adult, income; aim and vertimrf, epsilon 1, 25 % overlap
     python -m tests.acceptance.table_instead --systems aim:rounds=adaptive --share 0.9
 
-A tenth of the rows is kept apart to judge by. Of the others each owner holds a share (0.5: 25 % are held by both), and the table is
-made of those that both hold: replace, delta 1e-6, sets of three columns with the label. Printed: AUC of gradient boosting
+A tenth of the rows is kept apart to judge by. Of the others each owner holds a share (0.5: 25 % are held by both), and the table
+is made of those that both hold: replace, delta 1e-6, sets of three columns with the label. Printed: AUC of gradient boosting
 (scikit-learn, which the environment lacks: `pip install scikit-learn`; without it, left out) and of the logistic regression of
 `bench utility`, trained on the table, and on the real rows that both hold. Figures, not a test; the bar is 0.875 at epsilon 1.
 
@@ -14,11 +14,11 @@ The table is adult-vfl.csv with adult-vfl-domain.json in the folder `DATA`, not 
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import statistics
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,13 +65,11 @@ def boosted(rows: NDArray[np.int64], test: NDArray[np.int64], place: int) -> flo
     """AUC of gradient boosting; None without scikit-learn."""
     if importlib.util.find_spec("sklearn") is None:
         return None
-    from sklearn.ensemble import HistGradientBoostingClassifier
-    from sklearn.metrics import roc_auc_score
-
-    model: Any = HistGradientBoostingClassifier(random_state=0)
+    ensemble, metrics = (importlib.import_module(f"sklearn.{name}") for name in ("ensemble", "metrics"))
+    model = ensemble.HistGradientBoostingClassifier(random_state=0)
     model.fit(np.delete(rows, place, axis=1), rows[:, place])
     scores = model.predict_proba(np.delete(test, place, axis=1))[:, 1]
-    return float(roc_auc_score(test[:, place], scores))
+    return float(metrics.roc_auc_score(test[:, place], scores))
 
 
 def main() -> None:

@@ -76,7 +76,7 @@ class Labels:
         if self._redrawn:
             threshold = (np.minimum(probabilities, 1 - 2.0**-53) * 2.0**64).astype(np.uint64)
             drawn = [coins(len(rows), self._source) < threshold for _ in range(self._redrawn)]
-            found[invented] = np.mean(drawn, axis=0, dtype=np.float32)[invented]
+            found[invented] = np.stack(drawn).mean(axis=0)[invented]
         elif (fresh := self._unseen[rows]).any():
             found[fresh] = _of_neighbours(embeddings[fresh], embeddings[~invented], found[~invented])
             self.values[rows[fresh]] = found[fresh].astype(np.uint8)

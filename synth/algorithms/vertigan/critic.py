@@ -82,7 +82,8 @@ class Critic:
         for at in range(0, len(real), LANES):
             taken = np.arange(at, at + LANES)
             seats = np.where(taken < len(real), taken, -1)
-            total.add(self.block_sum(*(placed(each, seats) for each in (real, fake, mix)), seats >= 0, clip))
+            rows = placed(real, seats), placed(fake, seats), placed(mix, seats)
+            total.add(self.block_sum(*rows, seats >= 0, clip))
         return total.value
 
     def empty_sum(self) -> Compensated:

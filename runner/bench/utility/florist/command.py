@@ -3,8 +3,8 @@
     python -m runner bench utility --florist --data DIR                         adult-vfl, income; shares 0.1, 0.5, 0.9; one seed
     python -m runner bench utility --florist --data DIR --full --json FILE --html FILE    three seeds, ten draws, as printed
 
-Tables 3 and 8: what an owner lacks of the rows (alpha = beta), and by how much the AUC changes against training on the rows that
-both hold. Table 5: labels by the model's probability, so many draws a visit, at beta = 0.5. Means with standard errors over seeds.
+Tables 3 and 8: what an owner lacks of the rows (alpha = beta), and how much the AUC changes against training on rows that both
+hold. Table 5: labels by the model's probability, so many draws a visit, at beta = 0.5. Means with standard errors over seeds.
 The paper's data are others (Criteo, Avazu): signs and order compare, sizes do not. Data must be public; PyTorch is needed.
 """
 
@@ -25,6 +25,7 @@ from runner.bench.parameters import number
 SHARES: Final = "0.1,0.5,0.9"
 DRAWS, ALL_DRAWS = (1, 10), tuple(range(1, 11))
 SEEDS, FULL_SEEDS = 1, 3
+_WIDTH = 26
 Line = dict[str, Any]
 
 
@@ -56,7 +57,7 @@ def compare(arguments: Sequence[str]) -> None:
     for section in shown:
         print(f"\n{section['title']}, {tables[0].name}, {len(seeds)} seeds")
         for row in [section["head"], *section["rows"]]:
-            print("".join(f"{cell:>{22 if place else 10}}" for place, cell in enumerate(row)))
+            print("".join(f"{cell:>{_WIDTH if place else 10}}" for place, cell in enumerate(row)))
     if options.html:
         from runner.bench.utility.page import training_page
 
