@@ -29,11 +29,11 @@ from runner.party.alignment import identifier_policy
 from runner.party.custodian import Custodian
 from runner.party.options import CertificateFiles
 from runner.party.session import session_config, study_digest
-from runner.party.split_training import training_of
 from runner.results.finished_run import columns_of
 from runner.results.outdir import PARTY_FOLDERS, RUN, finished
 from runner.study import DataLocation, VerticalStudy, load
 from runner.study.private_file import Private
+from runner.study.trained import training_of
 
 if TYPE_CHECKING:
     import numpy as np

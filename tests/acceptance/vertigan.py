@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu
 
 from mpc_protocols.functionality import unobserved
-from runner.party.training import InTheClear
+from runner.party.course.server_training import InTheClear
 from synth.algorithms.vertigan.algorithm import ALGORITHM, VertiGanConfig
 from synth.algorithms.vertigan.coins import Coins
 from synth.algorithms.vertigan.owner import Owner
