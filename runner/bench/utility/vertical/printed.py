@@ -4,8 +4,8 @@ for one party (`docs/design/algorithms.md`).
     fm, fo, vertigan    Zhao et al., VertiMRF, KDD 2024: 3-way TVD of NLTCS, two owners, the least and the most over its splits by
                         importance and correlation (epsilon is not stated)
     vertigan            the same; Adult and BR2000 are curves without figures
-    dplt                DPLT, DPLT+ (Tang et al.) as VertiGAN's paper prints them (Jiang et al., PoPETs 2023, table 4): accuracy of
-                        a network, on other tables; their rules are not reproducible, so they are not run
+    dplt                DPLT, DPLT+ (Tang et al.) as VertiGAN's paper prints them (Jiang et al., PoPETs 2023, table 4): accuracy
+                        of a network, on other tables; their rules are not reproducible, so they are not run
 """
 
 from __future__ import annotations
