@@ -48,7 +48,7 @@ def test_printed_figures_are_the_papers() -> None:
 
 def test_a_change_is_that_of_the_same_seed() -> None:
     def line(method: str, seed: int, auc: float) -> dict[str, object]:
-        return {"florist": method, "share": 0.5, "seed": seed, "auc": auc, "ace": 0.01}
+        return {"training": method, "share": 0.5, "seed": seed, "auc": auc, "ace": 0.01}
 
     lines = [line(name, 0, 0.8) for name in METHODS] + [line(name, 1, 0.5) for name in METHODS]
     lines[METHODS.index("tr")]["auc"] = 0.88
@@ -76,7 +76,7 @@ def test_the_command_prints_tables_and_writes_lines_and_a_page(
     told = capsys.readouterr().out
     assert "Tables 3 and 8" in told and "-1.259" in told and "0.7493" in told
     written = [json.loads(line) for line in lines.read_text().splitlines()]
-    assert [line["florist"] for line in written] == [
+    assert [line["training"] for line in written] == [
         "full",
         "partial",
         "vanilla",
@@ -86,7 +86,7 @@ def test_the_command_prints_tables_and_writes_lines_and_a_page(
         "draws=10",
     ]
     assert all(0 <= line["auc"] <= 1 and 0 <= line["ace"] <= 1 for line in written)
-    assert all(0.5 <= line["attack"] <= 1 for line in written if line["florist"].startswith("draws"))
+    assert all(0.5 <= line["attack"] <= 1 for line in written if line["training"].startswith("draws"))
     html = page.read_text()
     assert "Table 5" in html and "-11.55" not in html and "-1.14" in html and "http-equiv" in html
 

@@ -109,7 +109,7 @@ def _drawn(
 def _noted(file: IO[str], table: str, share: float, method: str, seed: int, result: Any) -> Line:
     line = {
         "bench": "utility",
-        "florist": method,
+        "training": method,
         "table": table,
         "share": share,
         "seed": seed,
@@ -131,10 +131,10 @@ def sections(lines: Sequence[Line]) -> list[dict[str, Any]]:
         return [
             line[metric]
             for line in lines
-            if line["florist"] == method and share in (None, line["share"]) and metric in line
+            if line["training"] == method and share in (None, line["share"]) and metric in line
         ]
 
-    shares = sorted({line["share"] for line in lines if line["florist"] == PARTIAL})
+    shares = sorted({line["share"] for line in lines if line["training"] == PARTIAL})
     quality, change = [], []
     for share in shares:
         cells = [f"{spread(of(name, 'auc', share))} / {_mean(of(name, 'ace', share))}" for name in METHODS]
