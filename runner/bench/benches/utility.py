@@ -53,9 +53,9 @@ class Utility(Survey):
 
             return compare(arguments)
         if "--florist" in arguments:
-            from runner.bench.utility.florist.command import compare as compare_trainings
+            from runner.bench.utility.florist.command import measure
 
-            return compare_trainings(arguments)
+            return measure(arguments)
         from runner.bench.utility.runs import Row
         from runner.bench.utility.tables import chosen, names
 

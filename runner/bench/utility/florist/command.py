@@ -29,7 +29,7 @@ _WIDTH = 26
 Line = dict[str, Any]
 
 
-def compare(arguments: Sequence[str]) -> None:
+def measure(arguments: Sequence[str]) -> None:
     """Run and print. Raises `UsageError`; `StudyInvalid` without PyTorch."""
     from runner.bench.utility.tables import chosen
 
