@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from mpc_protocols.columns.records import CodedRows
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.functionality import Clique
 from mpc_protocols.replicated.sharing.conversion import lift
@@ -32,7 +33,6 @@ from mpc_protocols.replicated.vertical.matrices import (
     side_by_side,
 )
 from mpc_protocols.replicated.vertical.plan import Factor, Joint, Plan
-from mpc_protocols.replicated.vertical.records import CodedRows
 
 MEMBERSHIP: Clique = ()
 
