@@ -62,6 +62,7 @@ COMMANDS = (
     "inbox",
     "sample",
     "query",
+    "predict",
     "report",
     "graph",
     "ledger",

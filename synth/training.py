@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Event
@@ -100,6 +100,32 @@ class Evaluation:
     sigma2: Fraction
 
 
+class PassiveModel(Protocol):
+    """The half of a finished model whose owner lacks the label."""
+
+    @property
+    def columns(self) -> Mapping[str, int]:
+        """Its columns in the order of codes, and how many values each has."""
+
+    @property
+    def cut(self) -> int:
+        """Numbers in what it makes of a row."""
+
+    def embed(self, codes: NDArray[Any]) -> NDArray[np.float32]:
+        """(n, columns) codes to (n, cut)."""
+
+
+class ActiveModel(Protocol):
+    """The half of the label's owner."""
+
+    @property
+    def cut(self) -> int:
+        """Numbers of a row that it takes."""
+
+    def probabilities(self, embeddings: NDArray[np.float32]) -> NDArray[np.float64]:
+        """(n, cut) to (n,): of label 1."""
+
+
 class Training(Algorithm[C, P]):
     """An algorithm of two owners over their session."""
 
@@ -143,6 +169,14 @@ class Training(Algorithm[C, P]):
     @abstractmethod
     def active(self, plan: P, table: OwnTable, lists: Lists, outside: Outside) -> Half:
         """The active owner's part. table: of the predicted column alone."""
+
+    @abstractmethod
+    def passive_model(self, read: Callable[[str], bytes]) -> PassiveModel:
+        """An owner's half from its own files (`Half.files`). read: their content, by name. Raises `DataRefused`."""
+
+    @abstractmethod
+    def active_model(self, read: Callable[[str], bytes]) -> ActiveModel:
+        """As `passive_model`, of the label's owner."""
 
     @abstractmethod
     def evaluation(self, plan: P) -> Evaluation | None:

@@ -15,14 +15,15 @@ import numpy as np
 import pytest
 
 from mpc_protocols.backend import BACKENDS, DistributedBackend
-from mpc_protocols.errors import StudyInvalid, UsageError
+from mpc_protocols.errors import BudgetRefused, StudyInvalid, UsageError
 from parties.budget.ledger import Ledger
 from runner.forecast.plan_text import words
 from runner.forecast.predict import forecast
+from runner.party.custodian import Custodian
 from runner.party.synthesis import plan_of
 from runner.report import render
 from runner.results.finished_run import open_run
-from runner.study import VerticalStudy, load, problems
+from runner.study import VerticalStudy, load, private_file, problems
 from runner.study.claim import claim_of
 from runner.study.owners import Ownership
 from runner.study.trained import check_owners, training_of
@@ -179,6 +180,35 @@ def test_a_training_is_not_resumed(tmp_path: Path, installed: None) -> None:
     assert not load(trained.write(tmp_path)).resumes
 
 
+OPEN = ("label_epsilon = 2.0\n", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "refused"),
+    [("south", (), False), ("north", (), True), ("south", (OPEN,), True), ("north", (OPEN,), True)],
+    ids=["responses", "features", "open labels", "features beside open labels"],
+)
+def test_a_cap_refuses_what_no_epsilon_bounds(
+    tmp_path: Path, installed: None, name: str, changes: tuple[tuple[str, str], ...], refused: bool
+) -> None:
+    """Before anything is charged; the owner of labels that are responses is counted, and kept to its cap, as in any study."""
+    study = vertical(trained.write(tmp_path, *changes))
+    ledger = private_file.LedgerSettings(tmp_path / "ledger.db", cap_epsilon=1000.0, cap_delta=1e-6)
+    own = private_file.Private(ledger=ledger)
+    party = Custodian(study, name, own, study.party(name).data, one_machine=True)
+    if not refused:
+        party.reserve(plan_of(study), bytes(32), bytes(32), True)
+        assert [entry.reservation.dataset for entry in Ledger(ledger.file).entries()] == [f"trained/{name}"]
+        party.close()
+        return
+    with pytest.raises(
+        BudgetRefused, match="no privacy claim and cannot be counted against the cap"
+    ) as error:
+        party.reserve(plan_of(study), bytes(32), bytes(32), True)
+    assert error.value.exit_code == 50
+    assert not Ledger(ledger.file).entries()
+
+
 # -- whole runs -----------------------------------------------------------------------------------------------------------
 
 
@@ -262,6 +292,21 @@ def test_ledgers_keep_what_was_shown_beside_the_budget(finished: tuple[Path, End
     assert [event.detail["of"] for event in north if event.detail.get("claim") == "none"] == ["features"]
     told = run("ledger", "show", ledger=directory / "ledger.db", scratch=directory / "scratch")
     assert "no privacy claim: in the run of trained with south, west the features were open" in told.output
+
+
+def test_a_party_under_a_cap_takes_no_part_in_what_has_no_claim(tmp_path: Path, torch: None) -> None:
+    path, own = trained.write(tmp_path / "study"), tmp_path / "north.toml"
+    own.write_text('[ledger]\nfile = "own.db"\ncap_epsilon = 1000.0\ncap_delta = 1e-6\n')
+    end = run(
+        *("run", path, "--out", tmp_path / "out", "--private", f"north={own}"),
+        ledger=tmp_path / "ledger.db",
+        scratch=tmp_path / "scratch",
+    )
+    assert end.code == 50 and "cannot be counted against the cap of trained/north" in end.complaint, end
+    assert not list((tmp_path / "out").rglob("*.npz"))
+    assert not Ledger(tmp_path / "own.db").entries()
+    for entry in Ledger(tmp_path / "ledger.db").entries():  # of south, if it had got so far
+        assert not entry.events and entry.state == "settled"
 
 
 def test_a_peer_that_dies_in_the_middle_is_named(tmp_path: Path, torch: None) -> None:

@@ -35,13 +35,17 @@ LABEL = "label"
 
 @dataclass(frozen=True)
 class People:
-    """Everybody that somebody holds, in the order of the common table. codes: (u, columns); labels: (u,); held_...: (u,)."""
+    """Everybody that somebody holds, in the order of the common table. codes: (u, columns); labels: (u,); has_...: (u,).
+
+    label: the column that is predicted; codes are those of all others, in the domain's order.
+    """
 
     domain: Domain
     codes: NDArray[np.int64]
     labels: NDArray[np.int64]
     has_features: NDArray[np.bool_]
     has_label: NDArray[np.bool_]
+    label: str = LABEL
 
     @classmethod
     def invented(
@@ -135,7 +139,7 @@ def owner_part(
         lists = Lists(len(rows), int(people.has_features.sum()))
         half = training.active(plan, OwnTable(union, rows, people.labels[rows, None]), lists, outside)
         return Part(half, noted, schedule)
-    domain = people.domain.subset(tuple(name for name in people.domain.names if name != LABEL))
+    domain = people.domain.subset(tuple(name for name in people.domain.names if name != people.label))
     invented = None
     if training.own_model(plan, domain) is not None:  # like real rows column by column, and none of them
         rng, lacking = np.random.default_rng(3), union - len(rows)

@@ -4,6 +4,7 @@
     python -m runner bench utility --data DIR --algorithms aim:rounds=adaptive,mosaic:rounds=40,mosaic,independent --json FILE
     python -m runner bench utility --federated --help      many clients, some of which arrive: `runner.bench.utility.federated`
     python -m runner bench utility --vertical --help       columns of two owners: `runner.bench.utility.vertical`
+    python -m runner bench utility --florist --help        a model instead of a table: `runner.bench.utility.florist`
     python -m runner bench utility --data DIR --tables adult --algorithms mosaic --parts --html FILE
 
 Tables, scores and what is compared: `runner.bench.utility`. A table that DIR lacks is named and left out. The distribution of
@@ -51,6 +52,10 @@ class Utility(Survey):
             from runner.bench.utility.vertical.command import compare
 
             return compare(arguments)
+        if "--florist" in arguments:
+            from runner.bench.utility.florist.command import measure
+
+            return measure(arguments)
         from runner.bench.utility.runs import Row
         from runner.bench.utility.tables import chosen, names
 

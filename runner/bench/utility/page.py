@@ -1,9 +1,10 @@
-"""The page of `bench utility --parts`: one self-contained file in the report's style."""
+"""The pages of `bench utility --parts` and `--florist`: one self-contained file in the report's style."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -23,16 +24,9 @@ WORDS = {
 
 def page(found: Sequence[ErrorParts], delta: float, seeds: int) -> str:
     """The whole HTML text."""
-    environment = jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        loader=jinja2.FunctionLoader(_source),
-    )
     most = max((max(parts.summary.values()) for parts in found), default=1.0)
-    return environment.get_template("utility.html.j2").render(
-        style=Markup(_source("report.css")),
+    return _rendered(
+        "utility.html.j2",
         sections=[
             {
                 "title": f"{parts.row} on {parts.name}, epsilon {parts.epsilon:g}",
@@ -50,7 +44,26 @@ def page(found: Sequence[ErrorParts], delta: float, seeds: int) -> str:
         ],
         delta=f"{delta:g}",
         seeds=seeds,
-        version=VERSION,
+    )
+
+
+def training_page(
+    sections: Sequence[Mapping[str, Any]], name: str, seeds: int, settings: Mapping[str, int]
+) -> str:
+    """Of FLORIST's tables. sections: title, head and rows of text each; settings: epochs and batch."""
+    return _rendered("utility_florist.html.j2", sections=sections, name=name, seeds=seeds, **settings)
+
+
+def _rendered(template: str, **content: Any) -> str:
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=jinja2.FunctionLoader(_source),
+    )
+    return environment.get_template(template).render(
+        style=Markup(_source("report.css")), version=VERSION, **content
     )
 
 

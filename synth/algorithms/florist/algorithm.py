@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Unpack
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from synth.algorithms.florist.halves import ActiveModel, PassiveModel
     from synth.algorithms.florist.plan import FloristPlan
     from synth.domain import Domain
     from synth.plan import Plan
@@ -51,6 +52,9 @@ class FloristConfig(AlgorithmConfig):
     )
     labels: str = option(
         RANDOM_POS, "word", "how labels are invented for records that the label's owner lacks", words=LABELS
+    )
+    draws: int = option(
+        1, "whole", 'labels drawn at each visit with labels = "random-pred", averaged', low=1, high=64
     )
     features: str = option(
         MODEL, "word", "how features are invented for records that the other owner lacks", words=FEATURES
@@ -99,6 +103,8 @@ class FloristConfig(AlgorithmConfig):
             )
         elif len(sizes) < 2:
             yield "label", "is the only column of the domain; the model needs others to predict it from"
+        if self.draws > 1 and self.labels != RANDOM_PRED:
+            yield "draws", f'has a meaning with labels = "{RANDOM_PRED}" only'
         if self.label_epsilon is not None and self.labels in (NEIGHBORS, RANDOM_PRED):
             yield (
                 "label_epsilon",
@@ -218,6 +224,16 @@ class Florist(Training["FloristConfig", "FloristPlan"]):
         from synth.algorithms.florist.owners import active
 
         return active(plan, table, lists, outside)
+
+    def passive_model(self, read: Callable[[str], bytes]) -> PassiveModel:
+        from synth.algorithms.florist.halves import PassiveModel
+
+        return PassiveModel.read(read)
+
+    def active_model(self, read: Callable[[str], bytes]) -> ActiveModel:
+        from synth.algorithms.florist.halves import ActiveModel
+
+        return ActiveModel.read(read)
 
     def evaluation(self, plan: FloristPlan) -> Evaluation | None:
         return plan.evaluation

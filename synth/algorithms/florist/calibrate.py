@@ -12,13 +12,18 @@ Where invented features follow the law of real ones, a row of features x has the
 
 pi the rate of label 1. Invented embeddings that do not look like real ones (`gaussian`, `random`) are told apart by the network:
 w10 leaves the sum. Labels by the model's own probability pull it nowhere in expectation: w01 leaves it. Labels of neighbours
-stand for D itself. A response with flips of probability f: a (1 - 2 f), b (1 - 2 f) + f. Standard library only.
+stand for D itself. A response with flips of probability f: a (1 - 2 f), b (1 - 2 f) + f. Standard library only at import.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 MAJORITY, MINORITY, RANDOM_POS, RANDOM_PRED, NEIGHBORS = LABELS = (
     "majority",
@@ -72,6 +77,15 @@ def correction(labels: str, features: str, rate: float, sizes: Sizes, flip: floa
     offset += w01 * {MINORITY: 1.0, RANDOM_POS: rate}.get(labels, 0.0)
     slope, offset = slope / whole, offset / whole
     return Correction(slope * (1 - 2 * flip), offset * (1 - 2 * flip) + flip)
+
+
+def corrected(probabilities: NDArray[np.float64], line: Correction) -> NDArray[np.float64]:
+    """(p - offset) / slope, clipped to [0, 1]."""
+    import numpy as np
+
+    if line.slope <= 0:
+        return np.clip(probabilities, 0.0, 1.0)
+    return np.clip((probabilities - line.offset) / line.slope, 0.0, 1.0)
 
 
 def flip_numerator(epsilon: Fraction) -> int:

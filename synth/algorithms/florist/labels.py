@@ -1,7 +1,8 @@
 """The active owner's labels of all rows of the common table, real or invented (`docs/design/florist.md` 3).
 
     majority    0                         random-pos    1 with the rate of label 1, drawn once
-    minority    1                         random-pred   1 with the model's probability, drawn anew at each visit
+    minority    1                         random-pred   1 with the model's probability, drawn anew at each visit; of several
+                                                        draws the mean, which averages their gradients
     neighbors   as most of the 3 nearest rows with a real label in the row's first batch, by the cosine of embeddings; kept
 
 Response (`label_epsilon` x): every row's label, real or invented, is flipped once with probability f = n / 2^64, n the least with
@@ -48,8 +49,9 @@ class Labels:
         rate: float,
         flips: int,
         source: Coins,
+        draws: int = 1,
     ) -> None:
-        """rows, labels: the owner's own, labels 0 or 1. rate: pi. flips: of 2^64 coins; 0 for no response."""
+        """rows, labels: the owner's own, labels 0 or 1. rate: pi. flips: of 2^64 coins; 0 for no response. draws: a visit's."""
         self.real: NDArray[np.bool_] = np.zeros(union, np.bool_)
         self.real[rows] = True
         self.values: NDArray[np.uint8] = np.full(union, 1 if strategy == MINORITY else 0, np.uint8)
@@ -59,7 +61,7 @@ class Labels:
         self.values[rows] = labels
         if flips:
             self.values = respond(self.values, flips, source)
-        self._redrawn, self._source = strategy == RANDOM_PRED, source
+        self._redrawn, self._source = (draws if strategy == RANDOM_PRED else 0), source
         self._unseen: NDArray[np.bool_] = ~self.real if strategy == NEIGHBORS else np.zeros(union, np.bool_)
 
     def visit(
@@ -73,8 +75,8 @@ class Labels:
         invented = ~self.real[rows]
         if self._redrawn:
             threshold = (np.minimum(probabilities, 1 - 2.0**-53) * 2.0**64).astype(np.uint64)
-            drawn = coins(len(rows), self._source) < threshold
-            found[invented] = drawn[invented]
+            drawn = [coins(len(rows), self._source) < threshold for _ in range(self._redrawn)]
+            found[invented] = np.stack(drawn).mean(axis=0)[invented]
         elif (fresh := self._unseen[rows]).any():
             found[fresh] = _of_neighbours(embeddings[fresh], embeddings[~invented], found[~invented])
             self.values[rows[fresh]] = found[fresh].astype(np.uint8)

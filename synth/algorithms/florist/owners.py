@@ -24,11 +24,13 @@ from synth.algorithms.florist.calibrate import (
     TRAIN,
     Correction,
     Sizes,
+    corrected,
     correction,
     flip_numerator,
 )
 from synth.algorithms.florist.evaluate import binned, quality
 from synth.algorithms.florist.fill import Features
+from synth.algorithms.florist.halves import ACTIVE, CALIBRATION, HEAD, PASSIVE
 from synth.algorithms.florist.labels import Labels
 from synth.algorithms.florist.loop import train_active, train_passive
 from synth.training import Half
@@ -41,8 +43,7 @@ if TYPE_CHECKING:
     from synth.domain import Domain
     from synth.training import Lists, Outside, OwnTable
 
-PASSIVE, ACTIVE = "florist-passive.npz", "florist-active.npz"
-CALIBRATION, EVALUATION = "calibration.json", "evaluation.json"
+EVALUATION = "evaluation.json"
 
 
 def passive(
@@ -55,7 +56,7 @@ def passive(
     net = PassiveHalf(sizes, config.cut, config.rate, _seed(outside.coins))
     features = Features(table.union, table.rows, table.codes, config.features, outside.draw, invented)
     train_passive(outside.link, outside.batches, config.epochs, net, features, outside.observe)
-    head = {"half": "passive", "columns": dict(zip(domain.names, sizes, strict=True)), "cut": config.cut}
+    head = {"half": "passive", "columns": list(zip(domain.names, sizes, strict=True)), "cut": config.cut}
     return Half({PASSIVE: archive(head, net.weights())})
 
 
@@ -70,7 +71,7 @@ def active(plan: FloristPlan, table: OwnTable, lists: Lists, outside: Outside) -
         rate = noisy_rate(int(own.sum()), lists.own, plan.rate_sigma2, outside.coins)
     x = config.label_epsilon
     flips = 0 if x is None else flip_numerator(exact(x))
-    labels = Labels(table.union, table.rows, own, config.labels, rate, flips, outside.coins)
+    labels = Labels(table.union, table.rows, own, config.labels, rate, flips, outside.coins, config.draws)
     sizes = Sizes(lists.own, lists.other, table.union)
     line = correction(config.labels, config.features, rate, sizes, flips / 2.0**64)
     in_loss = line if config.calibrate == TRAIN else None
@@ -110,13 +111,6 @@ def active(plan: FloristPlan, table: OwnTable, lists: Lists, outside: Outside) -
     return Half(files, (rows, truth, bins))
 
 
-def corrected(probabilities: NDArray[np.float64], line: Correction) -> NDArray[np.float64]:
-    """(p - offset) / slope, clipped to [0, 1]."""
-    if line.slope <= 0:
-        return np.clip(probabilities, 0.0, 1.0)
-    return np.clip((probabilities - line.offset) / line.slope, 0.0, 1.0)
-
-
 def noisy_rate(positives: int, listed: int, sigma2: Fraction, coins: Callable[[int], bytes]) -> float:
     """pi: labels 1 with discrete Gaussian noise, by the length of the list as the other owner has seen it; inside (0, 1)."""
     noise = sampler(sigma2)
@@ -130,7 +124,7 @@ def archive(head: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> byte
     """An .npz of the arrays and of the head's JSON text."""
     out = io.BytesIO()
     text = np.frombuffer(json.dumps(dict(head), sort_keys=True).encode(), np.uint8)
-    members: dict[str, Any] = {"head": text, **arrays}
+    members: dict[str, Any] = {HEAD: text, **arrays}
     np.savez(out, **members)
     return out.getvalue()
 

@@ -1,8 +1,9 @@
 """An owner's own randomness: batches, fakes and noise of its critic (`docs/design/vertigan.md`).
 
 All of it comes from the operating system, is told to nobody, and is fresh in each run. What the charge rests on: a row is taken
-with probability exactly `rate`, and the noise is discrete Gaussian within `LOCAL_DISTANCE`. Fakes and interpolations belong to
-the row that they are compared with, never to its place in a batch: else one row more or less would pair all others anew.
+with probability exactly `rate`, and the noise is discrete Gaussian within `LOCAL_DISTANCE`. Fakes, interpolations and lanes
+belong to the row that they are compared with, never to its place in a batch: else one row more or less would pair all others
+anew.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from mpc_protocols.mechanisms.gaussian import LOCAL_BITS, HalfTable, sampler
+from synth.algorithms.vertigan.seats import LANES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,6 +46,10 @@ class Coins:
         """For each of these rows: the generator's input (n, latent) and Gumbel noise (n, width), and the interpolation (n, 1)."""
         n = len(rows)
         return self.normal((n, latent)), gumbel(self.uniform((n, width))), self.uniform((n, 1))
+
+    def lanes(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """For each of these rows its place in a block: uniform below `LANES`."""
+        return np.frombuffer(self._source(len(rows)), np.uint8).astype(np.int64) % LANES
 
     def uniform(self, shape: tuple[int, int]) -> NDArray[np.float32]:
         """Numbers strictly between 0 and 1."""

@@ -9,8 +9,8 @@ of rank 3: its norm is a sum of 3 x 3 products, and the sum of clipped gradients
 
 What the charge rests on: each row moves the sum by at most `clip` in L2. Everything is float64; a norm is taken from above (the
 products cancel: 2^-36 of the pieces' norms is more than their rounding) and clipped to clip (1 - 2^-9), which leaves room for
-the rounding of sums (`docs/design/vertigan.md` 2). A row whose gradient is not finite counts nothing. Source of the clipping:
-Abadi et al. 2016. NumPy only.
+the rounding of sums (`docs/design/vertigan.md` 2). What is computed of a row is computed in blocks of one shape (`seats`). A row
+whose gradient is not finite counts nothing. Source of the clipping: Abadi et al. 2016. NumPy only.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+
+from synth.algorithms.vertigan.seats import LANES, placed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,8 +32,6 @@ RATE: Final = 5e-3
 MARGIN: Final = 1 - 2.0**-9
 CANCELLING: Final = 16.0
 """Times the clip: the most that the pieces of a clipped gradient may have in norm."""
-BLOCK: Final = 128
-"""Rows that are summed in one product."""
 _ROUNDING: Final = 2.0**-36
 _FORGETTING: Final = 0.99
 _TINY: Final = 1e-12
@@ -45,6 +45,21 @@ def hidden(width: int) -> int:
 def parameters(width: int) -> int:
     """Numbers that a critic's step releases, noisily."""
     return hidden(width) * (width + 2)
+
+
+class Compensated:
+    """A sum of so many numbers over blocks, whose rounding does not grow with the number of blocks (Kahan 1965)."""
+
+    def __init__(self, size: int) -> None:
+        self.value: Array = np.zeros(size)
+        self._lost: Array = np.zeros(size)
+
+    def add(self, part: Array) -> None:
+        """Add one block's, (size,)."""
+        part = part - self._lost
+        grown = self.value + part
+        self._lost = (grown - self.value) - part
+        self.value = grown
 
 
 class Critic:
@@ -61,28 +76,30 @@ class Critic:
     def clipped_sum(self, real: Array, fake: Array, mix: Array, clip: float) -> Array:
         """The sum over rows of their clipped gradients, (units * (width + 2),): of weight, row by row, then of output.
 
-        real, fake: (n, width) float64. mix: (n, 1).
+        real, fake: (n, width) float64. mix: (n, 1). Rows sit in blocks in their order.
         """
+        total = self.empty_sum()
+        for at in range(0, len(real), LANES):
+            taken = np.arange(at, at + LANES)
+            seats = np.where(taken < len(real), taken, -1)
+            rows = placed(real, seats), placed(fake, seats), placed(mix, seats)
+            total.add(self.block_sum(*rows, seats >= 0, clip))
+        return total.value
+
+    def empty_sum(self) -> Compensated:
+        """For the sums of blocks."""
+        return Compensated(self.weight.size + self.output.size)
+
+    def block_sum(self, real: Array, fake: Array, mix: Array, taken: NDArray[np.bool_], clip: float) -> Array:
+        """As `clipped_sum`, of one block. real, fake: (LANES, width); mix: (LANES, 1); taken: (LANES,) seats with a row."""
         sides, inputs, last = self._pieces(real, fake, mix)
         norms, pieces = self._norms(sides, inputs, last)
         with np.errstate(all="ignore"):
             factor = np.minimum(clip * MARGIN / norms, CANCELLING * clip / pieces)
-        kept = np.flatnonzero(np.isfinite(factor) & np.isfinite(pieces))
-        factor = np.minimum(factor, 1.0)[:, None]
-        total = np.zeros(self.weight.size + self.output.size)
-        lost = np.zeros_like(total)
-        for at in range(
-            0, len(kept), BLOCK
-        ):  # compensated (Kahan): rounding does not grow with the number of blocks
-            rows = kept[at : at + BLOCK]
-            weight = sum(
-                (factor[rows] * side[rows]).T @ given[rows] for side, given in zip(sides, inputs, strict=True)
-            )
-            part = np.concatenate([np.reshape(weight, -1), (factor[rows] * last[rows]).sum(axis=0)]) - lost
-            grown = total + part
-            lost = (grown - total) - part
-            total = grown
-        return total
+        kept = np.flatnonzero(taken & np.isfinite(factor) & np.isfinite(pieces))
+        factor = np.minimum(factor[kept], 1.0)[:, None]
+        weight = sum((factor * side[kept]).T @ given[kept] for side, given in zip(sides, inputs, strict=True))
+        return np.concatenate([np.reshape(weight, -1), (factor * last[kept]).sum(axis=0)])
 
     def norms(self, real: Array, fake: Array, mix: Array) -> Array:
         """Of each row's gradient, from above: (n,)."""

@@ -12,7 +12,7 @@ import pytest
 from mpc_protocols.errors import UsageError
 from runner.bench.benches.utility import BENCH
 from runner.bench.utility.tables import Table
-from runner.bench.utility.vertical.printed import printed
+from runner.bench.utility.vertical.printed import cited, printed
 from runner.bench.utility.vertical.runs import Row, scores
 from synth.domain import Codes, Domain
 
@@ -54,6 +54,13 @@ def test_a_table_equals_itself_and_a_constant_is_far_from_it() -> None:
 def test_printed_figures_stand_where_papers_have_them() -> None:
     assert printed("vertimrf:encoder=fm:adjacency=replace", "nltcs", "tvd3") == (0.052, 0.074)
     assert printed("vertimrf", "nltcs", "tvd3") is None and printed("vertigan", "adult-vfl", "tvd3") is None
+
+
+def test_what_is_not_run_is_cited() -> None:
+    head, names, *rows = cited()
+    assert "not run" in head and names.split() == ["DPLT", "DPLT+", "VertiGAN"]
+    web = "Web 0.7114 0.7251 0.7385 0.7124 0.7238 0.7484 0.6970 0.7776 0.7900"
+    assert rows[0].split() == web.split() and len(rows) == 6
 
 
 def test_the_command_prints_tables_and_writes_lines(

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from runner.audit.subjects.trainings import coins_of
-from synth.algorithms.florist.calibrate import BINS, Sizes, correction, flip_numerator
+from synth.algorithms.florist.calibrate import BINS, Sizes, corrected, correction, flip_numerator
 from synth.algorithms.florist.evaluate import binned, quality
 from synth.algorithms.florist.labels import respond
-from synth.algorithms.florist.owners import corrected, noisy_rate
+from synth.algorithms.florist.owners import noisy_rate
 
 PEOPLE = 100_000
 MISSED = 6.2

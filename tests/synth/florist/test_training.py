@@ -120,6 +120,12 @@ def test_labels_by_the_models_probability_are_drawn_anew() -> None:
     assert not np.array_equal(first, second) and first[:10].all()
     assert abs(first[10:].mean() - 0.8) < 6.2 * 0.4 / 3990**0.5  # a false alarm below 1e-9
     assert labels.visit(batch, embeddings, np.ones(4000)).all()
+    several = Labels(4000, np.arange(10), np.ones(10, np.int64), "random-pred", 0.3, 0, coins_of("pred"), 4)
+    found = several.visit(batch, embeddings, np.full(4000, 0.8))
+    assert set(np.unique(found)) == {0, 0.25, 0.5, 0.75, 1} and found[:10].all()
+    assert (
+        abs(found[10:].mean() - 0.8) < 6.2 * 0.2 / 3990**0.5
+    )  # of four draws the mean has half the deviation
 
 
 def test_the_schedule_is_everybodys_and_visits_each_row_once() -> None:

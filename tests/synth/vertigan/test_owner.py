@@ -10,7 +10,10 @@ import pytest
 from mpc_protocols.errors import ProtocolAborted
 from synth.algorithms.vertigan import net
 from synth.algorithms.vertigan.coins import Coins
+from synth.algorithms.vertigan.critic import Critic
+from synth.algorithms.vertigan.net import Branch
 from synth.algorithms.vertigan.owner import MAX_NORM, Owner
+from synth.algorithms.vertigan.seats import LANES, seated
 from tests.synth.vertigan import worlds
 
 KNOWN = worlds.plan().knowing(worlds.OWNERS)
@@ -62,6 +65,58 @@ def test_one_row_less_moves_a_sum_by_the_clip_at_most() -> None:
         moved.append(float(np.linalg.norm(whole - found)))
     assert max(moved) <= 0.5
     assert sum(distance > 0.49 for distance in moved) > 15  # those that are in the batch
+
+
+def test_a_row_less_changes_no_bit_of_what_is_computed_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a library makes of shapes and of places in a matrix: here numbers depend on both, and by far more than rounding.
+
+    Without blocks of one shape, or with places that are dealt out in order, most of the other rows' numbers would move.
+    """
+    people, codes = np.arange(200), worlds.table(1, 200)
+    plan = worlds.plan(rate=0.9).knowing(worlds.OWNERS)
+    of_rows: dict[float, bytes] = {}
+    fakes, before = Branch.fakes, Critic._before
+
+    def of_places(rows: Any) -> Any:
+        return 1 + 1e-3 * np.arange(len(rows))[:, None] + 1e-2 * len(rows)
+
+    monkeypatch.setattr(Branch, "fakes", lambda self, *given: (made := fakes(self, *given)) * of_places(made))
+    monkeypatch.setattr(Critic, "_before", lambda self, x: (made := before(self, x)) * of_places(made))
+    pieces = Critic._pieces
+
+    def noted(self: Critic, real: Any, fake: Any, mix: Any) -> Any:
+        found = pieces(self, real, fake, mix)
+        sides, inputs, last = found
+        for place in np.flatnonzero(mix[:, 0]):  # an interpolation belongs to one row, and tells which
+            numbers = [each[place].tobytes() for each in (*sides, *inputs, last)]
+            of_rows[float(mix[place, 0])] = b"".join([place.tobytes(), *numbers])
+        return found
+
+    monkeypatch.setattr(Critic, "_pieces", noted)
+
+    def computed(kept: Any) -> dict[float, bytes]:
+        of_rows.clear()
+        less = {name: column[kept] for name, column in codes.items()}
+        owner(less, worlds.CoinsOfRows(3, kept, 200), plan).batch_sum(parameters())
+        return dict(of_rows)
+
+    whole = computed(people)
+    assert len(whole) > 150
+    for gone in range(0, 200, 20):
+        found = computed(people[people != gone])
+        assert found.items() <= whole.items() and len(whole) - len(found) <= 1
+
+
+def test_rows_sit_at_the_places_that_they_drew() -> None:
+    lanes = np.random.default_rng(1).integers(0, LANES, 500)
+    seats = seated(lanes)
+    block, lane = np.nonzero(seats >= 0)
+    assert np.array_equal(np.sort(seats[block, lane]), np.arange(500))
+    assert np.array_equal(lanes[seats[block, lane]], lane)
+    assert len(seats) == np.bincount(lanes).max() and seated(lanes[:0]).shape == (0, LANES)
+    less = seated(np.delete(lanes, 7))
+    place = {row: (seats == row).nonzero()[1][0] for row in range(500)}
+    assert all((less == row - (row > 7)).nonzero()[1][0] == place[row] for row in range(500) if row != 7)
 
 
 def test_batches_fakes_and_noise_are_its_own_whatever_the_server_says() -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from synth.algorithms.vertigan.algorithm import ALGORITHM, VertiGanConfig
 from synth.algorithms.vertigan.coins import Coins, gumbel
 from synth.algorithms.vertigan.plan import VertiGanPlan
+from synth.algorithms.vertigan.seats import LANES
 from synth.domain import Domain
 from synth.workload import Workload
 
@@ -68,3 +69,7 @@ class CoinsOfRows(Coins):
         z = self._dealt.standard_normal((count, latent), np.float32)[who]
         uniform = self._dealt.random((count, width)).clip(1e-9, 1 - 1e-7)[who]
         return z, gumbel(uniform), self._dealt.random((count, 1)).astype(np.float32)[who]
+
+    def lanes(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """See `Coins`."""
+        return self._dealt.integers(0, LANES, self._everybody)[self._people[rows]]

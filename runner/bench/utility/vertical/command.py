@@ -34,6 +34,7 @@ _WIDTH = 30
 def compare(arguments: Sequence[str]) -> None:
     """Run and print. Raises `UsageError`."""
     from runner.bench.utility.tables import chosen
+    from runner.bench.utility.vertical.printed import cited
     from runner.bench.utility.vertical.runs import Row
 
     options = _parser().parse_args(arguments)
@@ -50,6 +51,7 @@ def compare(arguments: Sequence[str]) -> None:
         for epsilon in epsilons:
             found = [[_cell(row, table, epsilon, options, lines) for table in tables] for row in rows]
             _show(epsilon, options, [row.text for row in rows], [table.name for table in tables], found)
+    print("", *cited(), sep="\n")
 
 
 def _cell(
