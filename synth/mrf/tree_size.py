@@ -36,9 +36,6 @@ class _Kept(NamedTuple):
     cells: int
 
 
-_END = _Kept(-1, math.inf, 0, 0, 0)
-
-
 class SizeEstimator:
     """Size of the junction tree of `cliques`, and of the tree with more cliques, for many candidates.
 
@@ -71,6 +68,7 @@ class SizeEstimator:
             _Kept(*step, self._sources.get(step.clique, 0), self._columns.cells(step.clique))
             for step in steps
         ]
+        self._steps.append(_Kept(0, math.inf, 0, 0, 0))
         self._place = {step.column: number for number, step in enumerate(steps)}
         # Of the first steps: cells of their maximal cliques, and the columns that are left after them.
         self._cells = [0, *accumulate(0 if step.sources else step.cells for step in self._steps)]
@@ -105,88 +103,63 @@ class SizeEstimator:
     def _grown(self, grown: Mapping[int, int], most: float) -> int:
         """Cells of the maximal cliques once these columns have these neighbours too; above `most`, of a part of them."""
         known, cells_of, count, steps = self._columns.known, self._columns.cells, len(self._graph), self._steps
-        end = len(steps)
-        at = min((self._place[column] for column in grown if column in self._place), default=end)
-        near, in_kept = self._near[at], self._left[at]
+        at = min((self._place[column] for column in grown if column in self._place), default=len(steps) - 1)
+        near, in_kept, cells = self._near[at], self._left[at], self._cells[at]
         common = self._left[0] & ~in_kept  # what a step of both has taken
-        left = in_kept
-        for column in grown:
-            left |= 1 << column
-        dirty: dict[int, int] = {}
-        keys: dict[int, int] = {}
-        dirty_mask, gone, rests, cells = 0, 0, set[int](), self._cells[at]
-        least: float = math.inf
-
-        def put(column: int, joined: int) -> None:
-            """The column's neighbourhood in the elimination with the candidate: is it dirty?"""
-            nonlocal dirty_mask
-            if joined == near[column] and in_kept >> column & 1:
-                if dirty.pop(column, None) is not None:
-                    del keys[column]
-                    dirty_mask ^= 1 << column
-            else:
-                dirty[column] = joined
-                keys[column] = (known.get(joined) or cells_of(joined)) * count + column
-                dirty_mask |= 1 << column
-
-        for column, missing in grown.items():
-            put(column, near[column] | missing & left)
-        least = min(keys.values(), default=math.inf)
-        while left:
-            column, key, clique, sources, size = steps[at] if at < end else _END
-            if key < least:
-                bit = 1 << column
+        left = in_kept | sum(1 << column for column in grown if not in_kept >> column & 1)
+        dirty = {column: near[column] | missing & left for column, missing in grown.items()}
+        keys = {column: cells_of(joined) * count + column for column, joined in dirty.items()}
+        mask, least = sum(1 << column for column in dirty), min(keys.values())
+        gone, rests = 0, set[int]()
+        while True:
+            column, key, clique, sources, size = steps[at]
+            bit = 1 << column
+            both = kept = key < least
+            if kept:
                 at += 1
                 in_kept ^= bit
-                both = not (dirty_mask | gone) & bit
-                if both:
-                    if not (sources & common or clique in rests):
-                        cells += size
-                    if clique == left:
-                        break
-                    common |= bit
-                    left ^= bit
-                    touched = clique & dirty_mask
-                else:
-                    gone &= ~bit
-                    touched = clique & left & ~bit
-                if touched:
-                    before, near = near, self._near[at]
-                    rest = clique ^ bit
-                    while touched:
-                        low = touched & -touched
-                        touched ^= low
-                        other = low.bit_length() - 1
-                        own = dirty[other] if dirty_mask & low else before[other]
-                        put(other, (own | rest) & ~bit if both else own)
-                    least = min(keys.values(), default=math.inf)
-                else:
-                    near = self._near[at]
-                if not both:
-                    continue
+                before, near = near, self._near[at]
+                both = not (mask | gone) & bit
+                gone &= ~bit
+                touched = clique & mask if both else clique & left & ~bit
             else:
-                column = int(least) % count
+                before, column = near, int(least) % count
                 bit = 1 << column
                 clique = dirty.pop(column)
                 del keys[column]
-                dirty_mask ^= bit
-                if not (self._sources.get(clique, 0) & common or clique in rests):
-                    cells += known.get(clique) or cells_of(clique)
-                if clique == left:
-                    break
-                left ^= bit
+                mask ^= bit
                 gone |= bit & in_kept
-                rest = touched = clique ^ bit
-                rests.add(rest)
+                touched, size = clique ^ bit, known.get(clique) or cells_of(clique)
+                sources = self._sources.get(clique, 0)
+            # The neighbours, as the elimination with the candidate has them after the step, beside those of the kept one.
+            rest = clique ^ bit if both or not kept else 0
+            taken = bit if both or not kept else 0
+            if touched:
                 while touched:
                     low = touched & -touched
                     touched ^= low
                     other = low.bit_length() - 1
-                    put(other, ((dirty[other] if dirty_mask & low else near[other]) | rest) & ~bit)
-                least = min(keys.values(), default=math.inf)
-            if cells > most:
-                break
-        return cells
+                    joined = ((dirty[other] if mask & low else before[other]) | rest) & ~taken
+                    if joined != near[other] or not in_kept & low:
+                        dirty[other] = joined
+                        keys[other] = (known.get(joined) or cells_of(joined)) * count + other
+                        mask |= low
+                    elif mask & low:
+                        del dirty[other], keys[other]
+                        mask ^= low
+                least = min(keys.values()) if keys else math.inf
+            elif not kept:
+                least = min(keys.values()) if keys else math.inf
+            if taken:
+                if not (sources & common or clique in rests):
+                    cells += size
+                if clique == left or cells > most:
+                    return cells
+                left ^= bit
+                if both:
+                    common |= bit
+                else:
+                    rests.add(rest)
 
 
 def model_size_mb(
