@@ -102,7 +102,12 @@ class SizeEstimator:
 
     def _grown(self, grown: Mapping[int, int], most: float) -> int:
         """Cells of the maximal cliques once these columns have these neighbours too; above `most`, of a part of them."""
-        known, cells_of, count, steps = self._columns.known, self._columns.cells, len(self._graph), self._steps
+        known, cells_of, count, steps = (
+            self._columns.known,
+            self._columns.cells,
+            len(self._graph),
+            self._steps,
+        )
         at = min((self._place[column] for column in grown if column in self._place), default=len(steps) - 1)
         near, in_kept, cells = self._near[at], self._left[at], self._cells[at]
         common = self._left[0] & ~in_kept  # what a step of both has taken
