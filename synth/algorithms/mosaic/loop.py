@@ -226,9 +226,7 @@ class MosaicRun(Run):
         costs = {c: self.plan.charges.measuring(sigma2) for c, sigma2 in self.plan.column_sigma2.items()}
         return costs[clique] / sum(costs.values())
 
-    def _priced(
-        self, shares: Mapping[Candidate, Fraction], unit: Fraction, factor: Fraction
-    ) -> list[Priced]:
+    def _priced(self, shares: Mapping[Candidate, Fraction], unit: Fraction, factor: Fraction) -> list[Priced]:
         """Candidates, each at so many units of rho. Exact fractions are slow: few shares and sizes stand for many candidates."""
         found = []
         bought: dict[tuple[int, int, int], tuple[Fraction, Fraction, Fraction, Fraction]] = {}
