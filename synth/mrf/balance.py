@@ -24,11 +24,12 @@ from numpy.typing import NDArray
 
 from synth.mrf.factor import Array
 from synth.mrf.junction_tree import Clique, JunctionTree
+from synth.mrf.sampling import by_group
 
 Codes = NDArray[np.int32]
 Rows = NDArray[np.intp]
 
-BATCH = 256  # most pairs judged against the same counts,
+BATCH = 1024  # most pairs judged against the same counts,
 SHARE = 64  # and at most one per so many rows: more would overshoot together
 BLOCK = 2**12  # pairs looked at together: what their arrays take, and what a NumPy call costs by itself
 MAX_TARGET_CELLS = 2**25  # of all targets together: three float32 tables of that many
@@ -166,7 +167,7 @@ def _pairs(
     if not separator:
         return order[0 : rows // 2 * 2 : 2], order[1::2]
     group = np.ravel_multi_index(tuple(values[column] for column in separator), sizes)
-    order = order[np.argsort(group[order], kind="stable")]
+    order = by_group(order, group, prod(sizes))
     first, second = order[0 : rows // 2 * 2 : 2], order[1::2]
     pairs = rng.permutation(np.flatnonzero(group[first] == group[second]))
     return first[pairs], second[pairs]
