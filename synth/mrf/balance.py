@@ -29,7 +29,7 @@ from synth.mrf.sampling import by_group
 Codes = NDArray[np.int32]
 Rows = NDArray[np.intp]
 
-BATCH = 1024  # most pairs judged against the same counts,
+BATCH = 256  # most pairs judged against the same counts,
 SHARE = 64  # and at most one per so many rows: more would overshoot together
 BLOCK = 2**12  # pairs looked at together: what their arrays take, and what a NumPy call costs by itself
 MAX_TARGET_CELLS = 2**25  # of all targets together: three float32 tables of that many
