@@ -114,7 +114,8 @@ class SizeEstimator:
         left = in_kept | sum(1 << column for column in grown if not in_kept >> column & 1)
         dirty = {column: near[column] | missing & left for column, missing in grown.items()}
         keys = {column: cells_of(joined) * count + column for column, joined in dirty.items()}
-        mask, least = sum(1 << column for column in dirty), min(keys.values())
+        mask = sum(1 << column for column in dirty)
+        least: float = min(keys.values())
         gone, rests = 0, set[int]()
         while True:
             column, key, clique, sources, size = steps[at]

@@ -76,11 +76,11 @@ def eliminated(chains: Chains, cliques: list[Clique], loose: set[str], beside: l
     maximal: list[set[str]] = []
     while edges:
         name = min(edges, key=lambda n: (cells(edges[n]), chains.rank[n]))
-        clique = edges.pop(name)
-        if not any(clique <= other for other in maximal):
-            maximal.append(clique)
-        for other in clique - {name}:
-            edges[other] = (edges[other] | clique) - {name}
+        together = edges.pop(name)
+        if not any(together <= larger for larger in maximal):
+            maximal.append(together)
+        for neighbour in together - {name}:
+            edges[neighbour] = (edges[neighbour] | together) - {name}
     return sum(map(cells, maximal)) * 8 / 2**20
 
 
