@@ -1,13 +1,14 @@
 # make demo   runs the main job on data that ships with a dependency
 # make test   style, types and the whole test suite
 # make crypten  adds PyTorch and CrypTen to the environment, for what needs them (750 MB)
+# make second-opinion  another implementation of AIM beside ours, on the demo's survey; DATA=DIR TABLES=NAME,.. on other tables
 # make sbom   writes build/cosynth.cdx.json: what Cosynth is installed with, from the lock file, as CycloneDX
 # All need only Python >= 3.11 and make, and create their environments from lock files.
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test crypten sbom lock clean
+.PHONY: demo test crypten second-opinion sbom lock clean
 
 demo: .venv/demo.stamp
 	$(BIN)/python -m runner demo
@@ -38,6 +39,16 @@ crypten: .venv/crypten.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-crypten.txt
 	touch $@
 
+# In an environment of its own: dpmm's pins clash with ours.
+second-opinion: .venv-second-opinion/made.stamp .venv/demo.stamp
+	$(BIN)/python -m tests.acceptance.second_opinion --python .venv-second-opinion/bin/python \
+	  $(if $(DATA),--data $(DATA)) $(if $(TABLES),--tables $(TABLES))
+
+.venv-second-opinion/made.stamp: requirements-second-opinion.txt
+	$(PYTHON) -m venv .venv-second-opinion
+	.venv-second-opinion/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-second-opinion.txt
+	touch $@
+
 # In an environment of its own: the tool is no part of what it describes.
 sbom: .venv-sbom/made.stamp
 	@mkdir -p build/sbom
@@ -59,4 +70,4 @@ lock:
 	echo 'cyclonedx-bom>=7.5,<8' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements-sbom.lock -
 
 clean:
-	rm -rf .venv .venv-sbom build dist *.egg-info
+	rm -rf .venv .venv-sbom .venv-second-opinion build dist *.egg-info

@@ -1,7 +1,8 @@
 """Fixtures for all tests: long-lived party processes (see `tests.trio`), and what is measured on quiet machines only.
 
 No test is decided by a clock (`tests.patience`). What a machine must be quiet for, such as how near two measurements are to each
-other, is looked at with `pytest --quiet-machine` only. Hypothesis has no deadlines: on a shared machine a slow example says
+other, is looked at with `pytest --quiet-machine` only. Cases that differ from others in a party or a size only are left to
+`pytest --campaigns`. Hypothesis has no deadlines: on a shared machine a slow example says
 nothing about the code.
 """
 
@@ -24,6 +25,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--quiet-machine", action="store_true", help="also judge times: nothing else runs on this machine"
     )
+    parser.addoption(
+        "--campaigns", action="store_true", help="also every case of which others stand for the kind"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests marked `campaign`, unless they are asked for."""
+    if config.getoption("--campaigns"):
+        return
+    left = [item for item in items if item.get_closest_marker("campaign")]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not item.get_closest_marker("campaign")]
 
 
 @pytest.hookimpl(optionalhook=True)

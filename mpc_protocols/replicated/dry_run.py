@@ -18,7 +18,7 @@ from mpc_protocols.replicated.scores.bit_cache import CacheModel
 from mpc_protocols.replicated.scores.dealer import DEALERS
 from mpc_protocols.replicated.step_costs import Group
 from mpc_protocols.replicated.vertical.costs import prepare_vertical
-from mpc_protocols.replicated.vertical.schedule import Schedule
+from mpc_protocols.replicated.vertical.planner import schedule_of
 from mpc_protocols.step_dry_run import StepDryRun
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class ReplicatedDryRun(StepDryRun[Group]):
         """counts: marginals of the presumed table. split: of a vertical study's common table."""
         super().__init__(facts, counts, Tally.of(3 + contributors), DEALERS, noise_s=NOISE_S)
         step_costs.agree_on_delay(self.tally)
-        self._schedule = None if split is None else Schedule(split, facts, 3)
+        self._schedule = None if split is None else schedule_of(split, facts, 3)
         self._cells = CacheModel()
 
     def _prepare(self, announced: int, fresh: Sequence[Clique], levels: Sequence[Level]) -> int:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import (
     DISHONEST_CUSTODIAN,
+    DISHONEST_OWNER,
     SEMI_HONEST,
     DryRun,
     EngineBackend,
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _MINORITY = (
     "Of m computing parties at most t may be corrupted, together with any number of recipients and contributors: the largest "
     "minority, one of three or four, two of five or six, three of seven or eight, four of nine. One more that pool what they "
-    "hold can reconstruct everybody's counts."
+    "hold can reconstruct "
 )
 _ASSUMPTION = "The protection rests on AES for what parties draw from shared keys, and on nothing else."
 _NOISE = (
@@ -36,7 +37,6 @@ class Shamir(EngineBackend):
     summary = "three to nine parties on Shamir shares, of whom any minority may be bad"
     computing = (3, 9)
     by_default = None
-    partitions = ("horizontal",)
     together = "fewer than half of them work together"
     assumption = "AES"
     shows = "random-looking shares"
@@ -56,7 +56,14 @@ class Shamir(EngineBackend):
         return (computing + 1) // 2
 
     def threat(self, vertical: bool) -> tuple[str, ...]:
-        return (SEMI_HONEST, _MINORITY, _ASSUMPTION, _NOISE, DISHONEST_CUSTODIAN)
+        pooled = "every owner's columns, record by record" if vertical else "everybody's counts"
+        return (
+            SEMI_HONEST,
+            f"{_MINORITY}{pooled}.",
+            _ASSUMPTION,
+            _NOISE,
+            DISHONEST_OWNER if vertical else DISHONEST_CUSTODIAN,
+        )
 
     def parts(self) -> OracleParts:
         from mpc_protocols.shamir.oracle import ShamirOracle, computing_party, contribute, follow
@@ -73,7 +80,7 @@ class Shamir(EngineBackend):
     ) -> DryRun:
         from mpc_protocols.shamir.dry_run import ShamirDryRun
 
-        return ShamirDryRun(facts, counts, computing, contributing)
+        return ShamirDryRun(facts, counts, computing, contributing, split)
 
 
 BACKEND = Shamir()

@@ -16,9 +16,12 @@ from mpc_protocols.public.steps import PrepareStep
 from mpc_protocols.shamir.engine import DEALERS
 from mpc_protocols.shamir.sharing.field import Scheme
 from mpc_protocols.shamir.steps import Group, StepCosts
+from mpc_protocols.shamir.vertical.costs import seconds
+from mpc_protocols.shamir.vertical.plan import TablesPlan, schedule_of
 from mpc_protocols.step_dry_run import StepDryRun
 
 if TYPE_CHECKING:
+    from mpc_protocols.partition import Partition
     from mpc_protocols.public.rounded_answers import RoundedAnswers
 
 
@@ -30,8 +33,18 @@ number of streams that a party draws, of which it has five there (`mesh`)."""
 class ShamirDryRun(StepDryRun[Group]):
     """`computing` parties and `contributors` others."""
 
-    def __init__(self, facts: StudyFacts, counts: LocalCounts, computing: int, contributors: int) -> None:
-        """counts: marginals of the presumed table. Raises `StudyInvalid` (number of parties)."""
+    def __init__(
+        self,
+        facts: StudyFacts,
+        counts: LocalCounts,
+        computing: int,
+        contributors: int,
+        split: Partition | None = None,
+    ) -> None:
+        """counts: marginals of the presumed table. split: of a vertical study's common table. Raises `StudyInvalid` (number of
+        parties)."""
+        self._computing = computing
+        self._schedule = None if split is None else schedule_of(split, facts, computing)
         self._costs = StepCosts(computing, contributors, leader=facts.leader)
         weight = (len(Scheme(0, computing).sets) + computing) / 5
         self._sign_s = SIGN_S * weight
@@ -45,15 +58,24 @@ class ShamirDryRun(StepDryRun[Group]):
         )
 
     def _prepare(self, announced: int, fresh: Sequence[Clique], levels: Sequence[Level]) -> int:
-        request, cells = self._inputs(fresh, levels)
-        self._costs.prepare(announced, request, cells)
-        return sum(cells)
+        cells, inputs = self._inputs(fresh, levels)
+        self._costs.prepare(announced, *inputs)
+        return cells
 
-    def _inputs(self, fresh: Sequence[Clique], levels: Sequence[Level]) -> tuple[int, list[int]]:
-        """Bytes of the request to contributors, and cells of each message of counts."""
+    def _inputs(
+        self, fresh: Sequence[Clique], levels: Sequence[Level]
+    ) -> tuple[int, tuple[int, list[int], TablesPlan | None]]:
+        """Cells; bytes of the request to contributors, cells of each message of counts, the plan of several owners' tables."""
         facts = self.facts.with_levels(levels)
+        request = len(PrepareStep(tuple(fresh), tuple(levels)).to_bytes()) if fresh else 0
         cells = block_cells(facts, fresh)
-        return len(PrepareStep(tuple(fresh), tuple(levels)).to_bytes()) if fresh else 0, cells
+        if self._schedule is None or not fresh:
+            return sum(cells), (request, cells, None)
+        self._schedule.declare(levels)
+        work = self._schedule.next(fresh)
+        if work.plan is not None:
+            self._seconds += seconds(work.plan, self._computing)
+        return sum(cells), (request, block_cells(self._schedule.facts, work.histograms), work.plan)
 
     def _groups(self, rounded: RoundedAnswers, planes: int) -> list[Group]:
         groups = [
@@ -78,9 +100,9 @@ class ShamirDryRun(StepDryRun[Group]):
         self._costs.measure(announced, samplers, generated)
 
     def _total_first(self, announced: int, smallest: Clique, sampler: Sampler) -> int:
-        request, cells = self._inputs([smallest], ())
-        self._costs.total_first(announced, request, cells, sampler)
-        return sum(cells)
+        cells, (request, blocks, plan) = self._inputs([smallest], ())
+        self._costs.total_first(announced, request, blocks, sampler, plan)
+        return cells
 
     def _end(self, announced: int) -> None:
         self._costs.end(announced)

@@ -1,6 +1,7 @@
 """One computing party of the engine on Shamir shares (`engine.interface.Engine`): m = 3 to 9 parties, t = ceil(m/2) - 1.
 
-    counts        additive modulo 2^32 among the holders, parties 0..t (`marginals`); the leader is one of them
+    counts        additive modulo 2^32 among the holders, parties 0..t (`marginals`; owners' columns: `vertical.source`); the
+                  leader is one of them
     distances     c subtracted from the leader's part, cells with c = 0 by local sums, the others by `l1_distance`
     noise         the shared draws over `gates`, on a fork of the mesh when made beside the scores
     keys          weights times sums by shifted addends, added up to one number each; all pairs compared, opened by `zero_rows`
@@ -22,8 +23,10 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitwise.argmax import argmax_rows, peel
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, from_planes
 from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
+from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
+from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.answers import Answers, DealerLayout
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState
@@ -42,10 +45,11 @@ class ShamirEngine:
 
     dealers = DEALERS
 
-    def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts | None) -> None:
-        """counts: this party's own data; None if it only computes.
+    def __init__(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData | None) -> None:
+        """data: this party's own: its counts or None if it only computes; `VerticalData` where columns are split.
 
-        Raises `StudyInvalid` (number of parties, or a leader that is no holder, from whose part c would not be subtracted).
+        Raises `StudyInvalid` (number of parties, or a leader that is no holder, from whose part c would not be subtracted),
+        `DataRefused` (vertical rows that do not fit).
         """
         self.wire, self._leader = wire, facts.leader
         mesh = Mesh(wire)
@@ -55,7 +59,7 @@ class ShamirEngine:
             )
         self.gates = ShamirGates(mesh)
         self.beside = ShamirGates(mesh.fork("noise"))
-        self._marginals = HeldMarginals(wire, facts, counts)
+        self._marginals = _source(self.gates, facts, data)
 
     @property
     def public(self) -> bytes:
@@ -121,12 +125,23 @@ class ShamirEngine:
         return from_planes(opened, len(numbers)).view(np.int32).astype(np.int64)
 
 
+def _source(
+    gates: ShamirGates, facts: StudyFacts, data: LocalCounts | VerticalData | None
+) -> AdditiveMarginals:
+    """Where the parts come from: horizontal data needs nothing of what owners' columns do."""
+    if isinstance(data, VerticalData):
+        from mpc_protocols.shamir.vertical.source import VerticalMarginals
+
+        return VerticalMarginals(gates, facts, data)
+    return HeldMarginals(gates.mesh.wire, facts, data)
+
+
 @dataclass
 class ShamirL1Sums:
     """See `engine.interface.L1Sums`. Groups take turns, so that memory does not grow with the candidates' cells."""
 
     _gates: ShamirGates
-    _marginals: HeldMarginals
+    _marginals: AdditiveMarginals
     _state: PublicState
     _answers: AnswerExchange
     _planes: int

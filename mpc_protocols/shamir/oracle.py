@@ -2,6 +2,7 @@
 
     leader -> the others, contributors         steps (`engine.oracle`)
     custodians that are no holders -> holders  seeds; masked counts (`marginals`)
+    owners of columns -> evaluators            seeds; dealt columns (`vertical.dealer`)
 
 Who learns what, threat model and assumption: `engine.step`, `shamir.engine`.
 """
@@ -15,9 +16,8 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine import oracle
 from mpc_protocols.engine.bitwise.bits import Bits
-from mpc_protocols.engine.oracle import LeadingOracle, check_leads
+from mpc_protocols.engine.oracle import Contribute, LeadingOracle, check_leads
 from mpc_protocols.engine.step import ComputingParty
-from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Guard, LocalCounts, Observe, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.history import NO_HISTORY, History
@@ -39,7 +39,7 @@ def computing_party(
     history: History = NO_HISTORY,
 ) -> ComputingParty[Bits, Addends]:
     """One of the computing parties. Arguments and errors as for `ShamirOracle`."""
-    return ComputingParty(ShamirEngine(wire, facts, _counts(data)), facts, guard, observe, ahead, history)
+    return ComputingParty(ShamirEngine(wire, facts, data), facts, guard, observe, ahead, history)
 
 
 class ShamirOracle(LeadingOracle):
@@ -55,9 +55,10 @@ class ShamirOracle(LeadingOracle):
         ahead: bool = True,
         history: History = NO_HISTORY,
     ) -> None:
-        """data: the leader's own counts, None if it only computes. ahead: whether noise is made ahead, as at the others.
+        """data: the leader's own counts, None if it only computes; where columns are split, `VerticalData` at everybody. ahead:
+        whether noise is made ahead, as at the others.
 
-        Waits for the others. Raises `StudyInvalid` (facts, parties, split columns).
+        Waits for the others. Raises `StudyInvalid` (facts, parties), `DataRefused` (vertical rows that do not fit).
         """
         check_leads(wire, facts)
         super().__init__(computing_party(wire, facts, data, guard, observe, ahead, history))
@@ -76,13 +77,14 @@ def follow(
 
 
 def contribute(wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> None:
-    """A custodian that does not compute: send its masked counts when asked (`engine.oracle.contribute`). Blocks."""
-    oracle.contribute(wire, facts, partial(send_counts, wire, facts, _counts(data)))
+    """A custodian that does not compute: send its masked counts or columns when asked (`engine.oracle.contribute`). Blocks."""
+    oracle.contribute(wire, facts, _sender(wire, facts, data))
 
 
-def _counts(data: Data) -> LocalCounts | None:
+def _sender(wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> Contribute:
+    """How a contributor shares marginals; vertical data loads what it needs."""
     if isinstance(data, VerticalData):
-        raise StudyInvalid(
-            'Shamir shares serve partition = "horizontal" only; choose backend = "replicated" for split columns.'
-        )
-    return data
+        from mpc_protocols.shamir.vertical.source import VerticalContributor
+
+        return VerticalContributor(wire, facts, data).send
+    return partial(send_counts, wire, facts, data)

@@ -25,6 +25,8 @@ from mpc_protocols.shamir.circuits.gates import public_mask
 from mpc_protocols.shamir.costs import Masks, ShamirCosts, gaussian_masks, gaussian_masks_of, gumbel_masks
 from mpc_protocols.shamir.marginals import receiver_of
 from mpc_protocols.shamir.sharing.numbers import scaled_masks, shifts_of
+from mpc_protocols.shamir.vertical.costs import run
+from mpc_protocols.shamir.vertical.plan import TablesPlan
 
 ELEMENT = 4
 
@@ -56,14 +58,15 @@ class StepCosts:
                 self.tally.step([(party, ring[(place + 1) % computing], 1)])
         self.tally.step([(leader, peer, 4) for peer in self._others])
 
-    def prepare(self, step: int, request: int, blocks: Sequence[int]) -> None:
+    def prepare(self, step: int, request: int, blocks: Sequence[int], plan: TablesPlan | None = None) -> None:
         """`ShamirOracle.prepare`, encoded in `step` bytes.
 
-        blocks: cells of each message of counts (empty: nothing new); contributors are told in `request` bytes.
+        request: bytes in which contributors are told (0: nothing new). blocks: cells of each message of counts. plan: of tables
+        over several owners.
         """
-        self._announce(step, request if blocks else 0)
+        self._announce(step, request)
         self._agree()
-        self._input(blocks)
+        self._input(blocks, plan)
 
     def select(
         self,
@@ -103,11 +106,18 @@ class StepCosts:
         self._agree()
         self._reveal(samplers, generated)
 
-    def total_first(self, step: int, request: int, blocks: Sequence[int], sampler: Sampler) -> None:
+    def total_first(
+        self,
+        step: int,
+        request: int,
+        blocks: Sequence[int],
+        sampler: Sampler,
+        plan: TablesPlan | None = None,
+    ) -> None:
         """`ShamirOracle.total` where nothing is shared yet; what is shared for it as for `prepare`."""
         self._announce(step, request)
         self._agree()
-        self._input(blocks)
+        self._input(blocks, plan)
         self._reveal([(sampler, 1)], None)
 
     def distances(
@@ -143,9 +153,13 @@ class StepCosts:
     def _agree(self) -> None:
         self._main.all(AGREEMENT)
 
-    def _input(self, blocks: Sequence[int]) -> None:
-        if not blocks:
-            return
+    def _input(self, blocks: Sequence[int], plan: TablesPlan | None) -> None:
+        if blocks:
+            self._counts(blocks)
+        if plan is not None:
+            run(self._main, plan)
+
+    def _counts(self, blocks: Sequence[int]) -> None:
         holders = self._main.holders
         messages = []
         for custodian in range(holders, len(self.tally.clocks)):

@@ -173,7 +173,8 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         *([_signed(closings, session, release)] if closings else []),
     )
     for closing in closings:
-        closing.inbox.finish()
+        if left := closing.inbox.finish():
+            observe("report", "not_deleted", files=[str(path) for path in left])
     history.finish(VERSION)
     discard_others(options.out / PARTY_FOLDERS, session)
     meter.mark("report")

@@ -152,6 +152,7 @@ class _Party:
         self._custodian.ready(counted(self._plan))
         if self._study.contributors is not None:
             self._closing = Closing.of(self._study, self._name, self._settings, self._plan)
+            self._closing.inbox.tidy()
 
     def _observe(self, phase: str, event: str, **fields: Any) -> None:
         """An event of this run; what led to it belongs to its phase."""

@@ -119,12 +119,14 @@ def test_a_vertical_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     own = dict(zip(held, split.TWO.values(), strict=True))
     trial = split.write(tmp_path, count=450, held=held, own=own, changes=[("merge3", "auto")])
     found = compared(capsys, trial.path)["alternatives"]
-    assert (
-        'partition = "horizontal" only; use backend = "replicated" or backend = "pair"'
-        in found["shamir"]["problem"]
-    )
+    for name in ("shamir", "additive"):
+        assert found[name]["problem"] is None and found[name]["rounds"] > found["replicated"]["rounds"]
     assert found["pair"]["problem"] is None and found["pair"]["computing"] == ["south", "west"]
-    assert "cannot run this study: [study] backend" in text(capsys, trial.path)
+    trial = split.write(tmp_path / "three", count=60, own=split.THREE)
+    found = compared(capsys, trial.path)["alternatives"]
+    for name in ("pair", "additive"):
+        assert "joins the columns of two parties that compute, and 3 own columns" in found[name]["problem"]
+    assert 'cannot run this study: backend = "pair" joins' in text(capsys, trial.path)
 
 
 def test_times_are_told_for_the_network_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from mpc_protocols.backend import BACKENDS, Backend
 from runner.__main__ import main
 from runner.study import problems
-from tests.runner import small, split
+from tests.runner import split
 from tests.runner.studies import STUDY
 
 DISTRIBUTED = [backend for backend in BACKENDS if not backend.ideal]
@@ -69,16 +69,6 @@ def test_what_a_sentence_names_would_do(tmp_path: Path, backend: Backend) -> Non
                 assert faults(study(tmp_path, other, computing)) == []
             fewer = min(max(computing, least), most)
             assert faults(study(tmp_path, backend.name, fewer, max(0, computing - fewer))) == []
-
-
-def test_backends_that_cannot_join_columns_are_no_alternative(tmp_path: Path) -> None:
-    flags = dict.fromkeys(small.NAMES[:4], "compute = true")
-    sentence, *_ = problems(split.write(tmp_path, parties=4, count=20, party=flags).path)
-    assert (
-        "has 4 computing parties" in sentence
-        and "no more than three" in sentence
-        and "shamir" not in sentence
-    )
 
 
 def test_three_owners_are_told_who_can_join_their_columns(

@@ -23,14 +23,16 @@ from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.replicated.vertical import orders
 from mpc_protocols.replicated.vertical.group_by import (
-    OwnerShuffle,
     ShuffleStreams,
     component_shuffles,
     send_shuffle_seeds,
 )
 from mpc_protocols.replicated.vertical.matrices import deal_block, ring_of, send_mask_seeds
-from mpc_protocols.replicated.vertical.plan import Group, Plan
-from mpc_protocols.replicated.vertical.schedule import Schedule, own_histograms, own_rows
+from mpc_protocols.replicated.vertical.plan import Plan
+from mpc_protocols.replicated.vertical.planner import schedule_of
+from mpc_protocols.vertical.ordered_sums import OwnerShuffle
+from mpc_protocols.vertical.schedule import own_histograms, own_rows
+from mpc_protocols.vertical.tables import Group
 from mpc_protocols.wire import Wire
 
 
@@ -46,7 +48,7 @@ class VerticalContributor:
             )
         self._wire = wire
         self._rows = rows
-        self._schedule = Schedule(data.partition, facts, wire.computing)
+        self._schedule = schedule_of(data.partition, facts, wire.computing)
         self._counts = own_histograms(rows, self._schedule, wire.me)
 
     def send(self, cliques: Sequence[Clique], levels: Sequence[Level]) -> None:

@@ -1,9 +1,9 @@
 """Rounds and bytes of the vertical protocols, as functions of public sizes (the other steps: `replicated.step_costs`).
 
 Each function replays the messages of its protocol on a tally; the tests hold them against the wire's counters, exactly. A run's
-schedule says what each request still takes, so one `Schedule` goes with one tally:
+schedule says what each request still takes, so one schedule goes with one tally:
 
-    schedule = Schedule(partition, facts, computing=3)
+    schedule = schedule_of(partition, facts, computing=3)
     prepare(tally, step=120, request=120, facts=facts, work=schedule.next(fresh))
 """
 
@@ -20,17 +20,17 @@ from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES
 from mpc_protocols.replicated.vertical import orders
 from mpc_protocols.replicated.vertical.group_by import component_shuffles
 from mpc_protocols.replicated.vertical.plan import Plan
-from mpc_protocols.replicated.vertical.schedule import Work
+from mpc_protocols.vertical.schedule import Work
 
 
-def prepare_vertical(tally: Tally, step: int, request: int, facts: StudyFacts, work: Work) -> None:
+def prepare_vertical(tally: Tally, step: int, request: int, facts: StudyFacts, work: Work[Plan]) -> None:
     """`ReplicatedOracle.prepare` over vertical data of marginals that are not shared yet; `request`: bytes to a contributor."""
     step_costs.announce(tally, step, [(1, q, request) for q in range(3, len(tally.clocks))])
     step_costs.agreement(tally)
     share(tally, facts, work)
 
 
-def share(tally: Tally, facts: StudyFacts, work: Work) -> None:
+def share(tally: Tally, facts: StudyFacts, work: Work[Plan]) -> None:
     """`source.VerticalMarginals.share`."""
     if work.histograms:
         step_costs.counts(tally, block_cells(facts, work.histograms))

@@ -31,8 +31,9 @@ from mpc_protocols.replicated.vertical.matrices import (
     seed_copies,
     side_by_side,
 )
-from mpc_protocols.replicated.vertical.plan import Factor, Joint, Plan
-from mpc_protocols.replicated.vertical.records import CodedRows
+from mpc_protocols.replicated.vertical.plan import Plan
+from mpc_protocols.vertical.records import CodedRows
+from mpc_protocols.vertical.tables import Factor, Joint
 
 MEMBERSHIP: Clique = ()
 

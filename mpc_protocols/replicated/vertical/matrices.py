@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, derive
-from mpc_protocols.replicated.sharing.blas import transposed_product
 from mpc_protocols.replicated.sharing.copies import Copy
 from mpc_protocols.replicated.sharing.trio import Trio
+from mpc_protocols.vertical.blas import transposed_product
 from mpc_protocols.wire import Wire
 
 ROWS = 4096

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from mpc_protocols.replicated.vertical.layout import Layout
-from mpc_protocols.replicated.vertical.plan import Group, Joint, Plan, layout_of
+from mpc_protocols.replicated.vertical.plan import Plan, layout_of
+from mpc_protocols.vertical.layout import Layout
+from mpc_protocols.vertical.tables import Group, Joint
 
 BATCH: Final = 1 << 22
 """Bytes of one party's largest array in a batch of pieces, and of a piece of more than one column."""

@@ -16,29 +16,33 @@ Public: everything here. A plan depends on the partition, the domain's sizes and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Final
 
-from mpc_protocols.functionality import Clique
+from mpc_protocols.functionality import Clique, StudyFacts
 from mpc_protocols.partition import Partition
-from mpc_protocols.replicated.vertical.plan import (
-    NARROW_ROWS,
-    Factor,
-    Joint,
-    Plan,
-    TablePlan,
-    by_left,
-    layout_of,
-)
+from mpc_protocols.replicated.vertical.plan import NARROW_ROWS, Plan, TablePlan, layout_of
+from mpc_protocols.vertical.schedule import Schedule
+from mpc_protocols.vertical.tables import Factor, Joint, by_left, cheapest, table_of
 
 BLOCK_BYTES: Final = 1 << 24
 """Bytes of shares of one block of rows at a party, about."""
 MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 256, 1 << 16
-WIDE = 64
-"""Cells from which a joint is summed by permutation instead of one-hot columns."""
 ROUND = 1 << 16
 """What a round counts in the choice of the ring (`latency.LATENCY_BYTES`)."""
 _LIFT_BYTES, _LIFT_ROUNDS = 36, 8
+
+
+def schedule_of(partition: Partition, facts: StudyFacts, computing: int) -> Schedule[Plan]:
+    """The schedule of a run of so many computing parties."""
+
+    def planner(
+        now: Partition, sizes: Mapping[str, int], tables: Sequence[Clique], needs_memberships: bool
+    ) -> Plan:
+        return make_plan(now, sizes, computing, tables, needs_memberships)
+
+    return Schedule(partition, facts, planner)
 
 
 def make_plan(
@@ -56,9 +60,7 @@ def make_plan(
         for plan in plans
     ]
     best = plans[costs.index(min(costs))]
-    return Plan(
-        partition, sizes, computing, best.products, best.needs_memberships, best.element, _block_rows(best)
-    )
+    return replace(best, row_block=_block_rows(best))
 
 
 def estimate(plan: Plan) -> int:
@@ -94,18 +96,11 @@ def _cheapest(
     element: int,
 ) -> Plan:
     """Whether an owner's own cliques are split: owner by owner, in order, whichever costs less."""
-    split_owners: frozenset[int] = frozenset()
-    best = _plan(partition, sizes, computing, tables, needs_memberships, element, split_owners)
-    alone = [
-        owner
-        for owner in partition.owners
-        if any(len(table) > 1 and {partition.columns[name] for name in table} == {owner} for table in tables)
-    ]
-    for owner in alone:
-        other = _plan(partition, sizes, computing, tables, needs_memberships, element, split_owners | {owner})
-        if estimate(other) < estimate(best):
-            split_owners, best = split_owners | {owner}, other
-    return best
+
+    def planned(split_owners: frozenset[int]) -> Plan:
+        return _plan(partition, sizes, computing, tables, needs_memberships, element, split_owners)
+
+    return cheapest(partition, tables, planned, estimate)
 
 
 def _plan(
@@ -117,49 +112,19 @@ def _plan(
     element: int,
     split_owners: frozenset[int],
 ) -> Plan:
-    products = tuple(_product(partition, sizes, table, split_owners) for table in tables)
-    needs_memberships = needs_memberships or any(product.right.restricted for product in products)
-    plan = Plan(partition, sizes, computing, products, needs_memberships, element, 1)
-    columns = {part for product in products for part in product.right.parts}
+    made = tuple(table_of(partition, sizes, table, split_owners) for table in tables)
+    needs_memberships = needs_memberships or any(table.right.restricted for table in made)
+    products = tuple(TablePlan(table.left, table.right, False) for table in made)
+    plan = Plan(partition, sizes, products, needs_memberships, computing, element, 1)
+    columns = {part for table in made for part in table.right.parts}
     permuted = {
         left
-        for left, rights in by_left(products).items()
+        for left, rights in by_left(made).items()
         if _by_permutation_is_cheaper(plan, left, rights, left in columns)
     }
-    return Plan(
-        partition,
-        sizes,
-        computing,
-        tuple(TablePlan(product.left, product.right, product.left in permuted) for product in products),
-        needs_memberships,
-        element,
-        1,
+    return replace(
+        plan, products=tuple(TablePlan(table.left, table.right, table.left in permuted) for table in made)
     )
-
-
-def _product(
-    partition: Partition, sizes: Mapping[str, int], table: Clique, split_owners: frozenset[int]
-) -> TablePlan:
-    columns: dict[int, list[str]] = {}
-    for name in table:
-        columns.setdefault(partition.columns[name], []).append(name)
-    restricted = partition.population == "intersection" and len(columns) < len(partition.owners)
-
-    def width(part: Joint) -> int:
-        return prod(sizes[name] for name in part.columns)
-
-    parts = [Joint(owner, tuple(columns[owner])) for owner in partition.owners if owner in columns]
-    if len(parts) == 1:
-        (whole,) = parts
-        if whole.owner in split_owners and len(whole.columns) > 1:
-            least = min(whole.columns, key=lambda name: sizes[name])
-            rest = tuple(name for name in whole.columns if name != least)
-            return TablePlan(Joint(whole.owner, rest), Factor((Joint(whole.owner, (least,)),), True), False)
-        return TablePlan(whole, Factor((), True), False)
-    widest = max(parts, key=width)
-    left = widest if len(parts) > 2 or len(widest.columns) > 1 or width(widest) > WIDE else parts[0]
-    rights = sorted((part for part in parts if part != left), key=lambda part: (width(part), part))
-    return TablePlan(left, Factor(tuple(rights), restricted), False)
 
 
 def _by_permutation_is_cheaper(plan: Plan, left: Joint, rights: Sequence[Factor], as_right: bool) -> bool:

@@ -24,10 +24,11 @@ from mpc_protocols.partition import VerticalData
 from mpc_protocols.replicated.marginals import MarginalSource, SharedMarginals
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.trio import Trio
-from mpc_protocols.replicated.vertical import union
 from mpc_protocols.replicated.vertical.execution import PlanExecution
 from mpc_protocols.replicated.vertical.plan import Plan
-from mpc_protocols.replicated.vertical.schedule import Schedule, covering, own_histograms, own_rows
+from mpc_protocols.replicated.vertical.planner import schedule_of
+from mpc_protocols.vertical import union
+from mpc_protocols.vertical.schedule import covering, own_histograms, own_rows
 
 
 class VerticalMarginals(MarginalSource):
@@ -37,7 +38,7 @@ class VerticalMarginals(MarginalSource):
         """data: this party's own rows, if it owns columns. Raises `DataRefused`, `StudyInvalid`."""
         super().__init__(trio, binding(b"vertical", data.partition.to_bytes()))
         self._rows = own_rows(data, facts, trio.me)
-        self._schedule = Schedule(data.partition, facts, trio.wire.computing)
+        self._schedule = schedule_of(data.partition, facts, trio.wire.computing)
         self._histograms = own_histograms(self._rows, self._schedule, trio.me)
         self._tables: dict[Clique, RingShare] = {}
         self._somebody: RingShare | None = None

@@ -127,10 +127,11 @@ class ShamirBitGates:
 
     def reveal_bits(self, x: Bits) -> Words:
         """The words, to all computing parties. 1 round."""
-        part = self.mesh.zero(x.shape)
-        for plane in self.mesh.scheme.opening:
-            part ^= x.parts[plane]
-        return self.mesh.open_parts(part)
+        return self.mesh.open_parts(self._opening(x))
+
+    def reveal_to(self, receiver: int, x: Bits) -> Words | None:
+        """The words, to one computing party; None at all others. 1 round."""
+        return self.mesh.open_parts_to(receiver, self._opening(x))
 
     def inputs(self, owners: Sequence[int], words: Words | None, shape: tuple[int, ...]) -> list[Bits]:
         """Each owner's words as a sharing; words: this party's own, if it is an owner. 1 round, their size to each other party.
@@ -155,6 +156,13 @@ class ShamirBitGates:
             first ^= masked[owner]
             found.append(Bits(first, *others))
         return found
+
+    def _opening(self, x: Bits) -> Words:
+        """This party's masked part of the words."""
+        part = self.mesh.zero(x.shape)
+        for plane in self.mesh.scheme.opening:
+            part ^= x.parts[plane]
+        return part
 
     def _finish(self, part: Words, share: list[Words]) -> Bits:
         share[0] ^= self.mesh.open_parts(part)

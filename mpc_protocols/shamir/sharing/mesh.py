@@ -85,6 +85,18 @@ class Mesh:
             opened ^= self.receive(peer, part.shape, np.uint64)
         return opened
 
+    def open_parts_to(self, receiver: int, part: Words) -> Words | None:
+        """XOR of all parties' masked parts, to one; None at the others. 1 round, the size of `part` from each other one."""
+        if self.me != receiver:
+            self.send(receiver, part)
+            self.turn()
+            return None
+        self.turn()
+        opened = part.copy()
+        for peer in self.peers:
+            opened ^= self.receive(peer, part.shape, np.uint64)
+        return opened
+
     def differing(self, value: bytes) -> int | None:
         """Compare public bytes with all others: a party that holds different ones of this length. 1 round."""
         for peer in self.peers:

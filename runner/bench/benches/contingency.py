@@ -30,10 +30,11 @@ from runner.study.table import listed
 VALUES = Parameter("values", "one-hot columns of each owner", (200,), 1, 2000)
 ROLE = Parameter(
     "role",
-    "what the two owners do besides: compute, or contribute to three others",
+    "what the two owners do besides: compute, or contribute to others, who do",
     ("compute",),
     choices=("compute", "contribute"),
 )
+COMPUTING = Parameter("computing", "parties that compute; 0: as few as the backend takes", (0,), 0, 64)
 _OF_A_COLUMN = 20
 """Values of a column."""
 
@@ -46,7 +47,7 @@ class Contingency(EngineKernel):
         "tables over the columns of two owners, from their records to shares of counts",
         "rows",
     )
-    parameters = (ROWS.of(45_000), VALUES, ROLE, BACKEND)
+    parameters = (ROWS.of(45_000), VALUES, ROLE, COMPUTING, BACKEND)
 
     def amount(self, params: Params) -> float:
         return float(params["rows"])
@@ -55,7 +56,7 @@ class Contingency(EngineKernel):
         return self.computing(params) + (0 if params["role"] == "compute" else 2)
 
     def computing(self, params: Params) -> int:
-        return max(2, backend_of(params).computing[0])
+        return int(params["computing"]) or max(2, backend_of(params).computing[0])
 
     def refusal(self, params: Params) -> str | None:
         backend, computing = backend_of(params), self.computing(params)
@@ -109,7 +110,7 @@ class Contingency(EngineKernel):
         return Task(lambda: a.T @ b)
 
     def small(self, params: Params) -> Params:
-        return {"rows": 500, "values": 20, "role": "compute"}
+        return {"rows": 500, "values": 20, "role": "compute", "computing": 0}
 
     def mpyc(self, mpc: Any, params: Params) -> Task:
         """A product of two secret matrices; sharing them is in the time here too."""

@@ -55,7 +55,7 @@ def finish(run: Run, release: Release, joined: Ownership | None) -> None:
             f"Party {study.leader.name} sent results of which no report can be made; nothing was written."
         ) from None
     attempt.finish(run.id)
-    if closing is not None:
-        closing.inbox.finish()
+    if closing is not None and (left := closing.inbox.finish()):
+        run.observe("report", "not_deleted", files=[str(path) for path in left])
     run.meter.mark("report")
     run.events("report", "written", rows=int(release.codes.shape[0]))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid
+from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Level, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
@@ -174,10 +174,15 @@ def test_other_numbers_of_parties_are_refused(computing: int) -> None:
         )
 
 
-def test_split_columns_are_refused() -> None:
+def test_a_contributor_without_columns_is_refused() -> None:
     of = partition(SIZES, {"a": 0, "b": 1, "c": 1, "d": 0}, "union", 10)
-    with pytest.raises(StudyInvalid, match="horizontal"):
-        MemoryNetwork(1, 1).run([lambda wire: contribute(wire, facts(), VerticalData(of, None))])
+
+    def party(wire: Wire) -> None:
+        if wire.me == 3:
+            contribute(wire, facts(), VerticalData(of, None))
+
+    with pytest.raises(DataRefused, match="neither computes nor owns columns"):
+        MemoryNetwork(4, 3).run([party] * 4)
 
 
 def job(wire: Wire, session: bytes) -> list[Any]:

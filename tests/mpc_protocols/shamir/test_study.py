@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from runner.study import problems
-from tests.runner import small
+from tests.runner import small, split
 from tests.runner.processes import parties, run
 
 SHAMIR = ('backend = "replicated"', 'backend = "shamir"')
@@ -43,6 +44,33 @@ def test_a_study_of_real_processes(computing: int, contributing: int, tmp_path: 
             assert abs(noisy - true) <= 8 * sigma + 1
     with (out / "synthetic.csv").open(newline="") as file:
         assert len(list(csv.reader(file))) > 80
+
+
+@pytest.mark.parametrize(("computing", "contributing"), [(3, 0), (5, 1)])
+def test_owners_of_columns_run_as_real_processes(computing: int, contributing: int, tmp_path: Path) -> None:
+    """The same where columns are split: three by merge3, over the union; five, and an owner that only contributes, by dh2."""
+    own = split.TWO if not contributing else {"south": ("age", "income"), "lake": ("work", "grade", "sick")}
+    changes = [SHAMIR, ("epsilon = 4.0", "epsilon = 400.0"), ("merge3", "auto")]
+    if not contributing:
+        changes.append(('population = "intersection"', 'population = "union"'))
+    trial = split.write(
+        tmp_path / "study",
+        own=own,
+        parties=computing + contributing,
+        changes=changes,
+        party=dict.fromkeys(small.NAMES[computing : computing + contributing], "compute = false"),
+    )
+    out = tmp_path / "out"
+    end = run("run", trial.path, "--out", out, ledger=tmp_path / "ledger.db", scratch=tmp_path / "scratch")
+    assert end.code == 0 and end.complaint == "", end
+    assert not parties(tmp_path)
+    measured = json.loads((out / "measurements.json").read_text())["measurements"]
+    assert any(len(one["clique"]) == 2 for one in measured)
+    for one in measured:
+        sigma = float(Fraction(str(one["sigma2"]))) ** 0.5
+        for noisy, true in zip(one["values"], trial.marginal(one["clique"]), strict=True):
+            assert abs(noisy - true) <= 8 * sigma + 1
+    assert "columns, record by record" in (out / "report.html").read_text()
 
 
 def test_all_parties_that_do_not_decline_compute(tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ def source() -> Source:
     [
         ("collect", 0.26, 0.20),
         ("collect:register=true:rounds=adaptive", 0.21, 0.185),
-        ("arriving", 0.42, 0.30),
-        ("light", 0.32, 0.275),
+        pytest.param("arriving", 0.42, 0.30, marks=pytest.mark.campaign),
+        pytest.param("light", 0.32, 0.275, marks=pytest.mark.campaign),
         ("private", 0.40, 0.32),
     ],
 )

@@ -14,7 +14,7 @@ from mpc_protocols.engine.inputs import contribution
 from mpc_protocols.engine.oracle import LeadingOracle
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.replicated.sharing.trio import Trio
-from mpc_protocols.replicated.vertical.records import CodedRows
+from mpc_protocols.vertical.records import CodedRows
 from parties.data.coding import Coder
 from runner.audit.broken_builds.faults.mutation import Mutation, Patch
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
@@ -26,9 +27,25 @@ def histogram(
     return np.bincount(cells, minlength=int(np.prod(shape)))
 
 
-@pytest.mark.skipif(not TABLE.exists(), reason=f"{TABLE.name} is not beside the project")
-def test_shares_open_to_the_counts_of_the_people_in_common() -> None:
-    """All pairs of columns and some triples; the people that one owner lacks count nowhere."""
+@dataclass(frozen=True)
+class Adult:
+    """Adult at two owners. sizes, owner_of: by column. rows: of the common table. common: codes of the people both hold."""
+
+    sizes: dict[str, int]
+    owner_of: dict[str, int]
+    tables: dict[int, OwnRows]
+    rows: int
+    common: dict[str, NDArray[np.uint8]]
+
+    @property
+    def cliques(self) -> list[list[Clique]]:
+        """All pairs of columns, and some triples."""
+        triples: list[Clique] = [*combinations(self.sizes, 3)]
+        return [[*combinations(self.sizes, 2)], triples[::60]]
+
+
+def adult(owners: tuple[int, int] = (0, 1)) -> Adult:
+    """Columns 8 & 7 at these parties; each holds another random nine tenths of the people."""
     with TABLE.open(encoding="utf-8") as file:
         names = file.readline().strip().split(",")
         table = np.loadtxt(file, np.uint8, delimiter=",", unpack=True)
@@ -39,16 +56,21 @@ def test_shares_open_to_the_counts_of_the_people_in_common() -> None:
     union, both = np.union1d(held[0], held[1]), np.intersect1d(held[0], held[1])
     place = np.empty(people, np.int64)
     place[union] = rng.permutation(len(union))
-    owner_of = {name: int(number >= 8) for number, name in enumerate(names)}
+    owner_of = {name: owners[number >= 8] for number, name in enumerate(names)}
     tables = {
         owner: OwnRows(place[own], {name: codes[name][own] for name in names if owner_of[name] == owner})
-        for owner, own in enumerate(held)
+        for owner, own in zip(owners, held, strict=True)
     }
-    cliques: list[Clique] = [*combinations(names, 2)]
-    triples: list[Clique] = [*combinations(names, 3)]
-    common = {name: column[both] for name, column in codes.items()}
-    of = partition(sizes, owner_of, "intersection", len(union))
-    marginals, rows, _ = shared_marginals(sizes, of, tables, [cliques, triples[::60]])
-    assert rows == [len(both), len(both)]
-    for clique, marginal in zip([*cliques, *triples[::60]], marginals, strict=True):
-        np.testing.assert_array_equal(marginal, histogram(common, sizes, clique))
+    return Adult(sizes, owner_of, tables, len(union), {name: column[both] for name, column in codes.items()})
+
+
+@pytest.mark.skipif(not TABLE.exists(), reason=f"{TABLE.name} is not beside the project")
+def test_shares_open_to_the_counts_of_the_people_in_common() -> None:
+    """All pairs of columns and some triples; the people that one owner lacks count nowhere."""
+    of = adult()
+    split = partition(of.sizes, of.owner_of, "intersection", of.rows)
+    marginals, rows, _ = shared_marginals(of.sizes, split, of.tables, of.cliques)
+    assert rows == [len(next(iter(of.common.values())))] * 2
+    cliques = [clique for batch in of.cliques for clique in batch]
+    for clique, marginal in zip(cliques, marginals, strict=True):
+        np.testing.assert_array_equal(marginal, histogram(of.common, of.sizes, clique))

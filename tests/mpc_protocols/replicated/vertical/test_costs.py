@@ -16,7 +16,7 @@ from mpc_protocols.public.steps import EndStep, PrepareStep
 from mpc_protocols.replicated import step_costs
 from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.replicated.vertical import costs, orders, planner
-from mpc_protocols.replicated.vertical.schedule import Schedule
+from mpc_protocols.replicated.vertical.planner import schedule_of
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.replicated.test_costs import compare
 from tests.mpc_protocols.replicated.vertical.owners import (
@@ -45,7 +45,7 @@ def test_counters_equal_the_costs(
     tables = random_owners(SIZES, of, [0.9] * len(of.owners), np.random.default_rng(0))
     batches: list[Sequence[Clique]] = [PAIRS, TRIPLES[::6]]
     _, _, network = shared_marginals(SIZES, of, tables, batches)
-    tally, schedule = Tally.of(network.parties), Schedule(of, facts(SIZES), 3)
+    tally, schedule = Tally.of(network.parties), schedule_of(of, facts(SIZES), 3)
     for batch in batches:
         costs.share(tally, facts(SIZES), schedule.next(batch))
     compare(tally, [network.traffic(party) for party in range(network.parties)])
@@ -99,7 +99,7 @@ def test_a_whole_run_that_prepares(population: Population, split: str) -> None:
     network.run([party] * parties)
     tally, schedule, state = (
         Tally.of(parties),
-        Schedule(of, facts(SIZES), 3),
+        schedule_of(of, facts(SIZES), 3),
         PublicState(facts(SIZES), 3),
     )
     step_costs.agree_on_delay(tally)

@@ -10,8 +10,9 @@ from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique
 from mpc_protocols.partition import Partition
 from mpc_protocols.replicated.vertical import costs
-from mpc_protocols.replicated.vertical.plan import Factor, Joint, Plan
+from mpc_protocols.replicated.vertical.plan import Plan
 from mpc_protocols.replicated.vertical.planner import make_plan
+from mpc_protocols.vertical.tables import Factor, Joint
 from tests.mpc_protocols.replicated.vertical.owners import Population, partition
 
 ROWS = 45_000

@@ -18,7 +18,7 @@ from mpc_protocols.partition import OwnRows, Partition, VerticalData, ideal_coun
 from mpc_protocols.replicated.vertical import orders, planner
 from mpc_protocols.replicated.vertical.contributor import VerticalContributor
 from mpc_protocols.replicated.vertical.planner import make_plan
-from mpc_protocols.replicated.vertical.schedule import own_rows
+from mpc_protocols.vertical.schedule import own_rows
 from tests.mpc_protocols.replicated.vertical.owners import (
     Population,
     facts,

@@ -1,4 +1,4 @@
-"""What is computed for each request, and what an owner brings to it: alike at computing parties and contributors (`source`).
+"""What is computed for each request, and what an owner brings to it: alike at computing parties and contributors.
 
 The intersection takes one table for each clique; the union takes the owners' own histograms and a table for every two or more
 owners of a clique (`union`), of which those that an earlier request left, or that are sums of another's cells, are not computed
@@ -7,8 +7,9 @@ again. Everything but `own_rows` and `own_histograms` is public.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,28 +17,31 @@ from numpy.typing import NDArray
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.partition import Partition, VerticalData
-from mpc_protocols.replicated.vertical import union
-from mpc_protocols.replicated.vertical.plan import Plan
-from mpc_protocols.replicated.vertical.planner import make_plan
-from mpc_protocols.replicated.vertical.records import CodedRows
+from mpc_protocols.vertical import union
+from mpc_protocols.vertical.records import CodedRows
+
+P = TypeVar("P")
+"""A backend's plan of tables."""
+Planner = Callable[[Partition, Mapping[str, int], Sequence[Clique], bool], P]
+"""How a backend plans tables: of the partition, its columns' sizes, the tables, and whether memberships are needed besides."""
 
 
 @dataclass(frozen=True)
-class Work:
+class Work(Generic[P]):
     """The work of one request: owners' own histograms, tables over several owners' rows, and how these are computed."""
 
     histograms: tuple[Clique, ...]
     tables: tuple[Clique, ...]
-    plan: Plan | None
+    plan: P | None
 
 
-class Schedule:
+class Schedule(Generic[P]):
     """The tables still to be computed for the cliques asked for; every party and contributor of a run follows it alike."""
 
-    def __init__(self, partition: Partition, facts: StudyFacts, computing: int) -> None:
+    def __init__(self, partition: Partition, facts: StudyFacts, planner: Planner[P]) -> None:
         self.partition = partition
         self.facts = facts
-        self._computing = computing
+        self._planner = planner
         self._histograms: list[Clique] = []
         self._tables: list[Clique] = []
         self._somebody = False
@@ -49,7 +53,7 @@ class Schedule:
         self.facts = self.facts.with_levels(fresh)
         return fresh
 
-    def next(self, cliques: Sequence[Clique]) -> Work:
+    def next(self, cliques: Sequence[Clique]) -> Work[P]:
         """The work for the cliques that the oracle shares now; they count as shared from then on."""
         if self.partition.population == "intersection":
             return Work((), tuple(cliques), self._plan(cliques, needs_memberships=False))
@@ -68,8 +72,8 @@ class Schedule:
             self._plan(tables, needs_memberships) if tables or needs_memberships else None,
         )
 
-    def _plan(self, tables: Sequence[Clique], needs_memberships: bool) -> Plan:
-        return make_plan(self.partition, self.facts.sizes, self._computing, tables, needs_memberships)
+    def _plan(self, tables: Sequence[Clique], needs_memberships: bool) -> P:
+        return self._planner(self.partition, self.facts.sizes, tables, needs_memberships)
 
     def _fresh(self, tables: Sequence[Clique], earlier: list[Clique]) -> list[Clique]:
         """Those (largest first) that no earlier table of the same owners covers; they are earlier ones from now on."""
@@ -115,7 +119,7 @@ def own_rows(data: VerticalData, facts: StudyFacts, me: int) -> CodedRows | None
     return CodedRows(data.own, facts.sizes)
 
 
-def own_histograms(rows: CodedRows | None, schedule: Schedule, me: int) -> LocalCounts:
+def own_histograms(rows: CodedRows | None, schedule: Schedule[P], me: int) -> LocalCounts:
     """An owner's own histograms as horizontal counts: zeros for what another owner has."""
 
     def counts(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:

@@ -1,0 +1,48 @@
+"""Helpers of the tests of owners' columns on Shamir shares: the holders' parts of marginals put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.functionality import Clique
+from mpc_protocols.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.partition import OwnRows, Partition, VerticalData
+from mpc_protocols.shamir.circuits.gates import ShamirGates
+from mpc_protocols.shamir.sharing.mesh import Mesh
+from mpc_protocols.shamir.vertical.source import VerticalContributor, VerticalMarginals
+from mpc_protocols.wire import Wire
+from tests.mpc_protocols.replicated.vertical.owners import facts
+
+
+def held_marginals(
+    sizes: Mapping[str, int],
+    of: Partition,
+    tables: Mapping[int, OwnRows],
+    batches: Sequence[Sequence[Clique]],
+    computing: int,
+    tap: Callable[[Frame], None] | None = None,
+) -> tuple[list[NDArray[Any]], MemoryNetwork]:
+    """Share the batches one after the other: every marginal in order, and the network."""
+    parties = max(computing, max(of.owners) + 1)
+    network = MemoryNetwork(parties, computing, tap=tap, patience_s=60)
+
+    def party(wire: Wire) -> list[NDArray[Any]]:
+        data = VerticalData(of, tables.get(wire.me))
+        if wire.me >= computing:
+            contributor = VerticalContributor(wire, facts(sizes), data)
+            for batch in batches:
+                contributor.send(batch, ())
+            return []
+        source = VerticalMarginals(ShamirGates(Mesh(wire)), facts(sizes), data)
+        shares: list[NDArray[Any]] = []
+        for number, batch in enumerate(batches):
+            source.share(batch, (), bytes([number]))
+            shares += [source.shared(clique) for clique in batch]
+        return shares
+
+    results = network.run([party] * parties)[:computing]
+    return [np.sum(shares, 0, np.uint32).reshape(-1) for shares in zip(*results, strict=True)], network

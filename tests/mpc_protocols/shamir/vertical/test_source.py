@@ -1,0 +1,109 @@
+"""Marginals of several owners' columns against the functionality in the clear: parties, owners, populations, ranges of rows."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from mpc_protocols.engine.inputs.contribution import block_cells
+from mpc_protocols.engine.tally import Tally
+from mpc_protocols.functionality import Clique
+from mpc_protocols.partition import OwnRows, Partition, ideal_counts
+from mpc_protocols.shamir.steps import StepCosts
+from mpc_protocols.shamir.vertical import costs, counts, plan
+from mpc_protocols.shamir.vertical.plan import schedule_of
+from tests.mpc_protocols.replicated.vertical.owners import Population, facts, partition, random_owners
+from tests.mpc_protocols.shamir.vertical.owners import held_marginals
+
+SIZES = {"a": 2, "b": 5, "c": 3, "d": 4, "e": 7}
+BATCHES: list[list[Clique]] = [
+    [("c",)],
+    [*combinations(SIZES, 2), ("e", "a", "b")],
+    [("b", "e"), ("a", "c", "d"), ("e", "b", "d"), ("d",)],
+]
+
+
+def check(
+    of: Partition, tables: dict[int, OwnRows], computing: int, batches: list[list[Clique]] = BATCHES
+) -> None:
+    cliques = [clique for batch in batches for clique in batch]
+    found, network = held_marginals(SIZES, of, tables, batches, computing)
+    for clique, cells, wanted in zip(cliques, found, ideal_counts(of, tables, SIZES)(cliques), strict=True):
+        np.testing.assert_array_equal(cells, wanted, err_msg=str(clique))
+    steps, schedule = (
+        StepCosts(computing, network.parties - computing),
+        schedule_of(of, facts(SIZES), computing),
+    )
+    steps.tally = steps._main.tally = Tally.of(network.parties)  # less the delay's measurement
+    for batch in batches:
+        work = schedule.next(batch)
+        steps._input(block_cells(schedule.facts, work.histograms), work.plan)
+    traffic = [network.traffic(party) for party in range(network.parties)]
+    assert steps.tally.sent == [party.bytes_sent for party in traffic]
+    assert steps.tally.rounds == max(party.rounds for party in traffic)
+
+
+@pytest.mark.parametrize("population", ["intersection", "union"])
+@pytest.mark.parametrize(
+    ("computing", "owners"),
+    [
+        (3, (0, 1, 0, 1, 1)),
+        (3, (2, 0, 1, 2, 0)),
+        (4, (3, 1, 3, 3, 1)),
+        (5, (0, 5, 0, 5, 5)),
+        (5, (4, 1, 2, 4, 3)),
+        (9, (8, 9, 10, 8, 9)),
+    ],
+)
+def test_marginals_are_those_of_the_population(
+    population: Population, computing: int, owners: tuple[int, ...]
+) -> None:
+    """Owners that compute, that evaluate nothing, that contribute; two to four of them."""
+    of = partition(SIZES, dict(zip(SIZES, owners, strict=True)), population, 90)
+    held = (0.8, 0.7, 0.9, 0.6)[: len(of.owners)]
+    check(of, random_owners(SIZES, of, held, np.random.default_rng()), computing)
+
+
+@pytest.mark.parametrize("population", ["intersection", "union"])
+@pytest.mark.parametrize("held", [(0.0, 0.5), (1.0, 1.0)])
+@pytest.mark.parametrize("rows", [0, 1, 70])
+def test_empty_and_full_tables(population: Population, held: tuple[float, float], rows: int) -> None:
+    of = partition(SIZES, dict(zip(SIZES, (0, 1, 0, 1, 1), strict=True)), population, rows)
+    check(of, random_owners(SIZES, of, held, np.random.default_rng()), 3)
+
+
+@pytest.mark.parametrize("population", ["intersection", "union"])
+def test_rows_go_in_blocks_and_ranges_and_cells_in_batches(
+    population: Population, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "MAX_ROWS", 37)
+    monkeypatch.setattr(plan, "MIN_BLOCK_ROWS", 1)
+    monkeypatch.setattr(plan, "BLOCK_ELEMENTS", 200)
+    for module in (counts, costs):
+        monkeypatch.setattr(module, "BATCH", 100)
+    of = partition(SIZES, dict(zip(SIZES, (0, 1, 4, 1, 1), strict=True)), population, 100)
+    made = plan.make_plan(of, SIZES, 4, [("a", "b"), ("b", "d")], False)
+    assert len(made.row_ranges()) == 3 and len(made.row_ranges()[0]) > 1
+    check(of, random_owners(SIZES, of, (0.9, 0.8, 0.7), np.random.default_rng()), 4)
+
+
+def test_more_rows_than_a_range_takes() -> None:
+    """All of 70,000 people in one cell: more than p."""
+    of = partition(SIZES, dict(zip(SIZES, (0, 1, 0, 1, 1), strict=True)), "intersection", 70_000)
+    everybody = np.arange(70_000)
+    tables = {
+        owner: OwnRows(everybody, {name: np.zeros(70_000, np.uint8) for name in of.of(owner)})
+        for owner in of.owners
+    }
+    check(of, tables, 3, [[("a", "c"), ("a", "b")]])
+
+
+def test_an_owners_own_cliques_are_split_where_that_is_less() -> None:
+    of = partition({"a": 40, "b": 40, "c": 3}, {"a": 0, "b": 0, "c": 1}, "intersection", 10_000)
+    sizes = {"a": 40, "b": 40, "c": 3}
+    [table] = plan.make_plan(of, sizes, 5, [("a", "b")], False).products
+    assert table.left.columns == ("b",) and table.right.restricted and table.right.parts[0].columns == ("a",)
+    [table] = plan.make_plan(of, {**sizes, "b": 2, "a": 2}, 5, [("a", "b")], False).products
+    assert table.left.columns == ("a", "b")
