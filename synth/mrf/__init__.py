@@ -8,8 +8,8 @@ per iteration at the sizes AIM reaches on Adult.
 from __future__ import annotations
 
 from synth.mrf.fit import Measurement, fit
-from synth.mrf.junction_tree import SizeEstimator, model_size_mb
 from synth.mrf.levels import Chains
 from synth.mrf.model import Model
+from synth.mrf.tree_size import SizeEstimator, model_size_mb
 
 __all__ = ["Chains", "Measurement", "Model", "SizeEstimator", "fit", "model_size_mb"]

@@ -24,143 +24,151 @@ from numpy.typing import NDArray
 
 from synth.mrf.factor import Array
 from synth.mrf.junction_tree import Clique, JunctionTree
+from synth.mrf.sampling import by_group
 
 Codes = NDArray[np.int32]
-Table = NDArray[np.int64]
+Rows = NDArray[np.intp]
 
 BATCH = 256  # most pairs judged against the same counts,
 SHARE = 64  # and at most one per so many rows: more would overshoot together
-BLOCK = 2**16  # cells priced at a time: temporary arrays that stay in the cache
+BLOCK = 2**12  # pairs looked at together: what their arrays take, and what a NumPy call costs by itself
 MAX_TARGET_CELLS = 2**25  # of all targets together: three float32 tables of that many
 MAX_CODES = 2**25  # rows times targets: one int32 each
 
 
 class _Targets:
-    """The targets' cells in one numbering, the surplus of the table in each, and what one row more or less would cost there."""
+    """The targets' cells in one numbering, the surplus of the table in each, and what one row more or less would cost there.
+
+    values: (columns, rows). codes: (targets, rows), the cell of each row in each target.
+    """
 
     def __init__(
-        self, sizes: Mapping[str, int], cliques: Sequence[Clique], answers: Sequence[Array], table: Table
+        self, sizes: Mapping[str, int], cliques: Sequence[Clique], answers: Sequence[Array], values: Codes
     ) -> None:
         column = {name: index for index, name in enumerate(sizes)}
-        self._strides = np.zeros((len(sizes), len(cliques)), dtype=np.float64)
-        self._starts = np.zeros(len(cliques), dtype=np.int64)
+        self.values = values
+        self.codes: Codes = np.empty((len(cliques), values.shape[1]), dtype=np.int32)
+        self._strides: list[dict[int, np.int32]] = []
         cells = 0
-        for index, clique in enumerate(cliques):
-            stride = 1
+        surplus = []
+        for clique, answer, codes in zip(cliques, answers, self.codes, strict=True):
+            stride, strides = 1, dict[int, np.int32]()
+            codes[:] = cells
             for name in reversed(clique):
-                self._strides[column[name], index] = stride
+                strides[column[name]] = np.int32(stride)
+                codes += values[column[name]] * np.int32(stride)
                 stride *= sizes[name]
-            self._starts[index] = cells
+            self._strides.append(strides)
+            counts = np.bincount(codes - np.int32(cells), minlength=stride)
+            surplus.append((counts - answer * (values.shape[1] / answer.sum())).astype(np.float32))
             cells += stride
-        self.codes = self._number(table)
-        self._surplus, self._one_more, self._one_less = (np.empty(cells, dtype=np.float32) for _ in range(3))
-        for start, answer in zip(self._starts, answers, strict=True):
-            np.multiply(
-                answer,
-                -len(table) / answer.sum(),
-                out=self._surplus[start : start + answer.size],
-                casting="same_kind",
-            )
-        np.add.at(self._surplus, self.codes.reshape(-1), np.float32(1))
-        for block in range(0, cells, BLOCK):
-            self._price(slice(block, block + BLOCK))
+        self._surplus = np.concatenate(surplus)
+        self._one_more, self._one_less = (np.empty_like(self._surplus) for _ in range(2))
+        self._price(slice(None))
 
-    def _number(self, table: Table) -> Codes:
-        """Cell of each row in each target. Exact: products and sums stay far below 2^53, and float64 matrices multiply fast."""
-        codes = np.empty((len(table), len(self._starts)), dtype=np.int32)
-        for start in range(0, len(table), BLOCK // 16):
-            rows = slice(start, start + BLOCK // 16)
-            np.add(
-                table[rows].astype(np.float64) @ self._strides,
-                self._starts,
-                out=codes[rows],
-                casting="unsafe",
-            )
-        return codes
-
-    def _price(self, cells: NDArray[np.int32] | slice) -> None:
+    def _price(self, cells: Codes | slice) -> None:
         surplus = self._surplus[cells]
         size = np.abs(surplus)
         self._one_more[cells] = np.abs(surplus + 1) - size
         self._one_less[cells] = np.abs(surplus - 1) - size
 
     def exchange(
-        self, table: Table, first: Table, second: Table, columns: list[int], changed: NDArray[np.intp]
+        self,
+        first: Rows,
+        second: Rows,
+        columns: Sequence[int],
+        changed: Sequence[int],
+        carried: Sequence[int],
     ) -> None:
-        """Exchange `columns` between the rows first[i] and second[i] where that helps. `changed`: the targets it may affect.
+        """Exchange `columns` between the rows first[i] and second[i] where that helps.
 
+        changed: the targets whose counts it may affect. carried: those in which the two rows only exchange their cells.
         No row is in two pairs, so what an exchange moves is known before any is made; only its price is not.
         """
-        strides = np.zeros((table.shape[1], len(changed)), dtype=np.float64)
-        strides[columns] = self._strides[columns][:, changed]
-        kept = []
-        for start in range(0, len(first), BLOCK // 16):
-            a, b = first[start : start + BLOCK // 16], second[start : start + BLOCK // 16]
-            kept.append(
-                start
-                + self._judge(
-                    self.codes.take(a, axis=0).take(changed, axis=1),
-                    self.codes.take(b, axis=0).take(changed, axis=1),
-                    ((table.take(b, axis=0) - table.take(a, axis=0)).astype(np.float64) @ strides).astype(
-                        np.int32
-                    ),
-                    min(BATCH, max(1, len(table) // SHARE)),
-                )
-            )
-        pairs = np.concatenate(kept) if kept else first[:0]
-        a, b = first[pairs][:, None], second[pairs][:, None]
-        table[a, columns], table[b, columns] = table[b, columns], table[a, columns]
-        rows = np.concatenate((a, b)).reshape(-1)
-        self.codes[rows] = self._number(table[rows])
+        strides = [
+            [
+                (place, self._strides[target][c])
+                for place, c in enumerate(columns)
+                if c in self._strides[target]
+            ]
+            for target in changed
+        ]
+        batch = min(BATCH, max(1, self.values.shape[1] // SHARE))
+        shape = len(changed), min(BLOCK, len(first))
+        buffers = [np.empty(shape, dtype=np.int32) for _ in range(3)]
+        for start in range(0, len(first), BLOCK):
+            a, b = first[start : start + BLOCK], second[start : start + BLOCK]
+            moved = [self.values[c].take(b) - self.values[c].take(a) for c in columns]
+            from_a, from_b, change = (buffer[:, : len(a)] for buffer in buffers)
+            for k, target in enumerate(changed):
+                codes = self.codes[target]
+                codes.take(a, out=from_a[k], mode="clip")
+                codes.take(b, out=from_b[k], mode="clip")
+                (place, stride), *others = strides[k]
+                np.multiply(moved[place], stride, out=change[k])
+                for place, stride in others:
+                    change[k] += moved[place] * stride
+            pairs = self._judge(from_a, from_b, change, batch)
+            a, b = a[pairs], b[pairs]
+            for place, c in enumerate(columns):
+                self.values[c, a] += moved[place][pairs]
+                self.values[c, b] -= moved[place][pairs]
+            for k, target in enumerate(changed):
+                by = change[k].take(pairs)
+                self.codes[target, a] += by
+                self.codes[target, b] -= by
+            for target in carried:
+                codes = self.codes[target]
+                codes[a], codes[b] = codes[b], codes[a]
 
-    def _judge(self, from_a: Codes, from_b: Codes, change: Codes, batch: int) -> NDArray[np.intp]:
+    def _judge(self, from_a: Codes, from_b: Codes, change: Codes, batch: int) -> Rows:
         """Make the exchanges that help, as far as the counts are concerned; which of the pairs they are, ascending.
 
-        Arrays (pairs, targets): the cell of either row, and by how much the first one's changes, as the second one's does by the
-        opposite. Most exchanges leave most marginals as they are (two thirds on Adult), so only the cells that change are kept.
+        Arrays (targets, pairs): the cell of either row, and by how much the first one's changes, as the second one's does by the
+        opposite. Many exchanges leave a marginal as it is (two thirds on Adult), so only the cells that change are kept.
         """
-        effective = (change != 0) & (from_a + change != from_b)
-        lengths = np.count_nonzero(effective, axis=1)
-        ends = np.concatenate(([0], np.cumsum(lengths)))
-        places = np.flatnonzero(effective)
-        left_a, left_b, change = (
-            from_a.reshape(-1)[places],
-            from_b.reshape(-1)[places],
-            change.reshape(-1)[places],
-        )
-        entered_a, entered_b = left_a + change, left_b - change
         kept = []
-        for start in range(0, len(lengths), batch):
-            pairs = start + np.flatnonzero(lengths[start : start + batch])
-            if not len(pairs):
-                continue
-            cells = slice(ends[start], ends[pairs[-1] + 1])
-            cost = self._one_less.take(left_a[cells])
-            cost += self._one_less.take(left_b[cells])
-            cost += self._one_more.take(entered_a[cells])
-            cost += self._one_more.take(entered_b[cells])
-            good = np.add.reduceat(cost, ends[pairs] - ends[start]) < -1e-3
-            kept.append(pairs[good])
-            moved = np.repeat(good, lengths[pairs])
-            left = np.concatenate((left_a[cells][moved], left_b[cells][moved]))
-            entered = np.concatenate((entered_a[cells][moved], entered_b[cells][moved]))
+        pair_of = np.empty(0, dtype=np.intp)
+        for start in range(0, change.shape[1], batch):
+            by, left_a, left_b = (
+                np.ascontiguousarray(of[:, start : start + batch]) for of in (change, from_a, from_b)
+            )
+            if len(pair_of) != by.size:
+                pair_of = np.tile(np.arange(by.shape[1]), len(by))
+            entered = left_a + by
+            places = np.flatnonzero((by != 0) & (entered != left_b))
+            pair = pair_of.take(places)
+            by, left_a, left_b, entered_a = (
+                of.reshape(-1).take(places) for of in (by, left_a, left_b, entered)
+            )
+            entered_b = left_b - by
+            cost = self._one_less.take(left_a)
+            cost += self._one_less.take(left_b)
+            cost += self._one_more.take(entered_a)
+            cost += self._one_more.take(entered_b)
+            good = np.bincount(pair, cost, len(pair_of) // len(change)) < -1e-3
+            kept.append(start + np.flatnonzero(good))
+            made = np.flatnonzero(good.take(pair))
+            left = np.concatenate((left_a.take(made), left_b.take(made)))
+            entered = np.concatenate((entered_a.take(made), entered_b.take(made)))
             np.subtract.at(self._surplus, left, np.float32(1))
             np.add.at(self._surplus, entered, np.float32(1))
             self._price(left)
             self._price(entered)
-        return np.concatenate(kept) if kept else places[:0]
+        return np.concatenate(kept)
 
 
 def _pairs(
-    table: Table, separator: list[int], sizes: list[int], rng: np.random.Generator
-) -> tuple[Table, Table]:
+    values: Codes, separator: Sequence[int], sizes: Sequence[int], rng: np.random.Generator
+) -> tuple[Rows, Rows]:
     """Disjoint random pairs of rows that agree on the columns `separator`, in random order."""
-    order = rng.permutation(len(table))
+    rows = values.shape[1]
+    order = rng.permutation(rows)
     if not separator:
-        return order[0 : len(order) // 2 * 2 : 2], order[1::2]
-    group = np.ravel_multi_index(tuple(table[:, separator].T), sizes)
-    order = order[np.argsort(group[order], kind="stable")]
-    first, second = order[0 : len(order) // 2 * 2 : 2], order[1::2]
+        return order[0 : rows // 2 * 2 : 2], order[1::2]
+    group = np.ravel_multi_index(tuple(values[column] for column in separator), sizes)
+    order = by_group(order, group, prod(sizes))
+    first, second = order[0 : rows // 2 * 2 : 2], order[1::2]
     pairs = rng.permutation(np.flatnonzero(group[first] == group[second]))
     return first[pairs], second[pairs]
 
@@ -191,7 +199,7 @@ def _affordable(
 def balance(
     tree: JunctionTree,
     sizes: Mapping[str, int],
-    table: Table,
+    table: NDArray[np.int64],
     cliques: Sequence[Clique],
     answers: Callable[[Sequence[Clique]], list[Array]],
     sweeps: int,
@@ -207,24 +215,20 @@ def balance(
     chosen = [across[i] for i in _affordable(sizes, across, len(table), rng)]
     if len(table) < 2 or not chosen:
         return
-    targets = _Targets(sizes, chosen, answers(chosen), table)
+    targets = _Targets(sizes, chosen, answers(chosen), np.ascontiguousarray(table.T, dtype=np.int32))
     column = {name: index for index, name in enumerate(sizes)}
     below = _subtrees(tree)
     for _ in range(sweeps):
         for index in range(1, len(tree.nodes)):
             separator = tree.members[index] & tree.members[tree.parents[index]]
-            side = below[index] - separator
-            changed = [
-                k
-                for k, clique in enumerate(chosen)
-                if side.intersection(clique) and set(clique) - side - separator
-            ]
+            side, other = below[index] - separator, sizes.keys() - below[index]
+            side = min(side, other, key=len)  # rows have no order: either side may be exchanged
+            touched = [k for k, clique in enumerate(chosen) if side.intersection(clique)]
+            changed = [k for k in touched if set(chosen[k]) - side - separator]
             if not changed:
                 continue
-            first, second = _pairs(
-                table,
-                [column[name] for name in tree.separators[index]],
-                [sizes[name] for name in tree.separators[index]],
-                rng,
-            )
-            targets.exchange(table, first, second, sorted(column[name] for name in side), np.array(changed))
+            names = tree.separators[index]
+            first, second = _pairs(targets.values, [column[n] for n in names], [sizes[n] for n in names], rng)
+            carried = sorted(set(touched) - set(changed))
+            targets.exchange(first, second, sorted(column[name] for name in side), changed, carried)
+    table[:] = targets.values.T

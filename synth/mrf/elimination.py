@@ -48,37 +48,44 @@ class Table:
 
     def project(self, chains: Chains, columns: Clique) -> Table:
         """Sum down to `columns`, in that order; its levels are as coarse as the table's or coarser."""
-        return (
-            self
-            if columns == self.columns
-            else Table(columns, chains.summed(self.values, self.columns, columns))
-        )
+        if columns == self.columns:
+            return self
+        return Table(columns, chains.summed(self.values, self.columns, columns))
 
     def restricted(self, chains: Chains, levels: Mapping[str, str]) -> Table:
         """Sum over the columns that `levels` (column: level) lacks, and to these levels where they are coarser than the own."""
+        column, rank = chains.column, chains.rank
         columns = tuple(
-            chains.coarser_of(name, levels[chains.column[name]])
+            level if rank[level] < rank[name] else name
             for name in self.columns
-            if chains.column[name] in levels
+            if (level := levels.get(column[name])) is not None
         )
         return self.project(chains, columns)
 
 
 def contract(chains: Chains, left: Table, right: Table, target: Mapping[str, str]) -> Table:
     """Product of two tables summed down to `target` (column: level), or to their own level where that is coarser."""
-    ours, theirs = ({chains.column[n]: n for n in table.columns} for table in (left, right))
-    shared = ours.keys() & theirs.keys()
-    # what the other side or the result can tell apart; the rest of a side is summed first
-    common = {c: chains.coarser_of(ours[c], theirs[c]) for c in shared}
-    left = left.restricted(chains, chains.finest_of(common, {c: n for c, n in target.items() if c in ours}))
-    right = right.restricted(
-        chains, chains.finest_of(common, {c: n for c, n in target.items() if c in theirs})
-    )
+    column, rank = chains.column, chains.rank
+    ours, theirs = ({column[n]: n for n in table.columns} for table in (left, right))
+
+    def needed(own: Mapping[str, str], others: Mapping[str, str]) -> Clique:
+        """What the other side or the result can tell apart; the rest of a side is summed first."""
+        found = []
+        for of, name in own.items():
+            other, wanted = others.get(of), target.get(of)
+            if other is None or (wanted is not None and rank[wanted] > rank[other]):
+                other = wanted
+            if other is not None:
+                found.append(other if rank[other] < rank[name] else name)
+        return tuple(found)
+
+    left, right = left.project(chains, needed(ours, theirs)), right.project(chains, needed(theirs, ours))
     joint = chains.finest(left.columns, right.columns)
     left, right = (
-        Table(names, chains.lifted(table.values, table.columns, names))
+        table
+        if (names := tuple(joint[column[n]] for n in table.columns)) == table.columns
+        else Table(names, chains.lifted(table.values, table.columns, names))
         for table in (left, right)
-        for names in (tuple(joint[chains.column[n]] for n in table.columns),)
     )
     table = _product(chains.sizes, left, right, frozenset(joint[c] for c in target if c in joint))
     return table.restricted(chains, target)
@@ -86,36 +93,35 @@ def contract(chains: Chains, left: Table, right: Table, target: Mapping[str, str
 
 def _product(sizes: Mapping[str, int], left: Table, right: Table, target: frozenset[str]) -> Table:
     """sum over the columns outside `target` of left * right; columns of one side only stay."""
-    shared = set(left.columns) & set(right.columns)
-    batch = tuple(n for n in left.columns if n in shared and n in target)
-    summed = tuple(n for n in left.columns if n in shared and n not in target)
-    rows = tuple(n for n in left.columns if n not in shared)
-    cols = tuple(n for n in right.columns if n not in shared)
-
-    def cells(names: Clique) -> int:
-        return prod(sizes[n] for n in names)
-
+    ours, theirs = left.columns, right.columns
+    shared = [n for n in ours if n in theirs]
+    batch = tuple(n for n in shared if n in target)
+    summed = tuple(n for n in shared if n not in target)
+    rows = tuple(n for n in ours if n not in shared)
+    cols = tuple(n for n in theirs if n not in shared)
     out = batch + rows + cols
-    if cells(out) > MAX_TABLE_CELLS:
+    in_batch, in_rows, in_cols, in_sum = (
+        prod([sizes[n] for n in names]) for names in (batch, rows, cols, summed)
+    )
+    if (cells := in_batch * in_rows * in_cols) > MAX_TABLE_CELLS:
         raise ValueError(
-            f"This marginal needs a table of {cells(out)} cells over ({', '.join(out)}); ask for fewer columns."
+            f"This marginal needs a table of {cells} cells over ({', '.join(out)}); ask for fewer columns."
         )
-    a = left.values.transpose([left.columns.index(n) for n in batch + rows + summed])
-    b = right.values.transpose([right.columns.index(n) for n in batch + summed + cols])
-    per_matrix = cells(rows) * cells(cols) * cells(summed)
+    a = left.values.transpose([ours.index(n) for n in batch + rows + summed])
+    b = right.values.transpose([theirs.index(n) for n in batch + summed + cols])
     if not summed:
         return Table(out, aligned(a, batch + rows, out) * aligned(b, batch + cols, out))
-    if batch and per_matrix < SMALL_PRODUCT:
+    shape = [sizes[n] for n in out]
+    if not batch:
+        return Table(out, (a.reshape(in_rows, in_sum) @ b.reshape(in_sum, in_cols)).reshape(shape))
+    if in_rows * in_cols * in_sum < SMALL_PRODUCT:
         letter = dict(zip(out + summed, ascii_letters, strict=False))
         terms = [
             "".join(letter[n] for n in names) for names in (batch + rows + summed, batch + summed + cols, out)
         ]
         return Table(out, np.einsum(f"{terms[0]},{terms[1]}->{terms[2]}", a, b))
-    product = np.matmul(
-        a.reshape(cells(batch), cells(rows), cells(summed)),
-        b.reshape(cells(batch), cells(summed), cells(cols)),
-    )
-    return Table(out, product.reshape([sizes[n] for n in out]))
+    product = np.matmul(a.reshape(in_batch, in_rows, in_sum), b.reshape(in_batch, in_sum, in_cols))
+    return Table(out, product.reshape(shape))
 
 
 class Marginals:
@@ -133,10 +139,9 @@ class Marginals:
         self._conditionals: dict[
             tuple[int, int], Table
         ] = {}  # (node, neighbour): the node's table given their separator
-        self._parts: list[
-            list[tuple[int, int, int]]
-        ] = []  # of each connected part: its nodes' columns, cells and numbers
-        self._part: dict[str, int] = {}
+        self._masks = [self._columns.mask(node) for node in tree.nodes]
+        self._holders: dict[str, list[int]] = {}  # of each column, the nodes that hold it
+        self._part: dict[str, int] = {}  # of each column, the connected part of the tree
         part_of: list[int] = []
         for index, (node, parent, separator) in enumerate(
             zip(tree.nodes, tree.parents, tree.separators, strict=True)
@@ -150,15 +155,18 @@ class Marginals:
                     Table(node, conditionals[index] * chains.lifted(outer.values, separator, node))
                 )
             else:
-                part_of.append(len(self._parts))
-                self._parts.append([])
+                part_of.append(index)
                 self._beliefs.append(Table(node, conditionals[index] * total))
-            self._parts[part_of[index]].append(
-                (self._columns.mask(node), self._beliefs[index].values.size, index)
-            )
-            self._part.update(dict.fromkeys(self._finest[index], part_of[index]))
+            for column in self._finest[index]:
+                self._holders.setdefault(column, []).append(index)
+                self._part[column] = part_of[index]
         # Of each column, the finest level that shares a table with another column: what is finer depends on that alone.
         self._core = chains.finest(*(node for node in tree.nodes if len(node) > 1))
+        self._core_name = {
+            name: chains.coarser_of(name, self._core[column])
+            for name, column in chains.column.items()
+            if column in self._core
+        }
         self._expansions: dict[str, Array] = {}
         self._reach = [self._directions(index) for index in range(len(tree.nodes))]
         self._carried: dict[tuple[int, int, frozenset[str]], list[Table]] = {}
@@ -251,7 +259,7 @@ class Marginals:
     def _sum_out(self, table: Table, others: Sequence[Table], target: Mapping[str, str]) -> Table:
         """Product of `table` and `others`, summed down to `target`; next comes always the factor with the smallest result."""
         chains, others = self._chains, list(others)
-        while others:
+        while len(others) > 1:
             sizes = []
             for index, other in enumerate(others):
                 rest = (later.columns for later in others[:index] + others[index + 1 :])
@@ -265,7 +273,7 @@ class Marginals:
                 sizes.append((cells, index, required))
             _, index, required = min(sizes, key=lambda entry: entry[:2])
             table = contract(chains, table, others.pop(index), required)
-        return table.restricted(chains, target)
+        return contract(chains, table, others[0], target) if others else table.restricted(chains, target)
 
     def marginals(self, cliques: Sequence[Clique]) -> list[Array]:
         """Expected counts over each clique (flat, row-major in the given order)."""
@@ -277,12 +285,7 @@ class Marginals:
     def _expanded(self, clique: Clique, cache: dict[frozenset[str], Table]) -> Array:
         """One of `marginals`: at the levels at which its columns meet others, then expanded to its own."""
         chains = self._chains
-        core_clique = tuple(
-            chains.coarser_of(name, self._core[chains.column[name]])
-            if chains.column.get(name) in self._core
-            else name
-            for name in clique
-        )
+        core_clique = tuple(self._core_name.get(name, name) for name in clique)
         if core_clique == clique or len(clique) < 2:
             return self._marginal(clique, cache)
         if (cells := prod(self._sizes[name] for name in clique)) > MAX_TABLE_CELLS:
@@ -318,7 +321,7 @@ class Marginals:
         by_part: dict[int, list[str]] = {}
         for name in live:
             by_part.setdefault(self._part[self._chains.column[name]], []).append(name)
-        tables = [self._inside(part, frozenset(names), cache) for part, names in by_part.items()]
+        tables = [self._inside(frozenset(names), cache) for names in by_part.values()]
         if len(tables) == 1:
             return tables[0].project(self._chains, live).values.reshape(-1).copy()
         if (cells := prod(self._sizes[name] for name in live)) > MAX_TABLE_CELLS:
@@ -332,7 +335,7 @@ class Marginals:
             product = product * aligned(table.values / self._total, table.columns, live)
         return product.reshape(-1)
 
-    def _inside(self, part: int, wanted: frozenset[str], cache: dict[frozenset[str], Table]) -> Table:
+    def _inside(self, wanted: frozenset[str], cache: dict[frozenset[str], Table]) -> Table:
         """Expected counts over columns of one part: from a larger table, if a small one was made, or from the tree."""
         larger = cache.get(wanted)
         if larger is not None and (len(larger.columns) == len(wanted) or larger.values.size <= CHEAP_SUM):
@@ -341,7 +344,10 @@ class Marginals:
             )
             return cache[wanted]
         cells, mask = self._columns.cells, self._columns.mask(wanted)
-        _, _, node = min((-cells(mask & columns), size, node) for columns, size, node in self._parts[part])
+        holders = {place for name in wanted for place in self._holders[self._chains.column[name]]}
+        _, _, node = min(
+            (-cells(mask & self._masks[place]), self._beliefs[place].values.size, place) for place in holders
+        )
         table = self._sum_out(
             self._beliefs[node], self._from_neighbours(node, wanted), self._chains.finest(wanted)
         )

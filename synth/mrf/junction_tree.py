@@ -1,19 +1,18 @@
-"""Junction trees by greedy elimination on bitmasks, and the size of the tree a set of cliques would need.
+"""Junction trees by greedy elimination on bitmasks.
 
-Problem: exact inference in a Markov random field costs as much as the maximal cliques of a triangulation of its graph. AIM
-asks, for each of about 160 candidates in each round, how large that triangulation becomes if the candidate is added
-(`docs/design/algorithms.md` 5); `docs/design/algorithms.md` 5 found this filter to be half of a run when done with networkx.
-Columns are bits of a Python integer, so a neighbourhood is one word and a union one instruction.
+Problem: exact inference in a Markov random field costs as much as the maximal cliques of a triangulation of its graph
+(`docs/design/algorithms.md` 5). Columns are bits of a Python integer, so a neighbourhood is one word and a union one
+instruction.
 
-The heuristic: eliminate the column whose neighbourhood has the fewest cells (ties: the earlier column). The estimate and the
-tree come from the same function, so a candidate that is said to fit does fit. Public inputs only; deterministic.
+The heuristic: eliminate the column whose neighbourhood has the fewest cells (ties: the earlier column). Public inputs only;
+deterministic. How large the tree of more cliques would be: `tree_size.py`.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 Clique = tuple[str, ...]
 
@@ -92,7 +91,20 @@ class ColumnSet:
         return known
 
 
-def _graph(columns: ColumnSet, masks: Iterable[int]) -> list[int]:
+class Step(NamedTuple):
+    """One column's elimination. key: smaller for what goes first. clique: it and its neighbours at that moment (a bitmask)."""
+
+    column: int
+    key: int
+    clique: int
+
+    @property
+    def rest(self) -> int:
+        """The neighbours, which it leaves as a clique."""
+        return self.clique ^ 1 << self.column
+
+
+def graph(columns: ColumnSet, masks: Iterable[int]) -> list[int]:
     """Neighbourhood of each column (itself included) in the graph that has every clique of `masks` as a clique."""
     near = [1 << index for index in range(len(columns.names))]
     for mask in masks:
@@ -105,56 +117,23 @@ def _graph(columns: ColumnSet, masks: Iterable[int]) -> list[int]:
     return near
 
 
-class _Elimination:
-    """Greedy elimination in progress: the graph that is left, and the maximal cliques (bitmasks) found so far.
+def eliminate(columns: ColumnSet, near: list[int], without: int = 0) -> Iterator[Step]:
+    """Greedy elimination of the graph `near` to its end. without: the bits of columns that are no part of it.
 
-    near: of each column that is left, its neighbourhood, itself included. left: by column, its number of cells, times the number
-    of columns plus the column, so that the smallest belongs to the column to eliminate next, the earlier one of two equals.
+    The key of a column is the number of cells of its neighbourhood, times the number of columns plus the column: of two equals
+    the earlier one goes first. Each step is told before `near`, which is consumed, changes.
     """
-
-    def __init__(self, columns: ColumnSet, near: list[int], without: int = 0) -> None:
-        """without: the bits of columns that are no part of the graph."""
-        self.columns, self.near = columns, near
-        self.left = {
-            column: columns.cells(mask) * len(near) + column
-            for column, mask in enumerate(near)
-            if not without >> column & 1
-        }
-        self.uneliminated = (1 << len(near)) - 1 & ~without
-        self.found: list[int] = []
-
-    def copy(self) -> _Elimination:
-        """The same state, to go on from in another way."""
-        other = _Elimination.__new__(_Elimination)
-        other.columns, other.near, other.left = self.columns, list(self.near), dict(self.left)
-        other.uneliminated, other.found = self.uneliminated, list(self.found)
-        return other
-
-    def next(self) -> int:
-        """The column to eliminate next."""
-        return min(self.left.values()) % len(self.near)
-
-    def join(self, column: int, mask: int) -> None:
-        """Make the columns of `mask` neighbours of `column`."""
-        self.near[column] |= mask
-        self.left[column] = self.columns.cells(self.near[column]) * len(self.near) + column
-
-    def step(self) -> bool:
-        """Eliminate a column; False if none is left, or those left are a clique."""
-        near, left, count = self.near, self.left, len(self.near)
-        cells, known = self.columns.cells, self.columns.known
-        column = min(left.values()) % count
+    count, cells, known = len(near), columns.cells, columns.known
+    left = {
+        column: cells(mask) * count + column for column, mask in enumerate(near) if not without >> column & 1
+    }
+    while left:
+        key = min(left.values())
+        column = key % count
         clique = near[column]
-        for other in self.found:
-            if clique & other == clique:
-                break
-        else:
-            self.found.append(clique)
-        if clique == self.uneliminated:
-            return False
+        yield Step(column, key, clique)
         bit = 1 << column
         del left[column]
-        self.uneliminated ^= bit
         rest = remaining = clique ^ bit
         while remaining:
             low = remaining & -remaining
@@ -162,96 +141,20 @@ class _Elimination:
             neighbour = low.bit_length() - 1
             near[neighbour] = joined = (near[neighbour] | rest) & ~bit
             left[neighbour] = (known.get(joined) or cells(joined)) * count + neighbour
-        return True
 
 
-def _triangulate(columns: ColumnSet, near: list[int]) -> list[int]:
-    """Maximal cliques (bitmasks) of the graph `near` after greedy elimination. `near` is consumed."""
-    elimination = _Elimination(columns, near)
-    while elimination.step():
-        pass
-    return elimination.found
+def _maximal(steps: Iterable[Step]) -> list[int]:
+    """Maximal cliques (bitmasks) of the graph that an elimination fills in.
 
-
-class SizeEstimator:
-    """Size of the junction tree of `cliques`, and of the tree with more cliques, for many candidates.
-
-    `mb` is the size in MiB at 8 bytes a cell, summed over the maximal cliques (a column in no clique is a clique of its own).
-    `with_clique(q)` is the size once `q` is added, and `links` with it; candidates that add the same edges share one elimination.
-    Columns in `loose`, which no clique of `cliques` names, count only once a candidate names them.
-
-    With `q` only columns of `q` have larger neighbourhoods than without it, and stay so until one of these columns is
-    eliminated; every other column that is the smallest without `q` is so with it. So both eliminations are the same up to there,
-    and the second one goes on from a state of the first. Loose columns join there.
+    A clique lies in an earlier one if and only if one left exactly it as its rest: of the cliques that hold it, the last.
     """
-
-    def __init__(
-        self,
-        sizes: Mapping[str, int],
-        cliques: Iterable[Clique],
-        coarser: Mapping[str, Clique] | None = None,
-        loose: Iterable[str] = (),
-        columns: ColumnSet | None = None,
-    ) -> None:
-        """columns: of the same sizes and levels, if they are at hand: their cells need not be counted again."""
-        self._columns = columns or ColumnSet(sizes, coarser)
-        self._loose = self._columns.bits(loose)
-        self._near = _graph(
-            self._columns,
-            (mask & ~self._loose for mask in [*map(self._columns.mask, cliques), *self._columns.ties]),
-        )
-        elimination = _Elimination(self._columns, list(self._near), self._loose)
-        self._states = [elimination.copy()]
-        while elimination.step():
-            self._states.append(elimination.copy())
-        self._order = [state.next() for state in self._states]
-        self.mb: float = self._size(elimination.found)
-        self._known: dict[tuple[int, ...], float] = {}
-
-    def _size(self, maximal: Iterable[int]) -> float:
-        return sum(map(self._columns.cells, maximal)) * CELL_BYTES / MIB
-
-    def with_clique(self, clique: Clique, links: Iterable[Clique] = (), limit_mb: float = math.inf) -> float:
-        """MiB of the junction tree of the cliques together with `clique` and `links`; above the limit, of a part of it."""
-        grown: dict[int, int] = {}
-        named = ~self._loose | self._columns.bits(clique)
-        for mask in map(self._columns.mask, (clique, *links)):
-            mask &= self._columns.varying & named
-            rest = mask
-            while rest:
-                low = rest & -rest
-                rest ^= low
-                column = low.bit_length() - 1
-                if missing := mask & ~self._near[column]:
-                    grown[column] = grown.get(column, 0) | missing
-        if not grown:
-            return self.mb
-        key = tuple(part for item in sorted(grown.items()) for part in item)
-        size = self._known.get(key)
-        if size is None:
-            last = len(self._order) - 1  # what is left there is a clique
-            first = next((number for number, column in enumerate(self._order) if column in grown), last)
-            elimination = self._states[first].copy()
-            for column in grown:
-                elimination.uneliminated |= 1 << column & self._loose
-            for column, missing in grown.items():
-                elimination.join(column, missing & elimination.uneliminated)
-            most, counted, cells = limit_mb * MIB / CELL_BYTES, 0, 0
-            while elimination.step():
-                while counted < len(elimination.found):
-                    cells += self._columns.cells(elimination.found[counted])
-                    counted += 1
-                if cells > most:
-                    return cells * CELL_BYTES / MIB
-            size = self._known[key] = self._size(elimination.found)
-        return size
-
-
-def model_size_mb(
-    sizes: Mapping[str, int], cliques: Iterable[Clique], coarser: Mapping[str, Clique] | None = None
-) -> float:
-    """MiB (8 bytes a cell) of the maximal cliques of the junction tree that a model of `cliques` over `sizes` uses."""
-    return SizeEstimator(sizes, cliques, coarser).mb
+    found: list[int] = []
+    rests: set[int] = set()
+    for step in steps:
+        if step.clique not in rests:
+            found.append(step.clique)
+        rests.add(step.rest)
+    return found
 
 
 @dataclass(frozen=True)
@@ -276,7 +179,7 @@ def junction_tree(
 ) -> JunctionTree:
     """The junction tree whose size `SizeEstimator(sizes, cliques, coarser)` reports, rooted at its largest clique."""
     columns = ColumnSet(sizes, coarser)
-    maximal = _triangulate(columns, _graph(columns, [*map(columns.mask, cliques), *columns.ties]))
+    maximal = _maximal(eliminate(columns, graph(columns, [*map(columns.mask, cliques), *columns.ties])))
     maximal.sort(key=lambda mask: (-columns.cells(mask), mask))
     # Prim's maximum spanning tree on separator sizes: for maximal cliques of a chordal graph exactly the trees
     # that have the running intersection property.

@@ -63,6 +63,7 @@ class Chains:
                 self.coarser[name] = tuple(chain[:place])
         self.rank = {name: place for place, name in enumerate(self.sizes)}
         self._bins: dict[tuple[str, str], Index] = {}
+        self._matrices: dict[tuple[str, str], Array] = {}
 
     @classmethod
     def used(cls, sizes: Mapping[str, int], levels: Levels, cliques: Iterable[Clique]) -> Chains:
@@ -139,8 +140,7 @@ class Chains:
         values = np.einsum(subscripts(columns, names), values)
         for axis, (fine, own) in enumerate(zip(names, target, strict=True)):
             if fine != own:
-                order, starts = self._groups(fine, own)
-                values = np.add.reduceat(values.take(order, axis=axis), starts, axis=axis)
+                values = summed_along(values, axis, self._sums(fine, own))
         return values
 
     def log_summed(self, values: Array, columns: Clique, target: Clique) -> Array:
@@ -175,11 +175,31 @@ class Chains:
         )
         return name, next(other for other in finer if other == column or other in used)
 
+    def _sums(self, fine: str, coarse: str) -> Array:
+        """The 0/1 matrix (coarse, fine) that sums the finer level's values into the coarser one's."""
+        known = self._matrices.get((fine, coarse))
+        if known is None:
+            bins = self.bins(fine, coarse)
+            known = self._matrices[fine, coarse] = np.zeros((self.sizes[coarse], len(bins)))
+            known[bins, np.arange(len(bins))] = 1.0
+        return known
+
     def _groups(self, fine: str, coarse: str) -> tuple[Index, Index]:
         """An order of the finer level's values in which bins are together, and where each bin begins."""
         bins = self.bins(fine, coarse)
         order = np.argsort(bins, kind="stable")
         return order, np.searchsorted(bins[order], np.arange(self.sizes[coarse]))
+
+
+def summed_along(values: Array, axis: int, sums: Array) -> Array:
+    """`values` with an axis summed into bins. sums: 0/1, (bins, length of the axis)."""
+    shape = values.shape
+    before, after = prod(shape[:axis]), prod(shape[axis + 1 :])
+    if after == 1:
+        found = values.reshape(before, shape[axis]) @ sums.T
+    else:
+        found = np.matmul(sums, values.reshape(before, shape[axis], after))
+    return found.reshape(*shape[:axis], len(sums), *shape[axis + 1 :])
 
 
 def bins_within(coarser: Level, finer: Level) -> Index:

@@ -25,8 +25,9 @@ import numpy as np
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Level
 from synth.mrf.factor import Array
-from synth.mrf.junction_tree import Clique, model_size_mb
+from synth.mrf.junction_tree import Clique
 from synth.mrf.levels import Chains, Levels
+from synth.mrf.tree_size import model_size_mb
 
 FORMAT = "cosynth-mrf-1"
 WITH_LEVELS = "cosynth-mrf-2"

@@ -15,7 +15,7 @@ what is left sharpens the one-way marginals.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -92,7 +92,6 @@ class MosaicRun(Run):
         self._final = False
         self._smoothed: dict[int, NDArray[np.float64]] = {}  # by the identity of a measurement that is kept
         self._grown: dict[Candidate, float] = {}
-        self._bought: dict[tuple[Fraction, int, Fraction], tuple[Fraction, Fraction, Fraction, Fraction]] = {}
 
     def measure_all_columns(self) -> None:
         """Measure the one-way marginals; they give the noisy total."""
@@ -145,7 +144,7 @@ class MosaicRun(Run):
             picks = BATCH if not final else max(1, min(2 * BATCH, self.left // typical))
             picks = min(picks, self.plan.rounds[1] - self.picks)
             offered = self._offered(
-                self._priced({c: measuring * share for c, share in self.shares.items()}, PRICE_FACTOR),
+                self._priced(self.shares, measuring, PRICE_FACTOR),
                 self.left - picks * select_rho,
                 picks * typical,
                 final,
@@ -169,7 +168,7 @@ class MosaicRun(Run):
             picks = min(FIXED_BATCH, rounds - self.picks)
             each = self.left / (rounds - self.picks) - select_rho
             last = self.picks + picks == rounds
-            priced = self._priced(dict.fromkeys(self.candidates, each), Fraction(1))
+            priced = self._priced(dict.fromkeys(self.candidates, Fraction(1)), each, Fraction(1))
             offered = self._offered(priced, self.left, picks * (each + select_rho), last)
             if not offered:
                 break
@@ -227,16 +226,17 @@ class MosaicRun(Run):
         costs = {c: self.plan.charges.measuring(sigma2) for c, sigma2 in self.plan.column_sigma2.items()}
         return costs[clique] / sum(costs.values())
 
-    def _priced(self, rho: dict[Candidate, Fraction], factor: Fraction) -> list[Priced]:
-        """Candidates at a price each."""
+    def _priced(self, shares: Mapping[Candidate, Fraction], unit: Fraction, factor: Fraction) -> list[Priced]:
+        """Candidates, each at so many units of rho. Exact fractions are slow: few shares and sizes stand for many candidates."""
         found = []
-        for candidate, cost in rho.items():
-            key = cost, candidate.cells, factor
-            if key not in self._bought:
-                sigma2 = self.plan.charges.sigma2(cost)
+        bought: dict[tuple[int, int, int], tuple[Fraction, Fraction, Fraction, Fraction]] = {}
+        for candidate, share in shares.items():
+            key = share.numerator, share.denominator, candidate.cells
+            if key not in bought:
+                sigma2 = self.plan.charges.sigma2(unit * share)
                 noise = mean_noise(sigma2) * candidate.cells
-                self._bought[key] = self.plan.charges.measuring(sigma2), sigma2, noise, factor * noise
-            found.append(Priced(candidate, *self._bought[key]))
+                bought[key] = self.plan.charges.measuring(sigma2), sigma2, noise, factor * noise
+            found.append(Priced(candidate, *bought[key]))
         return found
 
     def _offered(self, priced: Sequence[Priced], left: Fraction, batch: Fraction, last: bool) -> list[Priced]:
@@ -331,7 +331,7 @@ class MosaicRun(Run):
                 )
         if kept and self.left - price < rest:
             scale = self.left / price
-            rescaled = self._priced({p.candidate: p.rho * scale for p in kept}, Fraction(1))
+            rescaled = self._priced({p.candidate: p.rho for p in kept}, scale, Fraction(1))
             return rescaled
         return kept
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth.mrf.junction_tree import ColumnSet, JunctionTree, SizeEstimator, junction_tree, model_size_mb
+from synth.mrf.junction_tree import ColumnSet, JunctionTree, junction_tree
+from synth.mrf.tree_size import SizeEstimator, model_size_mb
 from tests.synth.mrf.problems import cliques_of, domains
 
 

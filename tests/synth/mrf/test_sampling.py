@@ -81,6 +81,30 @@ def test_balancing_changes_no_count_inside_a_clique(
     assert distance["balanced"] <= distance["plain"] * (1 + 1e-6) + (1e-3 if rows < 128 else 40)
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.data(), st.integers(2, 400), st.integers(0, 2**32 - 1))
+def test_what_balancing_keeps_in_mind_is_what_the_rows_say(data: st.DataObject, rows: int, seed: int) -> None:
+    """After exchanges of any columns between any pairs: cells of rows, surplus of cells, prices of one row more."""
+    sizes, rng = data.draw(domains(5)), np.random.default_rng(seed)
+    names = list(sizes)
+    values = np.stack([rng.integers(0, size, rows) for size in sizes.values()]).astype(np.int32)
+    cliques = data.draw(cliques_of(sizes).filter(bool))
+    answers = [rng.uniform(0, 5, cells(sizes, clique)) + 0.1 for clique in cliques]
+    targets = balance._Targets(sizes, cliques, answers, values)
+    for _ in range(3):
+        side = data.draw(st.sets(st.sampled_from(names), min_size=1))
+        touched = [k for k, clique in enumerate(cliques) if side & set(clique)]
+        changed = [k for k in touched if set(cliques[k]) - side]
+        order, carried = rng.permutation(rows), [k for k in touched if k not in changed]
+        if changed:
+            columns = sorted(map(names.index, side))
+            targets.exchange(order[: rows // 2], order[rows // 2 : rows // 2 * 2], columns, changed, carried)
+    again = balance._Targets(sizes, cliques, answers, targets.values)
+    np.testing.assert_array_equal(targets.codes, again.codes)
+    for one, other in ((targets._surplus, again._surplus), (targets._one_more, again._one_more)):
+        np.testing.assert_allclose(one, other, atol=1e-3)
+
+
 def test_balancing_removes_most_of_the_noise_of_independent_columns() -> None:
     """Columns without any common clique: a random matching has the noise of a sample, a balanced one less than half of it."""
     sizes = {"a": 12, "b": 15, "c": 9, "d": 20}

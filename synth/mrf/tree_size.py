@@ -1,0 +1,175 @@
+"""The size of the junction tree that a set of cliques would need, for many candidates beside the same cliques.
+
+Problem: AIM asks, for each of some hundred or thousand candidates in each round, how large the triangulation becomes if the
+candidate is added (`docs/design/algorithms.md` 5). The answer is that of greedy elimination (`junction_tree.eliminate`), so a
+candidate that is said to fit does fit; but most steps of that elimination are those of the one without the candidate.
+
+Method: the elimination without the candidate is kept, each step with the graph before it. Beside it goes the one with the
+candidate. At any moment `dirty` are the columns that only this one still has or whose neighbourhoods differ in the two, `gone`
+those that only the other one still has.
+
+    the kept step's column is neither     all columns that are not dirty have the same neighbourhoods, hence the same keys, and
+                                          this is the smallest: if no dirty column has a smaller one, both eliminations take it
+    a dirty column has a smaller key      the elimination with the candidate takes it alone
+    otherwise                             the kept one takes its step alone; the neighbours may become dirty or cease to be
+
+A step that both take away from all dirty columns is a comparison of two numbers and two masks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
+from typing import NamedTuple
+
+from synth.mrf.junction_tree import CELL_BYTES, MIB, Clique, ColumnSet, eliminate, graph
+
+
+class _Kept(NamedTuple):
+    """A step of the elimination that is kept. sources: the columns whose steps leave exactly this clique as their rest."""
+
+    column: int
+    key: float
+    clique: int
+    sources: int
+    cells: int
+
+
+class SizeEstimator:
+    """Size of the junction tree of `cliques`, and of the tree with more cliques, for many candidates.
+
+    `mb` is the size in MiB at 8 bytes a cell, summed over the maximal cliques (a column in no clique is a clique of its own).
+    `with_clique(q)` is the size once `q` is added, and `links` with it; candidates that add the same edges share one elimination.
+    Columns in `loose`, which no clique of `cliques` names, count only once a candidate names them.
+    """
+
+    def __init__(
+        self,
+        sizes: Mapping[str, int],
+        cliques: Iterable[Clique],
+        coarser: Mapping[str, Clique] | None = None,
+        loose: Iterable[str] = (),
+        columns: ColumnSet | None = None,
+    ) -> None:
+        """columns: of the same sizes and levels, if they are at hand: their cells need not be counted again."""
+        self._columns = columns or ColumnSet(sizes, coarser)
+        self._loose = self._columns.bits(loose)
+        masks = [*map(self._columns.mask, cliques), *self._columns.ties]
+        self._graph = graph(self._columns, (mask & ~self._loose for mask in masks))
+        near, self._near = list(self._graph), list[list[int]]()
+        steps, self._sources = [], dict[int, int]()
+        for step in eliminate(self._columns, near, self._loose):
+            self._near.append(list(near))
+            steps.append(step)
+            self._sources[step.rest] = self._sources.get(step.rest, 0) | 1 << step.column
+        self._near.append(near)
+        self._steps = [
+            _Kept(*step, self._sources.get(step.clique, 0), self._columns.cells(step.clique))
+            for step in steps
+        ]
+        self._steps.append(_Kept(0, math.inf, 0, 0, 0))
+        self._place = {step.column: number for number, step in enumerate(steps)}
+        # Of the first steps: cells of their maximal cliques, and the columns that are left after them.
+        self._cells = [0, *accumulate(0 if step.sources else step.cells for step in self._steps)]
+        all_columns = (1 << len(near)) - 1 & ~self._loose
+        self._left = list(accumulate((1 << step.column for step in steps), int.__xor__, initial=all_columns))
+        self.mb: float = self._cells[-1] * CELL_BYTES / MIB
+        self._known: dict[tuple[int, ...], float] = {}
+
+    def with_clique(self, clique: Clique, links: Iterable[Clique] = (), limit_mb: float = math.inf) -> float:
+        """MiB of the junction tree of the cliques together with `clique` and `links`; above the limit, of a part of it."""
+        grown: dict[int, int] = {}
+        named = ~self._loose | self._columns.bits(clique)
+        for mask in map(self._columns.mask, (clique, *links)):
+            mask &= self._columns.varying & named
+            rest = mask
+            while rest:
+                low = rest & -rest
+                rest ^= low
+                column = low.bit_length() - 1
+                if missing := mask & ~self._graph[column]:
+                    grown[column] = grown.get(column, 0) | missing
+        if not grown:
+            return self.mb
+        key = tuple(part for item in sorted(grown.items()) for part in item)
+        size = self._known.get(key)
+        if size is None:
+            size = self._grown(grown, limit_mb * MIB / CELL_BYTES) * CELL_BYTES / MIB
+            if size <= limit_mb:
+                self._known[key] = size
+        return size
+
+    def _grown(self, grown: Mapping[int, int], most: float) -> int:
+        """Cells of the maximal cliques once these columns have these neighbours too; above `most`, of a part of them."""
+        known, cells_of, count, steps = (
+            self._columns.known,
+            self._columns.cells,
+            len(self._graph),
+            self._steps,
+        )
+        at = min((self._place[column] for column in grown if column in self._place), default=len(steps) - 1)
+        near, in_kept, cells = self._near[at], self._left[at], self._cells[at]
+        common = self._left[0] & ~in_kept  # what a step of both has taken
+        left = in_kept | sum(1 << column for column in grown if not in_kept >> column & 1)
+        dirty = {column: near[column] | missing & left for column, missing in grown.items()}
+        keys = {column: cells_of(joined) * count + column for column, joined in dirty.items()}
+        mask = sum(1 << column for column in dirty)
+        least: float = min(keys.values())
+        gone, rests = 0, set[int]()
+        while True:
+            column, key, clique, sources, size = steps[at]
+            bit = 1 << column
+            both = kept = key < least
+            if kept:
+                at += 1
+                in_kept ^= bit
+                before, near = near, self._near[at]
+                both = not (mask | gone) & bit
+                gone &= ~bit
+                touched = clique & mask if both else clique & left & ~bit
+            else:
+                before, column = near, int(least) % count
+                bit = 1 << column
+                clique = dirty.pop(column)
+                del keys[column]
+                mask ^= bit
+                gone |= bit & in_kept
+                touched, size = clique ^ bit, known.get(clique) or cells_of(clique)
+                sources = self._sources.get(clique, 0)
+            # The neighbours, as the elimination with the candidate has them after the step, beside those of the kept one.
+            rest = clique ^ bit if both or not kept else 0
+            taken = bit if both or not kept else 0
+            if touched:
+                while touched:
+                    low = touched & -touched
+                    touched ^= low
+                    other = low.bit_length() - 1
+                    joined = ((dirty[other] if mask & low else before[other]) | rest) & ~taken
+                    if joined != near[other] or not in_kept & low:
+                        dirty[other] = joined
+                        keys[other] = (known.get(joined) or cells_of(joined)) * count + other
+                        mask |= low
+                    elif mask & low:
+                        del dirty[other], keys[other]
+                        mask ^= low
+                least = min(keys.values()) if keys else math.inf
+            elif not kept:
+                least = min(keys.values()) if keys else math.inf
+            if taken:
+                if not (sources & common or clique in rests):
+                    cells += size
+                if clique == left or cells > most:
+                    return cells
+                left ^= bit
+                if both:
+                    common |= bit
+                else:
+                    rests.add(rest)
+
+
+def model_size_mb(
+    sizes: Mapping[str, int], cliques: Iterable[Clique], coarser: Mapping[str, Clique] | None = None
+) -> float:
+    """MiB (8 bytes a cell) of the maximal cliques of the junction tree that a model of `cliques` over `sizes` uses."""
+    return SizeEstimator(sizes, cliques, coarser).mb

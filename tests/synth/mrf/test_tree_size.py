@@ -1,0 +1,103 @@
+"""Sizes of junction trees with a candidate: what is taken over from the elimination without it changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpc_protocols.functionality import Level
+from synth.mrf.levels import Chains
+from synth.mrf.tree_size import SizeEstimator
+
+Clique = tuple[str, ...]
+
+
+@st.composite
+def layered(draw: st.DrawFn) -> tuple[dict[str, int], dict[str, Level]]:
+    """Up to 12 columns, some with one or two nested levels."""
+    sizes = {
+        f"c{i}": n
+        for i, n in enumerate(draw(st.lists(st.sampled_from([1, 2, 3, 4, 7, 9]), min_size=1, max_size=12)))
+    }
+    levels: dict[str, Level] = {}
+    for name, size in sizes.items():
+        bins = tuple(range(size))
+        for cut in draw(st.lists(st.sampled_from([2, 3]), max_size=2)):
+            if max(bins) + 1 > 2:
+                bins = tuple(value // cut for value in bins)
+                if max(bins) > 0:
+                    level = Level(f"{name}/{max(bins) + 1}", name, bins)
+                    levels[level.name] = level
+    return sizes, levels
+
+
+@st.composite
+def cliques_at_levels(
+    draw: st.DrawFn, sizes: dict[str, int], levels: dict[str, Level], most: int
+) -> list[Clique]:
+    names = {
+        column: [column, *(n for n, level in levels.items() if level.column == column)] for column in sizes
+    }
+    one = st.permutations(list(sizes)).flatmap(
+        lambda columns: st.tuples(*(st.sampled_from(names[c]) for c in columns[: draw(st.integers(1, 4))]))
+    )
+    return draw(st.lists(one, max_size=most))
+
+
+def eliminated(chains: Chains, cliques: list[Clique], loose: set[str], beside: list[Clique]) -> float:
+    """MiB of the tree by elimination in its plainest form: sets of names, every neighbourhood counted anew at each step.
+
+    cliques: to be had without the loose names. beside: the candidate, and what ties it to the others.
+    """
+    own = [name for name in chains.sizes if name not in loose]
+    named = {*own, *(beside[0] if beside else ())}
+    edges: dict[str, set[str]] = {}
+
+    def join(clique: Clique, allowed: Iterable[str]) -> None:
+        together = {
+            m for n in clique for m in (n, *chains.coarser[n]) if m in allowed and chains.sizes[m] > 1
+        }
+        for name in together:
+            edges.setdefault(name, {name}).update(together)
+
+    for clique in [*cliques, *((name,) for name in own)]:
+        join(clique, own)
+    for clique in beside:
+        join(clique, named)
+    for name in own:
+        edges.setdefault(name, {name})
+
+    def cells(names: set[str]) -> int:
+        return prod(chains.sizes[name] for name in chains.finest(names).values())
+
+    maximal: list[set[str]] = []
+    while edges:
+        name = min(edges, key=lambda n: (cells(edges[n]), chains.rank[n]))
+        together = edges.pop(name)
+        if not any(together <= larger for larger in maximal):
+            maximal.append(together)
+        for neighbour in together - {name}:
+            edges[neighbour] = (edges[neighbour] | together) - {name}
+    return sum(map(cells, maximal)) * 8 / 2**20
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_a_candidates_size_is_that_of_an_elimination_from_the_start(data: st.DataObject) -> None:
+    sizes, levels = data.draw(layered())
+    chains = Chains(sizes, levels)
+    cliques = data.draw(cliques_at_levels(sizes, levels, 12))
+    used = {name: levels[name] for clique in cliques for name in clique if name in levels}
+    loose = set(levels) - used.keys()
+    estimator = SizeEstimator(chains.sizes, cliques, chains.coarser, loose, chains.columns())
+    assert estimator.mb == eliminated(chains, cliques, loose, [])
+    for candidate in data.draw(cliques_at_levels(sizes, levels, 8)):
+        ties = [chains.beside(name, used) for name in candidate if name in loose]
+        expected = eliminated(chains, cliques, loose, [candidate, *ties])
+        limit = data.draw(st.floats(0, 2 * expected))
+        limited = estimator.with_clique(candidate, ties, limit)
+        assert limited == expected if expected <= limit else limited > limit or limited == estimator.mb
+        assert estimator.with_clique(candidate, ties) == expected
