@@ -49,7 +49,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class TablePlan:
-    """One table: left^T right. by_permutation: left is an order of the rows instead of one-hot columns."""
+    """One product: left^T right. by_permutation: left is an order of the rows instead of one-hot columns."""
 
     left: Joint
     right: Factor
@@ -73,16 +73,18 @@ class Group:
 class Plan:
     """All that the parties do for one batch of tables.
 
-    partition, sizes: of the study. computing: which owners compute (wire numbers below it). products: in the order of the
-    tables. needs_memberships: all memberships are multiplied (`restricted` factors; union: to count the rows somebody holds).
-    element: bytes of the ring in which counts are summed, in ranges of at most NARROW_ROWS rows if these are 2. row_block: rows
-    at a time.
+    partition, sizes: of the study. computing: which owners compute (wire numbers below it). tables: what is wanted, in order.
+    sources: for each table the product that it is, or is a sum of. needs_memberships: all memberships are multiplied
+    (`restricted` factors; union: to count the rows somebody holds). element: bytes of the ring in which counts are summed, in
+    ranges of at most NARROW_ROWS rows if these are 2. row_block: rows at a time.
     """
 
     partition: Partition
     sizes: Mapping[str, int]
     computing: int
+    tables: tuple[Clique, ...]
     products: tuple[TablePlan, ...]
+    sources: tuple[int, ...]
     needs_memberships: bool
     element: int
     row_block: int
@@ -198,7 +200,7 @@ class Plan:
 
     def cells(self) -> int:
         """Cells of all tables."""
-        return sum(self.width(product.left) * self.breadth(product.right) for product in self.products)
+        return sum(prod(self.sizes[name] for name in table) for table in self.tables)
 
     def helper(self, owner: int) -> int:
         """Who helps a computing owner to order the rows: of the other two, who inputs least."""
