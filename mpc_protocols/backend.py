@@ -99,6 +99,7 @@ class Backend(ABC):
     name: in the study file. rank: place in lists. summary: who answers the questions, for the template's comment. options: its
     own table of the study. computing: fewest and most parties that compute; by_default: how many do if the study does not say
     who (None: all). partitions: of the data, that it runs on. alignments: methods that can join records for it; None: any.
+    two_owners: whether split columns must belong to two of the computing parties.
     securities: values of `[study] security`. extra, requires: an optional part of the installation and its modules.
     bundles: whether contributors may leave sealed bundles (`mpc_protocols.bundles`).
     ideal: one process sees everything. resumes: whether a run can go on after a crash, from the history that its parts keep.
@@ -112,6 +113,7 @@ class Backend(ABC):
     by_default: ClassVar[int | None]
     partitions: ClassVar[tuple[str, ...]] = ("horizontal", "vertical")
     alignments: ClassVar[tuple[str, ...] | None] = None
+    two_owners: ClassVar[bool] = False
     securities: ClassVar[tuple[str, ...]] = ("semi-honest",)
     extra: ClassVar[str] = ""
     requires: ClassVar[tuple[str, ...]] = ()
@@ -142,8 +144,9 @@ class Backend(ABC):
         counts: the table's marginals. computing, contributing: numbers of parties. split: of a vertical study's common table.
         """
 
-    def configured(self, options: Options) -> Backend:
-        """The backend as its own table of the study says. options: of the class that `options` names."""
+    def configured(self, options: Options, partition: str = "horizontal") -> Backend:
+        """The backend as its own table of the study says. options: of the class that `options` names. partition: of the study's
+        data, on which may depend what the options come to."""
         return self
 
     def leader(self, computing: int) -> int:
@@ -156,6 +159,18 @@ class Backend(ABC):
             return [flag is True for flag in flags]
         willing = [number for number, flag in enumerate(flags) if flag is not False][: self.by_default]
         return [number in willing for number in range(len(flags))]
+
+    def misfit_of_owners(self, owners: Sequence[str], computing: Sequence[str]) -> str | None:
+        """Why it cannot join the columns of these owners, and of further ones if there are any; a sentence less its full stop."""
+        if not self.two_owners:
+            return None
+        joins = f'backend = "{self.name}" joins the columns of two parties that compute'
+        if len(owners) > 2:
+            return f"{joins}, and {len(owners)} own columns ({', '.join(owners)})"
+        outside = [name for name in owners if name not in computing]
+        if outside:
+            return f"{joins}, and {' and '.join(outside)} do{'es' * (len(outside) == 1)} not; let the owners compute"
+        return None
 
     def misfit(self, computing: Sequence[str], partition: str = "horizontal") -> str | None:
         """The rest of a sentence about a study in which these parties compute; None if they may. Names the alternative.

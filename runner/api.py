@@ -35,7 +35,7 @@ class Run:
 
     @property
     def synthetic(self) -> pd.DataFrame:
-        """The synthetic table; a missing value is NaN."""
+        """The synthetic table; a missing value is NaN, days and times are pandas' own."""
         import pandas as pd
 
         from runner.results.outdir import table_of
@@ -43,10 +43,14 @@ class Run:
         texts = {
             column["name"]: str
             for column in self.summary["columns"]
-            if column["kind"] == "categorical" and any(isinstance(value, str) for value in column["values"])
+            if any(isinstance(value, str) for value in column.get("values", ()))
         }
         return pd.read_csv(
-            self.directory / table_of(self.summary), dtype=texts, keep_default_na=False, na_values=[""]
+            self.directory / table_of(self.summary),
+            dtype=texts,
+            keep_default_na=False,
+            na_values=[""],
+            parse_dates=[column["name"] for column in self.summary["columns"] if "step" in column],
         )
 
     @property

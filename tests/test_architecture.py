@@ -102,7 +102,9 @@ REASONS = {
     "runner/study/read.py",
 }
 """Readers whose ValueErrors never leave them: a reason, which the sentence of the caller holds in parentheses."""
-NAMED_BY_USERS = {"backend", "bench", "data", "low", "rho", "values"}
+NAMED_BY_USERS = {
+    *("backend", "bench", "bins", "data", "edges", "low", "other", "rho", "scale", "step", "values", "zero"),
+}
 NAMED_IN_CODE = {"exp_minus", "exp_plus", "expand_message_xmd"}
 
 

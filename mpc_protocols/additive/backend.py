@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import (
     DISHONEST_CUSTODIAN,
+    DISHONEST_OWNER,
     SEMI_HONEST,
     DryRun,
     EngineBackend,
@@ -18,8 +19,12 @@ if TYPE_CHECKING:
 
 _ONE_OF_THREE = (
     "At most one of the three computing parties is corrupted, together with any number of recipients and contributors. Any two "
-    "of them that pool what they hold can reconstruct everybody's counts: the first two hold shares, and the third, the dealer, "
+    "of them that pool what they hold can reconstruct {pooled}: the first two hold shares, and the third, the dealer, "
     "knows the masks under which they open values to each other."
+)
+_OWNERS = (
+    "Two of the three own the columns and send them to each other under masks that the remaining one knows, which receives none "
+    "of them."
 )
 _ASSUMPTION = "The protection rests on AES for the masks, and on nothing else; CrypTen's own random numbers are not used."
 _NOISE = (
@@ -36,7 +41,7 @@ class Additive(EngineBackend):
     summary = "two parties on CrypTen's shares, and a third that deals"
     computing = (3, 3)
     by_default = 3
-    partitions = ("horizontal",)
+    two_owners = True
     extra, requires = "crypten", ("torch", "crypten")
     together = "no two of them work together"
     assumption = "AES"
@@ -54,7 +59,15 @@ class Additive(EngineBackend):
         )
 
     def threat(self, vertical: bool) -> tuple[str, ...]:
-        return (SEMI_HONEST, _ONE_OF_THREE, _ASSUMPTION, _NOISE, DISHONEST_CUSTODIAN)
+        pooled = "every owner's columns, record by record" if vertical else "everybody's counts"
+        return (
+            SEMI_HONEST,
+            _ONE_OF_THREE.format(pooled=pooled),
+            *([_OWNERS] if vertical else []),
+            _ASSUMPTION,
+            _NOISE,
+            DISHONEST_OWNER if vertical else DISHONEST_CUSTODIAN,
+        )
 
     def parts(self) -> OracleParts:
         from mpc_protocols.additive.oracle import AdditiveOracle, computing_party, contribute, follow
@@ -71,7 +84,7 @@ class Additive(EngineBackend):
     ) -> DryRun:
         from mpc_protocols.additive.dry_run import AdditiveDryRun
 
-        return AdditiveDryRun(facts, counts, contributing)
+        return AdditiveDryRun(facts, counts, contributing, split)
 
 
 BACKEND = Additive()

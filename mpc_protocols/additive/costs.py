@@ -104,10 +104,10 @@ class AdditiveCosts:
             self.integers(1, size, 4)
             self.products(size, 4)
 
-    def widened(self, cells: int) -> None:
-        """`AdditiveGates.widened`."""
-        self.signs(cells, 33)
-        self.integers(1, cells, 8)
+    def widened(self, cells: int, element: int = 4) -> None:
+        """`AdditiveGates.widened` of elements of so many bytes."""
+        self.signs(cells, 8 * element + 1)
+        self.integers(1, cells, 2 * element)
 
     def reveal(self, cells: int) -> None:
         """`AdditiveEngine.reveal` of elements of 32 bits."""

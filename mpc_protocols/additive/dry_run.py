@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.additive.engine import DEALERS
 from mpc_protocols.additive.steps import Group, StepCosts
+from mpc_protocols.additive.vertical.plan import TablesPlan, check_owners, make_plan
 from mpc_protocols.engine.inputs.answer_codec import encode
 from mpc_protocols.engine.inputs.contribution import block_cells
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
@@ -17,31 +18,48 @@ from mpc_protocols.public.steps import PrepareStep
 from mpc_protocols.step_dry_run import StepDryRun
 
 if TYPE_CHECKING:
+    from mpc_protocols.partition import Partition
     from mpc_protocols.public.rounded_answers import RoundedAnswers
 
 
 START_S, SIGN_S, GUMBEL_S, NOISE_S = 2.0, 3e-7, 2e-4, 4e-6
 """CPU seconds of a party for loading CrypTen, and per compared cell, candidate's noise and noisy cell."""
+COLUMN_S, PRODUCT_S = 4e-9, 1e-10
+"""The same per masked element of two owners' columns, and per row and cell of the products."""
 
 
 class AdditiveDryRun(StepDryRun[Group]):
     """Two parties, a dealer and `contributors` others."""
 
-    def __init__(self, facts: StudyFacts, counts: LocalCounts, contributors: int) -> None:
-        """counts: marginals of the presumed table."""
+    def __init__(
+        self, facts: StudyFacts, counts: LocalCounts, contributors: int, split: Partition | None = None
+    ) -> None:
+        """counts: marginals of the presumed table. split: of a vertical study's common table. Raises `StudyInvalid`."""
+        if split is not None:
+            check_owners(split)
+        self._split = split
         self._costs = StepCosts(contributors, leader=facts.leader)
         super().__init__(facts, counts, self._costs.tally, DEALERS, gumbel_s=GUMBEL_S, noise_s=NOISE_S)
         self._seconds = START_S
 
     def _prepare(self, announced: int, fresh: Sequence[Clique], levels: Sequence[Level]) -> int:
-        request, cells = self._inputs(fresh, levels)
-        self._costs.prepare(announced, request, cells)
-        return sum(cells)
+        cells, request, blocks, plan = self._inputs(fresh, levels)
+        self._costs.prepare(announced, request, blocks, plan)
+        return cells
 
-    def _inputs(self, fresh: Sequence[Clique], levels: Sequence[Level]) -> tuple[int, list[int]]:
-        """Bytes of the request to contributors, and cells of each message of counts."""
-        cells = block_cells(self.facts.with_levels(levels), fresh)
-        return len(PrepareStep(tuple(fresh), tuple(levels)).to_bytes()) if fresh else 0, cells
+    def _inputs(
+        self, fresh: Sequence[Clique], levels: Sequence[Level]
+    ) -> tuple[int, int, list[int], TablesPlan | None]:
+        """Cells; bytes of the request to contributors, cells of each message of counts; tables of two owners."""
+        facts = self.facts.with_levels(levels)
+        cells = block_cells(facts, fresh)
+        if self._split is None:
+            request = len(PrepareStep(tuple(fresh), tuple(levels)).to_bytes()) if fresh else 0
+            return sum(cells), request, cells, None
+        plan = make_plan(self._split.with_levels(levels), facts.sizes, fresh)
+        self._seconds += plan.rows * sum(map(plan.breadth, (0, 1))) * COLUMN_S
+        self._seconds += plan.rows * plan.dealt_cells * PRODUCT_S
+        return sum(cells), 0, [], plan
 
     def _groups(self, rounded: RoundedAnswers, planes: int) -> list[Group]:
         groups = [Group(len(encode(answers)), int(answers.nonzero.sum())) for answers in rounded]
@@ -64,9 +82,9 @@ class AdditiveDryRun(StepDryRun[Group]):
         self._costs.measure(announced, samplers, generated)
 
     def _total_first(self, announced: int, smallest: Clique, sampler: Sampler) -> int:
-        request, cells = self._inputs([smallest], ())
-        self._costs.total_first(announced, request, cells, sampler)
-        return sum(cells)
+        cells, request, blocks, plan = self._inputs([smallest], ())
+        self._costs.total_first(announced, request, blocks, sampler, plan)
+        return cells
 
     def _end(self, announced: int) -> None:
         self._costs.end(announced)

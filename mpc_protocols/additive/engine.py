@@ -1,6 +1,6 @@
 """One computing party of two parties and a dealer (`engine.interface.Engine`).
 
-    shares        additive modulo 2^32 at parties 0 and 1 (`marginals`)
+    shares        additive modulo 2^32 at parties 0 and 1: everybody's counts or two owners' tables (`marginals`, `vertical`)
     distances     c subtracted from the leader's share, cells with c = 0 by local sums, the others by `gates.absolute`
     noise         the shared draws over `gates`, on a fork of the link with masks of its own when made beside the scores
     arg max       all pairs at once (`engine.argmax`)
@@ -28,12 +28,15 @@ from mpc_protocols.additive.dealing.dealer import DealerOperations
 from mpc_protocols.additive.dealing.operations import Operations
 from mpc_protocols.additive.link import DEALER, Link
 from mpc_protocols.additive.marginals import SharedMarginals
+from mpc_protocols.additive.vertical.marginals import JoinedMarginals
 from mpc_protocols.engine.bitwise.argmax import argmax_rows, peel
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, words_for
 from mpc_protocols.engine.bitwise.packing import pack, unpack
 from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
+from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
+from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.answers import Answers, DealerLayout
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState
@@ -54,10 +57,11 @@ class AdditiveEngine:
 
     dealers = DEALERS
 
-    def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts | None) -> None:
-        """counts: this party's own data; None if it only computes.
+    def __init__(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData | None) -> None:
+        """data: this party's own; None if it only computes.
 
-        Raises `StudyInvalid` (number of parties, a dealer that would lead, CrypTen is not installed).
+        Raises `StudyInvalid` (number of parties, a dealer that would lead, CrypTen is not installed, other owners than two of the
+        three), `DataRefused` (rows that do not fit).
         """
         self.wire, self._leader = wire, facts.leader
         if facts.leader == DEALER:
@@ -67,7 +71,11 @@ class AdditiveEngine:
         link, secret = Link(wire), secrets.token_bytes(SECRET_BYTES)
         self.gates = AdditiveGates(_operations(link), secret)
         self.beside = AdditiveGates(_operations(link.fork("noise")), secret)
-        self._marginals = SharedMarginals(wire, facts, counts)
+        self._marginals: AdditiveMarginals = (
+            JoinedMarginals(self.gates, facts, data)
+            if isinstance(data, VerticalData)
+            else SharedMarginals(wire, facts, data)
+        )
 
     @property
     def public(self) -> bytes:
@@ -146,7 +154,7 @@ class AdditiveL1Sums:
     """See `engine.interface.L1Sums`. Groups take turns, so that memory does not grow with the candidates' cells."""
 
     _gates: AdditiveGates
-    _marginals: SharedMarginals
+    _marginals: AdditiveMarginals
     _state: PublicState
     _answers: AnswerExchange
     _planes: int

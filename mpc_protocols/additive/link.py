@@ -66,17 +66,17 @@ class Link:
         if self.deals:
             self.turn()
             return np.zeros_like(array)
-        self._send(1 - self.me, array)
+        self.send(1 - self.me, array)
         self.turn()
-        theirs = self._receive(1 - self.me, array.shape, array.dtype.type)
+        theirs = self.receive(1 - self.me, array.shape, array.dtype.type)
         for target, dtype in self._due:
-            target[...] = self._receive(DEALER, target.shape, dtype)
+            target[...] = self.receive(DEALER, target.shape, dtype)
         self._due.clear()
         return theirs
 
     def deal(self, array: NDArray[Any]) -> None:
         """At the dealer: send party 0 its part of a correlation, which party 0 takes in with the next `exchange`."""
-        self._send(0, array)
+        self.send(0, array)
 
     def due(self, target: NDArray[Any], dtype: UInt) -> None:
         """At party 0: have the next `exchange` write the dealer's next array, sent as elements of `dtype`, into `target`."""
@@ -85,9 +85,9 @@ class Link:
     def tell(self, opened: NDArray[Any]) -> NDArray[Any]:
         """What parties 0 and 1 have just opened, to the dealer, who passes an array of the same shape and dtype. 1 round."""
         if self.deals:
-            return self._receive(0, opened.shape, opened.dtype.type)
+            return self.receive(0, opened.shape, opened.dtype.type)
         if self.me == 0:
-            self._send(DEALER, opened)
+            self.send(DEALER, opened)
         return opened
 
     def differing(self, value: bytes) -> int | None:
@@ -100,12 +100,12 @@ class Link:
                 return peer
         return None
 
-    def _send(self, peer: int, array: NDArray[Any]) -> None:
+    def send(self, peer: int, array: NDArray[Any]) -> None:
         """Empty arrays are not sent; an array must not be modified afterwards."""
         if array.size:
             self.wire.send(peer, np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
-    def _receive(self, peer: int, shape: tuple[int, ...], dtype: UInt) -> NDArray[Any]:
+    def receive(self, peer: int, shape: tuple[int, ...], dtype: UInt) -> NDArray[Any]:
         """The peer's next array; read-only. Raises `ProtocolAborted`, `PeerLost`."""
         size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
         payload: memoryview | bytes = self.wire.receive(peer, size) if size else b""

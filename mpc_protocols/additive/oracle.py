@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.additive.engine import AdditiveEngine
 from mpc_protocols.additive.marginals import send_counts
+from mpc_protocols.additive.vertical.plan import check_owners
 from mpc_protocols.engine import oracle
 from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.oracle import LeadingOracle, check_leads
@@ -41,7 +42,7 @@ def computing_party(
     history: History = NO_HISTORY,
 ) -> ComputingParty[Bits, Any]:
     """Party 0, 1 or the dealer. Arguments and errors as for `AdditiveOracle`."""
-    return ComputingParty(AdditiveEngine(wire, facts, _counts(data)), facts, guard, observe, ahead, history)
+    return ComputingParty(AdditiveEngine(wire, facts, data), facts, guard, observe, ahead, history)
 
 
 class AdditiveOracle(LeadingOracle):
@@ -57,9 +58,11 @@ class AdditiveOracle(LeadingOracle):
         ahead: bool = True,
         history: History = NO_HISTORY,
     ) -> None:
-        """data: the leader's own counts, None if it only computes. ahead: whether noise is made ahead, as at the others.
+        """data: the leader's own, None if it only computes; where columns are split, `VerticalData` at all three. ahead: whether
+        noise is made ahead, as at the others.
 
-        Waits for the others. Raises `StudyInvalid` (facts, parties, split columns, CrypTen is not installed).
+        Waits for the others. Raises `StudyInvalid` (facts, parties, owners, CrypTen is not installed), `DataRefused` (rows that
+        do not fit).
         """
         check_leads(wire, facts)
         super().__init__(computing_party(wire, facts, data, guard, observe, ahead, history))
@@ -78,13 +81,11 @@ def follow(
 
 
 def contribute(wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> None:
-    """A custodian that does not compute: send its masked counts when asked (`engine.oracle.contribute`). Blocks."""
-    oracle.contribute(wire, facts, partial(send_counts, wire, facts, _counts(data)))
+    """A custodian that does not compute: send its masked counts when asked (`engine.oracle.contribute`). Blocks.
 
-
-def _counts(data: Data) -> LocalCounts | None:
+    Raises `StudyInvalid` for split columns, which only computing parties may own.
+    """
     if isinstance(data, VerticalData):
-        raise StudyInvalid(
-            'Two parties and a dealer serve partition = "horizontal" only; choose backend = "replicated" for split columns.'
-        )
-    return data
+        check_owners(data.partition)
+        raise StudyInvalid(f"Party {wire.me} neither computes nor owns columns; leave it out of the study.")
+    oracle.contribute(wire, facts, partial(send_counts, wire, facts, data))

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from mpc_protocols.additive.costs import AdditiveCosts
 from mpc_protocols.additive.link import DEALER
 from mpc_protocols.additive.marginals import receiver_of
+from mpc_protocols.additive.vertical.costs import count_tables
+from mpc_protocols.additive.vertical.plan import TablesPlan
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES, ring_of
 from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns
@@ -51,14 +53,15 @@ class StepCosts:
                 self.tally.step([(party, ring[(place + 1) % computing], 1)])
         self.tally.step([(leader, peer, 4) for peer in self._others])
 
-    def prepare(self, step: int, request: int, blocks: Sequence[int]) -> None:
+    def prepare(self, step: int, request: int, blocks: Sequence[int], plan: TablesPlan | None = None) -> None:
         """`AdditiveOracle.prepare`, encoded in `step` bytes.
 
-        blocks: cells of each message of counts (empty: nothing new); contributors are told in `request` bytes.
+        blocks: cells of each message of counts (empty: nothing new); contributors are told in `request` bytes. plan: of two
+        owners' tables, where columns are split.
         """
         self._announce(step, request if blocks else 0)
         self._main.all(AGREEMENT)
-        self._input(blocks)
+        self._input(blocks, plan)
 
     def select(
         self,
@@ -102,11 +105,13 @@ class StepCosts:
         self._main.all(AGREEMENT)
         self._reveal(samplers, generated)
 
-    def total_first(self, step: int, request: int, blocks: Sequence[int], sampler: Sampler) -> None:
+    def total_first(
+        self, step: int, request: int, blocks: Sequence[int], sampler: Sampler, plan: TablesPlan | None = None
+    ) -> None:
         """`AdditiveOracle.total` where nothing is shared yet; what is shared for it as for `prepare`."""
         self._announce(step, request)
         self._main.all(AGREEMENT)
-        self._input(blocks)
+        self._input(blocks, plan)
         self._reveal([(sampler, 1)], None)
 
     def distances(
@@ -139,7 +144,9 @@ class StepCosts:
             ]
         )
 
-    def _input(self, blocks: Sequence[int]) -> None:
+    def _input(self, blocks: Sequence[int], plan: TablesPlan | None) -> None:
+        if plan is not None:
+            count_tables(self._main, plan)
         messages = []
         for custodian in range(DEALER, len(self.tally.clocks)) if blocks else ():
             receiver = receiver_of(custodian)

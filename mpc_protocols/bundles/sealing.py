@@ -10,6 +10,7 @@ A receiver also has an Ed25519 key (RFC 8032), with which it signs the result th
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,12 @@ class ReceiverKey:
 
     sealing: bytes
     signing: bytes
+
+    @property
+    def fingerprint(self) -> str:
+        """For people to compare: the first 128 bits of SHA-256 of both keys, in groups of four digits."""
+        digits = hashlib.sha256(self.sealing + self.signing).hexdigest()[:32]
+        return " ".join(digits[at : at + 4] for at in range(0, len(digits), 4))
 
 
 @dataclass(frozen=True)

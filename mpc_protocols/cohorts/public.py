@@ -1,12 +1,13 @@
 """What is public of a cohort's questions, the same in every version: checks, events, and the hash that binds them.
 
 Every question extends a transcript (its content, who is asked, the event), and so does everything that is opened. A guard is
-shown the transcript before anything is opened.
+shown the transcript before anything is opened. What the hash takes in has a fixed length, or its length before it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -84,7 +85,7 @@ class CohortState:
         if self.answered(question):
             if not set(clients) <= answered:
                 raise StudyInvalid("Only clients that have answered a question can be compared again.")
-            self._bind(question, clients, extra)
+            self._bind(question, clients, event, extra)
             return False, positions
         self._begin(question, clients, event, extra)
         self._compared = question.content, frozenset(clients)
@@ -95,14 +96,26 @@ class CohortState:
         self._transcript = hashlib.sha256(self._transcript + values.astype("<i8").tobytes()).digest()
 
     def _begin(self, question: Question, clients: Sequence[int], event: Event, extra: bytes = b"") -> None:
-        self._bind(question, clients, extra)
+        self._bind(question, clients, event, extra)
         self._guard.authorise(event, self._transcript)
 
-    def _bind(self, question: Question, clients: Sequence[int], extra: bytes) -> None:
-        hashed = hashlib.sha256(self._transcript + hashlib.sha256(question.content).digest() + extra)
+    def _bind(self, question: Question, clients: Sequence[int], event: Event, extra: bytes) -> None:
+        hashed = hashlib.sha256(self._transcript)
+        for content in (question.content, event_bytes(event), extra):
+            hashed.update(len(content).to_bytes(8, "big") + content)
         for number in (question.length, question.bound, question.sensitivity2, len(clients), *clients):
             hashed.update(number.to_bytes(8, "big"))
         self._transcript = hashed.digest()
+
+
+def event_form(event: Event) -> list[object]:
+    """JSON-able: what it is, rho, beta, detail."""
+    return [event.what, str(event.rho), str(event.beta), dict(event.detail)]
+
+
+def event_bytes(event: Event) -> bytes:
+    """Its one encoding."""
+    return json.dumps(event_form(event), sort_keys=True, separators=(",", ":")).encode()
 
 
 def checked(question: Question, vector: NDArray[np.int64], client: int) -> NDArray[np.int64]:

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
 
+from mpc_protocols.cohorts.public import event_form
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Event, Question
+from mpc_protocols.public.rationals import rational
 
 MAX_BYTES: Final = 1 << 26
 """Of one step: a model's archive and its head."""
@@ -47,7 +49,7 @@ class CohortStep:
             "charged": None if self.charged is None else list(self.charged),
             "least": self.least,
             "among": None if self.among is None else list(self.among),
-            "event": [self.event.what, str(self.event.rho), str(self.event.beta), dict(self.event.detail)],
+            "event": event_form(self.event),
         }
         return (
             json.dumps(head, sort_keys=True, separators=(",", ":")).encode() + b"\n" + self.question.content
@@ -77,11 +79,11 @@ def _step(head: Mapping[str, Any], content: bytes) -> CohortStep:
         Question(content, int(head["length"]), int(head["bound"]), int(head["sensitivity2"])),
         _numbers(head["clients"]) or (),
         bool(head["asked"]),
-        Fraction(str(head["sigma2"])),
+        rational(head["sigma2"]),
         _numbers(head["charged"]),
         int(head["least"]),
         _numbers(head["among"]),
-        Event(str(what), Fraction(str(rho)), Fraction(str(beta)), detail),
+        Event(str(what), rational(rho), rational(beta), detail),
     )
 
 

@@ -41,7 +41,6 @@ class Paillier(PaillierOfShares):
     """`input = "paillier"`."""
 
     summary = "two parties, to whom contributors send Paillier ciphertexts"
-    partitions = ("horizontal",)
     assumption = "AES, Diffie-Hellman on ristretto255, and Paillier's cryptosystem at 3,072 bits"
     extra, requires = "paillier", ("phe", "gmpy2")
     shows = "ciphertexts and random-looking shares"
@@ -54,15 +53,16 @@ class Paillier(PaillierOfShares):
         """key_bits: of the modulus; only tests take another number than the studies'."""
         self._key_bits = key_bits
 
-    def configured(self, options: Options) -> Backend:
-        return PaillierOfShares() if options == PaillierOptions("shares") else self
+    def configured(self, options: Options, partition: str = "horizontal") -> Backend:
+        """Columns of two owners are joined by these two, who compute: then nobody has anything to encrypt."""
+        return PaillierOfShares() if options == PaillierOptions("shares") or partition == "vertical" else self
 
     @property
     def claim(self) -> str:
         return f"{super().claim}, nor Paillier's cryptosystem at {self._key_bits:,} bits"
 
     def threat(self, vertical: bool) -> tuple[str, ...]:
-        return (*super().threat(vertical), *_CIPHERTEXTS)
+        return (*super().threat(vertical), *(() if vertical else _CIPHERTEXTS))
 
     def parts(self) -> OracleParts:
         from mpc_protocols.paillier.oracle import parts
@@ -79,7 +79,7 @@ class Paillier(PaillierOfShares):
     ) -> DryRun:
         from mpc_protocols.paillier.dry_run import PaillierDryRun
 
-        return PaillierDryRun(facts, counts, contributing, self._key_bits)
+        return PaillierDryRun(facts, counts, contributing, self._key_bits, split)
 
 
 _CIPHERTEXTS = (

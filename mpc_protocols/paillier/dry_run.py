@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.paillier.packing import HEADER_BYTES, Packing, key_bytes
 from mpc_protocols.pair.dry_run import PairDryRun
 from mpc_protocols.pair.steps import StepCosts
 from mpc_protocols.pair.vertical.contingency import TableShape
+
+if TYPE_CHECKING:
+    from mpc_protocols.partition import Partition
 
 DECRYPT_S, KEY_S = 12e-3, 2.0
 """CPU seconds of the key holder, which has most to do, at 3,072 bits: for a ciphertext, and for the key."""
@@ -39,10 +43,17 @@ class EncryptedStepCosts(StepCosts):
 class PaillierDryRun(PairDryRun):
     """Two computing parties and `contributors` others."""
 
-    def __init__(self, facts: StudyFacts, counts: LocalCounts, contributors: int, key_bits: int) -> None:
-        """counts: marginals of the presumed table. key_bits: of the key that a run makes."""
+    def __init__(
+        self,
+        facts: StudyFacts,
+        counts: LocalCounts,
+        contributors: int,
+        key_bits: int,
+        split: Partition | None = None,
+    ) -> None:
+        """counts: marginals of the presumed table. key_bits: of the key that a run makes. split: as for `PairDryRun`."""
         costs = EncryptedStepCosts(contributors, facts.leader, key_bits)
-        super().__init__(facts, counts, contributors, costs=costs)
+        super().__init__(facts, counts, contributors, split, costs)
         self._key_bits, self._contributors, self._sharings = key_bits, contributors, 0
         self._seconds += KEY_S if contributors else 0
 

@@ -33,6 +33,7 @@ class Pair(EngineBackend):
     summary = "two parties on secret shares, without a third"
     computing = (2, 2)
     by_default = 2
+    two_owners = True
     together = "the two of them do not work together"
     assumption = "AES, and Diffie-Hellman on ristretto255"
     shows = "random-looking shares"

@@ -49,14 +49,16 @@ from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
 
 CELL_BITS: Final = 32
+STREAM: Final = "cohorts"
+"""Of the wire, once in a run: a second object over one wire would use the first one's masks and noise again."""
 
 
 class _Party:
     """One of the three that compute. holders: numbers of the parties that answer, in the study's order."""
 
     def __init__(self, wire: Wire, own: LocalVector | None, holders: Sequence[int], guard: Guard) -> None:
-        self.trio, self.holders = Trio(wire), tuple(holders)
-        self.wire, self._own = wire, own
+        self.wire, self._own = wire.fork(STREAM), own
+        self.trio, self.holders = Trio(self.wire, f"/{STREAM}"), tuple(holders)
         self.state = CohortState(wire.session_id, guard)
         self._votes: tuple[tuple[int, ...], RingShare] | None = None
 
@@ -214,7 +216,7 @@ def follow(
     Raises `ProtocolAborted`, `BudgetRefused` (the guard), `DataRefused` (own vector), `PeerLost`.
     """
     party, opened = _Party(wire, own, holders, guard), []
-    while (step := parse(bytes(wire.receive_up_to(leader, MAX_BYTES)))).kind != END:
+    while (step := parse(bytes(party.wire.receive_up_to(leader, MAX_BYTES)))).kind != END:
         opened.append(party.run(step))
     return opened
 
@@ -224,6 +226,7 @@ def answer(wire: Wire, own: LocalVector, leader: int) -> None:
 
     Raises what `own` raises, `DataRefused` (its vector), `ProtocolAborted`, `PeerLost`.
     """
+    wire = wire.fork(STREAM)
     while (step := parse(bytes(wire.receive_up_to(leader, MAX_BYTES)))).kind != END:
         vector = checked(step.question, own(step.question), wire.me).astype(np.uint32)
         seed = secrets.token_bytes(SEED_BYTES)

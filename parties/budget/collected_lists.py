@@ -4,6 +4,8 @@ A contributor's data are charged for one run on one list (`docs/design/federated
 bundle, each charged to the same reservations, would double everybody's charge and open what is nearly one contributor's data. So
 the first list is on record before a sum is formed, and the first run that releases anything before it does. Another list, or
 another run once something may have been released, is refused by every computing party for itself, whatever the others say.
+
+A party that has released nothing can also say that it never will: then the study is void here, and every run of it is refused.
 """
 
 from __future__ import annotations
@@ -13,6 +15,9 @@ import time
 from mpc_protocols.errors import BudgetRefused
 from parties.budget.ledger import Ledger
 
+VOID = "void"
+"""In place of the list's hash: no run of the study releases anything."""
+
 
 class CollectedList:
     """The record of one study at one computing party. study: its digest. Every change is durable on return.
@@ -21,13 +26,36 @@ class CollectedList:
     """
 
     def __init__(self, ledger: Ledger, study: bytes, party: str) -> None:
-        self._ledger, self._key = ledger, (study.hex(), party)
+        self._ledger, self.party, self._key = ledger, party, (study.hex(), party)
 
     @property
     def fixed(self) -> bytes | None:
         """Hash of the list; None as long as there is none."""
         row = self._row()
-        return None if row is None else bytes.fromhex(row[0])
+        return None if row is None or row[0] == VOID else bytes.fromhex(row[0])
+
+    @property
+    def void(self) -> bool:
+        """Whether this party has said that no run of the study releases anything."""
+        row = self._row()
+        return row is not None and row[0] == VOID
+
+    def declare_void(self) -> None:
+        """Say so, for good. Raises `BudgetRefused` if a run has begun to release."""
+        with self._ledger.transaction() as database:
+            database.execute(
+                "INSERT OR IGNORE INTO collections (study, party, list, time) VALUES (?, ?, ?, ?)",
+                (*self._key, VOID, time.time()),
+            )
+            database.execute(
+                "UPDATE collections SET list = ? WHERE study = ? AND party = ? AND run IS NULL",
+                (VOID, *self._key),
+            )
+        if not self.void:
+            raise BudgetRefused(
+                f"A run on the bundles of this study has begun to release at party {self.party}, so something of them may have "
+                "been opened and contributors stay charged; go on with that run with --resume."
+            )
 
     def fix(self, agreed: bytes) -> None:
         """Put the list on record, or find it there. Raises `BudgetRefused` for another one."""
@@ -36,14 +64,16 @@ class CollectedList:
                 "INSERT OR IGNORE INTO collections (study, party, list, time) VALUES (?, ?, ?, ?)",
                 (*self._key, agreed.hex(), time.time()),
             )
+        self._refuse_void()
         if self.fixed != agreed:
             raise BudgetRefused(
-                f"Party {self._key[1]} has fixed another list of bundles for this study, and contributors are charged for one "
+                f"Party {self.party} has fixed another list of bundles for this study, and contributors are charged for one "
                 "list only; resume the run on that list, or collect for a new study."
             )
 
     def check(self, run: bytes) -> None:
-        """Raise `BudgetRefused` if another run of the study may have released something."""
+        """Raise `BudgetRefused` if another run of the study may have released something, or none ever may."""
+        self._refuse_void()
         row = self._row()
         if row is not None and row[1] is not None and row[1] != run.hex():
             raise BudgetRefused(
@@ -52,13 +82,20 @@ class CollectedList:
             )
 
     def begin(self, run: bytes) -> None:
-        """Put on record that this run releases something. Raises `BudgetRefused` if another one may have."""
+        """Put on record that this run releases something. Raises `BudgetRefused` if another one may have, or none ever may."""
         with self._ledger.transaction() as database:
             database.execute(
-                "UPDATE collections SET run = ? WHERE study = ? AND party = ? AND run IS NULL",
-                (run.hex(), *self._key),
+                "UPDATE collections SET run = ? WHERE study = ? AND party = ? AND run IS NULL AND list <> ?",
+                (run.hex(), *self._key, VOID),
             )
         self.check(run)
+
+    def _refuse_void(self) -> None:
+        if self.void:
+            raise BudgetRefused(
+                f"Party {self.party} has declared this study void: contributors may have their budget back, so nothing of "
+                "their bundles is opened; collect for a new study."
+            )
 
     def _row(self) -> tuple[str, str | None] | None:
         with self._ledger.transaction() as database:

@@ -1,12 +1,15 @@
 """From a table's values to the domain's integer codes, block by block, for one column.
 
-The rules are the study's (`synth/domain.py`, `docs/reference/study-file.md`), so that all custodians code alike whatever the
+The rules are the study's (`synth/domain/`, `docs/reference/study-file.md`), so that all custodians code alike whatever the
 format of their table: the same value gives the same code from CSV text, from Parquet and from a database.
 
     codes        integers 0..size-1; also as text, or as floats without a fraction (what pandas makes of integers with gaps)
-    numeric      the bin of the number, after clamping to low..high; an integral column holds integers only
+    numeric      the bin of the number, after clamping to low..high; an integral column holds integers only. integer: likewise
+    date         the bin of the day, written 2019-12-31, after clamping; datetime: of the time 2019-12-31T23:59, without a zone
     categorical  the value's text equals a declared value's exactly: spaces and capitals count, nothing is trimmed. A declared
-                 number also matches every plain decimal writing of itself (1, 1.0, 01), true and false their usual spellings
+                 number also matches every plain decimal writing of itself (1, 1.0, 01), true and false their usual spellings.
+                 What is not listed gets the code of `other`, where the study declares it. ordinal: likewise
+    boolean      true and false, t and f, yes and no, y and n, 1 and 0, in any case
     missing      an absent value, an empty text or a NaN: the last code where the study declares it, a misfit elsewhere
 
 Everything works on whole arrays; Python itself sees each distinct text of a block once.
@@ -24,7 +27,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from parties.data.arrow import entries, present, truths
-from synth.domain import Categorical, Codes, Column, Numeric, Value
+from synth.domain import Binned, Boolean, Calendar, Categorical, Codes, Column, Value
+from synth.domain.categorical import SPELLINGS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +44,8 @@ _DECIMAL = re.compile(
     r"-?[0-9]{1,40}(\.[0-9]{0,40})?"
 )  # bounded: a Fraction of "1e999999999" would fill the memory
 _NUMBER = r"\A[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\z"  # no "nan", no "inf", no blanks
+
+NOUNS = {"date": "day such as 2019-12-31", "datetime": "time such as 2019-12-31T23:59, without a zone"}
 
 
 @dataclass(frozen=True)
@@ -90,10 +96,18 @@ class Coder:
         """Codes and faults of the values that are there; anything where one is missing."""
         if isinstance(self.column, Codes):
             return _codes(values, distinct, self.column.size)
-        if isinstance(self.column, Numeric):
-            return self._bins(_numbers(values, distinct), self.column)
+        if isinstance(self.column, Binned):
+            numbers = (
+                _moments(distinct, self.column)
+                if isinstance(self.column, Calendar) and distinct is not None
+                else _numbers(values, distinct)
+            )
+            return self._bins(numbers, self.column)
         assert distinct is not None
         codes = distinct.each([self._code_of(_written(value)) for value in distinct.values.to_pylist()], -1)
+        if isinstance(self.column, Boolean):
+            return codes, [(codes < 0, "the value is neither true nor false in a usual spelling")]
+        codes[codes < 0] = self.column.unlisted
         return codes, [
             (
                 codes < 0,
@@ -102,31 +116,43 @@ class Coder:
             )
         ]
 
-    def _bins(self, numbers: NDArray[np.float64], column: Numeric) -> tuple[NDArray[np.int64], Faults]:
+    def _bins(self, numbers: NDArray[np.float64], column: Binned) -> tuple[NDArray[np.int64], Faults]:
         import numpy as np
 
-        self.clamped += int(np.count_nonzero((numbers < column.low) | (numbers > column.high)))
-        faults = [(~np.isfinite(numbers), "the value is not a finite number in plain digits")]
+        outside = (numbers < column.low) | (numbers > column.high)
+        nothing = (numbers == 0) if column.zero else np.zeros(len(numbers), np.bool_)
+        self.clamped += int(np.count_nonzero(outside & ~nothing))
+        unread = (
+            f"the value is not a {NOUNS[column.kind]}"
+            if isinstance(column, Calendar)
+            else "the value is not a finite number in plain digits"
+        )
+        faults = [(~np.isfinite(numbers), unread)]
         if column.integral:
+            whole = "integral = true" if column.kind == "numeric" else "integers"
             with np.errstate(invalid="ignore"):
                 broken = np.isfinite(numbers) & (numbers != np.floor(numbers))
             faults.append(
                 (
                     broken,
-                    "the number is not an integer, and the study declares integral = true for this column",
+                    f"the number is not an integer, and the study declares {whole} for this column",
                 )
             )
-        return np.searchsorted(self._interior, numbers, side="right").astype(np.int64, copy=False), faults
+        codes = np.searchsorted(self._interior, numbers, side="right").astype(np.int64, copy=False)
+        if column.zero:
+            codes += codes >= column.zero_code
+            codes[nothing] = column.zero_code
+        return codes, faults
 
     @cached_property
     def _interior(self) -> NDArray[np.float64]:
         import numpy as np
 
-        assert isinstance(self.column, Numeric)
+        assert isinstance(self.column, Binned)
         return np.asarray(self.column.edges()[1:-1], dtype=np.float64)
 
     def _code_of(self, text: str) -> int:
-        code = self._texts.get(text)
+        code = self._texts.get(text.lower() if isinstance(self.column, Boolean) else text)
         if code is None and self._decimals and _DECIMAL.fullmatch(text):
             code = self._decimals.get(Fraction(text))
         return -1 if code is None else code
@@ -134,6 +160,8 @@ class Coder:
     @cached_property
     def _texts(self) -> dict[str, int]:
         assert isinstance(self.column, Categorical)
+        if isinstance(self.column, Boolean):
+            return {text: code for code, spellings in enumerate(SPELLINGS) for text in spellings}
         texts = {str(value): code for code, value in enumerate(self.column.values)}
         for code, value in enumerate(self.column.values):
             if isinstance(value, bool):  # "True" is Python's, "true" everybody else's
@@ -227,13 +255,15 @@ def _unfit(kind: pa.DataType, column: Column) -> str | None:
         or pa.types.is_decimal(kind)
         or pa.types.is_null(kind)
     )
+    if isinstance(column, Calendar) and countable and not pa.types.is_null(kind):
+        return f"data of type {kind} hold numbers; a {NOUNS[column.kind]} is expected"
     if countable or _text(kind):
         return None
     if pa.types.is_boolean(kind):
         return (
             None
             if isinstance(column, Categorical)
-            else "the data hold true and false; declare them as categorical values"
+            else "the data hold true and false; declare the column boolean, or categorical with these values"
         )
     return f"data of type {kind} cannot be coded; convert them to text or numbers"
 
@@ -273,6 +303,14 @@ def _numbers(values: pa.Array, distinct: _Distinct | None) -> NDArray[np.float64
     parsed = np.full(len(plain), np.nan)
     parsed[truths(plain)] = entries(pc.cast(pc.filter(distinct.values, plain), pa.float64()), np.float64)
     return distinct.each(parsed, np.nan)
+
+
+def _moments(distinct: _Distinct, column: Calendar) -> NDArray[np.float64]:
+    """float64 numbers of days or times, NaN where a value is missing or is none."""
+    import numpy as np
+
+    found = [column.number_of(text) for text in distinct.values.to_pylist()]
+    return distinct.each([np.nan if number is None else float(number) for number in found], np.nan)
 
 
 def _written(value: Value) -> str:

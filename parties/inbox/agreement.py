@@ -1,9 +1,13 @@
-"""The three parties agree on the bundles of their run: the intersection of what they hold.
+"""The three parties agree on the bundles of their run: the intersection of what they hold, or the list that is fixed already.
 
-    each to both others   hash of its own list, 32 bytes; when it has theirs, the list: 32 bytes a bundle, ascending
+    standing   each to both others: hash of the list that it has fixed for the study, or zeros                     1 round
+    agree      hash of its own list, 32 bytes; when it has theirs, the list: 32 bytes a bundle, ascending           2 rounds
+    confirm    hash of the list that it has on disk and is about to fix                                            1 round
 
-2 rounds. The list of a party is fixed before it sees another's, so that nobody chooses whom to leave out by who is there; a party
-can leave out whom it likes in advance, which harms nobody's privacy (who takes part is public, and a bundle runs once).
+`agree` only if nobody has fixed a list. A party commits itself to its list before it sees another's, so nobody chooses whom to
+leave out by who is there; a party can leave out whom it likes in advance, which harms nobody's privacy (who takes part is
+public, and a bundle runs once). A party fixes a list only after `confirm`: then all three have that list on disk, whatever a
+crash leaves fixed, and the next meeting takes it (`docs/design/federated.md` 3).
 
 Who learns what: which bundles the others hold. Nothing of their content.
 """
@@ -14,13 +18,46 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from mpc_protocols.engine.prg import binding
-from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.errors import BudgetRefused, ProtocolAborted
 from parties.inbox.store import AgreedList
 
 if TYPE_CHECKING:
     from mpc_protocols.wire import Wire
 
 HASH = 32
+
+
+_NONE = bytes(HASH)
+
+
+def standing(wire: Wire, fixed: bytes | None, names: Collection[str]) -> bytes | None:
+    """Hash of the list that this or another computing party has fixed. Blocks. Raises `BudgetRefused` if there are two."""
+    told = _exchange(wire, fixed or _NONE)
+    found = {value for value in told.values() if value != _NONE}
+    if len(found) > 1:
+        who = [name for number, name in enumerate(names) if told[number] != _NONE]
+        raise BudgetRefused(
+            f"Parties {', '.join(who)} have fixed different lists of bundles for this study, and contributors are charged for "
+            "one list only; collect for a new study."
+        )
+    return next(iter(found), None)
+
+
+def confirm(wire: Wire, agreed: AgreedList, names: Collection[str]) -> None:
+    """Return if all three are about to fix this list. Blocks. Raises `ProtocolAborted`; then nobody fixes it."""
+    for number, value in _exchange(wire, agreed.hash).items():
+        if value != agreed.hash:
+            raise ProtocolAborted(
+                f"Party {list(names)[number]} is about to fix another list of bundles than this party; nothing is fixed."
+            )
+
+
+def _exchange(wire: Wire, value: bytes) -> dict[int, bytes]:
+    """32 bytes of each computing party, its own included. 1 round."""
+    others = [peer for peer in range(wire.computing) if peer != wire.me]
+    for peer in others:
+        wire.send(peer, value)
+    return {wire.me: value} | {peer: bytes(wire.receive(peer, HASH)) for peer in others}
 
 
 def agree(wire: Wire, held: Mapping[bytes, str], enrolled: int, names: Collection[str]) -> AgreedList:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from mpc_protocols.bundles.bundle import Bundle, Header, letters_of, part_bytes
 from mpc_protocols.bundles.layout import Layout
@@ -17,6 +17,9 @@ from mpc_protocols.errors import BudgetRefused, PeerIdentity, ProtocolAborted, S
 
 MAX_AHEAD_S = 86_400
 """How far in the future a bundle may have been made, as the receiver's clock tells."""
+MARGIN = timedelta(days=30)
+"""How long a bundle must last after the collection's last day, or after its own making: no contributor decides by an early end
+of its bundle what an interrupted closing finds when it is gone on with."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,10 @@ class Collection:
         """Who gets parts a and b of its bundle: parties j and j + 1, modulo 3, for the j-th contributor."""
         names, index = list(self.receivers), list(self.contributors).index(contributor)
         return names[index % len(names)], names[(index + 1) % len(names)]
+
+    def lasts(self, created: datetime) -> datetime:
+        """Until when a bundle that was made then must be usable at least."""
+        return (created if self.close_at is None else max(created, self.close_at)) + MARGIN
 
     def still_open(self, bundles: int, now: datetime) -> str | None:
         """Why the collection is not over yet, a sentence; None if it is."""
@@ -82,6 +89,11 @@ class Collection:
         if now >= header.expires:
             raise ProtocolAborted(
                 f"It has expired at {header.expires:%Y-%m-%d %H:%M:%S} UTC; its contributor must make it anew."
+            )
+        if header.expires < self.lasts(header.created):
+            raise ProtocolAborted(
+                f"It expires at {header.expires:%Y-%m-%d %H:%M:%S} UTC, and a bundle of this study must last until "
+                f"{self.lasts(header.created):%Y-%m-%d %H:%M:%S} UTC at least; its contributor must make it anew."
             )
         if (header.created - now).total_seconds() > MAX_AHEAD_S:
             raise ProtocolAborted(

@@ -2,17 +2,22 @@
 
     receiver.key          ReceiverSecret; from the closing on without the half that opens bundles
     bundles/NAME.bundle   what this party needs of each contributor's bundle, still sealed; one a contributor, the first one
-    agreed.json           the agreed list: hash and contributor of each bundle (public)
+    proposed.json         the list that the parties were about to fix when they last met: hash and contributor of each bundle
+    agreed.json           the list that is fixed, in the same form (public)
     sum.bin               the sum of this party's parts over that list; gone when the run has its results
+    void-PARTY.json       this party's signed word that no run of the study will open anything (`runner.contributors.void`)
+    finished              there while bundles, sum and keys are being deleted: what is left of them goes at the next start
 
 Folders 0700, files 0600. Nothing is added up before the collection is closed. Who can write here can lie to this party only.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-from collections.abc import Mapping, Sequence
+import stat
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,15 +38,20 @@ from mpc_protocols.errors import (
     ProtocolAborted,
     UsageError,
 )
-from parties.inbox.files import delete, write_private
+from parties.inbox.files import delete, discard_unfinished, write_private
 
 if TYPE_CHECKING:
     from parties.inbox.collection import Collection
 
-KEY, BUNDLES, AGREED, SUM = "receiver.key", "bundles", "agreed.json", "sum.bin"
+KEY, BUNDLES, PROPOSED, AGREED, SUM = "receiver.key", "bundles", "proposed.json", "agreed.json", "sum.bin"
+FINISHED = "finished"
 SUFFIX = ".bundle"
 _SUM_MAGIC = b"cosynth-sum-1\n"
 Outcome = Literal["accepted", "known"]
+
+
+class InboxUnusable(UsageError):
+    """This party's own inbox is at fault, not a bundle that is to be taken in."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +112,11 @@ class Inbox:
             )
         return secret
 
+    def ready(self) -> None:
+        """Raise `PeerIdentity` if bundles could be taken in, were it not for this party's own key."""
+        if self.agreed() is None and not self.void_file.exists():
+            self.secret()
+
     def signer(self) -> ReceiverSecret:
         """The same, also when only the half that signs results is left. Raises `PeerIdentity`."""
         return ReceiverSecret(self._key_file())
@@ -115,9 +130,15 @@ class Inbox:
             return self._add(self._read(file), now)
         except CosynthError as error:
             sentence = error.sentence
-            raise type(error)(f"The bundle {file} is refused: {sentence[0].lower()}{sentence[1:]}") from None
+            raise type(error)(
+                f"The bundle {shown(file)} is refused: {sentence[0].lower()}{sentence[1:]}"
+            ) from None
 
     def _add(self, content: bytes, now: datetime) -> tuple[Outcome, str]:
+        if self.void_file.exists():
+            raise BudgetRefused(
+                "The study is void, and no run will use a bundle of it; its contributor can settle that."
+            )
         if self.agreed() is not None:
             raise BudgetRefused("The collection is closed; contributors who come later go to another study.")
         if self.collection.close_at is not None and now >= self.collection.close_at:
@@ -132,14 +153,30 @@ class Inbox:
         try:
             write_private(place, bundle.to_bytes(), replace=False)
         except FileExistsError:
-            if parse(place.read_bytes()).name == bundle.name:
-                return "known", header.contributor
-            raise BudgetRefused(
-                f"Another bundle of {header.contributor} is in the inbox, and the first one counts; a contributor leaves one."
-            ) from None
+            return self._second(place, bundle, now), header.contributor
         except OSError as error:
-            raise UsageError(f"The inbox {self.folder} cannot be written ({error.strerror}).") from None
+            raise self._unwritable(error) from None
         return "accepted", header.contributor
+
+    def _second(self, place: Path, bundle: Bundle, now: datetime) -> Outcome:
+        """A bundle beside an earlier one of its contributor, which it replaces only if no run can use that any more."""
+        try:
+            kept = self._parsed(place)
+        except DataRefused as error:
+            raise InboxUnusable(error.sentence) from None
+        if kept.name == bundle.name:
+            return "known"
+        proposed = self.proposed()
+        if now < kept.header.expires or (proposed is not None and kept.name in proposed.entries):
+            raise BudgetRefused(
+                f"Another bundle of {bundle.header.contributor} is in the inbox, and the first one counts; a contributor leaves "
+                "one."
+            )
+        try:
+            write_private(place, bundle.to_bytes())
+        except OSError as error:
+            raise self._unwritable(error) from None
+        return "accepted"
 
     def accepted(self, now: datetime) -> dict[bytes, str]:
         """Hash and contributor of each bundle that is here and has not expired.
@@ -168,17 +205,20 @@ class Inbox:
 
     def agreed(self) -> AgreedList | None:
         """The agreed list, once there is one. Raises `DataRefused` for a file that cannot be read."""
-        try:
-            form = json.loads((self.folder / AGREED).read_bytes())
-            return AgreedList({bytes.fromhex(name): str(of) for name, of in form["bundles"].items()})
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            raise DataRefused(f"{self.folder / AGREED} cannot be read; restore it from a copy.") from None
+        return self._list(AGREED)
+
+    def proposed(self) -> AgreedList | None:
+        """The list that was to be fixed. Raises `DataRefused` for a file that cannot be read."""
+        return self._list(PROPOSED)
+
+    def propose(self, agreed: AgreedList) -> None:
+        """Put a list on disk that the parties will fix if all of them have it. Raises `BudgetRefused` if it cannot be."""
+        self._write(PROPOSED, agreed.to_bytes())
 
     def keep(self, agreed: AgreedList) -> None:
         """Put the agreed list on disk. Raises `BudgetRefused` if it cannot be."""
         self._write(AGREED, agreed.to_bytes())
+        delete([self.folder / PROPOSED])
 
     def sum(self, agreed: AgreedList) -> NDArray[np.uint32]:
         """The sum of this party's parts over the agreed list, uint32 of (cells,): made once, then kept until `finish`.
@@ -201,11 +241,34 @@ class Inbox:
         self._forget_key()
         return total
 
-    def finish(self) -> None:
-        """The run has its results: bundles, sum and keys go. The agreed list stays."""
-        for place in [self.folder / SUM, self.folder / KEY, *(self.folder / BUNDLES).glob(f"*{SUFFIX}")]:
-            with suppress(OSError):
-                delete(place)
+    def finish(self) -> list[Path]:
+        """The run has its results, or there will be none: bundles, sum and keys go. The agreed list stays.
+
+        The paths of what could not be deleted, which every later `tidy` tries again.
+        """
+        with suppress(BudgetRefused):  # on a full disk nothing reminds a later start
+            self._write(FINISHED, b"")
+        return self._clear()
+
+    def tidy(self) -> list[Path]:
+        """Remove what a crash has left of files that were being written, and what should be gone; paths of what cannot be."""
+        left = [*discard_unfinished(self.folder), *discard_unfinished(self.folder / BUNDLES)]
+        return left + (self._clear() if (self.folder / FINISHED).exists() else [])
+
+    def _clear(self) -> list[Path]:
+        names = [self.folder / name for name in (SUM, KEY, PROPOSED)]
+        return delete([*names, *(self.folder / BUNDLES).glob(f"*{SUFFIX}")]) or delete(
+            [self.folder / FINISHED]
+        )
+
+    @property
+    def void_file(self) -> Path:
+        """Where this party's word stands that no run will open anything."""
+        return self.folder / f"void-{self._party}.json"
+
+    def write_void(self, content: bytes) -> None:
+        """Put it there. Raises `BudgetRefused`."""
+        self._write(self.void_file.name, content)
 
     def _added(self, agreed: AgreedList) -> NDArray[np.uint32]:
         secret, total = self.secret(), np.zeros(self.collection.layout.cells, np.uint32)
@@ -245,13 +308,26 @@ class Inbox:
     def _read(self, file: Path) -> bytes:
         most = file_bytes(self.collection.layout.cells)
         try:
-            with file.open("rb") as stream:
-                content = stream.read(most + 1)
+            content = _regular(file, most + 1)
         except OSError as error:
-            raise UsageError(f"It cannot be read ({error.strerror}).") from None
+            link = error.errno == errno.ELOOP
+            raise UsageError(
+                "It is a symbolic link; name the file itself."
+                if link
+                else f"It cannot be read ({error.strerror})."
+            ) from None
         if len(content) > most:
             raise ProtocolAborted("It is longer than any bundle of this study.")
         return content
+
+    def _list(self, name: str) -> AgreedList | None:
+        try:
+            form = json.loads((self.folder / name).read_bytes())
+            return AgreedList({bytes.fromhex(each): str(of) for each, of in form["bundles"].items()})
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            raise DataRefused(f"{self.folder / name} cannot be read; restore it from a copy.") from None
 
     def _parsed(self, place: Path) -> Bundle:
         try:
@@ -272,18 +348,23 @@ class Inbox:
                 f"The inbox {self.folder} cannot be written ({error.strerror}), so nothing is computed with it."
             ) from None
 
+    def _unwritable(self, error: OSError) -> InboxUnusable:
+        return InboxUnusable(f"The inbox {self.folder} cannot be written ({error.strerror}).")
 
-def waiting(folder: Path) -> Sequence[Path]:
-    """The bundles in a watched folder, oldest name first; none if it cannot be listed."""
+
+def shown(file: Path) -> str:
+    """A path that anybody may have named, for people to read: what is not plain stands as its escapes."""
+    text = str(file)
+    return text if text.isascii() and text.isprintable() else ascii(text)
+
+
+def _regular(file: Path, most: int) -> bytes:
+    """The first bytes of a regular file. Anything else is not waited for, nor followed. Raises OSError, `UsageError`."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        return sorted(
-            entry for entry in folder.iterdir() if entry.suffix == SUFFIX and not entry.name.startswith(".")
-        )
-    except OSError:
-        return []
-
-
-def set_aside(file: Path) -> None:
-    """Rename a refused bundle so that it is not looked at again."""
-    with suppress(OSError):
-        os.replace(file, file.with_name(file.name + ".refused"))
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise UsageError("It is a folder, a pipe or a device, and a bundle is a file.")
+        with os.fdopen(descriptor, "rb", closefd=False) as stream:
+            return stream.read(most)
+    finally:
+        os.close(descriptor)

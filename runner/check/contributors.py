@@ -39,6 +39,9 @@ def inbox(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Findin
 
     try:
         closing = Closing.of(study, party, own, plan)
+        if closing.record.void:
+            yield note(f"{party}: the study is void, and no run of it is possible")
+            return
         held, fixed = closing.held(), closing.record.fixed
         if fixed is not None:
             yield note(
@@ -83,6 +86,10 @@ def key(study: Study, name: str, own: Private) -> Iterator[Finding]:
     except CosynthError as error:
         yield problem(error)
         return
+    for receiver, of in contributors_of(study).receivers.items():
+        yield fine(
+            f"the bundle will be sealed to the key of {receiver} with the fingerprint {of.fingerprint}: compare it"
+        )
     if public == contributors_of(study).keys[name]:
         yield fine(f"{own.key} is the key that the study lists for {name}")
     else:

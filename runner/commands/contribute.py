@@ -20,7 +20,9 @@ Take part in a study that collects bundles, without staying online: count the ta
 two of the three computing parties, write one file, end. The file may travel by any courier: each of the
 two parties sees random bytes, everybody else a ciphertext. The study's whole budget is charged to this
 contributor's ledger before the file exists; --settle replaces that by what the run has spent, as its
-signed result says.
+signed result says, or by nothing if the three parties have signed that no run will come of it.
+Compare the fingerprints of the three keys that are shown with what the computing parties say of theirs:
+who could exchange all of them would read the counts. The values are this contributor's own word.
 
 The private file names `data`, `key` (an Ed25519 key, --make-key makes one) and, if wished, [ledger].
 """
@@ -28,6 +30,7 @@ EXAMPLES = """\
   python -m runner contribute study.toml --party clinic --make-key clinic.key
   python -m runner contribute study.toml --party clinic --private clinic.toml --out clinic.bundle
   python -m runner contribute study.toml --party clinic --private clinic.toml --settle result.json
+  python -m runner contribute study.toml --party clinic --private clinic.toml --settle void-*.json
 """
 
 
@@ -51,7 +54,13 @@ def add(commands: Commands) -> None:
     what.add_argument(
         "--make-key", metavar="FILE", type=Path, help="make a key; prints the line for the study's list"
     )
-    what.add_argument("--settle", metavar="RESULT", type=Path, help="charge what a run has spent")
+    what.add_argument(
+        "--settle",
+        metavar="FILE",
+        nargs="+",
+        type=Path,
+        help="charge what a run has spent (result.json), or nothing for a study that all three parties say is void",
+    )
     parser.add_argument(
         "--split",
         action="store_true",
@@ -76,8 +85,9 @@ def run(arguments: argparse.Namespace) -> None:
         load(arguments.study), arguments.party, private_file.load(arguments.private), None
     )
     if arguments.settle is not None:
-        told = contribution.settle(arguments.settle)
+        told = contribution.settle(*arguments.settle)
         took = "took part" if told.took_part else "did not take part, and will not in any run of this study"
+        took += " (all three parties have signed that it is void)" * told.void
         print(f"{arguments.party} {took}: the ledger is charged rho {told.rho:.4g}")
         return
     _leave(contribution, arguments)
@@ -124,6 +134,8 @@ def _leave(contribution: Contribution, arguments: argparse.Namespace) -> None:
     bundle = contribution.leave(write)
     for file in files:
         print(f"{file} ({file.stat().st_size:,} bytes)")
+    for name, key in collection.receivers.items():
+        print(f"key of {name}: {key.fingerprint}")
     first, second = bundle.header.receivers
     print(
         f"bundle of {arguments.party}: {bundle.header.cells:,} cells, sealed to {first} and {second}, to be used by "

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import CosynthError, UsageError
 from runner.commands import command
-from runner.study import load, private_file
+from runner.study import Study, load, private_file
 from runner.study.table import nearest, read_toml
 
 if TYPE_CHECKING:
@@ -29,12 +29,15 @@ sit at different places, merge their files into one.
 --add and --watch take bundles in that came by any courier. Each is checked: study, marginals, contributor,
 signature, expiry, and that its part can be opened here. A contributor's first bundle counts. Nothing is
 added up before the collection is over and `run` is started.
+--void, where no run will come about: signs that, for good, and deletes bundles and keys. With the word of all
+three parties contributors get back what their ledgers have reserved. It is refused once a run has begun to release.
 """
 EXAMPLES = """\
   python -m runner inbox study.toml --party north --make-key
   python -m runner inbox study.toml --party north --add *.bundle
   python -m runner inbox study.toml --party north --watch arrivals
   python -m runner inbox study.toml --party north --list
+  python -m runner inbox study.toml --party north --void
 """
 POLL_S = 2.0
 
@@ -58,6 +61,11 @@ def add(commands: Commands) -> None:
     what.add_argument(
         "--watch", metavar="DIR", type=Path, help="take in what appears in this folder, until stopped"
     )
+    what.add_argument(
+        "--void",
+        action="store_true",
+        help="sign that no run of this study will open anything, and delete bundles and keys",
+    )
     what.add_argument("--list", action="store_true", help="who has left a bundle so far")
 
 
@@ -72,7 +80,10 @@ def run(arguments: argparse.Namespace) -> None:
     study, own = load(arguments.study), private_file.load(arguments.private)
     contributors_of(study)
     inbox = inbox_of(study, arguments.party, own, plan_of(study))
-    if arguments.list:
+    _not_deleted(inbox.tidy())
+    if arguments.void:
+        _void(study, arguments.party, own)
+    elif arguments.list:
         _list(inbox, list(study.contributors.keys if study.contributors else ()))
     elif arguments.add:
         _add(inbox, arguments.add)
@@ -80,8 +91,27 @@ def run(arguments: argparse.Namespace) -> None:
         _watch(inbox, arguments.watch)
 
 
+def _void(study: Study, party: str, own: private_file.Private) -> None:
+    from runner.contributors.closing import Closing
+    from runner.contributors.void import declare
+    from runner.party.synthesis import plan_of
+
+    file, left = declare(Closing.of(study, party, own, plan_of(study)))
+    print(
+        f"{file}\nno run of this study will open anything at {party}; give this file to all contributors, who settle with those "
+        "of all three parties"
+    )
+    _not_deleted(left)
+
+
+def _not_deleted(left: Sequence[Path]) -> None:
+    for path in left:
+        print(f"{path} should be gone and cannot be deleted; delete it by hand", file=sys.stderr)
+
+
 def _make_key(path: Path, party: str, own: private_file.Private) -> None:
     """The study cannot be loaded yet: its receivers are what is being made."""
+    from parties.inbox.files import discard_unfinished
     from parties.inbox.store import make_key
     from runner.contributors.collection import inbox_folder
     from runner.study.contributors import read_receivers, receivers_text
@@ -111,16 +141,23 @@ def _make_key(path: Path, party: str, own: private_file.Private) -> None:
             f"{file} cannot be used ({str(error).rstrip('.')}); correct it or move it away."
         ) from None
     folder = inbox_folder(path, party, own)
+    _not_deleted(discard_unfinished(folder))
     known[party] = make_key(folder)
     file.write_text(receivers_text(known), encoding="utf-8")
-    print(f"keys of {party} for this study: secret in {folder}, public in {file}")
+    print(
+        f"keys of {party} for this study: secret in {folder}, public in {file}; fingerprint {known[party].fingerprint}"
+    )
 
 
 def _add(inbox: Inbox, files: Sequence[Path]) -> None:
+    from parties.inbox.arrivals import WORDS
+    from parties.inbox.store import shown
+
     refused: list[CosynthError] = []
     for file in files:
         try:
-            print(_told(file, inbox.add(file, datetime.now(UTC))))
+            outcome, contributor = inbox.add(file, datetime.now(UTC))
+            print(f"{shown(file)}: {WORDS[outcome]}, of {contributor}")
         except CosynthError as error:
             refused.append(error)
             if len(files) > 1:
@@ -136,31 +173,16 @@ def _add(inbox: Inbox, files: Sequence[Path]) -> None:
 
 
 def _watch(inbox: Inbox, folder: Path) -> None:
+    from parties.inbox.arrivals import Arrivals
+    from parties.inbox.store import shown
+
     if not folder.is_dir():
         raise UsageError(f"--watch {folder} is not a folder; name the one in which bundles arrive.")
-    print(f"watching {folder}; stop with Ctrl-C", flush=True)
+    print(f"watching {shown(folder)}; stop with Ctrl-C", flush=True)
+    arrivals = Arrivals(inbox, folder, lambda line: print(line, flush=True))
     while True:
-        sweep(inbox, folder)
+        arrivals.sweep(datetime.now(UTC))
         time.sleep(POLL_S)
-
-
-def sweep(inbox: Inbox, folder: Path) -> None:
-    """Look at a watched folder once: what is taken in leaves it, what is refused stays under another name."""
-    from parties.inbox.store import set_aside, waiting
-
-    for file in waiting(folder):
-        try:
-            print(_told(file, inbox.add(file, datetime.now(UTC))), flush=True)
-            with suppress(OSError):
-                file.unlink()
-        except CosynthError as error:
-            print(error.sentence, flush=True)
-            set_aside(file)
-
-
-def _told(file: Path, outcome: tuple[str, str]) -> str:
-    words = {"accepted": "accepted", "known": "here already"}
-    return f"{file}: {words[outcome[0]]}, of {outcome[1]}"
 
 
 def _list(inbox: Inbox, enrolled: Sequence[str]) -> None:
@@ -169,5 +191,5 @@ def _list(inbox: Inbox, enrolled: Sequence[str]) -> None:
     for name in enrolled:
         if name in here:
             print(name)
-    state = "closed with" if agreed else "open, holds"
+    state = "void, holds" if inbox.void_file.exists() else "closed with" if agreed else "open, holds"
     print(f"{state} {len(here)} of {len(enrolled)} contributors' bundles")

@@ -83,6 +83,7 @@ high = 99
 bins = 20
 integral = true
 missing = true                 # empty fields are allowed
+                               # other kinds: integer, date, datetime, ordinal, boolean, codes (docs/reference/study-file.md)
 
 [domain.columns.income]
 kind = "numeric"

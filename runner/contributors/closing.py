@@ -1,12 +1,13 @@
 """The end of a collection, at a computing party of a run: the agreed list, this party's sum, and what keeps a study to one run.
 
-    agree       the intersection of what the three hold; not before the collection is over, not below the minimum (exit 40); on
-                record in this party's ledger, once for the study (another list later: exit 50)
+    agree       the intersection of what the three hold; not before the collection is over, not below the minimum (exit 40); once
+                all three have it on disk, on record in this party's ledger, once for the study (another list later: exit 50)
     collected   the sum of this party's parts, on disk, then the key that opened them is deleted
     begin       before the first release: this run is the study's only one (another run later: exit 50)
     finish      the results are in place: bundles, sum and keys are deleted
 
-Before `begin` nothing is charged: a run that ends earlier may be started anew, on the same list.
+Before `begin` nothing is opened: a run that ends earlier may be started anew, on the same list. A study that will not be run is
+declared void (`runner.contributors.void`): only then do contributors, who have reserved its budget, get that back.
 """
 
 from __future__ import annotations
@@ -66,30 +67,43 @@ class Closing:
 
         Raises `DataRefused` if the list is gone that its ledger knows to be fixed.
         """
-        fixed, kept = self.record.fixed, self.inbox.agreed()
-        if fixed is None:
-            return self.inbox.accepted(_now())
-        if kept is None or kept.hash != fixed:
-            raise DataRefused(
-                f"The inbox {self.inbox.folder} does not hold the list of bundles that the ledger of party {self.party} knows "
-                "to be fixed; restore agreed.json from a copy."
-            )
-        return kept.entries
+        fixed = self.record.fixed
+        return self.inbox.accepted(_now()) if fixed is None else self.list_of(fixed).entries
+
+    def list_of(self, fixed: bytes) -> AgreedList:
+        """The list that is fixed, here or at another party. Raises `DataRefused` if the inbox does not hold it."""
+        for kept in (self.inbox.agreed(), self.inbox.proposed()):
+            if kept is not None and kept.hash == fixed:
+                return kept
+        raise DataRefused(
+            f"The inbox {self.inbox.folder} does not hold the list of bundles that is fixed for this study at party {self.party} "
+            f"or another one; restore {self.inbox.folder / 'agreed.json'} from a copy."
+        )
 
     def agree(self, wire: Wire, run: bytes) -> None:
-        """Agree with the other two on the list. 2 rounds. Raises `ProtocolAborted`, `BudgetRefused`, `DataRefused`."""
-        from parties.inbox.agreement import agree
+        """Agree with the other two on the list. 2 or 4 rounds. Raises `ProtocolAborted`, `BudgetRefused`, `DataRefused`."""
+        from parties.inbox.agreement import agree, confirm, standing
 
         self.record.check(run)
         enrolled, names = len(self.collection.contributors), tuple(self.collection.receivers)
-        self.fix(agree(wire, self.held(), enrolled, names))
+        fixed = standing(wire, self.record.fixed, names)
+        if fixed is None:
+            agreed = agree(wire, self.held(), enrolled, names)
+            self.propose(agreed)
+        else:
+            agreed = self.list_of(fixed)
+        confirm(wire, agreed, names)
+        self.fix(agreed)
+
+    def propose(self, agreed: AgreedList) -> None:
+        """Put the list on disk, if the collection is over with it. Raises `ProtocolAborted`, `BudgetRefused`."""
+        check_over(self.collection, len(agreed.entries))
+        self.inbox.propose(agreed)
 
     def fix(self, agreed: AgreedList) -> None:
-        """Take the list as the study's, if the collection is over. Raises `ProtocolAborted`, `BudgetRefused`."""
-        if self.record.fixed is None:
-            check_over(self.collection, len(agreed.entries))
-            self.inbox.keep(agreed)
+        """Take the list as the study's, which all three have on disk. Raises `BudgetRefused`."""
         self.record.fix(agreed.hash)
+        self.inbox.keep(agreed)
         self.agreed = agreed
 
     def collected(self, own: LocalCounts | None) -> CollectedCounts:
@@ -106,19 +120,27 @@ def check_over(collection: Collection, bundles: int) -> None:
     if bundles < collection.minimum:
         raise ProtocolAborted(
             f"The collection is over with {bundles} bundles at all three parties, and [contributors] min = {collection.minimum}: "
-            "nothing is opened and nothing is charged; collect again for a new study."
+            "nothing is opened; collect again for a new study, and let contributors have their budget back by `python -m runner "
+            "inbox STUDY --party NAME --void` at each party."
         )
 
 
 def in_the_clear(closings: Sequence[Closing]) -> NDArray[np.int64]:
     """All contributors' counts together, from the inboxes of all three parties on one machine, int64 of (cells,). IT PROTECTS
-    NOTHING. Raises as `Closing.fix` and `Inbox.sum`."""
+    NOTHING. Raises as `Closing.agree` and `Inbox.sum`."""
     import numpy as np
 
     from parties.inbox.store import AgreedList
 
-    held = [closing.held() for closing in closings]
-    common = AgreedList({name: held[0][name] for name in held[0] if all(name in other for other in held)})
+    if all(closing.record.fixed is None for closing in closings):
+        held = [closing.held() for closing in closings]
+        common = AgreedList({name: held[0][name] for name in held[0] if all(name in other for other in held)})
+        for closing in closings:
+            closing.propose(common)
+    else:
+        common = closings[0].list_of(
+            next(found for each in closings if (found := each.record.fixed) is not None)
+        )
     for closing in closings:
         closing.fix(common)
     total = np.zeros(closings[0].collection.layout.cells, np.uint32)

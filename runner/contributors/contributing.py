@@ -1,7 +1,8 @@
 """A contributor's two visits: leave a bundle, and learn what it has cost.
 
 The study's whole rho is in the contributor's ledger before the file exists. It stays there until the signed result says what was
-spent: the events of the run if the bundle was in it, nothing if it was not, for then no run of this study can use it any more.
+spent: the events of the run if the bundle was in it, nothing if it was not, for then no run of this study can use it any more;
+or until all three parties have signed that the study is void.
 A bundle made again for the same study (a file that was lost) is charged once: of one contributor the parties take one bundle.
 """
 
@@ -9,14 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.engine.prg import binding
-from mpc_protocols.errors import CosynthError, PeerIdentity, StudyInvalid, UsageError
+from mpc_protocols.errors import CosynthError, PeerIdentity, StudiesDiffer, StudyInvalid, UsageError
 from runner.contributors.collection import collection_of, contributors_of
 from runner.party.custodian import REFUSALS, Custodian
 from runner.party.synthesis import counted, plan_of
@@ -27,6 +28,7 @@ from runner.study.table import nearest
 if TYPE_CHECKING:
     from mpc_protocols.bundles.bundle import Bundle, Header
     from parties.inbox.collection import Collection
+    from runner.contributors.result import Result
 
 DAYS = 90
 """How long after the collection's last day, or after its own making, a bundle may still be used."""
@@ -34,9 +36,10 @@ DAYS = 90
 
 @dataclass(frozen=True)
 class Settled:
-    """took_part: whether the bundle was in the run. rho: what it was charged in the end."""
+    """took_part: whether the bundle was in the run. void: there was none. rho: what it was charged in the end."""
 
     took_part: bool
+    void: bool
     rho: float
 
 
@@ -152,12 +155,15 @@ class Contribution:
             self._custodian.close()  # not settled: the reservation stands
         return bundle
 
-    def settle(self, path: Path) -> Settled:
-        """Charge what the signed result says instead of the reservation. Raises as `result.read`; `BudgetRefused`."""
-        from parties.budget.ledger import Ledger
-        from runner.contributors import result
+    def settle(self, *paths: Path) -> Settled:
+        """Charge what the signed result says instead of the reservation, or nothing for a study that all three say is void.
 
-        told = result.read(path, self.collection)
+        Raises `UsageError` (a file that is none of these, or cannot be read), `StudiesDiffer`, `PeerIdentity` (not signed by all
+        three), `BudgetRefused`.
+        """
+        from parties.budget.ledger import Ledger
+
+        told = self._told(paths)
         ledger = Ledger(self._custodian.ledger_file)
         known = [
             entry
@@ -168,16 +174,45 @@ class Contribution:
             raise UsageError(
                 f"The ledger {ledger.path} knows of no bundle of {self._name} for this study; nothing is to be settled."
             )
-        took_part = self._name in told.contributors
+        took_part = told is not None and self._name in told.contributors
+        events = told.events if told is not None and took_part else ()
         if known[0].state == "open":
             self._custodian.reserve(self._plan, self._run, self.collection.study, computes=False)
             try:
-                for number, event in enumerate(told.events if took_part else (), start=1):
+                for number, event in enumerate(events, start=1):
                     self._custodian.begin(event, number)
                 self._custodian.settle()
             finally:
                 self._custodian.close()
-        return Settled(took_part, float(sum(event.rho for event in told.events)) if took_part else 0.0)
+        return Settled(took_part, told is None, float(sum(event.rho for event in events)))
+
+    def _told(self, paths: Sequence[Path]) -> Result | None:
+        """The result; None if the study is void."""
+        from runner.contributors import result, statement, void
+
+        kind, content, signatures = statement.read(
+            paths, {result.KIND: result.FORMAT, void.KIND: void.FORMAT}
+        )
+        study, receivers = self.collection.study, self.collection.receivers
+        files = " and ".join(map(str, paths))
+        if kind == void.KIND:
+            statement.verify(
+                f"The word that the study is void ({files})",
+                void.signed(content),
+                signatures,
+                study,
+                receivers,
+            )
+            if content != void.declaration(study):
+                raise StudiesDiffer(f"{files} speaks of another study, or of another version of the program.")
+            return None
+        statement.verify(f"The result {files}", result.signed(content), signatures, study, receivers)
+        told = result.parse(paths[0], content)
+        if told.study != study.hex():
+            raise StudiesDiffer(
+                f"The result {files} is of another study, or of another version of the program."
+            )
+        return told
 
     def _header(self, now: datetime) -> Header:
         from mpc_protocols.bundles.bundle import HASH, Header

@@ -11,23 +11,22 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.bundles.sealing import SIGNATURE_BYTES, verifies
-from mpc_protocols.errors import PeerIdentity, ProtocolAborted, StudiesDiffer, UsageError
+from mpc_protocols.errors import PeerIdentity, ProtocolAborted, UsageError
 from mpc_protocols.functionality import Event
+from mpc_protocols.public.rationals import rational
+from runner.contributors import statement
 from runner.study.hashing import canonical
 
 if TYPE_CHECKING:
     from mpc_protocols.wire import Wire
-    from parties.inbox.collection import Collection
     from runner.contributors.closing import Closing
     from runner.results.release import Release
 
-FORMAT = "cosynth-result-1"
-MAX_BYTES = 64 << 20
+KIND, FORMAT = "result", "cosynth-result-1"
 
 
 @dataclass(frozen=True)
@@ -76,12 +75,16 @@ class Result:
     @property
     def signed(self) -> bytes:
         """What signatures are over."""
-        return FORMAT.encode() + canonical(self.to_form())
+        return signed(canonical(self.to_form()))
 
     def to_bytes(self, signatures: Mapping[str, bytes]) -> bytes:
-        """The file's content."""
-        signed = {name: signature.hex() for name, signature in signatures.items()}
-        return json.dumps({"result": self.to_form(), "signatures": signed}, indent=1).encode() + b"\n"
+        """The file's content (`runner.contributors.statement`)."""
+        return statement.to_bytes(KIND, canonical(self.to_form()), signatures)
+
+
+def signed(content: bytes) -> bytes:
+    """What signatures of a result's canonical JSON are over."""
+    return FORMAT.encode() + content
 
 
 def exchange(wire: Wire, closing: Closing, result: Result, earlier: Path) -> dict[str, bytes]:
@@ -107,41 +110,28 @@ def exchange(wire: Wire, closing: Closing, result: Result, earlier: Path) -> dic
     return {name: signatures[name] for name in names}
 
 
-def read(path: Path, collection: Collection) -> Result:
-    """A result that all three computing parties of this study have signed.
+def parse(path: Path, content: bytes) -> Result:
+    """The result whose canonical JSON this is. Call it once the signatures are verified. path: its file, for the sentence.
 
-    Raises `UsageError` (no such file), `StudiesDiffer` (another study's), `PeerIdentity` (not signed by all three).
+    Raises `UsageError`.
     """
     try:
-        with path.open("rb") as file:
-            form = json.loads(file.read(MAX_BYTES))
-        told, signatures = form["result"], form["signatures"]
+        told = json.loads(content)
         if told["format"] != FORMAT:
             raise ValueError
-        result = Result(
+        return Result(
             str(told["study"]),
             str(told["run"]),
             str(told["list"]),
             str(told["model"]),
             tuple(map(str, told["contributors"])),
             tuple(
-                Event(str(each["what"]), Fraction(each["rho"]), Fraction(each["beta"]), dict(each["detail"]))
+                Event(str(each["what"]), rational(each["rho"]), rational(each["beta"]), dict(each["detail"]))
                 for each in told["events"]
             ),
         )
-        signed = {str(name): bytes.fromhex(text) for name, text in signatures.items()}
-    except OSError as error:
-        raise UsageError(f"The result {path} cannot be read ({error.strerror}).") from None
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
-        raise UsageError(f"{path} is not the signed result of a run over bundles (result.json).") from None
-    if result.study != collection.study.hex():
-        raise StudiesDiffer(f"The result {path} is of another study, or of another version of the program.")
-    for name, key in collection.receivers.items():
-        if name not in signed or not verifies(key.signing, signed[name], result.signed):
-            raise PeerIdentity(
-                f"The result {path} does not bear the signature of party {name}; ask for the file anew."
-            )
-    return result
+        raise UsageError(f"{path} is signed and still no result that this version can read.") from None
 
 
 def _earlier(path: Path, party: str) -> bytes:

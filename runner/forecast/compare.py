@@ -84,7 +84,14 @@ def compare(
     """The study by every backend. rows, networks: as for `forecast`. Raises `StudyInvalid`: not by its own backend."""
     own = forecast(study, rows, networks)
     found = [
-        _alternative(study, study.descriptor if backend.name == study.backend else backend, own, networks)
+        _alternative(
+            study,
+            study.descriptor
+            if backend.name == study.backend
+            else backend.configured(backend.options(), study.partition),
+            own,
+            networks,
+        )
         for backend in BACKENDS
     ]
     return Comparison(study.name, own.rows, own.rows_from, tuple(networks), tuple(found))

@@ -25,7 +25,7 @@ from runner.party.record.run_json import alignment_facts
 from runner.party.synthesis import exchange_of, facts_of, plan_of, row_limit, sample, synthesize
 from runner.study import Study, VerticalStudy
 from runner.study.claim import claim_of
-from runner.study.trained import trained
+from runner.study.trained import trained, training_of
 from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -95,7 +95,6 @@ def forecast(
 ) -> Forecast:
     """Carry out the study in a dry run. networks: as `NETWORKS`. Raises `StudyInvalid`."""
     from runner.forecast.presumed_tables import PresumedTable
-    from runner.party.split_training import training_of
     from synth.plan import RoundPlan
 
     if (trainer := trained(study)) is not None and isinstance(study, VerticalStudy):

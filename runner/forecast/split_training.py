@@ -22,10 +22,10 @@ from runner.forecast.predict import (
     joined_facts,
     presumed_rows,
 )
-from runner.party.split_training import active_owner, check_owners, training_of
 from runner.party.synthesis import facts_of, plan_of
 from runner.study import VerticalStudy
 from runner.study.claim import claim_of
+from runner.study.trained import active_owner, check_owners, training_of
 
 if TYPE_CHECKING:
     from mpc_protocols.backend import DryRun

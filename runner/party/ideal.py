@@ -50,8 +50,8 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
 
     from mpc_protocols.partition import ideal_counts
     from parties.budget.run_state import RunState, discard_others
-    from runner.party import training
     from runner.party.alignment import ideal_join
+    from runner.party.course import server_training
     from runner.party.synthesis import counted, exchange_of, facts_of, plan_of, row_limit, sample, synthesize
     from runner.results.outputs import write_outputs
     from synth.budget.accounting import Accountant
@@ -144,9 +144,9 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     accountant = Accountant(plan.budget, record=record)
     exchange = exchange_of(study, plan)
     if algorithm is not None and owned is not None:
-        training.authorise(plan, accountant, study_digest)
+        server_training.authorise(plan, accountant, study_digest)
         records_of = {name: records for name, of in custodians.items() if (records := of.records) is not None}
-        synthesis = training.ideal(algorithm, plan, owned, records_of, watch)
+        synthesis = server_training.ideal(algorithm, plan, owned, records_of, watch)
         owned = None  # nothing was joined
     else:
         if exchange is None:
@@ -173,7 +173,8 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         *([_signed(closings, session, release)] if closings else []),
     )
     for closing in closings:
-        closing.inbox.finish()
+        if left := closing.inbox.finish():
+            observe("report", "not_deleted", files=[str(path) for path in left])
     history.finish(VERSION)
     discard_others(options.out / PARTY_FOLDERS, session)
     meter.mark("report")

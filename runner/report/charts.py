@@ -96,9 +96,18 @@ def bars(title: str, labels: Sequence[str], shares: Sequence[float], dots: Dots 
 
 
 def steps(
-    title: str, edges: Sequence[float], shares: Sequence[float], dots: Dots | None, *, dotted: bool
+    title: str,
+    edges: Sequence[float],
+    shares: Sequence[float],
+    dots: Dots | None,
+    *,
+    dotted: bool,
+    axis: Sequence[tuple[float, str]] | None = None,
 ) -> Markup:
-    """A histogram over a numeric axis as one stepped area; measurements as dots, or as a thin line when there are many."""
+    """A histogram over a numeric axis as one stepped area; measurements as dots, or as a thin line when there are many.
+
+    axis: places and their texts, where the edges are no numbers that people read.
+    """
     left, right, top, bottom, height = 34.0, WIDTH - 6.0, 10.0, 132.0, 156.0
     tops = (
         [share + 2 * spread for share, spread in zip(dots.shares, dots.spread, strict=True)] if dots else []
@@ -126,7 +135,8 @@ def steps(
             for i, share in enumerate(dots.shares):
                 x, y = across((edges[i] + edges[i + 1]) / 2), up(share)
                 low, high = (up(dots.shares[i] + k * dots.spread[i]) for k in (-2, 2))
-                tip = f"{plain(edges[i], 4)} to {plain(edges[i + 1], 4)}: {percent(dots.shares[i], 2)} {dots.name}"
+                span_text = "" if axis is not None else f"{plain(edges[i], 4)} to {plain(edges[i + 1], 4)}: "
+                tip = f"{span_text}{percent(dots.shares[i], 2)} {dots.name}"
                 marks.append(_dot(x, y, low, high, True, dots.class_, tip))
         else:
             outline = [
@@ -134,10 +144,11 @@ def steps(
             ]
             marks.append(tag("path", d=path(outline), class_=f"trace {dots.class_}"))
     marks.append(tag("line", x1=left, x2=right, y1=bottom, y2=bottom, class_="axis"))
-    for value in ticks(edges[0], edges[-1], 5):
+    shown = [(value, plain(value, 6)) for value in ticks(edges[0], edges[-1], 5)] if axis is None else axis
+    for value, text in shown:
         marks.append(tag("line", x1=across(value), x2=across(value), y1=bottom, y2=bottom + 4, class_="axis"))
         x, anchor = (WIDTH, "end") if across(value) > right - 12 else (across(value), "middle")
-        marks.append(label(x, bottom + 16, plain(value, 6), class_="figure", anchor=anchor))
+        marks.append(label(x, bottom + 16, text, class_="figure", anchor=anchor))
     return drawing(WIDTH, height, marks, title=title)
 
 

@@ -45,7 +45,7 @@ def collected(facts: Mapping[str, Any]) -> Collected | None:
         "Each contributor left one sealed file, with parts for two of the three computing parties; each part alone is "
         "random. The parties agreed on the list of files, added up their parts without opening anything else, and ran once. "
         "Single records are protected, not a contributor as a whole: its share in the total, and how its rows differ from the "
-        "others’, may show.",
+        "others’, may show. Nobody checks the values that a contributor sends: it is trusted to have counted its true rows.",
         tuple(rows),
     )
 

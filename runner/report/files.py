@@ -22,7 +22,7 @@ from mpc_protocols.functionality import Level
 from parties.data.arrow import entries, present
 from runner.results.finished_run import domain_of
 from runner.results.outdir import table_of
-from synth.domain import Categorical, Column, Domain, Numeric
+from synth.domain import Binned, Calendar, Categorical, Column, Domain
 from synth.run import Measured
 
 if TYPE_CHECKING:
@@ -235,12 +235,12 @@ def _rows(path: Path, domain: Domain) -> NDArray[np.int32]:
     import pyarrow as pa
     from pyarrow import csv
 
-    kinds = {
-        "categorical": pa.dictionary(pa.int32(), pa.string()),
-        "numeric": pa.float64(),
-        "codes": pa.int64(),
-    }
-    types = {name: kinds[column.kind] for name, column in zip(domain.names, domain.columns, strict=True)}
+    def type_of(column: Column) -> pa.DataType:
+        if isinstance(column, Calendar | Categorical):
+            return pa.dictionary(pa.int32(), pa.string())
+        return pa.float64() if isinstance(column, Binned) else pa.int64()
+
+    types = {name: type_of(column) for name, column in zip(domain.names, domain.columns, strict=True)}
     with path.open("rb") as file:
         table = csv.read_csv(
             file,
@@ -262,7 +262,7 @@ def _codes(array: Any, column: Column) -> NDArray[np.int64]:
     if array.null_count and not column.missing:
         raise ValueError("an empty field where the study declares none")
     empty = column.size - 1
-    if isinstance(column, Categorical):
+    if isinstance(column, Categorical | Calendar):
         array = array.unify_dictionaries()
         texts = array.chunk(0).dictionary.to_pylist() if array.num_chunks else []
         place = np.array([_place(text, column) for text in texts] + [empty])
@@ -271,16 +271,8 @@ def _codes(array: Any, column: Column) -> NDArray[np.int64]:
             for chunk in array.chunks
         ]
         return _joined([place[part] for part in parts])
-    if isinstance(column, Numeric):
-        inner = np.asarray(column.edges()[1:-1])
-        return _joined(
-            [
-                np.where(
-                    present(chunk), np.searchsorted(inner, entries(chunk, np.float64), side="right"), empty
-                )
-                for chunk in array.chunks
-            ]
-        )
+    if isinstance(column, Binned):
+        return _joined([_binned(chunk, column, empty) for chunk in array.chunks])
     codes = _joined([entries(chunk, np.int64) for chunk in array.chunks])
     if len(codes) and not 0 <= codes.min() <= codes.max() < column.size:
         raise ValueError("a code outside the domain")
@@ -291,8 +283,21 @@ def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts]).astype(np.int64)
 
 
-def _place(text: str, column: Categorical) -> int:
+def _binned(chunk: Any, column: Binned, empty: int) -> NDArray[np.int64]:
+    numbers = entries(chunk, np.float64)
+    codes = np.searchsorted(np.asarray(column.edges()[1:-1]), numbers, side="right")
+    if column.zero:
+        codes = np.where(numbers == 0, column.zero_code, codes + (codes >= column.zero_code))
+    return np.where(present(chunk), codes, empty)
+
+
+def _place(text: str, column: Categorical | Calendar) -> int:
     """The code of a value as the table spells it; numbers may be spelled 1 or 1.0, truth values true or True."""
+    if isinstance(column, Calendar):
+        number = column.number_of(text)
+        if number is None:
+            raise ValueError("no day or time where the study declares one")
+        return column.bin_of(number)
     for code, value in enumerate(column.values):
         if text == str(value) or (isinstance(value, bool) and text == str(value).lower()):
             return code

@@ -30,12 +30,14 @@ from runner.report.files import Clique, Release, Run, facts_of, load
 from runner.report.statement import how, in_the_clear, statement, variances
 from runner.report.training_text import training
 from synth.algorithm import ALGORITHMS, OWN_MODEL
-from synth.domain import Column, Numeric
+from synth.domain import Binned, Categorical, Column, Integer, Numeric
 
 MAX_BARS = 12
 MAX_GROUPS = 160
 MAX_DOTS = 56
 MAX_ASSOCIATED = 40
+MAX_LABELS = 4
+"""Of an axis whose marks are texts."""
 
 _PHASES = {
     "connect": "parties meet, prove who they are",
@@ -315,9 +317,14 @@ def _column(run: Run, one: OneWay) -> dict[str, Any]:
         note.append(f"Not measured: the {maker}.")
     elif len(one.source) > 1:
         note.append(f"Measured as part of {_joined(one.source)}.")
-    unit = {"numeric": "bin", "codes": "code"}.get(column.kind, "value")
-    count = column.size - column.missing
-    kind = f"{number_format.whole(count)} {unit}{'s' * (count != 1)}{' or missing' * column.missing}"
+    unit = "value" if isinstance(column, Categorical) else "bin" if isinstance(column, Binned) else "code"
+    count = column.bins if isinstance(column, Binned) else column.size - column.missing
+    also = [
+        what
+        for what, there in (("0", isinstance(column, Binned) and column.zero), ("missing", column.missing))
+        if there
+    ]
+    kind = " or ".join([f"{number_format.whole(count)} {unit}{'s' * (count != 1)}", *also])
     return {"name": one.name, "kind": kind, "chart": chart, "notes": note}
 
 
@@ -327,7 +334,7 @@ def _chart(
     """Bars for few values and for the largest of many categories, a stepped area for numbers and long codes; and notes."""
     count = column.size
     notes: list[str] = []
-    if column.kind == "categorical" or (column.kind == "codes" and count <= MAX_BARS):
+    if isinstance(column, Categorical) or (column.kind == "codes" and count <= MAX_BARS):
         ranked = (
             sorted(range(count), key=lambda code: (-shares[code], code))
             if count > MAX_BARS
@@ -343,15 +350,34 @@ def _chart(
     if column.missing:
         count -= 1
         notes.append(_amount("Missing", shares, dots, [count]))
-    edges = list(column.edges()) if isinstance(column, Numeric) else [code - 0.5 for code in range(count + 1)]
+    codes, axis, edges = list(range(count)), None, [code - 0.5 for code in range(count + 1)]
+    if isinstance(column, Binned):
+        if column.zero:
+            notes.append(_amount("Exactly 0", shares, dots, [column.zero_code]))
+            codes.remove(column.zero_code)
+            count -= 1
+        edges = list(column.edges())
+        if not _is_even(column):
+            axis = [(float(at), column.written(edges[at])) for at in range(0, count, -(-count // MAX_LABELS))]
+            edges = [float(at) for at in range(count + 1)]
     per = -(-count // MAX_GROUPS)
-    groups = [list(range(at, min(at + per, count))) for at in range(0, count, per)]
-    borders = [edges[group[0]] for group in groups] + [edges[count]]
+    groups = [codes[at : at + per] for at in range(0, count, per)]
+    borders = [edges[at] for at in range(0, count, per)] + [edges[count]]
     if per > 1:
         notes.append(f"Drawn with {per} neighbouring values summed.")
     return charts.steps(
-        title, borders, _sums(shares, groups), _grouped(dots, groups), dotted=len(groups) <= MAX_DOTS
+        title,
+        borders,
+        _sums(shares, groups),
+        _grouped(dots, groups),
+        dotted=len(groups) <= MAX_DOTS,
+        axis=axis,
     ), notes
+
+
+def _is_even(column: Binned) -> bool:
+    """Whether bins are drawn over the numbers themselves: they are equally wide, and these are no days."""
+    return isinstance(column, Integer) or (isinstance(column, Numeric) and column.scale == "linear")
 
 
 def _amount(what: str, shares: Sequence[float], dots: charts.Dots | None, codes: Sequence[int]) -> str:

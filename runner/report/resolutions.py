@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from runner.report.agreement import synthetic_counts
 from runner.report.number_format import percent, plain
 from runner.report.svg import drawing, label, path, tag, ticks
-from synth.domain import Categorical, Column, Numeric
+from synth.domain import Binned, Categorical, Column, Numeric
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 WIDTH, LEFT, RIGHT = 320.0, 26.0, 290.0
 HILL, ROW, GAP = 52.0, 18.0, 0.8
-MAX_NAMED, MAX_PARTS, MAX_STEPS = 5, 100, 160
+MAX_NAMED, MAX_PARTS, MAX_STEPS, MAX_LABELS = 5, 100, 160, 4
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _parts(bins: Sequence[int]) -> list[tuple[int, int]]:
 
 def _in_words(column: Column, codes: Sequence[int]) -> str:
     """The values of a bin in words."""
-    if isinstance(column, Categorical) or len(codes) == 1:
+    if not column.ordered or len(codes) == 1:
         named = ", ".join(column.label(code) for code in codes[:MAX_NAMED])
         return named + (f" and {len(codes) - MAX_NAMED} more" if len(codes) > MAX_NAMED else "")
     return f"{column.label(codes[0])} … {column.label(codes[-1])}"
@@ -130,6 +130,14 @@ def _in_words(column: Column, codes: Sequence[int]) -> str:
 
 def _ticks(column: Column) -> list[tuple[str, float]]:
     """(text, place in values from the left); none where values have no order."""
+    if isinstance(column, Binned) and not (
+        isinstance(column, Numeric) and column.scale == "linear" and not column.zero
+    ):
+        places = range(0, column.size - column.missing, -(-column.size // MAX_LABELS))
+        bins = [(place, column.bin(place)) for place in places]
+        return [
+            ("0" if at is None else column.written(column.edges()[at]), float(place)) for place, at in bins
+        ]
     if isinstance(column, Numeric):
         span = column.high - column.low
         return [

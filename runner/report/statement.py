@@ -155,7 +155,8 @@ def _backend(facts: Mapping[str, Any]) -> Backend | None:
     if backend is None:
         return None
     try:
-        return backend.configured(backend.options(**(facts.get("public_study") or {}).get(backend.name, {})))
+        options = backend.options(**(facts.get("public_study") or {}).get(backend.name, {}))
+        return backend.configured(options, str(facts.get("partition", "horizontal")))
     except (TypeError, StudyInvalid):
         return None
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid, UsageError
 from runner.results.outdir import RUN, finished
 from synth.domain import Domain
+from synth.domain.kinds import KINDS
 
 if TYPE_CHECKING:
     from synth.mrf import Model
@@ -70,14 +71,8 @@ def domain_of(columns: Sequence[Mapping[str, Any]]) -> Domain:
 
     Raises `StudyInvalid`, or KeyError, TypeError or AttributeError if they are something else.
     """
-    kept = {"name", "kind"}
-    tables = {
-        "codes": {"size"},
-        "numeric": {"low", "high", "bins", "integral", "missing"},
-        "categorical": {"values", "missing"},
-    }
     specs = [
-        {key: value for key, value in column.items() if key in kept | tables[column["kind"]]}
+        {key: value for key, value in column.items() if key in {"name", "kind"} | KINDS[column["kind"]].keys}
         for column in columns
     ]
     return Domain.from_spec({"columns": specs})

@@ -19,7 +19,7 @@ import numpy as np
 
 from runner.results import outdir
 from runner.results.release import Release
-from synth.domain import Categorical, Numeric
+from synth.domain import Binned, Calendar, Categorical, DateTime
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,20 +82,24 @@ def write_outputs(
 def write_table(path: Path, codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> None:
     """Write synthetic rows, (rows, columns) codes, as CSV: codes as integers, or values decoded by the public seed.
 
-    A missing value is an empty field.
+    A missing value is an empty field; days and times are as ISO 8601 has them.
     """
     # the csv module rather than Arrow, whose arrays of NumPy values load pandas
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(domain.names)
         for columns in _decoded(codes, domain, seed):
+            for j, column in enumerate(domain.columns):
+                if isinstance(column, Calendar):
+                    columns[j] = [None if value is None else value.isoformat() for value in columns[j]]
             writer.writerows(zip(*columns, strict=True))
 
 
 def write_parquet(path: Path, codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> None:
     """Write the rows that `write_table` would write as Parquet, in the columns' own types; a missing value is a null.
 
-    Whole numbers are int64, others float64, values of a category what they are in the study (of different kinds: text).
+    Whole numbers are int64, others float64, days date32, times timestamps to the second, values of a category what they are in
+    the study (of different kinds: text).
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -125,7 +129,9 @@ def _decoded(codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> Iter
 def _arrow_type(column: Column) -> pa.DataType:
     import pyarrow as pa
 
-    if isinstance(column, Numeric):
+    if isinstance(column, Calendar):
+        return pa.timestamp("s") if isinstance(column, DateTime) else pa.date32()
+    if isinstance(column, Binned):
         return pa.int64() if column.integral else pa.float64()
     if not isinstance(column, Categorical):
         return pa.int64()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.results import outdir
+from runner.study.trained import active_owner, training_of
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
@@ -36,8 +37,8 @@ def describe_training(
     """run.json: as of any run, of no rows, with the model's shape and the evaluation. Raises `ProtocolAborted`."""
     import numpy as np
 
+    from runner.party.record.events import OF_JOINED
     from runner.party.record.run_json import describe
-    from runner.party.split_training import PHASE, active_owner, training_of
     from runner.results.release import Release
 
     training = training_of(study)
@@ -48,7 +49,7 @@ def describe_training(
     active = active_owner(study, owned)
     passive = next(name for name in owned.owners if name != active)
     for phase in run["phases"]:
-        if phase["name"] == PHASE:  # a function of the size of the common table
+        if phase["name"] in OF_JOINED:  # a function of the size of the common table
             phase["withheld"] = True
     roles = {"active": active, "passive": passive}
     run["model"] = {**training.described(study.config, study.domain, owned.of(passive)), "owners": roles}

@@ -220,7 +220,7 @@ class Study:
     @property
     def descriptor(self) -> Backend:
         """The backend, as its own table configures it."""
-        return BACKENDS[self.backend].configured(self.options)
+        return BACKENDS[self.backend].configured(self.options, self.partition)
 
     @property
     def resumes(self) -> bool:

@@ -104,7 +104,7 @@ def clashing(study: VerticalStudy, announced: Mapping[str, Sequence[str]]) -> li
 def misfits_of_method(
     alignment: Alignment, backend: Backend, parties: Sequence[Party], owners: Sequence[str]
 ) -> list[str]:
-    """Why these owners, and further ones if there are any, cannot run the alignment's protocol."""
+    """Why these owners, and further ones if there are any, cannot run the alignment's protocol, or the backend join them."""
     if len(owners) > MAX_OWNERS:
         return [f"{len(owners)} parties own columns; at most {MAX_OWNERS} can be aligned."]
     sizes = alignment.pad_to
@@ -117,6 +117,8 @@ def misfits_of_method(
     if backend.ideal:
         return []
     computing = [party.name for party in parties if party.compute]
+    if misfit := backend.misfit_of_owners(owners, computing):
+        return [f"{misfit}{_instead(backend, parties, owners)}."]
     named = alignment.via if alignment.psu else alignment.method
     if named == AUTO:
         try:
@@ -138,14 +140,16 @@ def _instead(backend: Backend, parties: Sequence[Party], owners: Sequence[str]) 
     found = []
     names = [*owners, *(party.name for party in parties if party.name not in owners)]
     for other in BACKENDS:
-        if other is backend or other.ideal or "vertical" not in other.partitions:
+        if other.name == backend.name or other.ideal or "vertical" not in other.partitions:
             continue
+        if backend.two_owners and other.two_owners:
+            continue  # what one of them lacks, the other does
         computing = names[: other.by_default]
         try:
             resolve(AUTO, owners, computing, other.alignments)
         except StudyInvalid:
             continue
-        if other.misfit(computing) is None:
+        if other.misfit(computing) is None and other.misfit_of_owners(owners, computing) is None:
             found.append(f'backend = "{other.name}"')
     return f"; use {' or '.join(found)}" if found else ""
 

@@ -92,7 +92,7 @@ def _read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[
     )
     names, domain = _domain(section("domain", ("file", "columns")), path) if "domain" in root else ((), None)
     config, options = _config(root, algorithm, domain), _options(root, backend)
-    backend = backend and backend.configured(options)
+    backend = backend and backend.configured(options, partition)
     security, research = _security(head, backend), head.flag("research", False)
     if algorithm is not None and backend is not None:
         _sound(head, algorithm, config, research)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from mpc_protocols.cohorts.public import CohortState
 from mpc_protocols.cohorts.steps import CohortStep, parse
 from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Cohorts, Event, LocalVector, Question
@@ -223,6 +225,79 @@ def test_sums_have_the_noise_that_is_charged() -> None:
 def test_what_is_no_step_is_refused(payload: bytes) -> None:
     with pytest.raises(ProtocolAborted, match="no question"):
         parse(payload)
+
+
+@pytest.mark.parametrize(
+    "number", ["1e999999999", "0.5", "-1", "9" * 700, "1/" + "9" * 700, "1/0", "٣", " 1"]
+)
+def test_a_number_of_a_step_is_read_by_its_digits_alone(number: str) -> None:
+    payload = CohortStep("sum", question()).to_bytes()
+    with pytest.raises(ProtocolAborted, match="no question"):
+        parse(payload.replace(b'"sigma2":"0"', f'"sigma2":"{number}"'.encode()))
+
+
+def test_the_transcript_binds_the_event_and_where_each_part_of_it_ends() -> None:
+    """A leader cannot show two parties other charges of one question, nor move bytes from one number into the next."""
+
+    def transcripts(ask: Callable[[CohortState], object]) -> bytes:
+        state = CohortState(SESSION, Recorder())
+        ask(state)
+        return state.transcript
+
+    dearer = replace(COSTS, rho=Fraction(1, 50))
+    asked = question(length=2)
+    assert transcripts(lambda of: of.begin_reveal((0, 1), asked, (0,), COSTS)) != transcripts(
+        lambda of: of.begin_reveal((0, 1), asked, (0,), dearer)
+    )
+    again = []
+    for event in (COSTS, dearer):
+        state = CohortState(SESSION, Recorder())
+        state.begin_popular((0, 1), asked, (0, 1), 1, COSTS, None)
+        state.begin_popular(
+            (0, 1), asked, (0,), 1, event, None
+        )  # compared again: nothing is charged, and still it is bound
+        again.append(state.transcript)
+    assert again[0] != again[1]
+    # as bare numbers, one after the other, both are 1, 1, 2, 3, 5, 1, 0
+    listed = Question(b"q", 2, 3, 5), Question(b"q", 1, 1, 2)
+    found = {
+        transcripts(lambda of: of.begin_popular((0,), listed[0], (0,), 1, COSTS, (1,))),
+        transcripts(lambda of: of.begin_reveal((0, 1, 5), listed[1], (5, 1, 0), COSTS)),
+    }
+    assert len(found) == 2
+
+
+def test_a_second_object_on_one_wire_is_refused() -> None:
+    """It would use the first one's masks and noise again. A session's wire takes a stream's name once."""
+
+    def party(wire: Wire) -> bool:
+        once = OnceWire(wire)
+        for expected in (None, ValueError):
+            try:
+                ReplicatedCohorts(once, None, (3,), Recorder())
+            except ValueError as error:
+                assert expected is type(error)
+            else:
+                assert expected is None
+        return once.forked == {"cohorts"}
+
+    assert all(MemoryNetwork(3, 3, session_id=SESSION, patience_s=20).run([party] * 3))
+
+
+class OnceWire:
+    """A wire that takes a stream's name once, as a session's does."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire, self.forked = wire, set[str]()
+
+    def fork(self, name: str) -> Wire:
+        if name in self.forked:
+            raise ValueError(f"Stream name {name!r} is in use already.")
+        self.forked.add(name)
+        return self._wire.fork(name)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._wire, name)
 
 
 def test_steps_have_one_encoding() -> None:

@@ -19,13 +19,13 @@ from mpc_protocols.errors import StudyInvalid, UsageError
 from parties.budget.ledger import Ledger
 from runner.forecast.plan_text import words
 from runner.forecast.predict import forecast
-from runner.party.split_training import check_owners, training_of
 from runner.party.synthesis import plan_of
 from runner.report import render
 from runner.results.finished_run import open_run
 from runner.study import VerticalStudy, load, problems
 from runner.study.claim import claim_of
 from runner.study.owners import Ownership
+from runner.study.trained import check_owners, training_of
 from synth.algorithm import ALGORITHMS
 from tests.runner import trained
 from tests.runner.processes import End, Program, events, eventually, happened, parties, run

@@ -16,7 +16,7 @@ from runner.audit.check import Profile
 from runner.audit.subjects.subject import subject
 from runner.report.statement import how
 from runner.study import load, problems
-from tests.runner import small
+from tests.runner import small, split
 from tests.runner.test_end_to_end import carry_out
 
 BACKEND = ('"replicated"', '"paillier"')
@@ -87,10 +87,36 @@ def test_an_audit_leaves_out_what_is_not_installed(tmp_path: Path, monkeypatch: 
         subject(path, ["paillier"], Profile.QUICK, "seed").__enter__()
 
 
-def test_columns_of_two_owners_are_no_input_for_ciphertexts(tmp_path: Path) -> None:
-    vertical = ('"horizontal"', '"vertical"\n[alignment]\nmethod = "psu"\nid = "person"')
-    found = problems(small.write(tmp_path, parties=2, changes=[BACKEND, vertical]).path)
-    assert any("runs with partition = " in each and 'backend = "pair"' in each for each in found)
+@pytest.mark.parametrize("changes", [[], [SHARES]])
+def test_two_owners_who_compute_have_nothing_to_encrypt(
+    changes: list[tuple[str, str]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever the input would be: neither the extra, nor Paillier's assumption, nor a message more than `pair` sends."""
+    monkeypatch.setattr(util, "find_spec", without_phe)
+    trial = split.write(tmp_path, count=60, changes=[BACKEND, *changes, ("merge3", "dh2")])
+    study = load(trial.path)
+    assert problems(trial.path) == [] and study.descriptor.claim == PAIR.claim
+    assert main(["plan", str(trial.path), "--compare", "--json"]) == 0
+    text = capsys.readouterr().out
+    found = {each["backend"]: each for each in json.loads(text[text.index("{") :])["alternatives"]}
+    assert found["paillier"]["own"]
+    for key in ("assumption", "rounds", "together"):
+        assert found["paillier"][key] == found["pair"][key]
+    sent = [found[name]["computing_bytes"] for name in ("paillier", "pair")]
+    assert abs(sent[0] / sent[1] - 1) < 1e-3  # the model's answers are rounded by another study's hash
+
+
+@pytest.mark.parametrize("name", ["pair", "paillier"])
+def test_owners_that_do_not_compute_are_told_before_anything_runs(name: str, tmp_path: Path) -> None:
+    changes = [(BACKEND[0], f'"{name}"'), ("merge3", "auto")]
+    trial = split.write(tmp_path, count=60, changes=changes, party={"north": "compute = false"})
+    [problem] = problems(trial.path)
+    assert f'backend = "{name}" joins the columns of two parties that compute, and north does not;' in problem
+    assert problem.endswith('let the owners compute; use backend = "replicated".')
+    assert main(["check", str(trial.path)]) == 10
 
 
 def test_plan_counts_ciphertexts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

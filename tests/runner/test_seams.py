@@ -194,7 +194,7 @@ def test_who_may_compute_and_what_else_would_do(tmp_path: Path) -> None:
         assert 'compute, or use backend = "pair"' in (replicated.misfit(["a", "b"], "vertical") or "")
         assert "use backend" not in (replicated.misfit(["a", "b", "c", "d"], "vertical") or "")
         assert any(
-            'backend = "plain" runs with partition = "horizontal" only; use backend = "replicated" or backend = "pair".'
+            'backend = "plain" runs with partition = "horizontal" only; use backend = "replicated" or backend = '
             in each
             for each in problems(path)
         )

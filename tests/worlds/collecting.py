@@ -96,7 +96,7 @@ class World:
             secrets.token_bytes(32),
             to,
             now,
-            now + timedelta(days=10_000),
+            max(now, public.close_at or now) + timedelta(days=10_000),
         )
         file = self.folder / f"{name}.bundle"
         file.write_bytes(seal_bundle(header, counts, [public.receivers[of] for of in to], sign).to_bytes())

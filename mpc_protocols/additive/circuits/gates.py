@@ -167,7 +167,9 @@ class AdditiveGates:
         return x - twice
 
     def widened(self, x: Elements) -> Elements:
-        """Shares modulo 2^32 of integers in [0, 2^32) as shares of the same integers modulo 2^64."""
-        adder = score_adder(33, words_for(len(x)), self.latency_bytes)
-        overflow = carry(self, self.link.me, to_planes(x, 32), adder)
-        return x.astype(np.uint64) + self.weighted_sum(overflow[np.newaxis], (-(1 << 32),), len(x), np.uint64)
+        """Shares in a ring of k bits of integers in [0, 2^k) as shares of the same integers in the ring of 2 k bits."""
+        bits = 8 * x.itemsize
+        adder = score_adder(bits + 1, words_for(len(x)), self.latency_bytes)
+        overflow = carry(self, self.link.me, to_planes(x, bits), adder)
+        wide: UInt = np.uint32 if bits == 16 else np.uint64
+        return x.astype(wide) + self.weighted_sum(overflow[np.newaxis], (-(1 << bits),), len(x), wide)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words
-from mpc_protocols.engine.prg import MASK, KeyStream, derive
+from mpc_protocols.engine.prg import MASK, KeyStream, Reader, derive
 from mpc_protocols.wire import Wire
 
 
@@ -26,6 +26,11 @@ class Masks:
         """stream: the name of the link that it serves."""
         key = derive(wire.key(other), MASK, b"additive", wire.session_id, stream.encode())
         self._stream, self._operation = KeyStream(key), 0
+
+    def reader(self) -> Reader:
+        """A stream of its own, to be read piece by piece."""
+        self._operation += 1
+        return self._stream.reader(self._operation)
 
     def words(self, shape: tuple[int, ...]) -> Words:
         """Uniform words of 64 bits."""

@@ -16,6 +16,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mpc_protocols.columns.ordered_sums import OwnerShuffle
+from mpc_protocols.columns.records import own_rows
 from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.engine.inputs.contribution import send_contribution
 from mpc_protocols.errors import DataRefused
@@ -23,14 +25,13 @@ from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.replicated.vertical import orders
 from mpc_protocols.replicated.vertical.group_by import (
-    OwnerShuffle,
     ShuffleStreams,
     component_shuffles,
     send_shuffle_seeds,
 )
 from mpc_protocols.replicated.vertical.matrices import deal_block, ring_of, send_mask_seeds
 from mpc_protocols.replicated.vertical.plan import Group, Plan
-from mpc_protocols.replicated.vertical.schedule import Schedule, own_histograms, own_rows
+from mpc_protocols.replicated.vertical.schedule import Schedule, own_histograms
 from mpc_protocols.wire import Wire
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from mpc_protocols.columns.records import CodedRows
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.functionality import Clique
 from mpc_protocols.replicated.sharing.conversion import lift
@@ -32,7 +33,6 @@ from mpc_protocols.replicated.vertical.matrices import (
     side_by_side,
 )
 from mpc_protocols.replicated.vertical.plan import Factor, Joint, Plan
-from mpc_protocols.replicated.vertical.records import CodedRows
 from mpc_protocols.replicated.vertical.union import sum_down
 
 MEMBERSHIP: Clique = ()
@@ -149,8 +149,8 @@ class PlanExecution:
         cells = []
         for table, source in zip(plan.tables, plan.sources, strict=True):
             product = plan.products[source]
-            parts = where[product.left, product.right].reshape(-1)
-            cells.append(sum_down(parts, product.columns, table, plan.sizes))
+            flat: Elements = where[product.left, product.right].reshape(-1)
+            cells.append(sum_down(flat, product.columns, table, plan.sizes))
         return [self._somebody, *cells] if plan.counts_somebody else cells
 
     def _inputs(self, start: int, stop: int) -> dict[Joint, Matrix]:

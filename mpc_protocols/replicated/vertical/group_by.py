@@ -21,20 +21,17 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.columns.layout import Layout
+from mpc_protocols.columns.ordered_sums import OwnerShuffle, helped, index_type, worked
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, Reader, derive
-from mpc_protocols.errors import ProtocolAborted
-from mpc_protocols.permutation import uniform_permutation
 from mpc_protocols.replicated.sharing.trio import Trio
-from mpc_protocols.replicated.vertical.layout import Layout
 from mpc_protocols.replicated.vertical.matrices import Matrix
-from mpc_protocols.replicated.vertical.records import ABSENT
 from mpc_protocols.wire import Wire
 
 
@@ -101,7 +98,7 @@ def sums_by_cell(trio: Trio, sums: Sequence[GroupBySum], dtype: UInt) -> list[El
             with_owner = _between(trio, query.owner, first) if query.reader is None else query.reader
             trio.send(
                 shuffle.worker,
-                _helped(
+                helped(
                     query.layout,
                     _component(trio, query, shuffle, dtype),
                     with_owner,
@@ -113,7 +110,16 @@ def sums_by_cell(trio: Trio, sums: Sequence[GroupBySum], dtype: UInt) -> list[El
     parts = {id(query): np.zeros((query.layout.cells, query.layout.columns), dtype) for query in sums}
     for query, shuffle, _, second in tasks:
         if trio.me == shuffle.worker:
-            parts[id(query)] += _work(trio, query, shuffle, _between(trio, shuffle.helper, second), dtype)
+            layout = query.layout
+            places = trio.receive(query.owner, layout.places + layout.cells, index_type(layout)).astype(
+                np.int64
+            )
+            masked = trio.receive(shuffle.helper, (layout.places + layout.blocks, layout.columns), dtype)
+            prefixes, part = worked(
+                query.owner, layout, places, masked, _between(trio, shuffle.helper, second)
+            )
+            trio.send(query.owner, prefixes)
+            parts[id(query)] += part
     trio.turn()
     for number, own_shuffle in own_shuffles.items():
         query, shuffle, _, _ = tasks[number]
@@ -121,116 +127,6 @@ def sums_by_cell(trio: Trio, sums: Sequence[GroupBySum], dtype: UInt) -> list[El
             trio.receive(shuffle.worker, (query.layout.blocks, query.layout.columns), dtype)
         )
     return [parts[id(query)] for query in sums]
-
-
-class OwnerShuffle:
-    """O's side of one shuffle between its two rounds."""
-
-    def __init__(self, cells: NDArray[np.int64] | None, layout: Layout, stream: Reader, dtype: UInt) -> None:
-        """stream: shared with H. Then `places` is for Q."""
-        if cells is None or cells.shape != (layout.rows,):
-            raise ValueError("The owner must bring the cell of every row.")
-        self._layout = layout
-        self._dtype = dtype
-        self._arrangement, self._starts, self._last = arrange(cells, layout)
-        shuffled, masks, shuffled_blocks, block_masks = _draw(stream, layout, dtype)
-        delta = _inverse(shuffled)[self._arrangement]
-        last_blocks = _inverse(shuffled_blocks)[self._last]
-        self.places: NDArray[Any] = np.concatenate([delta, last_blocks]).astype(index_type(layout))
-        self._rows: Elements = masks[delta]
-        self._masks: Elements = block_masks[last_blocks]
-
-    def add_own(self, weights: Elements) -> None:
-        """Add the components of w that O knows, shape (rows, v): it sums these itself."""
-        present = np.flatnonzero(self._arrangement < self._layout.rows)
-        self._rows[present] += weights[self._arrangement[present]]
-
-    def finish(self, prefixes: Elements) -> Elements:
-        """O's part, from D."""
-        end = (int(self._last[-1]) + 1) * self._layout.block
-        part: Elements = np.add.reduceat(self._rows[:end], self._starts, axis=0, dtype=self._dtype)
-        ends = prefixes[self._last] + self._masks
-        part += ends
-        part[1:] -= ends[:-1]
-        return part
-
-
-def arrange(
-    cells: NDArray[np.int64], layout: Layout
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """pi of shape (L,); the first place of every cell; its last block J, strictly increasing. Local to O."""
-    present = np.flatnonzero(cells != ABSENT)
-    of = cells[present]
-    order = np.argsort(of.astype(np.uint16) if layout.cells <= 1 << 16 else of, kind="stable")
-    sizes = np.bincount(of, minlength=layout.cells)
-    blocks = np.maximum(1, -(-sizes // layout.block))
-    ends = np.cumsum(blocks)
-    starts = (ends - blocks) * layout.block
-    places = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(len(of))
-    arrangement = np.full(layout.places, ABSENT, np.int64)
-    arrangement[places] = present[order]
-    absent = np.flatnonzero(cells == ABSENT)
-    arrangement[arrangement == ABSENT] = np.concatenate([np.arange(layout.rows, layout.places), absent])
-    return arrangement, starts, ends - 1
-
-
-def _helped(
-    layout: Layout, component: Elements, with_owner: Reader, with_worker: Reader, dtype: UInt
-) -> Elements:
-    """What H sends to Q."""
-    shuffled, masks, shuffled_blocks, block_masks = _draw(with_owner, layout, dtype)
-    rows = np.zeros((layout.places, layout.columns), dtype)
-    rows[: layout.rows] = component
-    random = np.empty((layout.blocks, layout.columns), dtype)
-    with_worker.fill(random)
-    return np.concatenate([rows[shuffled] - masks, random[shuffled_blocks] - block_masks])
-
-
-def _work(
-    trio: Trio, query: GroupBySum, shuffle: ComponentShuffle, with_helper: Reader, dtype: UInt
-) -> Elements:
-    """Q's round: sends D to O; its own part."""
-    layout = query.layout
-    places = trio.receive(query.owner, layout.places + layout.cells, index_type(layout)).astype(np.int64)
-    masked = trio.receive(shuffle.helper, (layout.places + layout.blocks, layout.columns), dtype)
-    delta, last_blocks = places[: layout.places], places[layout.places :]
-    if int(delta.max()) >= layout.places or int(last_blocks.max()) >= layout.blocks:
-        raise ProtocolAborted(f"Party {query.owner} named a place beyond those of a shuffle; stop the run.")
-    if _repeats(delta, layout.places) or _repeats(last_blocks, layout.blocks):
-        raise ProtocolAborted(f"Party {query.owner} named a place of a shuffle twice; stop the run.")
-    rows = masked[: layout.places][delta].reshape(layout.blocks, layout.block, layout.columns)
-    prefixes = np.cumsum(rows.sum(axis=1, dtype=dtype), axis=0, dtype=dtype)
-    random = np.empty((layout.blocks, layout.columns), dtype)
-    with_helper.fill(random)
-    trio.send(query.owner, prefixes - random)
-    part: Elements = masked[layout.places :][last_blocks]
-    part[1:] -= part[:-1].copy()
-    return part
-
-
-def _repeats(places: NDArray[np.int64], count: int) -> bool:
-    """Whether one of the places 0 .. count - 1 is named twice: then a row, or a block of rows, would count twice."""
-    named = np.zeros(count, np.bool_)
-    named[places] = True
-    return int(np.count_nonzero(named)) < len(places)
-
-
-def _draw(
-    stream: Reader, layout: Layout, dtype: UInt
-) -> tuple[NDArray[np.int64], Elements, NDArray[np.int64], Elements]:
-    """sigma, s, sigma', s' from the stream of O and H."""
-    drawn: list[Any] = []
-    for length in (layout.places, layout.blocks):
-        masks = np.empty((length, layout.columns), dtype)
-        drawn.append(uniform_permutation(length, stream.fill))
-        stream.fill(masks)
-        drawn.append(masks)
-    return drawn[0], drawn[1], drawn[2], drawn[3]
-
-
-def index_type(layout: Layout) -> UInt:
-    """The type in which places travel."""
-    return np.uint16 if layout.index_bytes == 2 else np.uint32
 
 
 class ShuffleStreams:
@@ -260,12 +156,6 @@ def send_shuffle_seeds(wire: Wire) -> ShuffleStreams:
 def receive_shuffle_seeds(wire: Wire, contributor: int) -> ShuffleStreams:
     """At a computing party: its own seed of a contributor. Blocks."""
     return ShuffleStreams(wire, {wire.me: bytes(wire.receive(contributor, SEED_BYTES))})
-
-
-def _inverse(order: NDArray[np.int64]) -> NDArray[np.int64]:
-    inverse = np.empty_like(order)
-    inverse[order] = np.arange(len(order))
-    return inverse
 
 
 def _component(trio: Trio, query: GroupBySum, shuffle: ComponentShuffle, dtype: UInt) -> Elements:

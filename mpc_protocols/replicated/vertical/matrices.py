@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.columns.blas import transposed_product
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, derive
-from mpc_protocols.replicated.sharing.blas import transposed_product
 from mpc_protocols.replicated.sharing.copies import Copy
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire

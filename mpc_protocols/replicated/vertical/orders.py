@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from mpc_protocols.replicated.vertical.layout import Layout
+from mpc_protocols.columns.layout import Layout
 from mpc_protocols.replicated.vertical.plan import Group, Joint, Plan, layout_of
 
 BATCH: Final = 1 << 22

@@ -17,9 +17,9 @@ from functools import cached_property
 from math import prod
 from typing import Final
 
+from mpc_protocols.columns.layout import Layout
 from mpc_protocols.functionality import Clique
 from mpc_protocols.partition import Partition
-from mpc_protocols.replicated.vertical.layout import Layout
 
 NARROW_ROWS: Final = (1 << 16) - 1
 """Rows whose counts are below 2^16 whatever they are."""

@@ -2,7 +2,7 @@
 
 The intersection takes one table for each clique; the union takes the owners' own histograms and a table for every two or more
 owners of a clique (`union`), of which those that an earlier request left, or that are sums of another's cells, are not computed
-again. Everything but `own_rows` and `own_histograms` is public.
+again. Everything but `own_histograms` is public.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.errors import DataRefused, StudyInvalid
+from mpc_protocols.columns.records import CodedRows
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
-from mpc_protocols.partition import Partition, VerticalData
+from mpc_protocols.partition import Partition
 from mpc_protocols.replicated.vertical import union
 from mpc_protocols.replicated.vertical.plan import Plan
 from mpc_protocols.replicated.vertical.planner import make_plan
-from mpc_protocols.replicated.vertical.records import CodedRows
 
 
 @dataclass(frozen=True)
@@ -92,27 +91,6 @@ def covering(partition: Partition, table: Clique, earlier: Sequence[Clique]) -> 
         ),
         None,
     )
-
-
-def own_rows(data: VerticalData, facts: StudyFacts, me: int) -> CodedRows | None:
-    """This party's records, checked: None if it owns no column. Raises `DataRefused`, `StudyInvalid`."""
-    partition = data.partition
-    if set(partition.columns) != set(facts.sizes):
-        raise StudyInvalid("The owners' columns are not those of the study's domain.")
-    if (data.own is None) == (me in partition.owners):
-        raise DataRefused(f"Party {me} must bring its rows exactly if it owns columns of the study.")
-    if partition.population == "union" and partition.rows > facts.row_cap:
-        raise DataRefused(
-            "The common table has more rows than the study's max_rows; raise max_rows in the study."
-        )
-    if data.own is None:
-        return None
-    data.own.check(partition, me, facts.sizes)
-    if len(data.own.rows) > facts.row_cap:
-        raise DataRefused(
-            "This party has more records than the study's max_rows; raise max_rows in the study."
-        )
-    return CodedRows(data.own, facts.sizes)
 
 
 def own_histograms(rows: CodedRows | None, schedule: Schedule, me: int) -> LocalCounts:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mpc_protocols.columns.records import own_rows
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import VerticalData
@@ -27,7 +28,7 @@ from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.vertical import union
 from mpc_protocols.replicated.vertical.execution import PlanExecution
 from mpc_protocols.replicated.vertical.plan import Plan
-from mpc_protocols.replicated.vertical.schedule import Schedule, covering, own_histograms, own_rows
+from mpc_protocols.replicated.vertical.schedule import Schedule, covering, own_histograms
 
 
 class VerticalMarginals(MarginalSource):

@@ -26,8 +26,8 @@ class WholeRun:
 
 def whole_run(subject: Subject, rows: Codes) -> WholeRun:
     """rows: codes, (rows, columns of the study)."""
+    from runner.party.course.server_training import InTheClear, authorise
     from runner.party.synthesis import facts_of, plan_of, synthesize
-    from runner.party.training import InTheClear, authorise
 
     study = subject.study
     plan, algorithm = plan_of(study), trained(study)

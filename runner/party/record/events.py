@@ -28,6 +28,8 @@ UNTIMED = WITHHELD | {"connect", "agree"}
 """Its phases whose time is: in "agree", computing parties also lay out the columns of the joined records."""
 OF_OWNERS = frozenset({"measure", "fit"})
 """Phases whose time follows how many rows the owners have, in a run whose owners train."""
+OF_JOINED = frozenset({"fit"})
+"""Phases whose traffic and time follow the size of the owners' common table, in a run that trains on it."""
 PHASES = ("connect", "agree", "input", "align", "select", "measure", "fit", "sample", "report")
 
 

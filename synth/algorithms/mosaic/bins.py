@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
 
-from synth.domain import Categorical, Column
+from synth.domain import Column
 
 SIZES = (2, 4, 8, 16, 32)
 """Of the partitions kept; a column of more values than the last enters joint marginals by its bins only."""
@@ -25,8 +25,8 @@ Bins = tuple[int, ...]
 
 
 def is_ordered(column: Column) -> bool:
-    """Whether neighbouring codes are alike: numbers, and codes that mean themselves."""
-    return not isinstance(column, Categorical)
+    """Whether neighbouring codes are alike: numbers, days, ordered values, and codes that mean themselves."""
+    return column.ordered
 
 
 def partitions(counts: Sequence[int], sigma2: Fraction, *, ordered: bool) -> list[Bins]:

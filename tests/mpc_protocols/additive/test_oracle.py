@@ -12,13 +12,14 @@ import pytest
 
 from mpc_protocols.additive.engine import DEALERS
 from mpc_protocols.additive.oracle import AdditiveOracle, contribute, follow
-from mpc_protocols.errors import BudgetRefused, CosynthError, StudyInvalid
+from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.partition import VerticalData
+from mpc_protocols.partition import OwnRows, Partition, VerticalData, ideal_counts
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.replicated.vertical.owners import partition
+from tests.conformance.bent_wire import Bend, bent
+from tests.mpc_protocols.replicated.vertical.owners import Population, partition, random_owners
 from tests.trio import Trio
 from tests.worlds.guards import Recorder
 from tests.worlds.questions import work
@@ -31,17 +32,19 @@ TABLES = [*PARTS[:3], *CONTRIBUTORS]
 
 def serve(
     body: Callable[[AdditiveOracle], Any],
-    data: Sequence[LocalCounts | None],
+    data: Sequence[LocalCounts | VerticalData | None],
     of: StudyFacts | None = None,
     guards: Sequence[Recorder] | None = None,
     tap: Callable[[Frame], None] | None = None,
+    bend: Bend | None = None,
 ) -> Any:
     """Run `body` at party 1 with party 0, the dealer and contributors; data[i] is party i's. All see the same releases."""
     of = of or facts()
     guards = guards or [Recorder() for _ in range(3)]
     network = MemoryNetwork(len(data), 3, tap=tap, session_id=of.session, patience_s=60)
 
-    def party(wire: Wire) -> Any:
+    def party(plain: Wire) -> Any:
+        wire = bent(plain, bend)
         mine = data[wire.me]
         if wire.me == of.leader:
             with AdditiveOracle(wire, of, mine, guards[wire.me]) as oracle:
@@ -114,10 +117,53 @@ def test_a_dealer_does_not_lead() -> None:
         MemoryNetwork(3, session_id=of.session, patience_s=5).run([party] * 3)
 
 
-def test_split_columns_are_refused() -> None:
-    of = partition(SIZES, {"a": 0, "b": 1, "c": 1, "d": 0}, "union", 10)
-    with pytest.raises(StudyInvalid, match="horizontal"):
-        MemoryNetwork(1, 1).run([lambda wire: contribute(wire, facts(), VerticalData(of, None))])
+def joined(
+    population: Population, owners: tuple[int, int] = (0, 1), rows: int = 500
+) -> tuple[Partition, dict[int, OwnRows]]:
+    first, second = owners
+    of = partition(SIZES, {"a": first, "b": second, "c": second, "d": first}, population, rows)
+    return of, random_owners(SIZES, of, (0.8, 0.7), np.random.default_rng(7))
+
+
+@pytest.mark.parametrize("owners", [(0, 1), (1, 2)])
+@pytest.mark.parametrize("population", ["intersection", "union"])
+def test_columns_of_two_owners(population: Population, owners: tuple[int, int]) -> None:
+    of, owned = joined(population, owners)
+    expected = work(IdealOracle(facts(), ideal_counts(of, owned, SIZES), Recorder()))
+    assert serve(work, [VerticalData(of, owned.get(number)) for number in range(3)]) == expected
+
+
+def test_partitions_that_differ_stop_the_run() -> None:
+    of, owned = joined("union")
+    changed = Partition(of.owners, of.columns, "intersection", {}, of.rows)
+    data = [VerticalData(changed if number == 0 else of, owned.get(number)) for number in range(3)]
+    with pytest.raises(ProtocolAborted):
+        serve(work, data)
+
+
+@pytest.mark.parametrize("by", [1, -1])
+def test_masked_columns_of_another_size_stop_the_run(by: int) -> None:
+    """What one owner sends the other; the largest message of the run."""
+    of, owned = joined("intersection")
+    longest = 2 * 500 * (SIZES["a"] + SIZES["d"])
+
+    def grown(payload: bytes) -> bytes:
+        return (payload + b"0" if by > 0 else payload[:-1]) if len(payload) == longest else payload
+
+    with pytest.raises(ProtocolAborted):
+        serve(
+            lambda oracle: oracle.prepare([("a", "b"), ("d", "c")]),
+            [VerticalData(of, owned.get(number)) for number in range(3)],
+            bend=lambda way, number, payload: grown(payload),
+        )
+
+
+def test_owners_that_do_not_compute_are_refused() -> None:
+    of, owned = joined("union", (2, 3))
+    with pytest.raises(StudyInvalid, match='backend = "replicated"'):
+        MemoryNetwork(1, 1).run([lambda wire: contribute(wire, facts(), VerticalData(of, owned[3]))])
+    with pytest.raises(StudyInvalid, match='backend = "replicated"'):
+        serve(work, [VerticalData(of, owned.get(number)) for number in range(3)])
 
 
 def job(wire: Wire, session: bytes) -> list[Any]:
@@ -127,6 +173,24 @@ def job(wire: Wire, session: bytes) -> list[Any]:
             return [repr(work(oracle))]
     follow(wire, of, mine, Recorder())
     return []
+
+
+def vertical_job(wire: Wire, session: bytes) -> list[Any]:
+    of, (split, owned) = facts(session=session), joined("intersection", (0, 2), 3000)
+    mine = VerticalData(split, owned.get(wire.me))
+    if wire.me == of.leader:
+        with AdditiveOracle(wire, of, mine, Recorder()) as oracle:
+            return [repr(work(oracle))]
+    follow(wire, of, mine, Recorder())
+    return []
+
+
+def test_three_processes_join_the_columns_of_two(trio: Trio) -> None:
+    """Owners are the first, and the one that holds no shares; orders of rows among what is computed."""
+    session = bytes(range(1, 33))
+    split, owned = joined("intersection", (0, 2), 3000)
+    expected = work(IdealOracle(facts(session=session), ideal_counts(split, owned, SIZES), Recorder()))
+    assert trio.run(vertical_job, session)[1] == [repr(expected)]
 
 
 def test_three_processes_answer_like_the_ideal_oracle(trio: Trio) -> None:

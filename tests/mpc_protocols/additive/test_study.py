@@ -52,9 +52,44 @@ def test_the_first_three_compute_and_plan_says_who_must_not_collude(tmp_path: Pa
 
 
 @pytest.mark.usefixtures("crypten")
-def test_split_columns_are_told_of_backends_that_join_them(tmp_path: Path) -> None:
-    [problem] = problems(split.write(tmp_path, count=20, changes=[ADDITIVE]).path)
-    assert 'use backend = "replicated"' in problem and 'backend = "additive" runs with partition' in problem
+def test_a_vertical_study_of_real_processes(tmp_path: Path) -> None:
+    """Two owners, of whom one holds no shares, since the first party only computes. Hardly any noise, as above."""
+    held = {"south": range(300), "west": range(50, 350)}
+    trial = split.write(
+        tmp_path / "study",
+        count=350,
+        held=held,
+        own=dict(zip(held, split.TWO.values(), strict=True)),
+        changes=[ADDITIVE, ("epsilon = 4.0", "epsilon = 400.0")],
+    )
+    out = tmp_path / "out"
+    end = run("run", trial.path, "--out", out, ledger=tmp_path / "ledger.db", scratch=tmp_path / "scratch")
+    assert end.code == 0 and end.complaint == "", end
+    assert not parties(tmp_path)
+    said = json.loads((out / "run.json").read_text())
+    assert said["backend"] == "additive" and said["partition"] == "vertical"
+    measured = json.loads((out / "measurements.json").read_text())["measurements"]
+    assert len(measured) > 5
+    for one in measured:
+        numerator, _, denominator = str(one["sigma2"]).partition("/")
+        sigma = (int(numerator) / int(denominator or 1)) ** 0.5
+        for noisy, true in zip(one["values"], trial.marginal(one["clique"]), strict=True):
+            assert abs(noisy - true) <= 8 * sigma + 1
+
+
+@pytest.mark.usefixtures("crypten")
+def test_three_owners_are_told_of_backends_that_join_their_columns(tmp_path: Path) -> None:
+    [problem] = problems(split.write(tmp_path, count=20, own=split.THREE, changes=[ADDITIVE]).path)
+    assert 'backend = "additive" joins the columns of two parties that compute' in problem
+    assert problem.endswith('use backend = "replicated".')
+
+
+@pytest.mark.usefixtures("crypten")
+def test_plan_counts_the_tables_of_two_owners(tmp_path: Path) -> None:
+    trial = split.write(tmp_path, count=60, changes=[ADDITIVE])
+    end = run("plan", trial.path, ledger=tmp_path / "ledger.db", scratch=tmp_path / "scratch")
+    assert end.code == 0, end
+    assert "as long as no two of them work together" in " ".join(end.output.split())
 
 
 def test_an_installation_without_crypten_is_told_the_command(

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from mpc_protocols.errors import CosynthError
 from parties.data.source import Location, locate
-from synth.domain import Codes, Column, Numeric
+from synth.domain import Binned, Codes, Column
 
 CANARY = "SECRET-42"
 
@@ -24,7 +24,7 @@ def code_of(column: Column, value: object) -> int:
     """The domain's own words for what a value's code is."""
     if value is None:
         return column.size - 1
-    if isinstance(column, Numeric):
+    if isinstance(column, Binned):
         assert isinstance(value, int)
         return column.bin_of(value)
     return value if isinstance(column, Codes) else column.values.index(value)  # type: ignore[return-value]

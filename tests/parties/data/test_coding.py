@@ -12,7 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parties.data.coding import Coder, Misfit
-from synth.domain import Categorical, Codes, Column, Numeric
+from synth.domain import (
+    Boolean,
+    Categorical,
+    Codes,
+    Column,
+    Date,
+    DateTime,
+    Edged,
+    Integer,
+    Numeric,
+    Ordinal,
+)
 from tests.parties.data.tables import CANARY
 
 
@@ -156,3 +167,61 @@ def test_each_kind_of_misfit_is_reported_once_with_its_first_row() -> None:
         (2, "the value is missing"),
         (3, "the number is not an integer"),
     ]
+
+
+@given(st.lists(st.one_of(st.integers(-3, 12), st.just(0)), max_size=20))
+def test_a_zero_of_its_own_is_coded_as_the_domain_says(values: list[int]) -> None:
+    for column in (
+        Integer(0, 9, zero=True),
+        Numeric(1, 10, 3, scale="log", zero=True),
+        Edged((-2, 0, 5), integral=True, zero=True),
+    ):
+        coder = Coder(column)
+        codes, found = coder.code(pa.array(values, pa.int64()))
+        assert found == [] and codes.tolist() == [column.bin_of(value) for value in values]
+        outside = [v for v in values if not column.low <= v <= column.high and v != 0]
+        assert coder.clamped == len(outside)
+        assert coded(column, [str(value) for value in values], pa.string()) == codes.tolist()
+
+
+DAY, TIME = datetime.date(2020, 2, 29), datetime.datetime(2020, 2, 29, 13, 30)
+
+
+def test_days_and_times_from_text_and_from_types() -> None:
+    days = Date(datetime.date(2020, 1, 1), datetime.date(2020, 12, 31), "month", missing=True)
+    for value, kind in (
+        (DAY, pa.date32()),
+        (DAY, pa.date64()),
+        (datetime.datetime(2020, 2, 29), pa.timestamp("ns")),
+        ("2020-02-29", pa.string()),
+    ):
+        assert coded(days, [value, None], kind) == [1, 12]
+    assert coded(days, ["1999-01-01", "2030-01-01", ""]) == [0, 11, 12]  # clamped, and missing
+    hours = DateTime(datetime.datetime(2020, 2, 29), datetime.datetime(2020, 3, 1), "hour")
+    for value, kind in (
+        (TIME, pa.timestamp("us")),
+        ("2020-02-29 13:30", pa.string()),
+        ("2020-02-29T13:30:59", pa.string()),
+    ):
+        assert coded(hours, [value], kind) == [13]
+    for bad in ("29.02.2020", "2020-02-30", "2020-02-29T10:00", "20200229", "2020-2-9", CANARY):
+        assert [m.row for m in misfits(days, ["2020-01-01", bad])] == [1], bad
+    assert [m.row for m in misfits(hours, ["2020-02-29T10:00:00Z"])] == [0]
+    (whole,) = misfits(days, [1, 2], pa.int64())
+    assert whole.row is None and "2019-12-31" in whole.reason
+
+
+def test_booleans_in_their_spellings() -> None:
+    column = Boolean(missing=True)
+    assert coded(column, ["true", "F", "Yes", "n", "1", "0", "TRUE", ""]) == [1, 0, 1, 0, 1, 0, 1, 2]
+    assert coded(column, [True, False, None], pa.bool_()) == [1, 0, 2]
+    assert coded(column, [1, 0], pa.int8()) == [1, 0] and coded(column, [1.0, 0.0]) == [1, 0]
+    for bad in ("2", "ja", " true", CANARY):
+        assert [m.row for m in misfits(column, ["true", bad])] == [1], bad
+
+
+def test_what_is_not_listed_is_collected() -> None:
+    column = Categorical(("a", "b", "other"), missing=True, other="other")
+    assert coded(column, ["a", "c", CANARY, "", "other"]) == [0, 2, 2, 3, 2]
+    assert coded(Ordinal(("low", "mid", "high")), ["high", "low"]) == [2, 0]
+    assert [m.row for m in misfits(Ordinal(("low", "high")), ["low", "mid"])] == [1]

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from mpc_protocols.engine.prg import binding
-from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.errors import BudgetRefused, ProtocolAborted
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.wire import Wire
-from parties.inbox.agreement import agree
+from parties.inbox.agreement import agree, confirm, standing
 from parties.inbox.store import AgreedList
 
 NAMES = ("north", "south", "west")
@@ -40,6 +40,27 @@ def test_the_list_is_the_intersection_and_the_same_at_all_three() -> None:
 @pytest.mark.parametrize("own", [held(), held(2)])
 def test_an_inbox_may_be_empty(own: Mapping[bytes, str]) -> None:
     assert [one.entries for one in agreed(own, held(2), held(2, 3))] == [own] * 3
+
+
+def each(body: Callable[[Wire], object]) -> tuple[list[object], int]:
+    network = MemoryNetwork(3, 3, patience_s=20)
+    return network.run([body] * 3), network.wire(0).traffic().rounds
+
+
+def test_the_list_that_one_party_has_fixed_stands() -> None:
+    list_ = AgreedList(held(1, 2)).hash
+    for fixed in ([None, None, None], [list_, None, None], [None, list_, list_]):
+        found, rounds = each(lambda wire, fixed=fixed: standing(wire, fixed[wire.me], NAMES))  # type: ignore[misc]
+        assert found == [next((one for one in fixed if one), None)] * 3 and rounds == 1
+    with pytest.raises(BudgetRefused, match="Parties north, west have fixed different lists"):
+        each(lambda wire: standing(wire, [list_, None, AgreedList(held(1)).hash][wire.me], NAMES))
+
+
+def test_a_list_is_fixed_only_if_all_three_are_about_to() -> None:
+    lists = [AgreedList(held(1, 2)), AgreedList(held(1))]
+    assert each(lambda wire: confirm(wire, lists[0], NAMES)) == ([None] * 3, 1)
+    with pytest.raises(ProtocolAborted, match="about to fix another list"):
+        each(lambda wire: confirm(wire, lists[wire.me == 2], NAMES))
 
 
 def test_lists_of_other_bundles_have_other_hashes() -> None:

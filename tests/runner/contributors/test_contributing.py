@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,10 +25,13 @@ from parties.budget.ledger import Ledger
 from parties.budget.spending import Entry
 from parties.inbox.store import AgreedList
 from runner.__main__ import main
+from runner.contributors import statement
 from runner.contributors.closing import Closing
 from runner.contributors.result import Result
+from runner.contributors.void import declaration
 from runner.party.synthesis import plan_of
 from runner.study import private_file
+from runner.study.hashing import canonical
 from tests.runner import small
 from tests.worlds import collecting
 from tests.worlds.collecting import World
@@ -158,8 +163,11 @@ def test_a_result_that_is_not_signed_by_all_three_settles_nothing(world: World) 
     path = signed(world, ("c00",))
     good = json.loads(path.read_text())
 
-    def refused(content: object, kind: type[Exception]) -> None:
-        path.write_text(content if isinstance(content, str) else json.dumps(content))
+    def refused(content: Any, kind: type[Exception]) -> None:
+        if not isinstance(content, bytes):
+            signatures = {name: bytes.fromhex(text) for name, text in content["signatures"].items()}
+            content = statement.to_bytes("result", canonical(content["result"]), signatures)
+        path.write_bytes(content)
         with pytest.raises(kind):
             world.contribution("c00").settle(path)
         assert spent(world) == plan_of(world.study).budget.rho_cap
@@ -179,8 +187,138 @@ def test_a_result_that_is_not_signed_by_all_three_settles_nothing(world: World) 
     for change in changes:
         refused({**good, "result": {**result, **change}}, PeerIdentity)
     refused({**good, "result": {**result, "study": "ef" * 32}}, StudiesDiffer)
-    for nonsense in ("", "[]", "{}", '{"result": {}, "signatures": {}}', "[" * 9999):
+    for nonsense in (b"", b"[]", b"{}", b'{"result": {}, "signatures": {}}', b"[" * 9999):
         refused(nonsense, UsageError)
+    head, tail = b'{"result":' + b'"' + result["study"].encode() + b'"', b',\n"signatures":'
+    for nonsense in (
+        b"[" * 9999,
+        b'{"north":1}}',
+        b'{"north":"\\ud800"}}',
+        b'{"north":"zz"}}',
+        b'{"north":"00"}}',
+    ):
+        refused(head + tail + nonsense, UsageError)
+    for unsigned in (
+        b"[" * 9999,
+        b'{"rho":"1e999999999"}',
+        b'{"rho":1e999999999,"what":"\\ud800"}',
+        b"9" * 9999,
+    ):
+        refused(head + unsigned + tail + b"{}}", PeerIdentity)  # before anything of it is read
+
+
+@pytest.mark.parametrize("text", ["1e999999999", "0.01", "-1/2", "9" * 5000, "nan"])
+def test_a_number_that_is_no_plain_rational_is_not_read_even_if_it_is_signed(world: World, text: str) -> None:
+    world.contribute("c00")
+    form = json.loads(signed(world, ("c00",)).read_text())["result"]
+    form["events"][0]["rho"] = text
+    content, path = canonical(form), world.folder / "odd.json"
+    signers = {party: world.inbox(party).signer() for party in collecting.PARTIES}
+    signatures = {party: key.sign(b"cosynth-result-1" + content) for party, key in signers.items()}
+    path.write_bytes(statement.to_bytes("result", content, signatures))
+    with pytest.raises(UsageError, match="no result that this version can read"):
+        world.contribution("c00").settle(path)
+    assert spent(world) == plan_of(world.study).budget.rho_cap
+
+
+def void(world: World, *parties: str) -> list[Path]:
+    """These parties' words that the study is void."""
+    for party in parties:
+        assert main(["inbox", str(world.trial.path), "--party", party, "--void"]) == 0
+    return [world.inbox(party).void_file for party in parties]
+
+
+def test_a_study_that_all_three_say_is_void_gives_the_budget_back(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.deliver(world.contribute("c00"))
+    files = void(world, *collecting.PARTIES)
+    for party, file in zip(collecting.PARTIES, files, strict=True):
+        # keys and bundles are gone, and nothing is taken in or run any more
+        assert [path.name for path in file.parent.rglob("*") if path.is_file()] == [file.name]
+        with pytest.raises(BudgetRefused, match="the study is void"):
+            world.inbox(party).add(world.folder / "c00.bundle", datetime.now(UTC))
+        closing = Closing.of(world.study, party, private_file.Private(), plan_of(world.study))
+        with pytest.raises(BudgetRefused, match=f"Party {party} has declared this study void"):
+            closing.record.check(b"r" * 32)
+        with pytest.raises(BudgetRefused, match="void"):
+            closing.record.begin(b"r" * 32)
+        with pytest.raises(BudgetRefused, match="void"):
+            closing.fix(AgreedList({}))
+    # one that is missing, another's signature, or another study's word are not enough
+    for some in (files[:2], files[:1] * 3):
+        with pytest.raises(PeerIdentity, match="signature of party"):
+            world.contribution("c00").settle(*some)
+    altered = world.folder / "altered.json"
+    altered.write_bytes(files[2].read_bytes().replace(b'"west"', b'"south"'))
+    with pytest.raises(PeerIdentity, match="signature of party"):
+        world.contribution("c00").settle(*files[:2], altered)
+    with pytest.raises(UsageError, match="says something else"):
+        world.contribution("c00").settle(files[0], signed_elsewhere(world))
+    assert spent(world) == plan_of(world.study).budget.rho_cap
+    again = void(world, "north")  # may be repeated
+    assert again[0].read_bytes() == files[0].read_bytes()
+    for _ in range(2):
+        told = world.contribution("c00").settle(*files)
+        assert told.void and not told.took_part and not told.rho and not spent(world)
+    capsys.readouterr()
+    settle = [
+        "contribute",
+        str(world.trial.path),
+        "--party",
+        "c00",
+        "--private",
+        str(world.folder / "c00.toml"),
+    ]
+    assert main([*settle, "--settle", *map(str, files)]) == 0
+    assert "signed that it is void" in capsys.readouterr().out
+    assert main(["inbox", str(world.trial.path), "--party", "north", "--list"]) == 0
+    assert "void, holds 0 of 3" in capsys.readouterr().out
+    main(["check", str(world.trial.path), "--party", "north"])
+    assert "the study is void, and no run of it is possible" in capsys.readouterr().out
+
+
+def signed_elsewhere(world: World) -> Path:
+    """A word about another study."""
+    path = world.folder / "elsewhere.json"
+    path.write_bytes(statement.to_bytes("void", declaration(b"e" * 32), {}))
+    return path
+
+
+def test_a_party_whose_run_has_begun_to_release_declares_nothing_void(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    closing = Closing.of(world.study, "north", private_file.Private(), plan_of(world.study))
+    closing.record.fix(b"l" * 32)
+    closing.record.begin(b"r" * 32)
+    key = world.inbox("north").signer().secret
+    assert main(["inbox", str(world.trial.path), "--party", "north", "--void"]) == 50
+    assert "has begun to release at party north" in capsys.readouterr().err
+    assert not world.inbox("north").void_file.exists() and world.inbox("north").signer().secret == key
+    closing.record.check(b"r" * 32)  # that run can go on
+
+
+def test_a_list_that_is_fixed_and_of_which_nothing_was_released_can_be_void(world: World) -> None:
+    closing = Closing.of(world.study, "north", private_file.Private(), plan_of(world.study))
+    closing.record.fix(b"l" * 32)
+    void(world, "north")
+    assert closing.record.void and closing.record.fixed is None
+
+
+def test_fingerprints_of_the_receivers_keys_are_shown_to_contributors(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    private = ["--party", "c00", "--private", str(world.folder / "c00.toml")]
+    keys = world.collection.receivers
+    assert len({key.fingerprint for key in keys.values()}) == 3
+    assert (
+        main(["contribute", str(world.trial.path), *private, "--out", str(world.folder / "c00.bundle")]) == 0
+    )
+    told = capsys.readouterr().out
+    assert all(f"key of {name}: {key.fingerprint}\n" in told for name, key in keys.items())
+    assert main(["check", str(world.trial.path), *private]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert all(f"key of {name} with the fingerprint {key.fingerprint}" in told for name, key in keys.items())
 
 
 def test_events_beyond_the_reservation_are_not_believed(world: World) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import hashlib
+import os
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,8 +27,10 @@ from mpc_protocols.errors import (
     StudiesDiffer,
     UsageError,
 )
-from parties.inbox.store import AgreedList, waiting
-from runner.commands.inbox import sweep
+from parties.inbox.arrivals import Arrivals, waiting
+from parties.inbox.files import write_private
+from parties.inbox.store import AgreedList
+from runner.__main__ import main
 from tests.worlds import collecting
 from tests.worlds.collecting import PARTIES, World
 
@@ -64,7 +68,7 @@ def made(world: World, name: str, change: Callable[[Header], Header] = lambda he
         secrets.token_bytes(32),
         (first, second),
         NOW.replace(microsecond=0),
-        NOW.replace(microsecond=0) + timedelta(days=1),
+        NOW.replace(microsecond=0) + timedelta(days=40),
     )
     header = change(header)
     to = [collection.receivers[receiver] for receiver in (first, second)]
@@ -96,6 +100,7 @@ def refusal(world: World, content: bytes, party: str = "north", now: datetime = 
         (lambda h: replace(h, runs=2), BudgetRefused, "2 runs"),
         (lambda h: replace(h, runs=0), BudgetRefused, "0 runs"),
         (lambda h: replace(h, expires=NOW.replace(microsecond=0)), ProtocolAborted, "expired"),
+        (lambda h: replace(h, expires=h.created + timedelta(days=29)), ProtocolAborted, "must last until"),
         (
             lambda h: replace(
                 h, created=h.created + timedelta(days=2), expires=h.expires + timedelta(days=9)
@@ -262,19 +267,188 @@ def test_after_the_closing_date_nothing_is_taken(tmp_path: Path) -> None:
     assert inbox.add(file, min(NOW, end - timedelta(seconds=1)))[0] == "accepted"
 
 
+def watched(world: World, folder: Path, party: str = "north") -> tuple[Arrivals, list[str]]:
+    """A watch, and what it tells."""
+    folder.mkdir(exist_ok=True)
+    told = list[str]()
+    return Arrivals(world.inbox(party), folder, told.append), told
+
+
 def test_a_watched_folder_is_emptied_and_refusals_stay_under_another_name(
-    fresh: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    fresh: World, tmp_path: Path
 ) -> None:
     folder = tmp_path / "arrivals"
     folder.mkdir()
     fresh.contribute("c00", folder / "one.bundle")
     (folder / "two.bundle").write_bytes(b"nonsense")
     (folder / "note.txt").write_text("not a bundle")
-    sweep(fresh.inbox("north"), folder)
-    told = capsys.readouterr().out
+    arrivals, lines = watched(fresh, folder)
+    arrivals.sweep(NOW)
+    assert not lines  # nobody knows yet whether they are whole
+    arrivals.sweep(NOW)
+    told = "\n".join(lines)
     assert "accepted, of c00" in told and "two.bundle is refused: it is not a bundle." in told
     assert {path.name for path in folder.iterdir()} == {"two.bundle.refused", "note.txt"}
     assert not waiting(folder) and not waiting(tmp_path / "nowhere")
+
+
+@pytest.mark.timeout(60)
+def test_nothing_that_stands_in_a_watched_folder_ends_the_watch_or_is_waited_for(
+    fresh: World, tmp_path: Path
+) -> None:
+    folder = tmp_path / "arrivals"
+    arrivals, told = watched(fresh, folder)
+    secret = tmp_path / "secret"
+    fresh.contribute("c01", secret)
+    os.mkfifo(folder / "pipe.bundle")
+    (folder / "link.bundle").symlink_to(secret)
+    (folder / "folder.bundle").mkdir()
+    bad = os.fsencode(folder) + b"/\xff\n.bundle"
+    with open(bad, "wb") as file:
+        file.write(b"nonsense")
+    long = "x" * (255 - len(".bundle")) + ".bundle"
+    (folder / long).write_bytes(b"nonsense")
+    fresh.contribute("c00", folder / "zz.bundle")
+    for _ in range(4):
+        arrivals.sweep(NOW)
+    assert len(told) == 6 and sum("is refused" in line for line in told) == 5  # each is told once
+    assert any("accepted, of c00" in line for line in told)
+    assert any("symbolic link" in line for line in told) and secret.exists()
+    assert any("'" in line and "\\udcff\\n" in line for line in told) and all(line.isascii() for line in told)
+    assert not waiting(folder) and len(list(folder.iterdir())) == 5
+
+
+def test_an_upload_is_taken_when_it_has_stopped_growing(fresh: World, tmp_path: Path) -> None:
+    folder = tmp_path / "arrivals"
+    arrivals, told = watched(fresh, folder)
+    content = fresh.contribute("c00").read_bytes()
+    file = folder / "c00.bundle"
+    for part in range(1, 5):
+        file.write_bytes(content[: part * len(content) // 4])
+        arrivals.sweep(NOW)
+    assert not told and file.exists()
+    arrivals.sweep(NOW)
+    assert told == [f"{file}: accepted, of c00"] and not file.exists()
+
+
+def test_a_fault_of_the_own_inbox_leaves_what_has_arrived(
+    fresh: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "arrivals"
+    arrivals, told = watched(fresh, folder)
+    fresh.contribute("c00", folder / "c00.bundle")
+
+    def full(*arguments: object, **more: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("parties.inbox.store.write_private", full)
+        for _ in range(2):
+            arrivals.sweep(NOW)
+    assert "cannot be written" in told[0] and (folder / "c00.bundle").exists()
+    arrivals.sweep(NOW)
+    assert told[1:] == [f"{folder / 'c00.bundle'}: accepted, of c00"]
+    fresh.contribute("c01", folder / "c01.bundle")
+    (fresh.folder / "inbox" / "north" / "receiver.key").unlink()
+    arrivals.sweep(NOW)
+    with pytest.raises(PeerIdentity, match="has no key"):
+        arrivals.sweep(NOW)
+    assert (folder / "c01.bundle").exists()
+
+
+def test_a_pipe_that_is_named_is_refused_at_once(fresh: World) -> None:
+    pipe = fresh.folder / "pipe.bundle"
+    os.mkfifo(pipe)
+    with pytest.raises(UsageError, match="a pipe or a device"):
+        fresh.inbox("north").add(pipe, NOW)
+
+
+def test_a_bundle_lasts_until_a_month_after_the_closing(tmp_path: Path) -> None:
+    table = collecting.TABLE.replace("{ bundles = 2 }", "{ at = 2999-01-01T00:00:00Z }")
+    world = collecting.write(tmp_path, 2, table=table)
+    error = refusal(world, made(world, "c00").to_bytes())
+    assert "must last until 2999-01-31 00:00:00 UTC" in error.sentence
+    assert world.inbox("north").add(world.contribute("c00"), NOW)[0] == "accepted"
+
+
+def test_an_expired_bundle_gives_way_to_another_of_its_contributor(fresh: World) -> None:
+    inbox, later = fresh.inbox("north"), NOW + timedelta(days=41)
+    first, second = (fresh.folder / name for name in ("first.bundle", "second.bundle"))
+    old = made(fresh, "c00")
+    first.write_bytes(old.to_bytes())
+    inbox.add(first, NOW)
+    renewed = made(
+        fresh,
+        "c00",
+        lambda h: replace(h, expires=h.expires + timedelta(days=60)),
+    )
+    second.write_bytes(renewed.to_bytes())
+    with pytest.raises(BudgetRefused, match="another bundle of c00"):
+        inbox.add(second, NOW + timedelta(days=40, hours=-1))
+    # a list that stands on disk, and may be fixed at another party, needs the bundle for its sum
+    inbox.propose(AgreedList({old.name: "c00"}))
+    with pytest.raises(BudgetRefused, match="another bundle of c00"):
+        inbox.add(second, later)
+    inbox.propose(AgreedList({}))
+    assert inbox.add(second, later) == ("accepted", "c00")
+    assert list(inbox.accepted(later)) == [renewed.name]
+
+
+def test_what_a_crash_left_of_keys_and_sums_goes_at_the_next_start(fresh: World) -> None:
+    inbox = fresh.inbox("north")
+    fresh.deliver(fresh.contribute("c00"), to=["north"])
+    left = [
+        inbox.folder / ".receiver.key.77.part",
+        inbox.folder / ".sum.bin.ab.part",
+        inbox.folder / "bundles" / ".c1.b.part",
+    ]
+    for part in left:
+        part.write_bytes(b"half a key")
+    before = {path for path in inbox.folder.rglob("*") if path.is_file()} - set(left)
+    holder = os.open(left[1], os.O_RDWR)
+    fcntl.flock(holder, fcntl.LOCK_EX)  # a process that is alive is writing it
+    assert main(["inbox", str(fresh.trial.path), "--party", "north", "--list"]) == 0
+    assert [part.exists() for part in left] == [False, True, False]
+    os.close(holder)
+    assert inbox.tidy() == [] and not left[1].exists()
+    assert {path for path in inbox.folder.rglob("*") if path.is_file()} == before
+
+
+def test_files_that_cannot_be_deleted_are_named_and_tried_again(
+    fresh: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inbox, unlink = fresh.inbox("north"), Path.unlink
+    fresh.deliver(fresh.contribute("c00"), to=["north"])
+
+    def kept(path: Path, missing_ok: bool = False) -> None:
+        if path.name == "receiver.key":
+            raise PermissionError(1, "not permitted")
+        unlink(path, missing_ok)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", kept)
+        assert inbox.finish() == [inbox.folder / "receiver.key"]
+        assert main(["inbox", str(fresh.trial.path), "--party", "north", "--list"]) == 0
+        assert (
+            f"{inbox.folder / 'receiver.key'} should be gone and cannot be deleted" in capsys.readouterr().err
+        )
+    assert inbox.tidy() == [] and not [path for path in inbox.folder.rglob("*") if path.is_file()]
+
+
+def test_a_writer_whose_file_was_taken_for_a_leftover_makes_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, stolen = fcntl.flock, list[Path]()
+
+    def late(descriptor: int, how: int) -> None:
+        if not stolen:  # between making and locking it
+            stolen.extend(tmp_path.glob(".*.part"))
+            stolen[0].unlink()
+        lock(descriptor, how)
+
+    monkeypatch.setattr("fcntl.flock", late)
+    write_private(tmp_path / "key", b"content")
+    assert stolen and (tmp_path / "key").read_bytes() == b"content" and len(list(tmp_path.iterdir())) == 1
 
 
 def test_base64_of_a_key_is_what_the_study_lists(world: World) -> None:

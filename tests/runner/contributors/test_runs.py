@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, ProtocolAborted
+from parties.budget.collected_lists import CollectedList
 from parties.budget.ledger import Ledger
 from parties.inbox.store import AgreedList
 from runner.__main__ import main
@@ -263,6 +264,98 @@ def test_a_fixed_list_that_is_gone_from_the_inbox_stops_its_party(
     for party in PARTIES:
         (world.folder / "inbox" / party / "agreed.json").unlink()
     assert isinstance(refused(world, monkeypatch, "out"), DataRefused)
+
+
+LATE = timedelta(days=100)
+"""After it the bundle of one contributor has expired, those of the others have not."""
+
+
+def _interrupted(monkeypatch: pytest.MonkeyPatch, world: World, fixed_at: str) -> None:
+    """A closing that only one party has completed, of bundles of which one expires before the others; then time passes."""
+    fix = CollectedList.fix
+
+    def dies(record: CollectedList, agreed: bytes) -> None:
+        if record.party != fixed_at:
+            raise RuntimeError("The process dies here.")
+        fix(record, agreed)
+
+    world.everybody(["c00", "c01"])
+    world.deliver(world.contribute("c02"))
+    with monkeypatch.context() as patched:
+        patched.setattr(CollectedList, "fix", dies)
+        with pytest.raises(RuntimeError, match="dies here"):
+            in_memory.run(world.trial.path, world.folder / "interrupted", patched)
+    monkeypatch.setattr("runner.contributors.closing._now", lambda: datetime.now(UTC) + LATE)
+    assert [closing_of(world, party).record.fixed is not None for party in PARTIES] == [
+        party == fixed_at for party in PARTIES
+    ]
+    assert len(world.inbox("south").accepted(datetime.now(UTC) + LATE)) == 2
+
+
+@pytest.mark.parametrize("changes", [(), (IDEAL,)])
+def test_an_interrupted_closing_is_gone_on_with_on_the_list_that_one_party_has_fixed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: Sequence[tuple[str, str]]
+) -> None:
+    """Also when a bundle of it, whose contributor chose when it ends, has expired at the others meanwhile."""
+    world = collecting.write(tmp_path, 3, changes=changes)
+    _interrupted(monkeypatch, world, "north")
+    described = next(iter(run(world, monkeypatch).values()))
+    assert described["contributors"]["took_part"] == ["c00", "c01", "c02"]
+    assert len({closing_of(world, party).record.fixed for party in PARTIES}) == 1
+
+
+def test_a_party_without_the_list_that_another_has_fixed_fixes_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = collecting.write(tmp_path, 3)
+    _interrupted(monkeypatch, world, "north")
+    (world.folder / "inbox" / "south" / "proposed.json").unlink()
+    assert isinstance(refused(world, monkeypatch, "again"), DataRefused)
+    assert [closing_of(world, party).record.fixed is None for party in PARTIES] == [False, True, True]
+
+
+def test_a_party_for_which_the_collection_is_open_keeps_the_others_from_fixing_a_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clocks differ: west's is behind the closing."""
+    world = collecting.write(tmp_path, 3)
+    world.everybody()
+    propose = Closing.propose
+
+    def behind(closing: Closing, agreed: AgreedList) -> None:
+        if closing.party == "west":
+            raise ProtocolAborted("The collection is open.")
+        propose(closing, agreed)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Closing, "propose", behind)
+        assert "collection is open" in refused(world, patched, "early").sentence
+    assert nothing_is_fixed(world)
+    run(world, monkeypatch)
+
+
+def test_a_study_below_its_minimum_is_declared_void_and_contributors_are_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = collecting.write(tmp_path, 4)
+    world.deliver(world.contribute("c00"))
+    files = []
+    for party in PARTIES:
+        assert main(["inbox", str(world.trial.path), "--party", party, "--void"]) == 0
+        files.append(world.inbox(party).void_file)
+    error = refused(world, monkeypatch, "out")
+    assert isinstance(error, BudgetRefused) and "declared this study void" in error.sentence
+    assert world.contribution("c00").settle(*files).void
+    [entry] = Ledger(world.folder / "ledgers" / "c00.db").entries()
+    assert entry.state == "settled" and not entry.spent.rho
+
+
+def test_after_a_run_nothing_is_void(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = collecting.write(tmp_path, 3)
+    world.everybody()
+    run(world, monkeypatch)
+    assert main(["inbox", str(world.trial.path), "--party", "north", "--void"]) != 0
+    assert not world.inbox("north").void_file.exists()
 
 
 def test_the_result_is_signed_by_all_and_settles_every_ledger(

@@ -187,6 +187,7 @@ TOLD: dict[str, Any] = {
 def test_the_report_says_who_took_part_and_what_that_leaves_out() -> None:
     words = collected(TOLD)
     assert words is not None
+    assert "trusted to have counted its true rows" in words.way
     assert "four contributors, of five that the study lists, and those of north" in words.about
     assert (
         "80 % of the contributors" in words.left_out

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runner.party.training import InTheClear
+from runner.party.course.server_training import InTheClear
 from synth.algorithms.vertigan.algorithm import ALGORITHM
 from synth.algorithms.vertigan.owner import Owner
 from synth.algorithms.vertigan.summary import summary

@@ -10,11 +10,11 @@ from unittest import mock
 
 import numpy as np
 
+from mpc_protocols.columns.records import CodedRows
 from mpc_protocols.engine.inputs import contribution
 from mpc_protocols.engine.oracle import LeadingOracle
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.replicated.sharing.trio import Trio
-from mpc_protocols.replicated.vertical.records import CodedRows
 from parties.data.coding import Coder
 from runner.audit.broken_builds.faults.mutation import Mutation, Patch
 

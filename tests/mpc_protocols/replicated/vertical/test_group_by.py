@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from mpc_protocols.columns.layout import Layout
+from mpc_protocols.columns.ordered_sums import OwnerShuffle, arrange
+from mpc_protocols.columns.records import ABSENT
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.replicated.sharing.trio import Trio
-from mpc_protocols.replicated.vertical import group_by
-from mpc_protocols.replicated.vertical.group_by import GroupBySum, arrange, sums_by_cell
-from mpc_protocols.replicated.vertical.layout import Layout
+from mpc_protocols.replicated.vertical.group_by import GroupBySum, sums_by_cell
 from mpc_protocols.replicated.vertical.matrices import Matrix
-from mpc_protocols.replicated.vertical.records import ABSENT
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.replicated.trio_run import deal_ring, run_trio
 
@@ -147,13 +147,13 @@ def test_what_travels_is_uniform(case: str) -> None:
 @pytest.mark.parametrize("bad", [0, -1])
 def test_a_place_that_does_not_exist_stops_the_run(monkeypatch: pytest.MonkeyPatch, bad: int) -> None:
     """The owner names a place beyond the rows, or a block beyond the blocks."""
-    original = group_by.OwnerShuffle.__init__
+    original = OwnerShuffle.__init__
 
-    def lying(self: group_by.OwnerShuffle, *arguments: Any) -> None:
+    def lying(self: OwnerShuffle, *arguments: Any) -> None:
         original(self, *arguments)
         self.places[bad] = 60_000
 
-    monkeypatch.setattr(group_by.OwnerShuffle, "__init__", lying)
+    monkeypatch.setattr(OwnerShuffle, "__init__", lying)
     with pytest.raises(ProtocolAborted, match="place beyond"):
         run(np.zeros(9, np.int64), np.ones((9, 1), np.uint16), Layout(9, 3, 1, 2), 0, 2)
 
@@ -161,9 +161,9 @@ def test_a_place_that_does_not_exist_stops_the_run(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("owner", [0, 1, 2])
 def test_an_order_that_repeats_a_place_is_refused(monkeypatch: pytest.MonkeyPatch, owner: int) -> None:
     """The owner counts its first row 300 times: in what it sends, in what it knows itself, and in the masks."""
-    original = group_by.OwnerShuffle.__init__
+    original = OwnerShuffle.__init__
 
-    def greedy(self: group_by.OwnerShuffle, *arguments: Any) -> None:
+    def greedy(self: OwnerShuffle, *arguments: Any) -> None:
         original(self, *arguments)
         for array in (self.places, self._arrangement, self._rows):
             array[1:300] = array[0]
@@ -171,19 +171,19 @@ def test_an_order_that_repeats_a_place_is_refused(monkeypatch: pytest.MonkeyPatc
     layout, weights = Layout(300, 1, 1, 4), np.arange(7, 307, dtype=np.uint32).reshape(-1, 1)
     cells = np.zeros(300, np.int64)
     assert int(run(cells, weights, layout, owner, (owner + 1) % 3)[0, 0]) == int(weights.sum())
-    monkeypatch.setattr(group_by.OwnerShuffle, "__init__", greedy)
+    monkeypatch.setattr(OwnerShuffle, "__init__", greedy)
     with pytest.raises(ProtocolAborted, match=f"Party {owner} named a place of a shuffle twice"):
         run(cells, weights, layout, owner, (owner + 1) % 3)
 
 
 def test_a_block_that_is_chosen_twice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = group_by.OwnerShuffle.__init__
+    original = OwnerShuffle.__init__
 
-    def lying(self: group_by.OwnerShuffle, *arguments: Any) -> None:
+    def lying(self: OwnerShuffle, *arguments: Any) -> None:
         original(self, *arguments)
         self.places[-1] = self.places[-2]
 
-    monkeypatch.setattr(group_by.OwnerShuffle, "__init__", lying)
+    monkeypatch.setattr(OwnerShuffle, "__init__", lying)
     with pytest.raises(ProtocolAborted, match="named a place of a shuffle twice"):
         run(np.zeros(9, np.int64), np.ones((9, 1), np.uint16), Layout(9, 3, 1, 2), 0, 2)
 

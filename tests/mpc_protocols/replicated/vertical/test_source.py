@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mpc_protocols.columns.records import own_rows
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from mpc_protocols.functionality import Clique
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
@@ -18,7 +19,6 @@ from mpc_protocols.partition import OwnRows, Partition, VerticalData, ideal_coun
 from mpc_protocols.replicated.vertical import orders, planner
 from mpc_protocols.replicated.vertical.contributor import VerticalContributor
 from mpc_protocols.replicated.vertical.planner import make_plan
-from mpc_protocols.replicated.vertical.schedule import own_rows
 from tests.mpc_protocols.replicated.vertical.owners import (
     Population,
     facts,

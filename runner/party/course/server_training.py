@@ -12,16 +12,63 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpc_protocols.vertigan.star import Server, serve
+from runner.party.course.course import Course, Run
+from runner.party.course.table import finish
+from runner.party.record.events import OF_OWNERS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mpc_protocols.functionality import Guard, Observe
-    from mpc_protocols.wire import Wire
     from parties.data.records import Records
     from runner.study.owners import Ownership
     from synth.algorithm import OwnTraining, TrainedAlgorithm
     from synth.run import Synthesis
+
+
+class ServerTraining(Course):
+    """Of a `synth.algorithm.TrainedAlgorithm`."""
+
+    joins = False
+    untimed = OF_OWNERS
+
+    def __init__(self, algorithm: TrainedAlgorithm[Any, Any]) -> None:
+        self._algorithm = algorithm
+
+    def prepare(self) -> None:
+        """See `Course`."""
+        self._algorithm.prepare()
+
+    def take_part(self, run: Run) -> None:
+        """See `Course`."""
+        from runner.party.synthesis import sample
+        from synth.budget.accounting import Accountant
+
+        assert run.owned is not None  # the study is vertical
+        algorithm, begin = self._algorithm, run.custodian.begin
+        plan: Any = run.plan  # the algorithm's own
+        recorder = None if run.journal is None else run.attempt.recorder(run.journal, begin)
+        record = (lambda event, _: begin(event)) if recorder is None else recorder.record
+        accountant = Accountant(plan.budget, record=record)
+        authorise(plan, accountant, run.digest)
+        records, stream = run.custodian.records, run.wire.fork("train")
+        own = None if records is None else own_side(algorithm, plan, run.name, records)
+        if run.collective.leads:
+            number = {party.name: i for i, party in enumerate(run.study.numbered)}
+            numbers = {name: number[name] for name in run.owned.owners}
+            server = Server(stream, numbers, algorithm.message_sizes(plan), own)
+            synthesis = algorithm.train(server, plan, run.observe)
+            release = sample(synthesis, plan, run.observe, run.limit, accountant.events)
+        else:
+            if own is not None:
+                size = algorithm.message_sizes(plan)[run.name]
+                serve(stream, run.study.leader_number, own, size, plan.config.rounds)
+                run.meter.mark("fit")
+            release = run.receive_told([], accountant, "authorised")
+        if recorder is not None and run.journal is not None:
+            recorder.opened()
+            run.journal.end(0)
+        finish(run, release, joined=None)
 
 
 def authorise(plan: Any, guard: Guard, inputs: bytes) -> None:
@@ -30,28 +77,9 @@ def authorise(plan: Any, guard: Guard, inputs: bytes) -> None:
         guard.authorise(event, inputs)
 
 
-def lead(
-    algorithm: TrainedAlgorithm[Any, Any],
-    plan: Any,
-    wire: Wire,
-    numbers: Mapping[str, int],
-    own: OwnTraining | None,
-    observe: Observe,
-) -> Synthesis:
-    """The server's part. numbers: of the owners on the wire, by name. own: the server's own side if it owns columns."""
-    return algorithm.train(Server(wire, numbers, algorithm.message_sizes(plan), own), plan, observe)
-
-
 def own_side(algorithm: TrainedAlgorithm[Any, Any], plan: Any, name: str, records: Records) -> OwnTraining:
     """One owner's side."""
     return algorithm.owner(plan, name, records.codes, records.rows)
-
-
-def follow(
-    algorithm: TrainedAlgorithm[Any, Any], plan: Any, wire: Wire, server: int, name: str, own: OwnTraining
-) -> None:
-    """An owner's part that is not the server. Blocks."""
-    serve(wire, server, own, algorithm.message_sizes(plan)[name], plan.config.rounds)
 
 
 class InTheClear:

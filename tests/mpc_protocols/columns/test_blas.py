@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mpc_protocols.replicated.sharing import blas
+from mpc_protocols.columns import blas
 
 RINGS = [np.uint16, np.uint32, np.uint64]
 

@@ -1,4 +1,4 @@
-"""Public sizes of one owner's secret order of the rows (`group_by`): what `plan` weighs and what travels.
+"""Public sizes of one owner's secret order of the rows (`ordered_sums`): what plans weigh and what travels.
 
 The block length is chosen so that the second of the protocol's two shuffles, over blocks instead of places, costs next to
 nothing: with B the first carries about n + B cells places, the second n / B + cells blocks.

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
-from mpc_protocols.functionality import Clique, Level
-from mpc_protocols.partition import OwnRows
+from mpc_protocols.errors import DataRefused, StudyInvalid
+from mpc_protocols.functionality import Clique, Level, StudyFacts
+from mpc_protocols.partition import OwnRows, VerticalData
 
 ABSENT: Final = -1
 _PIECE = 1 << 16
@@ -86,3 +87,24 @@ class CodedRows:
 
     def _width(self, joint: Clique) -> int:
         return int(np.prod([self._sizes[name] for name in joint], dtype=np.int64))
+
+
+def own_rows(data: VerticalData, facts: StudyFacts, me: int) -> CodedRows | None:
+    """This party's records, checked: None if it owns no column. Raises `DataRefused`, `StudyInvalid`."""
+    partition = data.partition
+    if set(partition.columns) != set(facts.sizes):
+        raise StudyInvalid("The owners' columns are not those of the study's domain.")
+    if (data.own is None) == (me in partition.owners):
+        raise DataRefused(f"Party {me} must bring its rows exactly if it owns columns of the study.")
+    if partition.population == "union" and partition.rows > facts.row_cap:
+        raise DataRefused(
+            "The common table has more rows than the study's max_rows; raise max_rows in the study."
+        )
+    if data.own is None:
+        return None
+    data.own.check(partition, me, facts.sizes)
+    if len(data.own.rows) > facts.row_cap:
+        raise DataRefused(
+            "This party has more records than the study's max_rows; raise max_rows in the study."
+        )
+    return CodedRows(data.own, facts.sizes)

@@ -17,12 +17,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from mpc_protocols.errors import ProtocolAborted, StudyInvalid
+from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.public.history import NO_HISTORY
-from runner.study import Study, VerticalStudy
+from runner.party.course.course import Course, Run
+from runner.party.record.events import OF_JOINED
+from runner.study import VerticalStudy
 from runner.study.owners import Ownership
-from synth.algorithm import ALGORITHMS
-from synth.training import OWNERS, Evaluation, Half, Lists, Outside, OwnTable, Training
+from runner.study.trained import active_owner, check_owners, predicted
+from synth.training import Evaluation, Half, Lists, Outside, OwnTable, Training
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,41 +39,50 @@ if TYPE_CHECKING:
     from synth.domain import Domain
     from synth.plan import Plan
 
-PHASE = "fit"
-"""What a training is among the phases of a run."""
 
+class SplitTraining(Course):
+    """Of a `synth.training.Training`. All parties compute; it ends with files of its own, and no table."""
 
-def training_of(study: Study) -> Training[Any, Any] | None:
-    """The study's algorithm, if it trains a model."""
-    algorithm = ALGORITHMS[study.algorithm]
-    return algorithm if isinstance(algorithm, Training) else None
+    withheld = untimed = OF_JOINED
 
+    def __init__(self, training: Training[Any, Any]) -> None:
+        self._training = training
 
-def check_owners(study: VerticalStudy, owned: Ownership) -> None:
-    """Raise `StudyInvalid` unless two owners that compute, and so have a link, hold the label and something else."""
-    if len(owned.owners) != OWNERS:
-        raise StudyInvalid(
-            f'{study.path}: [study] algorithm = "{study.algorithm}" trains a model of two owners, and '
-            f"{len(owned.owners)} parties own columns; give the columns to two of them."
+    def check(self, study: VerticalStudy, owned: Ownership) -> None:
+        """See `Course`."""
+        check_owners(study, owned)
+
+    def take_part(self, run: Run) -> None:
+        """See `Course`."""
+        from runner.party.alignment import take_part
+        from runner.results.training import describe_training, write_training
+        from synth.budget.accounting import Accountant
+
+        study, owned, journal, begin = run.study, run.owned, run.journal, run.custodian.begin
+        assert isinstance(study, VerticalStudy) and owned is not None and journal is not None
+        recorder = run.attempt.recorder(journal, begin)
+        accountant = Accountant(run.plan.budget, record=recorder.record)
+
+        def beside(event: Event) -> None:
+            journal.alignment(event, run.digest)
+            begin(event)
+
+        aligned = run.join(owned, take_part)
+        trainer = Trainer(self._training, study, run.plan, owned, run.name, run.wire, run.digest, run.observe)
+        half = trainer.train(aligned, run.custodian.records, Record(accountant, beside))
+        run.meter.mark("fit")
+        figures = trainer.evaluate(run.backend, run.facts, aligned, half, accountant)
+        recorder.opened()
+        journal.end(0)
+        run.meter.mark("measure")
+        shared = run.counters()
+        run.custodian.settle()
+        facts = describe_training(
+            study, run.plan, accountant.events, figures, shared, run.id, run.digest, run.mode, owned
         )
-    for name in owned.owners:
-        if not study.party(name).compute:
-            raise StudyInvalid(
-                f'{study.path}: [study] algorithm = "{study.algorithm}" needs both owners to compute, and party '
-                f"{name} does not; set compute = true in its [[party]]."
-            )
-
-
-def predicted(study: Study) -> str:
-    """The column that the model predicts."""
-    training = training_of(study)
-    assert training is not None
-    return training.predicted(study.config)
-
-
-def active_owner(study: Study, owned: Ownership) -> str:
-    """The owner of the label."""
-    return owned.columns[predicted(study)]
+        write_training(run.options.out, facts, {} if half is None else half.files)
+        run.meter.mark("report")
+        run.events("report", "written", rows=0)
 
 
 @dataclass(frozen=True)
@@ -87,6 +98,7 @@ class Trainer:
 
     def __init__(
         self,
+        training: Training[Any, Any],
         study: VerticalStudy,
         plan: Plan,
         owned: Ownership,
@@ -95,8 +107,6 @@ class Trainer:
         digest: bytes,
         observe: Observe,
     ) -> None:
-        training = training_of(study)
-        assert training is not None
         self._training, self._study, self._plan, self._owned = training, study, plan, owned
         self._name, self._wire, self._digest, self._observe = name, wire, digest, observe
         self._numbers = {party.name: number for number, party in enumerate(study.numbered)}
@@ -143,7 +153,7 @@ class Trainer:
             stream.receive(number, 0)
         for number in others:
             stream.send(number, b"")
-        self._observe(PHASE, "trained", owners=list(self._owned.owners))
+        self._observe("fit", "trained", owners=list(self._owned.owners))
 
     def _own_columns(self) -> Domain:
         """The columns that the training reads of this party: the label alone, or all but the label's owner's."""

@@ -1,0 +1,99 @@
+"""A run in which an algorithm's questions are answered: by the backend's oracle, or by what the owners report once.
+
+The leader runs the synthesizer, the other computing parties obey its steps, contributors' data goes out masked. Who learns what:
+computing parties see the opened index and noisy counts of each step, contributors the release; all of it is what the study's
+(epsilon, delta) covers. Each computing party refuses a step that the budget does not allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from mpc_protocols.bundles.collected import CollectedCounts
+from mpc_protocols.errors import StudyInvalid
+from runner.contributors.closing import Closing
+from runner.party.course.course import Course, Run
+from runner.party.course.table import finish
+
+if TYPE_CHECKING:
+    from mpc_protocols.backend import OracleData
+    from mpc_protocols.functionality import Event, LocalCounts
+    from mpc_protocols.partition import VerticalData
+    from parties.budget.journal import Journal
+    from runner.results.release import Release
+
+
+class Answers(Course):
+    """Most algorithms' (`Algorithm.run`, `Algorithm.reports`)."""
+
+    def take_part(self, run: Run) -> None:
+        """See `Course`."""
+        from runner.party.alignment import join
+
+        data: OracleData | None = run.custodian.counts()
+        if run.closing is not None:
+            data = run.closing.collected(run.custodian.counts())
+        if run.owned is not None:
+            data = run.join(run.owned, join)
+        release = _contribute(run, data) if run.journal is None else _compute(run, data, run.journal)
+        finish(run, release, run.owned)
+
+
+def _compute(run: Run, data: OracleData | None, journal: Journal) -> Release:
+    """A computing party's part: the leader runs the synthesizer, the others obey; returns the release."""
+    from runner.party.synthesis import exchange_of, sample, synthesize
+    from synth.budget.accounting import Accountant
+
+    # a study with [contributors] has a backend that takes these
+    data = cast("LocalCounts | VerticalData | None", data)
+    begin: Callable[[Event, int], None] = run.custodian.begin
+    if run.closing is not None:
+        begin = _only_run(run, run.closing)
+    recorder = run.attempt.recorder(journal, begin)
+    accountant = Accountant(run.plan.budget, record=recorder.record)
+    history = run.attempt.history
+    exchange = exchange_of(run.study, run.plan)
+    if run.collective.leads:
+        with (
+            run.backend.lead(run.wire, run.facts, data, accountant, run.observe, history)
+            if exchange is None
+            else exchange.lead(run.wire, run.facts, data, accountant)
+        ) as answers:
+            synthesis = synthesize(run.study, run.plan, answers, run.observe)
+        release = sample(synthesis, run.plan, run.observe, run.limit, accountant.events)
+        run.attempt.keep_release(release)
+    else:
+        opened = (
+            run.backend.follow(run.wire, run.facts, data, accountant, run.observe, history)
+            if exchange is None
+            else exchange.follow(run.wire, run.facts, data, accountant)
+        )
+        release = run.receive_told(opened, accountant, "authorised and opened")
+    recorder.opened()
+    journal.end(0)
+    return release
+
+
+def _only_run(run: Run, closing: Closing) -> Callable[[Event, int], None]:
+    """The custodian's `begin`, once this run is on record as the only one on the bundles."""
+
+    def begin(event: Event, number: int) -> None:
+        closing.record.begin(run.id)
+        run.custodian.begin(event, number)
+
+    return begin
+
+
+def _contribute(run: Run, data: OracleData | None) -> Release:
+    """A contributor's part: its data goes out masked, the release comes in."""
+    from runner.party.synthesis import exchange_of
+
+    if data is None or isinstance(data, CollectedCounts):
+        raise StudyInvalid(f"{run.study.path}: party {run.name} neither computes nor has data.")
+    (exchange_of(run.study, run.plan) or run.backend).contribute(run.wire, run.facts, data)
+    run.meter.mark("input")
+    release = run.receive()
+    for number, event in enumerate(release.events, start=1):
+        run.custodian.begin(event, number)
+    return release

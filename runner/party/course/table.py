@@ -1,0 +1,61 @@
+"""The end of a run that makes a table: it is handed out, counters are exchanged, every party writes its own files.
+
+Who learns what: everybody the release. It comes from the leader, and each party has judged its own copy
+(`runner.results.release`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mpc_protocols.errors import ProtocolAborted, UsageError
+from runner.contributors.result import Result, exchange
+from runner.party.course.course import Run
+from runner.party.record.run_json import describe
+from runner.results.outdir import RESULT
+
+if TYPE_CHECKING:
+    from runner.results.release import Release
+    from runner.study.owners import Ownership
+
+
+def finish(run: Run, release: Release, joined: Ownership | None) -> None:
+    """Hand out the release (leader), exchange counters, write the files, settle the ledger.
+
+    joined: the owners whose records were. Raises `ProtocolAborted`, `PeerLost`.
+    """
+    from runner.results.outputs import write_outputs
+    from runner.results.release import parse
+
+    study, attempt, closing = run.study, run.attempt, run.closing
+    if run.collective.leads:
+        payload = attempt.kept_release or release.to_bytes(study.domain)
+        release = parse(
+            memoryview(payload), study.domain, len(release.codes), run.name
+        )  # as the others see it
+        run.collective.hand_out(payload)
+    result = None
+    if closing is not None:
+        told = Result.of(closing, run.id, release)
+        signatures = exchange(run.wire.fork("result"), closing, told, run.options.out / RESULT)
+        result = told.to_bytes(signatures)
+    run.meter.mark("sample")
+    shared = run.counters()
+    if attempt.serves:
+        return
+    run.custodian.settle()
+    digest = attempt.digest(shared, run.digest)
+    facts = describe(study, run.plan, release, shared, run.id, digest, run.mode, joined, closing)
+    try:
+        write_outputs(run.options.out, release, study.domain, facts, result)
+    except (
+        UsageError
+    ):  # the report reads the files strictly: whoever made their content is to blame, not the user
+        raise ProtocolAborted(
+            f"Party {study.leader.name} sent results of which no report can be made; nothing was written."
+        ) from None
+    attempt.finish(run.id)
+    if closing is not None and (left := closing.inbox.finish()):
+        run.observe("report", "not_deleted", files=[str(path) for path in left])
+    run.meter.mark("report")
+    run.events("report", "written", rows=int(release.codes.shape[0]))
