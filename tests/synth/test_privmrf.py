@@ -159,6 +159,17 @@ def test_a_batch_never_asks_for_more_comparisons_than_parties_compute(
     assert len(set(got.selections)) == sum(picks for _, picks in asked) > len(asked)
 
 
+def test_sets_outside_a_tree_of_the_models_size_are_asked_too() -> None:
+    """The graph may be larger than the model, which picks keep within its limit: with 0.0008 MiB no tree joins all of a chain."""
+    config = PrivMrfConfig(max_model_mb=0.0008, max_columns=2)
+    plan = plan_for(config, epsilon=50.0)
+    asked: list[Clique] = []
+    oracle = ScriptedOracle(CODES, DOMAIN, Accountant(plan.budget), plan.charges)
+    got = run(oracle, plan, lambda _, what, **about: asked.extend(about.get("joined", [])))
+    assert model_size_mb(DOMAIN.sizes, [tuple(pair) for pair in asked]) > config.max_model_mb
+    assert model_size_mb(DOMAIN.sizes, [m.clique for m in got.measurements]) <= config.max_model_mb
+
+
 @settings(max_examples=60)
 @given(st.lists(st.integers(2, 9), min_size=3, max_size=7), st.integers(0, 2**32), st.floats(0.0005, 0.01))
 def test_the_graph_takes_the_most_dependent_pairs_that_fit(sizes: list[int], seed: int, limit: float) -> None:

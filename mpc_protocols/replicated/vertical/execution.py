@@ -34,6 +34,7 @@ from mpc_protocols.replicated.vertical.matrices import (
 from mpc_protocols.replicated.vertical.plan import Plan
 from mpc_protocols.vertical.records import CodedRows
 from mpc_protocols.vertical.tables import Factor, Joint
+from mpc_protocols.vertical.union import sum_down
 
 MEMBERSHIP: Clique = ()
 
@@ -135,7 +136,7 @@ class PlanExecution:
         return blocks
 
     def _cells(self) -> list[Elements]:
-        """This party's parts in the order of the products."""
+        """This party's parts of the tables, in order: of a product, or sums of its cells."""
         plan, where = self._plan, {}
         for group, parts in self._parts.items():
             top = 0
@@ -146,7 +147,11 @@ class PlanExecution:
                     where[left, right] = parts[top:bottom, first:end]
                     first = end
                 top = bottom
-        cells = [where[product.left, product.right].reshape(-1) for product in plan.products]
+        cells = []
+        for table, source in zip(plan.tables, plan.sources, strict=True):
+            product = plan.products[source]
+            flat: Elements = where[product.left, product.right].reshape(-1)
+            cells.append(sum_down(flat, product.columns, table, plan.sizes))
         return [self._somebody, *cells] if plan.counts_somebody else cells
 
     def _inputs(self, start: int, stop: int) -> dict[Joint, Matrix]:

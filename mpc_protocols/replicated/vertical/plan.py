@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Final
 
+from mpc_protocols.functionality import Clique
 from mpc_protocols.vertical.layout import Layout
 from mpc_protocols.vertical.tables import Factor, Group, Joint, Table, Tables, by_left
 
@@ -24,7 +26,7 @@ NARROW_ROWS: Final = (1 << 16) - 1
 
 @dataclass(frozen=True)
 class TablePlan(Table):
-    """One table: left^T right. by_permutation: left is an order of the rows instead of one-hot columns."""
+    """One product: left^T right. by_permutation: left is an order of the rows instead of one-hot columns."""
 
     by_permutation: bool
 
@@ -37,11 +39,14 @@ class TablePlan(Table):
 class Plan(Tables[TablePlan]):
     """All that the parties do for one batch of tables.
 
-    computing: which owners compute (wire numbers below it). element: bytes of the ring in which counts are summed, in ranges of
-    at most NARROW_ROWS rows if these are 2. row_block: rows at a time.
+    computing: which owners compute (wire numbers below it). tables: what is wanted, in order. sources: for each table the product
+    that it is, or is a sum of. element: bytes of the ring in which counts are summed, in ranges of at most NARROW_ROWS rows if
+    these are 2. row_block: rows at a time.
     """
 
     computing: int
+    tables: tuple[Clique, ...]
+    sources: tuple[int, ...]
     element: int
     row_block: int
 
@@ -89,6 +94,10 @@ class Plan(Tables[TablePlan]):
             [(start, min(start + self.row_block, end)) for start in range(first, end, self.row_block)]
             for first, end in ends
         ] or [[]]
+
+    def cells(self) -> int:
+        """Cells of all tables."""
+        return sum(prod(self.sizes[name] for name in table) for table in self.tables)
 
     def helper(self, owner: int) -> int:
         """Who helps a computing owner to order the rows: of the other two, who inputs least."""

@@ -83,10 +83,7 @@ class VerticalMarginals(MarginalSource):
         if plan.counts_somebody:
             self._somebody, cells = cells[:1], cells[1:]
         start = 0
-        for table, of in zip(tables, plan.products, strict=True):
+        for table in tables:
             stop = start + self._schedule.facts.cells(table)
-            share = cells[start:stop]
-            self._tables[table] = RingShare(
-                *(union.sum_down(part, of.columns, table, plan.sizes) for part in (share.own, share.next))
-            )
+            self._tables[table] = cells[start:stop]
             start = stop

@@ -1,11 +1,12 @@
 """PrivMRF's run (`plan` fixes noise and candidates, `graph` says what the dependences mean, `synth.run` asks and fits).
 
-    0   measure all one-way marginals (one batch); fit: columns independent
-    1   share all pairs; ask how far each is from independence (one batch of noisy L1 distances)
-    2   graph of the most dependent pairs within max_model_mb, its junction tree; candidates: sets of columns inside a node whose
-        noise is half of their counts at most; share them, once
+    0   share all pairs; measure all one-way marginals (one batch); fit: columns independent
+    1   ask how far each pair is from independence (one batch of noisy L1 distances)
+    2   graph of the most dependent pairs within 16 max_model_mb, its junction tree; candidates: sets of columns inside a node
+        whose noise is half of their counts at most; share them, once
     3   measure a marginal for each column (one batch); fit
-    t   select several of the rest on one pass of scores, measure them (one batch), refit; the last batch takes what is left
+    t   select several of the rest on one pass of scores, measure those that fit the model together (one batch), refit; the last
+        batch takes what is left
 
 Graph, tree and candidates are functions of released values. Once there is no candidate left, or no dependence was seen, what
 remains sharpens the columns.
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique, MarginalOracle, Observe
     from synth.algorithms.privmrf.plan import PrivMrfPlan
 
+GRAPH_SHARE = 16
+"""Of max_model_mb, for the junction tree of the graph: its nodes only say what may be asked. A model of what is asked is many
+times smaller, and each pick keeps it within max_model_mb."""
 NOISE_LIMIT = 0.16
 """Of the noise of joining a column to another, as a share of the rows."""
 THETA = 2
@@ -54,6 +58,9 @@ class PrivMrfRun(Run):
     def carry_out(self) -> Synthesis:
         """The whole run."""
         plan = self.plan
+        self.share(
+            plan.pairs
+        )  # first, for columns are sums of pairs: one pass over the owners' rows, not two
         self.measure_columns(plan.one_way, plan.sigma2, 0)
         if not plan.pairs:
             self.refit(0, FINAL_ITERATIONS)
@@ -70,14 +77,18 @@ class PrivMrfRun(Run):
             self.sharpen()
         return self.synthesis()
 
+    @property
+    def graph_mb(self) -> float:
+        """How large the junction tree of the graph may be."""
+        return GRAPH_SHARE * self.plan.config.max_model_mb
+
     def joined_pairs(self) -> list[Clique]:
         """The edges of the graph."""
-        return dependent_pairs(self.plan.domain.sizes, self.dependence, self.plan.config.max_model_mb)
+        return dependent_pairs(self.plan.domain.sizes, self.dependence, self.graph_mb)
 
     def look_for_dependence(self) -> list[Clique]:
         """Ask for the pairs' distances; returns the useful candidates inside the tree that they give, shared."""
         plan, pairs = self.plan, self.plan.pairs
-        self.share(pairs)
         distances = self.oracle.distances(
             [self.handles[pair] for pair in pairs], self.model.marginals(pairs), plan.pairs_sigma2
         )
@@ -129,13 +140,19 @@ class PrivMrfRun(Run):
             asked = offered[: most_candidates(picks)]  # of the fewest cells
             answers = self.model.marginals(asked)
             chosen = self._select(asked, answers, picks, sigma2)
+            kept: dict[
+                Clique, tuple[int, int]
+            ] = {}  # picks may fit the model one by one, and not all together
+            for number, position in enumerate(chosen, len(self.selected) - picks + 1):
+                if self._within([asked[position]], list(kept)):
+                    kept[asked[position]] = (number, position)
             last = len(self.selected) == most or picks == len(offered)
             if last:
-                sigma2 = plan.charges.sigma2(self.left / picks)
-            first = len(self.selected) - picks + 1
-            cliques = [asked[position] for position in chosen]
-            self._measure(cliques, [answers[c] for c in chosen], sigma2, range(first, first + picks))
-            offered = [clique for clique in offered if clique not in cliques]
+                sigma2 = plan.charges.sigma2(self.left / len(kept))
+            numbers = [number for number, _ in kept.values()]
+            self._measure(list(kept), [answers[position] for _, position in kept.values()], sigma2, numbers)
+            picked = {asked[position] for position in chosen}
+            offered = [clique for clique in offered if clique not in picked]
             self.refit(len(self.selected), FINAL_ITERATIONS if last else ROUND_ITERATIONS)
             if last:
                 break

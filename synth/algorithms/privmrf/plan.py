@@ -45,7 +45,7 @@ MAX_BATCHES = 8
 MAX_PAIRS = 1 << 15
 MAX_PAIR_CELLS = 1 << 27
 MAX_NAME_BYTES = 4_000_000
-"""All pairs are shared, in one step, after the columns have been paid for: what no oracle shares is refused before."""
+"""All pairs are shared in one step: what no oracle shares is refused before anything is paid for."""
 MAX_SETS = 1 << 14
 MAX_SET_CELLS = 1 << 22
 MIN_SHARPENING = Fraction(1, 20)

@@ -1,5 +1,5 @@
 """VertiMRF's run: PrivMRF's (`synth.algorithms.privmrf.loop`), whose graph takes the dependent pairs inside each owner's columns
-first, as long as the junction tree stays within a quarter of max_model_mb, and then all others within the whole of it.
+first, as long as the junction tree stays within a quarter of its limit, and then all others within the whole of it.
 
 All questions go to the oracle, also those about one owner's columns: a model that an owner fitted alone would describe its whole
 table, not the hidden intersection, and its noise would be known to that owner.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from synth.run import Synthesis
 
 OWN_SHARE = 1 / 4
-"""Of max_model_mb, for the structure inside the owners' columns."""
+"""Of the graph's limit, for the structure inside the owners' columns."""
 
 
 def run(oracle: MarginalOracle, plan: VertiMrfPlan, observe: Observe = unobserved) -> Synthesis:
@@ -37,5 +37,5 @@ class VertiMrfRun(PrivMrfRun):
         plan, sizes = self.plan, self.plan.domain.sizes
         own = {pair: value for pair, value in self.dependence.items() if plan.is_one_owners(pair)}
         others = {pair: value for pair, value in self.dependence.items() if pair not in own}
-        first = dependent_pairs(sizes, own, OWN_SHARE * plan.config.max_model_mb)
-        return dependent_pairs(sizes, others, plan.config.max_model_mb, first)
+        first = dependent_pairs(sizes, own, OWN_SHARE * self.graph_mb)
+        return dependent_pairs(sizes, others, self.graph_mb, first)
