@@ -29,7 +29,6 @@ from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.pair.transfers.transfer_pool import Demand, Shorts
 
 
-
 @dataclass(frozen=True, eq=False)
 class PublicTable:
     """F. values: uint8 of shape (2^m, 2^m), below 2^w, by the numbers of the choosing and of the offering party. outputs: w."""
