@@ -23,7 +23,7 @@ def rows_of(found: Evaluation) -> list[tuple[str, Figure, str]]:
     rows = [(f"distance of {WAYS[degree]}", figure, "lower") for degree, figure in found.distances.items()]
     if found.prediction is not None:
         rows.append((f"prediction of {found.label} (area under the curve)", found.prediction, "higher"))
-    rows.append(("rows that equal a real one", found.copies, "as real rows"))
+    rows.append(("rows that equal a real one", found.copies, "not above real rows"))
     return rows
 
 

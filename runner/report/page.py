@@ -36,6 +36,8 @@ MAX_BARS = 12
 MAX_GROUPS = 160
 MAX_DOTS = 56
 MAX_ASSOCIATED = 40
+LONG_LABEL = 12
+"""Letters from which on a text takes the place of two."""
 MAX_LABELS = 4
 """Of an axis whose marks are texts."""
 
@@ -358,7 +360,8 @@ def _chart(
             count -= 1
         edges = list(column.edges())
         if not _is_even(column):
-            axis = [(float(at), column.written(edges[at])) for at in range(0, count, -(-count // MAX_LABELS))]
+            most = MAX_LABELS if len(column.written(edges[0])) <= LONG_LABEL else MAX_LABELS // 2
+            axis = [(float(at), column.written(edges[at])) for at in range(0, count, -(-count // most))]
             edges = [float(at) for at in range(count + 1)]
     per = -(-count // MAX_GROUPS)
     groups = [codes[at : at + per] for at in range(0, count, per)]

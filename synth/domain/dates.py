@@ -191,6 +191,10 @@ class DateTime(Calendar):
         """The time of a number."""
         return datetime.combine(date.fromordinal(number // DAY), time()) + timedelta(seconds=number % DAY)
 
+    def written(self, value: float) -> str:
+        """A number of this column, for people: without seconds where these are 0."""
+        return self.value_of(int(value)).isoformat(sep=" ", timespec="seconds" if value % 60 else "minutes")
+
     def to_spec(self) -> dict[str, object]:
         """The column's table in canonical form."""
         return _spec(self.kind, self.begin, self.end, self.step, self.missing)
