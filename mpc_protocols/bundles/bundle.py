@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 MAGIC: Final = b"cosynth-bundle-1"
 SEED_BYTES: Final = 32
 MAX_HEADER: Final = 4096
+MAX_YEAR: Final = 9000
+"""Of a date, so that what is added to it is a date, too."""
 HASH: Final = 32
 _DIGESTS: Final = 2 * HASH
 Letter = Literal["a", "b"]
@@ -269,4 +271,7 @@ def _text(value: object) -> str:
 
 
 def _time(text: object) -> datetime:
-    return datetime.strptime(_text(text), _TIME).replace(tzinfo=UTC)
+    told = datetime.strptime(_text(text), _TIME).replace(tzinfo=UTC)
+    if told.year > MAX_YEAR:
+        raise ValueError(f"A year is at most {MAX_YEAR}.")
+    return told

@@ -11,6 +11,7 @@ A party that has released nothing can also say that it never will: then the stud
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 from mpc_protocols.errors import BudgetRefused
 from parties.budget.ledger import Ledger
@@ -33,6 +34,17 @@ class CollectedList:
         """Hash of the list; None as long as there is none."""
         row = self._row()
         return None if row is None or row[0] == VOID else bytes.fromhex(row[0])
+
+    @property
+    def begun(self) -> bool:
+        """Whether a run has begun to release."""
+        row = self._row()
+        return row is not None and row[1] is not None
+
+    @property
+    def file(self) -> Path:
+        """The ledger's file."""
+        return self._ledger.path
 
     @property
     def void(self) -> bool:

@@ -18,7 +18,7 @@ from mpc_protocols.errors import BudgetRefused, PeerIdentity, ProtocolAborted, S
 MAX_AHEAD_S = 86_400
 """How far in the future a bundle may have been made, as the receiver's clock tells."""
 MARGIN = timedelta(days=30)
-"""How long a bundle must last after the collection's last day, or after its own making: no contributor decides by an early end
+"""How long a bundle must last after the collection's last day, or after it is taken in: no contributor decides by an early end
 of its bundle what an interrupted closing finds when it is gone on with."""
 
 
@@ -41,9 +41,9 @@ class Collection:
         names, index = list(self.receivers), list(self.contributors).index(contributor)
         return names[index % len(names)], names[(index + 1) % len(names)]
 
-    def lasts(self, created: datetime) -> datetime:
-        """Until when a bundle that was made then must be usable at least."""
-        return (created if self.close_at is None else max(created, self.close_at)) + MARGIN
+    def lasts(self, now: datetime) -> datetime:
+        """Until when a bundle that is taken in now must be usable at least."""
+        return max(now, self.close_at or now) + MARGIN
 
     def still_open(self, bundles: int, now: datetime) -> str | None:
         """Why the collection is not over yet, a sentence; None if it is."""
@@ -72,7 +72,7 @@ class Collection:
         key = self.contributors.get(header.contributor)
         if key is None:
             raise PeerIdentity(
-                f"It is by {header.contributor!r:.80}, whom the study does not list as a contributor."
+                f"It is by {header.contributor!a:.80}, whom the study does not list as a contributor."
             )
         if hashlib.sha256(key).digest() != header.key:
             raise PeerIdentity(
@@ -90,11 +90,6 @@ class Collection:
             raise ProtocolAborted(
                 f"It has expired at {header.expires:%Y-%m-%d %H:%M:%S} UTC; its contributor must make it anew."
             )
-        if header.expires < self.lasts(header.created):
-            raise ProtocolAborted(
-                f"It expires at {header.expires:%Y-%m-%d %H:%M:%S} UTC, and a bundle of this study must last until "
-                f"{self.lasts(header.created):%Y-%m-%d %H:%M:%S} UTC at least; its contributor must make it anew."
-            )
         if (header.created - now).total_seconds() > MAX_AHEAD_S:
             raise ProtocolAborted(
                 "It was made in the future; set the clocks of its contributor and of this machine."
@@ -104,6 +99,16 @@ class Collection:
                 raise ProtocolAborted(
                     f"Its part {letter} has not the {size} bytes of a bundle of this study."
                 )
+        return header
+
+    def check_new(self, bundle: Bundle, now: datetime) -> Header:
+        """The same of one that is to be taken in now, and that it lasts long enough. Raises as `check`."""
+        header, least = self.check(bundle, now), self.lasts(now)
+        if header.expires < least:
+            raise ProtocolAborted(
+                f"It expires at {header.expires:%Y-%m-%d %H:%M:%S} UTC, and a bundle of this study must last until "
+                f"{least:%Y-%m-%d %H:%M:%S} UTC at least; its contributor must make it anew."
+            )
         return header
 
     def own_part(self, bundle: Bundle, receiver: str) -> Bundle:

@@ -5,6 +5,7 @@
     proposed.json         the list that the parties were about to fix when they last met: hash and contributor of each bundle
     agreed.json           the list that is fixed, in the same form (public)
     sum.bin               the sum of this party's parts over that list; gone when the run has its results
+    begun                 the id of the run that releases something of them, in hex, before the first release (public)
     void-PARTY.json       this party's signed word that no run of the study will open anything (`runner.contributors.void`)
     finished              there while bundles, sum and keys are being deleted: what is left of them goes at the next start
 
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from parties.inbox.collection import Collection
 
 KEY, BUNDLES, PROPOSED, AGREED, SUM = "receiver.key", "bundles", "proposed.json", "agreed.json", "sum.bin"
-FINISHED = "finished"
+BEGUN, FINISHED = "begun", "finished"
 SUFFIX = ".bundle"
 _SUM_MAGIC = b"cosynth-sum-1\n"
 Outcome = Literal["accepted", "known"]
@@ -77,7 +78,14 @@ class AgreedList:
 
 
 def make_key(folder: Path) -> ReceiverKey:
-    """A receiver's fresh keys for a study; the public half. Raises `UsageError` if there are some, or they cannot be written."""
+    """A receiver's fresh keys for a study; the public half.
+
+    Raises `UsageError` if there are some, if the folder was an earlier study's inbox, or if they cannot be written.
+    """
+    if not (folder / KEY).exists() and (earlier := _earlier(folder)) is not None:
+        raise UsageError(
+            f"{earlier} is of an earlier study, and an inbox is for one: name another inbox for another study."
+        )
     secret = ReceiverSecret.generate()
     try:
         write_private(folder / KEY, secret.secret, replace=False)
@@ -124,15 +132,19 @@ class Inbox:
     def add(self, file: Path, now: datetime) -> tuple[Outcome, str]:
         """Take a bundle in; "known" if it was here before; and whose it is.
 
-        Raises a `CosynthError` that names the file and says why it is refused; then nothing of it is kept.
+        Raises a `CosynthError` that names the file and says why it is refused; then nothing of it is kept. Whatever a file
+        makes go wrong here refuses that file; of an unforeseen error only the kind is told. `InboxUnusable`: no fault of it.
         """
         try:
             return self._add(self._read(file), now)
         except CosynthError as error:
+            kind: type[CosynthError] = InboxUnusable if isinstance(error, DataRefused) else type(error)
             sentence = error.sentence
-            raise type(error)(
-                f"The bundle {shown(file)} is refused: {sentence[0].lower()}{sentence[1:]}"
-            ) from None
+        except OSError as error:
+            kind, sentence = InboxUnusable, f"The inbox {self.folder} cannot be read ({error.strerror})."
+        except Exception as error:
+            kind, sentence = ProtocolAborted, f"It cannot be examined ({type(error).__name__})."
+        raise kind(f"The bundle {shown(file)} is refused: {sentence[0].lower()}{sentence[1:]}")
 
     def _add(self, content: bytes, now: datetime) -> tuple[Outcome, str]:
         if self.void_file.exists():
@@ -144,7 +156,7 @@ class Inbox:
         if self.collection.close_at is not None and now >= self.collection.close_at:
             raise BudgetRefused("The collection has closed; contributors who come later go to another study.")
         bundle = parse(content)
-        header = self.collection.check(bundle, now)
+        header = self.collection.check_new(bundle, now)
         bundle = self.collection.own_part(bundle, self._party)
         secret = self.secret()
         for letter in letters_of(header, self._party):
@@ -160,10 +172,7 @@ class Inbox:
 
     def _second(self, place: Path, bundle: Bundle, now: datetime) -> Outcome:
         """A bundle beside an earlier one of its contributor, which it replaces only if no run can use that any more."""
-        try:
-            kept = self._parsed(place)
-        except DataRefused as error:
-            raise InboxUnusable(error.sentence) from None
+        kept = self._parsed(place)
         if kept.name == bundle.name:
             return "known"
         proposed = self.proposed()
@@ -212,7 +221,12 @@ class Inbox:
         return self._list(PROPOSED)
 
     def propose(self, agreed: AgreedList) -> None:
-        """Put a list on disk that the parties will fix if all of them have it. Raises `BudgetRefused` if it cannot be."""
+        """Put a list on disk that the parties will fix if all of them have it.
+
+        Raises `DataRefused` for a bundle of it that is not here, `BudgetRefused` if the list cannot be written.
+        """
+        for name, contributor in agreed.entries.items():
+            self._listed(name, contributor)
         self._write(PROPOSED, agreed.to_bytes())
 
     def keep(self, agreed: AgreedList) -> None:
@@ -241,8 +255,40 @@ class Inbox:
         self._forget_key()
         return total
 
+    @property
+    def added_up(self) -> bool:
+        """Whether the sum is on disk."""
+        return (self.folder / SUM).exists()
+
+    @property
+    def begun(self) -> bytes | None:
+        """Of the run that releases something of the bundles: its id in hex; None before. Raises `DataRefused`."""
+        return self._content(BEGUN)
+
+    def begin(self, run: bytes) -> None:
+        """Put on disk that this run releases something. Raises as `check_run`, and `BudgetRefused` if it cannot be written."""
+        if self.begun is None:
+            self._write(BEGUN, run.hex().encode())
+        self.check_run(run)
+
+    def check_run(self, run: bytes) -> None:
+        """Raise `BudgetRefused` if another run may have released something, or this party has signed that none will.
+
+        The ledger knows the same, unless it is another one than it was, or was set back.
+        """
+        if self.void_file.exists():
+            raise BudgetRefused(
+                f"Party {self._party} has declared this study void ({self.void_file}): contributors may have their budget back, "
+                "so nothing of their bundles is opened; collect for a new study."
+            )
+        if self.begun not in (None, run.hex().encode()):
+            raise BudgetRefused(
+                f"The bundles of this study are for one run, and another one has begun to release ({self.folder / BEGUN}); go on "
+                "with that one with --resume, or collect for a new study."
+            )
+
     def finish(self) -> list[Path]:
-        """The run has its results, or there will be none: bundles, sum and keys go. The agreed list stays.
+        """The run has its results, or there will be none: bundles, sum and keys go. The agreed list and the run's id stay.
 
         The paths of what could not be deleted, which every later `tidy` tries again.
         """
@@ -253,7 +299,11 @@ class Inbox:
     def tidy(self) -> list[Path]:
         """Remove what a crash has left of files that were being written, and what should be gone; paths of what cannot be."""
         left = [*discard_unfinished(self.folder), *discard_unfinished(self.folder / BUNDLES)]
-        return left + (self._clear() if (self.folder / FINISHED).exists() else [])
+        return left + (self._clear() if (self.folder / FINISHED).exists() or self._says_void() else [])
+
+    def _says_void(self) -> bool:
+        """Whether this party's word about this very study stands here."""
+        return self.collection.study.hex().encode() in (self._content(self.void_file.name) or b"")
 
     def _clear(self) -> list[Path]:
         names = [self.folder / name for name in (SUM, KEY, PROPOSED)]
@@ -273,16 +323,21 @@ class Inbox:
     def _added(self, agreed: AgreedList) -> NDArray[np.uint32]:
         secret, total = self.secret(), np.zeros(self.collection.layout.cells, np.uint32)
         for name, contributor in agreed.entries.items():
-            place = self._place(contributor)
-            bundle = self._parsed(place) if place.exists() else None
-            if bundle is None or bundle.name != name:
-                raise DataRefused(
-                    f"The bundle of {contributor} is in the agreed list and not in the inbox {self.folder}; restore it."
-                )
+            bundle = self._listed(name, contributor)
             header = bundle.header
             for letter in letters_of(header, self._party):
                 total += content_of(header, letter, bundle.opened(letter, secret))
         return total
+
+    def _listed(self, name: bytes, contributor: str) -> Bundle:
+        """A bundle of the agreed list. Raises `DataRefused` if it is not here."""
+        place = self._place(contributor)
+        bundle = self._parsed(place) if place.exists() else None
+        if bundle is None or bundle.name != name:
+            raise DataRefused(
+                f"The bundle of {contributor} is in the agreed list and not in the inbox {self.folder}; restore it."
+            )
+        return bundle
 
     def _forget_key(self) -> None:
         """Delete what opens bundles; what signs the result stays."""
@@ -321,12 +376,22 @@ class Inbox:
         return content
 
     def _list(self, name: str) -> AgreedList | None:
+        content = self._content(name)
+        if content is None:
+            return None
         try:
-            form = json.loads((self.folder / name).read_bytes())
+            form = json.loads(content)
             return AgreedList({bytes.fromhex(each): str(of) for each, of in form["bundles"].items()})
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise DataRefused(f"{self.folder / name} cannot be read; restore it from a copy.") from None
+
+    def _content(self, name: str) -> bytes | None:
+        """Of a file; None if there is none. Raises `DataRefused` for one that cannot be read."""
+        try:
+            return (self.folder / name).read_bytes()
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except OSError:
             raise DataRefused(f"{self.folder / name} cannot be read; restore it from a copy.") from None
 
     def _parsed(self, place: Path) -> Bundle:
@@ -356,6 +421,12 @@ def shown(file: Path) -> str:
     """A path that anybody may have named, for people to read: what is not plain stands as its escapes."""
     text = str(file)
     return text if text.isascii() and text.isprintable() else ascii(text)
+
+
+def _earlier(folder: Path) -> Path | None:
+    """What a study that has used this folder as its inbox has left there; None if nothing."""
+    left = [folder / name for name in (AGREED, PROPOSED, SUM, BEGUN, FINISHED) if (folder / name).exists()]
+    return next(iter([*left, *folder.glob("void-*"), *(folder / BUNDLES).glob(f"*{SUFFIX}")]), None)
 
 
 def _regular(file: Path, most: int) -> bytes:

@@ -37,7 +37,7 @@ EXAMPLES = """\
   python -m runner inbox study.toml --party north --add *.bundle
   python -m runner inbox study.toml --party north --watch arrivals
   python -m runner inbox study.toml --party north --list
-  python -m runner inbox study.toml --party north --void
+  python -m runner inbox study.toml --party north --private north.toml --void
 """
 POLL_S = 2.0
 

@@ -3,7 +3,7 @@
     agree       the intersection of what the three hold; not before the collection is over, not below the minimum (exit 40); once
                 all three have it on disk, on record in this party's ledger, once for the study (another list later: exit 50)
     collected   the sum of this party's parts, on disk, then the key that opened them is deleted
-    begin       before the first release: this run is the study's only one (another run later: exit 50)
+    begin       before the first release: this run is the study's only one (another run later: exit 50), in ledger and inbox
     finish      the results are in place: bundles, sum and keys are deleted
 
 Before `begin` nothing is opened: a run that ends earlier may be started anew, on the same list. A study that will not be run is
@@ -84,7 +84,7 @@ class Closing:
         """Agree with the other two on the list. 2 or 4 rounds. Raises `ProtocolAborted`, `BudgetRefused`, `DataRefused`."""
         from parties.inbox.agreement import agree, confirm, standing
 
-        self.record.check(run)
+        self.check(run)
         enrolled, names = len(self.collection.contributors), tuple(self.collection.receivers)
         fixed = standing(wire, self.record.fixed, names)
         if fixed is None:
@@ -95,8 +95,18 @@ class Closing:
         confirm(wire, agreed, names)
         self.fix(agreed)
 
+    def check(self, run: bytes) -> None:
+        """Raise `BudgetRefused` if another run of the study may have released something, or none ever may."""
+        self.record.check(run)
+        self.inbox.check_run(run)
+
+    def begin(self, run: bytes) -> None:
+        """Before a release: this run is the study's only one. Raises `BudgetRefused` if another one may be, or none ever may."""
+        self.record.begin(run)
+        self.inbox.begin(run)
+
     def propose(self, agreed: AgreedList) -> None:
-        """Put the list on disk, if the collection is over with it. Raises `ProtocolAborted`, `BudgetRefused`."""
+        """Put the list on disk, if the collection is over with it. Raises `ProtocolAborted`, `BudgetRefused`, `DataRefused`."""
         check_over(self.collection, len(agreed.entries))
         self.inbox.propose(agreed)
 

@@ -90,11 +90,11 @@ def signed(content: bytes) -> bytes:
 def exchange(wire: Wire, closing: Closing, result: Result, earlier: Path) -> dict[str, bytes]:
     """Signatures of all three computing parties on their common result. 1 round of 64 bytes. Blocks.
 
-    earlier: this party's file of the result, if it has finished before. Raises `ProtocolAborted` for a signature of something
-    else, `PeerIdentity` for an own key that is gone.
+    earlier: this party's file of the result, if it has finished before; one of another run or study is not used. Raises
+    `ProtocolAborted` for a signature of something else, `PeerIdentity` for an own key that is gone.
     """
     names = list(closing.collection.receivers)
-    own = _earlier(earlier, closing.party) if earlier.exists() else closing.inbox.signer().sign(result.signed)
+    own = _own(closing, result, earlier)
     signatures = {closing.party: own}
     others = [peer for peer in range(wire.computing) if peer != wire.me]
     for peer in others:
@@ -134,8 +134,23 @@ def parse(path: Path, content: bytes) -> Result:
         raise UsageError(f"{path} is signed and still no result that this version can read.") from None
 
 
-def _earlier(path: Path, party: str) -> bytes:
+def _own(closing: Closing, result: Result, earlier: Path) -> bytes:
+    """This party's signature: the one that it has given before, whose key may be deleted, else a fresh one."""
+    kept, key = _kept(earlier, closing.party), closing.collection.receivers[closing.party]
+    if kept is not None and verifies(key.signing, kept, result.signed):
+        return kept
+    try:
+        return closing.inbox.signer().sign(result.signed)
+    except PeerIdentity:
+        if not earlier.exists():
+            raise
+        raise PeerIdentity(
+            f"{earlier} does not hold this party's signature of the result any more; restore it from a copy."
+        ) from None
+
+
+def _kept(path: Path, party: str) -> bytes | None:
     try:
         return bytes.fromhex(json.loads(path.read_bytes())["signatures"][party])
-    except (OSError, ValueError, KeyError, TypeError):
-        raise PeerIdentity(f"{path} cannot be read any more; restore it from a copy.") from None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None

@@ -89,7 +89,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         ]
         for closing in closings:
             closing.inbox.tidy()
-            closing.record.check(session)
+            closing.check(session)
         closings[0].custodians = tuple(custodians)
         collected.append(closings[0].collection.layout.marginals(in_the_clear(closings)))
         custodial += len(closings[0].agreed.entries)
@@ -134,7 +134,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     def record(event: Event, inputs: bytes) -> None:
         number = next(releases)
         for closing in closings:
-            closing.record.begin(session)
+            closing.begin(session)
         for custodian in custodians.values():
             custodian.begin(event, number)
 

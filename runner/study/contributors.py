@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 KEYS = ("keys", "receivers", "expected_rows", "min", "close", "schedule")
 MIN_BUNDLES = 10
 MAX_CONTRIBUTORS = 1 << 16
+CLOSES_BEFORE = 9000
+"""Year: bundles last longer than the collection, and their dates end (`mpc_protocols.bundles.bundle.MAX_YEAR`)."""
 RECEIVERS = 3
 KEY_PREFIX = "ed25519:"
 LATER_SCHEDULES = ("arriving",)
@@ -257,6 +259,9 @@ def _close(table: Table) -> tuple[datetime | None, int | None]:
         inner.problem(
             f"must be a date and time with a time zone, such as 2027-01-31T00:00:00Z, got {shown(at)}", "at"
         )
+        at = None
+    elif at is not None and at.year >= CLOSES_BEFORE:
+        inner.problem(f"must be before the year {CLOSES_BEFORE}, got {shown(at)}", "at")
         at = None
     bundles = inner.integer("bundles", low=1, high=MAX_CONTRIBUTORS) if "bundles" in inner else None
     return None if at is None else at.astimezone(UTC).replace(microsecond=0), bundles

@@ -79,7 +79,7 @@ def _only_run(run: Run, closing: Closing) -> Callable[[Event, int], None]:
     """The custodian's `begin`, once this run is on record as the only one on the bundles."""
 
     def begin(event: Event, number: int) -> None:
-        closing.record.begin(run.id)
+        closing.begin(run.id)
         run.custodian.begin(event, number)
 
     return begin

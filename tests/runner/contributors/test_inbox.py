@@ -103,6 +103,17 @@ def refusal(world: World, content: bytes, party: str = "north", now: datetime = 
         (lambda h: replace(h, expires=h.created + timedelta(days=29)), ProtocolAborted, "must last until"),
         (
             lambda h: replace(
+                h, created=h.created - timedelta(days=99), expires=h.created + timedelta(days=29)
+            ),
+            ProtocolAborted,
+            "must last until",
+        ),
+        (lambda h: replace(h, created=h.created.replace(year=9000, day=1)), ProtocolAborted, "future"),
+        (lambda h: replace(h, created=h.created.replace(year=9999, day=1)), ProtocolAborted, "header"),
+        (lambda h: replace(h, expires=h.created.replace(year=9001, day=1)), ProtocolAborted, "header"),
+        (lambda h: replace(h, contributor="m\N{CYRILLIC SMALL LETTER A}l"), PeerIdentity, r"by 'm\u0430l'"),
+        (
+            lambda h: replace(
                 h, created=h.created + timedelta(days=2), expires=h.expires + timedelta(days=9)
             ),
             ProtocolAborted,
@@ -354,6 +365,61 @@ def test_a_fault_of_the_own_inbox_leaves_what_has_arrived(
     with pytest.raises(PeerIdentity, match="has no key"):
         arrivals.sweep(NOW)
     assert (folder / "c01.bundle").exists()
+
+
+def test_a_file_that_nobody_has_foreseen_is_refused_and_the_watch_goes_on(
+    fresh: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "arrivals"
+    arrivals, told = watched(fresh, folder)
+    (folder / "a.bundle").write_bytes(b"odd")
+    fresh.contribute("c00", folder / "c00.bundle")
+
+    def overflows(content: bytes) -> Bundle:
+        if content == b"odd":
+            raise OverflowError("what was in it")
+        return parse(content)
+
+    monkeypatch.setattr("parties.inbox.store.parse", overflows)
+    for _ in range(2):
+        arrivals.sweep(NOW)
+    refused = f"The bundle {folder / 'a.bundle'} is refused: it cannot be examined (OverflowError)."
+    assert told == [refused, f"{folder / 'c00.bundle'}: accepted, of c00"]
+    assert [path.name for path in folder.iterdir()] == ["a.bundle.refused"]
+
+
+def test_a_damaged_list_of_the_own_inbox_sets_no_bundle_aside(fresh: World, tmp_path: Path) -> None:
+    fresh.deliver(fresh.contribute("c00"), to=["north"])
+    folder, inbox = tmp_path / "arrivals", fresh.inbox("north")
+    arrivals, told = watched(fresh, folder)
+    second = fresh.contribute("c00", folder / "c00.bundle")
+    (inbox.folder / "proposed.json").write_bytes(b"[" * 9999)
+    for _ in range(2):
+        arrivals.sweep(NOW)
+    assert "proposed.json cannot be read" in told[0] and second.exists()
+    (inbox.folder / "agreed.json").write_bytes(b"{}")
+    with pytest.raises(DataRefused, match=r"agreed\.json cannot be read"):
+        arrivals.sweep(NOW)
+    with pytest.raises(UsageError, match=r"agreed\.json cannot be read"):
+        inbox.add(second, NOW)
+    assert second.exists()
+
+
+@pytest.mark.parametrize(
+    "left",
+    ["agreed.json", "proposed.json", "sum.bin", "begun", "finished", "void-south.json", "bundles/c.bundle"],
+)
+def test_the_folder_of_an_earlier_study_gets_no_new_key(tmp_path: Path, left: str) -> None:
+    from parties.inbox.store import make_key
+
+    file = tmp_path / left
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(b"")
+    with pytest.raises(UsageError, match=f"{left} is of an earlier study"):
+        make_key(tmp_path)
+    assert not (tmp_path / "receiver.key").exists()
+    file.unlink()
+    make_key(tmp_path)
 
 
 def test_a_pipe_that_is_named_is_refused_at_once(fresh: World) -> None:

@@ -13,12 +13,16 @@ from typing import Any
 
 import pytest
 
-from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, ProtocolAborted
+from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, PeerIdentity, ProtocolAborted
+from mpc_protocols.memory_wire import MemoryNetwork
 from parties.budget.collected_lists import CollectedList
 from parties.budget.ledger import Ledger
 from parties.inbox.store import AgreedList
 from runner.__main__ import main
+from runner.contributors import statement
 from runner.contributors.closing import Closing
+from runner.contributors.result import Result, exchange
+from runner.contributors.void import declaration
 from runner.party.synthesis import plan_of
 from runner.study import private_file
 from tests.runner import in_memory
@@ -358,6 +362,120 @@ def test_after_a_run_nothing_is_void(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not world.inbox("north").void_file.exists()
 
 
+def other_ledger(world: World) -> list[str]:
+    """A private file of north's whose ledger has never seen a run."""
+    file = world.folder / "other.toml"
+    file.write_text('[ledger]\nfile = "other.db"\n')
+    return ["inbox", str(world.trial.path), "--party", "north", "--private", str(file), "--void"]
+
+
+def test_nothing_is_void_by_a_ledger_that_does_not_know_the_list_or_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world, agreed, run_ = collecting.write(tmp_path, 2), AgreedList({}), b"r" * 32
+    closing, void = closing_of(world), other_ledger(world)
+    key = closing.inbox.signer().secret
+
+    def refuses() -> bool:
+        code, told = main(void), capsys.readouterr().err
+        return code == 50 and "--private" in told and closing.inbox.signer().secret == key
+
+    def removed(*names: str) -> None:
+        for name in names:
+            (closing.inbox.folder / name).unlink()
+
+    closing.fix(agreed)
+    assert refuses()
+    assert closing.inbox.sum(agreed).size
+    removed("agreed.json")
+    key = closing.inbox.signer().secret  # the half that signs
+    assert refuses()
+    removed("sum.bin")
+    closing.begin(run_)
+    closing.begin(run_)
+    assert refuses()
+    CollectedList(Ledger(world.folder / "other.db"), closing.collection.study, "north").fix(agreed.hash)
+    assert refuses()  # a copy that was made before the run
+    assert main(void[:4] + void[-1:]) == 50 and "--resume" in capsys.readouterr().err
+    removed("begun")
+    assert main(void) == 0
+
+
+@pytest.mark.parametrize("changes", [(), (IDEAL,)])
+def test_no_run_begins_where_an_inbox_holds_the_word_that_the_study_is_void(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: Sequence[tuple[str, str]]
+) -> None:
+    world = collecting.write(tmp_path, 2, changes=changes)
+    world.everybody()
+    assert main(other_ledger(world)) == 0
+    assert not closing_of(world).record.void
+    error = refused(world, monkeypatch, "out")
+    assert isinstance(error, BudgetRefused) and "void-north.json" in error.sentence
+
+
+def test_an_inbox_that_has_seen_another_run_refuses_this_one(tmp_path: Path) -> None:
+    world = collecting.write(tmp_path, 2)
+    closing = closing_of(world)
+    closing.inbox.begin(b"r" * 32)
+    closing.fix(AgreedList({}))
+    closing.check(b"r" * 32)
+    for refuse in (closing.check, closing.begin):
+        with pytest.raises(BudgetRefused, match="another one has begun to release"):
+            refuse(b"s" * 32)
+
+
+def test_the_word_about_another_study_is_not_taken_for_this_one_s(tmp_path: Path) -> None:
+    world = collecting.write(tmp_path, 2)
+    inbox = world.inbox("north")
+    inbox.write_void(statement.to_bytes("void", declaration(b"e" * 32), {}))
+    command = ["inbox", str(world.trial.path), "--party", "north", "--void"]
+    assert main(command) == 22 and inbox.secret() and not closing_of(world).record.void
+    inbox.void_file.unlink()
+    assert main(command) == 0
+    # what a crash behind the word has left, and nothing on disk reminds of, goes at the next start
+    (inbox.folder / "sum.bin").write_bytes(b"sum")
+    assert inbox.tidy() == [] and not inbox.added_up
+
+
+def test_an_earlier_signature_is_given_again_only_if_it_is_of_this_result(tmp_path: Path) -> None:
+    world = collecting.write(tmp_path, 2)
+    closings = [closing_of(world, party) for party in PARTIES]
+    study = closings[0].collection.study.hex()
+    stale, told = (Result(study, run * 32, "ab" * 32, "cd" * 32, (), ()) for run in ("01", "02"))
+    path = tmp_path / "result.json"
+
+    def exchanged() -> list[dict[str, bytes]]:
+        return MemoryNetwork(3, 3, patience_s=20).run(
+            [lambda wire: exchange(wire, closings[wire.me], told, path)] * 3
+        )
+
+    for earlier in (
+        stale.to_bytes({each.party: each.inbox.signer().sign(stale.signed) for each in closings}),
+        b"nonsense",
+    ):
+        path.write_bytes(earlier)
+        first, *others = exchanged()
+        assert others == [first] * 2
+    path.write_bytes(told.to_bytes(first))
+    for each in closings:
+        (each.inbox.folder / "receiver.key").unlink()
+    assert exchanged() == [first] * 3
+    path.write_bytes(b"nonsense")
+    with pytest.raises(PeerIdentity, match="restore it from a copy"):
+        exchanged()
+
+
+def test_a_list_is_proposed_only_with_its_bundles_on_disk(tmp_path: Path) -> None:
+    world = collecting.write(tmp_path, 2)
+    world.everybody()
+    closing = closing_of(world)
+    agreed = AgreedList(closing.held())
+    (closing.inbox.folder / "bundles" / "c01.bundle").unlink()
+    with pytest.raises(DataRefused, match="bundle of c01"):
+        closing.propose(agreed)
+    assert closing.inbox.proposed() is None
+
+
 def test_a_run_that_cannot_delete_its_keys_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = collecting.write(tmp_path, 3)
     world.everybody()
@@ -399,7 +517,8 @@ def test_the_result_is_signed_by_all_and_settles_every_ledger(
         )
     for party in PARTIES:
         assert {path.name for path in (world.folder / "inbox" / party).rglob("*") if path.is_file()} == {
-            "agreed.json"
+            "agreed.json",
+            "begun",
         }
 
 

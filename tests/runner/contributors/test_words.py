@@ -49,6 +49,7 @@ def wrong(world: World, old: str, new: str) -> list[str]:
         ("close = { bundles = 2 }", "close = {}", "close must say when"),
         ("close = { bundles = 2 }", "close = { bundles = 4 }", "more than the 3 contributors"),
         ("close = { bundles = 2 }", "close = { bundels = 2 }", 'did you mean "bundles"'),
+        ("close = { bundles = 2 }", "close = { at = 9999-12-31T23:59:00-05:00 }", "before the year 9000"),
         ("close = { bundles = 2 }", "close = { at = 2027-01-31 }", "date and time with a time zone"),
         ("close = { bundles = 2 }", "close = { at = 2027-01-31T00:00:00 }", "date and time with a time zone"),
         ("min = 2", 'min = 2\nschedule = "arriving"', "cannot be run by this version yet"),
