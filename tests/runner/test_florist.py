@@ -241,6 +241,7 @@ def test_each_owner_has_its_half_and_nobody_else(finished: tuple[Path, End]) -> 
         [path] = out.rglob(name)
         with np.load(path, allow_pickle=False) as half:
             head = json.loads(half["head"].tobytes())
+            assert head["run"] == json.loads((out / "run.json").read_text())["session"]
             assert head["half"] in name and all(np.isfinite(half[key]).all() for key in half.files)
     assert not list(out.rglob("synthetic.csv")) and not list(out.rglob("model.npz"))
 
