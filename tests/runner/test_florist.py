@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from fractions import Fraction
@@ -293,6 +294,19 @@ def test_ledgers_keep_what_was_shown_beside_the_budget(finished: tuple[Path, End
     assert [event.detail["of"] for event in north if event.detail.get("claim") == "none"] == ["features"]
     told = run("ledger", "show", ledger=directory / "ledger.db", scratch=directory / "scratch")
     assert "no privacy claim: in the run of trained with south, west the features were open" in told.output
+
+
+def test_its_halves_predict(finished: tuple[Path, End], tmp_path: Path) -> None:
+    directory = finished[0]
+    asked, ledger = tmp_path / "asked.csv", tmp_path / "ledger.db"
+    asked.write_text("person\np1\np2\n")
+    shutil.copy(directory / "ledger.db", ledger)
+    end = run(
+        *("predict", directory / "out", directory / "study" / "study.toml", "--people", asked),
+        ledger=ledger,
+        scratch=tmp_path,
+    )
+    assert end.code == 0 and end.output.count("\n") == 3, end
 
 
 def test_a_party_under_a_cap_takes_no_part_in_what_has_no_claim(tmp_path: Path, torch: None) -> None:
