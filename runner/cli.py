@@ -44,6 +44,7 @@ afterwards, without further budget:
   python -m runner sample out --rows 100000
   python -m runner query out age income
   python -m runner graph out                         which columns the model connects, as GraphML
+  python -m runner evaluate out --real people.csv    how good the table is, for who holds real rows
   python -m runner ledger show
 
 exit codes:
@@ -64,6 +65,7 @@ COMMANDS = (
     "query",
     "predict",
     "report",
+    "evaluate",
     "graph",
     "ledger",
     "bench",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -31,13 +32,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests marked `campaign`, unless they are asked for."""
-    if config.getoption("--campaigns"):
+    """Leave out what `campaigns.txt` lists or is marked so, unless it is asked for. Raises `UsageError` for a name in it that no
+    test has."""
+    lines = (Path(__file__).parent / "campaigns.txt").read_text(encoding="utf-8").splitlines()
+    listed = {line for line in lines if line and not line.startswith("#")}
+    files = {item.nodeid.partition("::")[0] for item in items}
+    if config.getoption("--campaigns") or any("::" in argument for argument in config.args):
         return
-    left = [item for item in items if item.get_closest_marker("campaign")]
-    if left:
-        config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if not item.get_closest_marker("campaign")]
+    stale = {line for line in listed if line.partition("::")[0] in files} - {item.nodeid for item in items}
+    if stale:
+        raise pytest.UsageError(f"tests/campaigns.txt lists what is no test: {sorted(stale)[0]}")
+    left = [item for item in items if item.nodeid in listed or item.get_closest_marker("campaign")]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if item not in set(left)]
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -152,7 +153,11 @@ class Coder:
         return np.asarray(self.column.edges()[1:-1], dtype=np.float64)
 
     def _code_of(self, text: str) -> int:
-        code = self._texts.get(text.lower() if isinstance(self.column, Boolean) else text)
+        if isinstance(self.column, Boolean):
+            text = text.lower()
+            if text.rstrip("0").endswith(".") and _DECIMAL.fullmatch(text):  # 1.0, of a column with gaps
+                text = text.partition(".")[0]
+        code = self._texts.get(text)
         if code is None and self._decimals and _DECIMAL.fullmatch(text):
             code = self._decimals.get(Fraction(text))
         return -1 if code is None else code
@@ -313,10 +318,10 @@ def _moments(distinct: _Distinct, column: Calendar) -> NDArray[np.float64]:
     return distinct.each([np.nan if number is None else float(number) for number in found], np.nan)
 
 
-def _written(value: Value) -> str:
+def _written(value: Value | Decimal) -> str:
     """The text of a value as a table without types would show it: no point behind a number without a fraction."""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e40:
         return str(int(value))
-    return str(value)
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)

@@ -57,7 +57,7 @@ def write(directory: Path, comparison: Mapping[str, Any] | None) -> Path:
     """Render and put report.html in place in one step. Raises `UsageError` (`files.load`)."""
     facts = facts_of(directory)
     text = (
-        split_training.page(facts, _source("report.css"), template("training.html.j2"))
+        split_training.page(facts, source_text("report.css"), template("training.html.j2"))
         if split_training.KEY in facts
         else page(load(directory), comparison)
     )
@@ -82,7 +82,7 @@ def template(name: str = "report.html.j2") -> jinja2.Template:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        loader=jinja2.FunctionLoader(_source),
+        loader=jinja2.FunctionLoader(source_text),
     )
     environment.filters.update(
         whole=number_format.whole,
@@ -101,7 +101,7 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
     facts = run.facts
     columns = one_way(run)
     return template().render(
-        style=Markup(_source("report.css")),
+        style=Markup(source_text("report.css")),
         facts=facts,
         privacy=facts["privacy"],
         statement=statement(facts),
@@ -129,7 +129,7 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
     )
 
 
-def _source(name: str) -> str:
+def source_text(name: str) -> str:
     return resources.files("runner.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
@@ -434,7 +434,22 @@ def _demo(run: Run, columns: Sequence[OneWay], comparison: Mapping[str, Any] | N
     """What only somebody with the real rows can compute; None unless the caller is such."""
     if comparison is None:
         return None
-    drawn, counts = [], comparison.get("counts") or {}
+    metrics = [
+        {"name": name, "value": value, "baseline": baseline, "explanation": explanation}
+        for name, (value, baseline, explanation) in (comparison.get("metrics") or {}).items()
+    ]
+    return {"metrics": metrics, "columns": _with_real(run, columns, comparison.get("counts") or {})}
+
+
+def real_and_synthetic(run: Run, counts: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
+    """A chart of each column with its real counts, one per code: name, chart, notes."""
+    return _with_real(run, one_way(run), counts)
+
+
+def _with_real(
+    run: Run, columns: Sequence[OneWay], counts: Mapping[str, Sequence[int]]
+) -> list[dict[str, Any]]:
+    drawn = []
     for one in columns:
         if one.name in counts:
             real = np.asarray(counts[one.name], dtype=np.float64)
@@ -444,8 +459,4 @@ def _demo(run: Run, columns: Sequence[OneWay], comparison: Mapping[str, Any] | N
                 f"{one.name}: synthetic and real rows", run.domain[one.name], one.synthetic.tolist(), dots
             )
             drawn.append({"name": one.name, "chart": chart, "notes": notes})
-    metrics = [
-        {"name": name, "value": value, "baseline": baseline, "explanation": explanation}
-        for name, (value, baseline, explanation) in (comparison.get("metrics") or {}).items()
-    ]
-    return {"metrics": metrics, "columns": drawn}
+    return drawn

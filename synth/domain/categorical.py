@@ -44,9 +44,10 @@ class Categorical:
                 raise StudyInvalid(
                     "values must not hold the empty text, which reads as a missing value: declare missing = true."
                 )
-            if str(value) in seen:
+            written = _written(value)
+            if written in seen:
                 raise StudyInvalid(f"values holds {value!r} twice (a table cannot tell them apart).")
-            seen.add(str(value))
+            seen.add(written)
         if self.other is not None and (not isinstance(self.other, str) or self.other not in self.values):
             raise StudyInvalid(
                 f"other must be the text among values that stands for all values not listed, got {self.other!r}."
@@ -78,6 +79,15 @@ class Categorical:
         """The column's table in canonical form."""
         named = {} if self.other is None else {"other": self.other}
         return {"kind": self.kind, "values": list(self.values), "missing": self.missing, **named}
+
+
+def _written(value: Value) -> str:
+    """What a table without types shows of it: 1 and 1.0 are one number, true and "true" one text."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return value if isinstance(value, str) else repr(value)
 
 
 @dataclass(frozen=True)

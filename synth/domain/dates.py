@@ -200,6 +200,8 @@ def _moment(text: str) -> datetime | None:
     """What ISO 8601's extended form, without a zone, says."""
     if len(text) < 10 or text[4] != "-" or text[7] != "-" or not text.isascii():
         return None
+    if len(text) > 10 and text[10] not in "T ":  # a zone would be taken for a time
+        return None
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

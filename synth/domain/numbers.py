@@ -172,8 +172,10 @@ class Binned(ABC):
 
     def check_zero(self) -> None:
         """Raise `StudyInvalid` if 0 lies within a bin."""
+        if not self.zero:
+            return
         edges = self.edges()
-        if self.zero and any(left < 0 < right for left, right in pairwise(edges)):
+        if any(left < 0 < right for left, right in pairwise(edges)):
             raise StudyInvalid(
                 "zero = true needs 0 to be an edge of a bin or outside low..high; choose low, high and bins accordingly."
             )
@@ -249,7 +251,13 @@ class Numeric(Binned):
             low, high = Decimal(self.low), Decimal(self.high)
             start, width = low.ln(_DIGITS), _DIGITS.subtract(high.ln(_DIGITS), low.ln(_DIGITS))
             inner = [
-                float((_DIGITS.add(start, _DIGITS.divide(width * i, Decimal(self.bins)))).exp(_DIGITS))
+                float(
+                    (
+                        _DIGITS.add(
+                            start, _DIGITS.divide(_DIGITS.multiply(width, Decimal(i)), Decimal(self.bins))
+                        )
+                    ).exp(_DIGITS)
+                )
                 for i in range(1, self.bins)
             ]
             return (float(self.low), *inner, float(self.high))
@@ -367,6 +375,10 @@ class Integer(Binned):
                 f"bins must be an integer from 1 to {numbers}, the numbers there are, got {self.count!r}."
             )
         check_size(self.count or numbers, "bins (by default one for each number)")
+        if self.zero and first < 0 < last:
+            raise StudyInvalid(
+                "zero = true has no use where whole numbers on both sides of 0 have bins; leave it out, or bin by edges."
+            )
         self.check_zero()
 
     @property

@@ -28,8 +28,6 @@ from mpc_protocols.pair.transfers.bit_matrix import LANES, cells_of
 from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.pair.transfers.transfer_pool import Demand, Shorts
 
-_TOGETHER = 32  # planes that are turned into numbers together
-
 
 @dataclass(frozen=True, eq=False)
 class PublicTable:

@@ -107,7 +107,11 @@ class TransferPool:
         piece = slice(self._start, self._start + words)
         self._start += words
         self.level.take(words)
-        return tuple(_words(array, piece) for array in self._arrays)
+        taken = tuple(_words(array, piece) for array in self._arrays)
+        if not self.level.words_left:  # whoever uses them up frees them
+            nothing = slice(0, 0)
+            self._arrays, self._start = tuple(_words(array, nothing).copy() for array in self._arrays), 0
+        return taken
 
 
 def _words(array: NDArray[Any], piece: slice) -> NDArray[Any]:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from mpc_protocols.psu.two_owners.cost import Cost
     from mpc_protocols.wire import Wire
 
+MOST_COMPUTING = 3
+"""With more, a backend promises something against parties that work together, and this method does not."""
+
 
 class Helper(TwoOwners):
     """Two owners, both computing, and a third party without data."""
@@ -50,6 +53,12 @@ class Helper(TwoOwners):
             )
         if len(owners) <= 2 and computing and all(name in owners for name in computing):
             return Misfit("needs a computing party without data, the helper", "let a third party compute")
+        if len(computing) > MOST_COMPUTING:
+            return Misfit(
+                "rests on the helper and an owner not working together, and more than three parties compute so that any "
+                "minority may",
+                'set via = "dh2"',
+            )
         return super().misfit(owners, computing)
 
     def between(

@@ -206,7 +206,8 @@ def test_days_and_times_from_text_and_from_types() -> None:
         assert coded(hours, [value], kind) == [13]
     for bad in ("29.02.2020", "2020-02-30", "2020-02-29T10:00", "20200229", "2020-2-9", CANARY):
         assert [m.row for m in misfits(days, ["2020-01-01", bad])] == [1], bad
-    assert [m.row for m in misfits(hours, ["2020-02-29T10:00:00Z"])] == [0]
+    for zoned in ("2020-02-29T10:00:00Z", "2020-02-29+02:00", "2020-02-29-05:00"):
+        assert [m.row for m in misfits(hours, [zoned])] == [0], zoned
     (whole,) = misfits(days, [1, 2], pa.int64())
     assert whole.row is None and "2019-12-31" in whole.reason
 
@@ -216,11 +217,16 @@ def test_booleans_in_their_spellings() -> None:
     assert coded(column, ["true", "F", "Yes", "n", "1", "0", "TRUE", ""]) == [1, 0, 1, 0, 1, 0, 1, 2]
     assert coded(column, [True, False, None], pa.bool_()) == [1, 0, 2]
     assert coded(column, [1, 0], pa.int8()) == [1, 0] and coded(column, [1.0, 0.0]) == [1, 0]
+    assert coded(column, ["1.0", "0.00"]) == [1, 0]
+    assert coded(column, [Decimal("1.00"), Decimal("0.00")], pa.decimal128(5, 2)) == [1, 0]
     for bad in ("2", "ja", " true", CANARY):
         assert [m.row for m in misfits(column, ["true", bad])] == [1], bad
 
 
 def test_what_is_not_listed_is_collected() -> None:
+    numbers = Categorical((0, 10**16, "other"), other="other")
+    assert coded(numbers, [Decimal(0), Decimal(3)], pa.decimal128(20, 8)) == [0, 2]
+    assert coded(numbers, [1e16, 0.0, 5.5]) == [1, 0, 2] and coded(numbers, ["0.00000000", "x"]) == [0, 2]
     column = Categorical(("a", "b", "other"), missing=True, other="other")
     assert coded(column, ["a", "c", CANARY, "", "other"]) == [0, 2, 2, 3, 2]
     assert coded(Ordinal(("low", "mid", "high")), ["high", "low"]) == [2, 0]

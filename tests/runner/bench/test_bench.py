@@ -303,7 +303,6 @@ def test_wrong_results_do_not_count() -> None:
         ),
         (["gaussian", "--backend", "shamir", "--parties", "10"], "takes three to nine"),
         (["end-to-end", "--backend", "shamir", "--parties", "2"], 'use backend = "pair"'),
-        (["contingency", "--backend", "additive"], 'runs with partition = "horizontal" only'),
         (["contingency", "--backend", "pair", "--role", "contribute"], "its two computing parties"),
         (["scores", "--bits", "8"], "answers above 0"),
         (["share", "--parties", "2"], "three parties hold the shares"),

@@ -1,0 +1,8 @@
+"""How good a finished run's table is, for somebody who holds real rows. NOT PRIVATE.
+
+    judge   the figures, from the run's public files and the rows
+    words   as text, as JSON and as a page
+
+What comes out is a function of real rows, charged to no budget: for whoever holds these already, and for nobody else. Nothing is
+written beside the run's files, which are passed on.
+"""

@@ -1,0 +1,143 @@
+"""The figures of an evaluation: distances of marginals, prediction, copies. OFFLINE ONLY, like `synth.metrics`.
+
+Each figure stands beside two that say what it means: that of a table with perfect single columns and nothing between them, and
+that of real rows themselves, one half against the other. `held_out`, real rows that were not in the run, take the place of the
+other half.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.errors import UsageError
+from synth.domain import Codes, Domain
+from synth.metrics import random_cliques, workload_error
+from synth.metrics.copies import share_in
+from synth.metrics.prediction import auc
+
+if TYPE_CHECKING:
+    from mpc_protocols.functionality import Clique
+    from runner.report.files import Run
+
+Table = NDArray[np.integer[Any]]
+
+SETS = 300
+"""Of columns for which distances are computed, where there are more: at random, the same in every evaluation."""
+SEED = 20_261_122
+MAX_ROWS = 1 << 31
+WORST = 10
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One comparison. apart: of independent columns. real: of real rows with real rows."""
+
+    value: float
+    apart: float | None
+    real: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What was found. rows: of the synthetic and the real table.
+
+    distances: by the number of columns, mean total variation, 0 (equal) to 1. worst: pairs with their distances, the largest
+    first. prediction: area under the ROC curve of a model trained on the table, on real rows; None without a label. copies: share
+    of rows that equal a row of one half of the real ones. counts: of the real rows, by column.
+    """
+
+    rows: tuple[int, int]
+    distances: Mapping[int, Figure]
+    worst: Sequence[tuple[Clique, float]]
+    label: str | None
+    prediction: Figure | None
+    copies: Figure
+    counts: Mapping[str, Sequence[int]]
+
+
+def real_rows(path: Path, domain: Domain) -> Table:
+    """The rows of a file as codes, (rows, columns) in the domain's order. Raises `DataRefused`."""
+    from parties.data.records import read
+    from parties.data.source import locate, open_source
+
+    with open_source(locate(path)) as source:
+        records = read(source, domain, None, max_rows=MAX_ROWS)
+    return np.column_stack([records.codes[name] for name in domain.names]).astype(np.int64)
+
+
+def judge(run: Run, real: Table, held_out: Table | None = None, label: str | None = None) -> Evaluation:
+    """Judge a run's table by real rows. Raises `UsageError`: too few rows, or a label without a use."""
+    domain, synthetic = run.domain, run.codes.astype(np.int64)
+    if min(len(synthetic), len(real)) < 2 or (held_out is not None and not len(held_out)):
+        raise UsageError("An evaluation needs at least two synthetic and two real rows.")
+    rng = np.random.default_rng(SEED)
+    halves = np.array_split(rng.permutation(real), 2)
+    fresh = halves[1] if held_out is None else held_out
+    known = halves[0] if held_out is None else real
+    apart = np.column_stack([rng.permutation(column) for column in synthetic.T])
+    distances = {}
+    for degree in range(1, min(3, len(domain)) + 1):
+        sets = _sets(domain, degree, rng)
+        distances[degree] = Figure(
+            workload_error(real, synthetic, domain, sets) / 2,
+            workload_error(real, apart, domain, sets) / 2 if degree > 1 else None,
+            workload_error(known, fresh, domain, sets) / 2,
+        )
+    pairs = {pair: workload_error(real, synthetic, domain, [pair]) / 2 for pair in _sets(domain, 2, rng)}
+    return Evaluation(
+        (len(synthetic), len(real)),
+        distances,
+        sorted(pairs.items(), key=lambda found: (-found[1], found[0]))[:WORST],
+        label,
+        None if label is None else _prediction(domain, label, synthetic, known, fresh),
+        Figure(share_in(synthetic, known), share_in(apart, known), share_in(fresh, known)),
+        {
+            name: np.bincount(real[:, place], minlength=domain[name].size).tolist()
+            for place, name in enumerate(domain.names)
+        },
+    )
+
+
+def _sets(domain: Domain, degree: int, rng: np.random.Generator) -> list[Clique]:
+    if degree > len(domain):
+        return []
+    every = list(itertools.islice(itertools.combinations(domain.names, degree), SETS + 1))
+    return every if len(every) <= SETS else random_cliques(domain, degree, SETS, rng)
+
+
+def _prediction(domain: Domain, label: str, synthetic: Table, known: Table, fresh: Table) -> Figure:
+    """Of each value of the label against the others, the mean over the values that fresh rows hold and lack."""
+    if label not in domain:
+        raise UsageError(
+            f"--label {label}: the run has no such column; its columns are {', '.join(domain.names)}."
+        )
+    place = domain.names.index(label)
+    truth = fresh[:, place]
+    values = [code for code in range(domain[label].size) if 0 < np.count_nonzero(truth == code) < len(truth)]
+    if not values or len(domain) < 2:
+        raise UsageError(
+            f"--label {label}: the real rows hold one value of it only, so nothing can be predicted."
+        )
+    if domain[label].size == 2:
+        values = values[:1]  # the other one has the same area
+    yes_or_no = replace(
+        domain,
+        columns=tuple(Codes(2) if name == label else domain[name] for name in domain.names),
+    )
+
+    def of(table: Table) -> float:
+        found = []
+        for code in values:
+            train, test = table.copy(), fresh.copy()
+            train[:, place], test[:, place] = train[:, place] == code, test[:, place] == code
+            found.append(auc(train, test, yes_or_no, label))
+        return float(np.mean(found))
+
+    return Figure(of(synthetic), 0.5, of(known))
