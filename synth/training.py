@@ -65,7 +65,7 @@ class Lists:
 class Outside:
     """What an owner's part needs from outside. coins: n -> n uniform secret bytes. draw: a secret pseudo-random function of rows.
 
-    link, batches: as `synth.algorithms.florist.loop` has them.
+    link, batches: as `synth.algorithms.florist.loop` has them. run: the run's public id, in hex, which both halves name.
     """
 
     link: Any
@@ -73,6 +73,7 @@ class Outside:
     coins: Callable[[int], bytes]
     draw: Callable[[int, int], NDArray[np.uint64]]
     observe: Observe
+    run: str
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,10 @@ class PassiveModel(Protocol):
     """The half of a finished model whose owner lacks the label."""
 
     @property
+    def run(self) -> str:
+        """The public id of the run that has left it, in hex."""
+
+    @property
     def columns(self) -> Mapping[str, int]:
         """Its columns in the order of codes, and how many values each has."""
 
@@ -117,6 +122,10 @@ class PassiveModel(Protocol):
 
 class ActiveModel(Protocol):
     """The half of the label's owner."""
+
+    @property
+    def run(self) -> str:
+        """As of `PassiveModel`."""
 
     @property
     def cut(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from runner.commands import Commands
     from runner.party.prediction import People, Probabilities, TrainedModel
     from runner.study import DataLocation
+    from runner.study.private_file import Private
 
 DESCRIPTION = """\
 Predict the label of people with a model that two owners have trained (algorithm "florist"). Each owner
@@ -29,7 +31,9 @@ is no privacy claim for its features: this stands in its ledger, and it refuses 
 The list is a CSV file with the study's identifier columns. Whoever is on it must be held by the owner
 without the label, in its data or in --data FILE; else it refuses the list (30), and nothing is sent.
 
-Without --party, both halves are on this machine: DIR is the directory of a run of all parties here.
+Without --party, both halves are on this machine: DIR is the directory of a run of all parties here. If
+the owner without the label had a private file in that run, name it with --private NAME=FILE: the ledger
+that is charged must be the one in which the run stands.
 """
 EXAMPLES = """\
   python -m runner predict out study.toml --party south --private south.toml --people asked.csv --out found.csv
@@ -51,7 +55,9 @@ def add(commands: Commands) -> None:
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of the finished run")
     parser.add_argument("study", metavar="STUDY", type=Path, help="its study file")
     parser.add_argument("--party", metavar="NAME", help="be this one owner")
-    parser.add_argument("--private", metavar="FILE", type=Path, help="this owner's private settings")
+    parser.add_argument(
+        "--private", metavar="FILE", help="this owner's private settings; without --party NAME=FILE"
+    )
     parser.add_argument(
         "--people", metavar="FILE", type=Path, required=True, help="a .csv file with the identifiers"
     )
@@ -65,7 +71,7 @@ def add(commands: Commands) -> None:
         "--out",
         metavar="FILE",
         type=Path,
-        help="at the owner of the label: a .csv file, readable by nobody else (default: standard output)",
+        help="at the owner of the label: a new .csv file, readable by nobody else (default: standard output)",
     )
     parser.add_argument(
         "--insecure-key",
@@ -79,14 +85,11 @@ def run(arguments: argparse.Namespace) -> None:
     from parties.core_dumps import forbid_core_dumps
 
     forbid_core_dumps()
-    for given, option in (
-        (arguments.private is not None, "--private"),
-        (arguments.insecure_key, "--insecure-key"),
-    ):
-        if given and arguments.party is None:
-            raise UsageError(f"{option} belongs to one party: name it with --party NAME.")
+    if arguments.insecure_key and arguments.party is None:
+        raise UsageError("--insecure-key belongs to one party: name it with --party NAME.")
     if arguments.out is not None and arguments.out.suffix.lower() != ".csv":
         raise UsageError(f"--out {arguments.out} must end in .csv, which says what is written.")
+    from parties.inbox.files import write_private
     from runner.party.custodian import override
     from runner.party.prediction import ACTIVE, PASSIVE, People, TrainedModel, here
 
@@ -97,10 +100,13 @@ def run(arguments: argparse.Namespace) -> None:
         raise UsageError("--data belongs to the owner without the label: the other one sends no records.")
     if role == PASSIVE and arguments.party is not None and arguments.out is not None:
         raise UsageError("--out belongs to the owner of the label: the other one gets no probabilities.")
+    if arguments.out is not None:
+        _check_new(arguments.out)
     people = People.read(arguments.people, model.study)
     found: Probabilities | None
     if arguments.party is None:
-        found = here(model, arguments.dir, people, data)
+        own = _passive_settings(arguments.private, model.roles[PASSIVE])
+        found = here(model, arguments.dir, people, own, data)
     else:
         found = _over_a_session(arguments, model, people, data)
     if found is None:
@@ -113,14 +119,39 @@ def run(arguments: argparse.Namespace) -> None:
         people.write(found, sys.stdout)
         return
     try:
-        handle = os.open(arguments.out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as out:
-            people.write(found, out)
+        text = io.StringIO()
+        people.write(found, text)
+        write_private(arguments.out, text.getvalue().encode(), replace=False)
     except OSError as error:
         raise UsageError(
             f"--out {arguments.out} cannot be written ({reason(error)}); name another file."
         ) from None
     print(f"done: {len(people.canonical):,} probabilities in {arguments.out}")
+
+
+def _check_new(out: Path) -> None:
+    """Raise `UsageError` unless a file can be made there that is not there yet."""
+    if os.path.lexists(out):
+        raise UsageError(f"--out {out} is there already, and nothing is overwritten; name another file.")
+    if not out.parent.is_dir() or not os.access(out.parent, os.W_OK | os.X_OK):
+        raise UsageError(
+            f"--out {out} cannot be made, for {out.parent} is no folder to write to; name another file."
+        )
+
+
+def _passive_settings(given: str | None, owner: str) -> Private:
+    """Of the owner without the label, where both are here. given: its NAME=FILE, if it has one. Raises `UsageError`."""
+    from runner.study import private_file
+
+    if given is None:
+        return private_file.load(None)
+    name, _, file = given.partition("=")
+    if name != owner or not file:
+        raise UsageError(
+            f"--private {given} belongs to one party: name it with --party NAME, or write --private {owner}=FILE when "
+            "both halves are here."
+        )
+    return private_file.load(file)
 
 
 def _over_a_session(

@@ -32,7 +32,7 @@ from runner.party.session import session_config, study_digest
 from runner.results.finished_run import columns_of
 from runner.results.outdir import PARTY_FOLDERS, RUN, finished
 from runner.study import DataLocation, VerticalStudy, load
-from runner.study.private_file import Private
+from runner.study.private_file import Private, location
 from runner.study.trained import training_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from mpc_protocols.functionality import Observe
     from parties.session import SessionConfig, SessionWire
-    from synth.training import ActiveModel, Training
+    from synth.training import ActiveModel, PassiveModel, Training
 
     Probabilities = NDArray[np.float64]
 
@@ -76,6 +76,25 @@ class TrainedModel:
                 f"{directory} holds a run of another study than {path}; name the study with which it was trained."
             )
         return cls(study, training, str(facts["session"]), facts["model"]["owners"])
+
+    def passive_half(self, directory: Path) -> PassiveModel:
+        """From the directory of its owner. Raises `UsageError`, `DataRefused`; `StudiesDiffer` for another run's."""
+        half = self.training.passive_model(reader(directory))
+        self._check(directory, half.run)
+        return half
+
+    def active_half(self, directory: Path) -> ActiveModel:
+        """As `passive_half`."""
+        half = self.training.active_model(reader(directory))
+        self._check(directory, half.run)
+        return half
+
+    def _check(self, directory: Path, run: str) -> None:
+        if run != self.session:
+            raise StudiesDiffer(
+                f"{directory} holds half of the model of another run than its {RUN} tells of; name a directory as one run has "
+                "left it, or train again."
+            )
 
     def role(self, party: str) -> str:
         """Which half is this party's. Raises `UsageError` if none is."""
@@ -154,7 +173,7 @@ class Records:
         """own: this party's settings. directory: with its half. data: whose records are shown."""
         self._model, self._own, self._data = model, own, data
         self._custodian = Custodian(model.study, model.roles[PASSIVE], own, data, one_machine)
-        self._half = model.training.passive_model(reader(directory))
+        self._half = model.passive_half(directory)
         self._codes: NDArray[Any] | None = None
 
     @property
@@ -188,6 +207,18 @@ class Records:
         rows = [place[one] for one in people.canonical]
         columns = [records.codes[name][rows].astype(np.int64) for name in sizes]
         self._codes = np.stack(columns, axis=1).reshape(len(rows), len(columns))
+
+    def check_account(self) -> None:
+        """Raise `UsageError` unless the account that is to be charged is that of the training."""
+        from parties.budget.ledger import Ledger
+
+        ledger, owner = Ledger(self._own.ledger.file), self._model.roles[PASSIVE]
+        entries = ledger.entries(self._custodian.dataset)
+        if not any(entry.reservation.run == self._model.session for entry in entries):
+            raise UsageError(
+                f"The ledger {ledger.path} has no record of this run for {self._custodian.dataset}: party {owner} keeps account "
+                f"elsewhere; name its private file with --private {owner}=FILE."
+            )
 
     def record(self, session: str, digest: bytes) -> None:
         """Put on record that features are shown without a claim. Raises `BudgetRefused`; under a cap, always."""
@@ -231,15 +262,19 @@ class Records:
             yield self._half.embed(self._codes[start : start + BLOCK])
 
 
-def here(model: TrainedModel, directory: Path, people: People, data: DataLocation | None) -> Probabilities:
-    """Both halves on this machine, of a run of all parties here. data: instead of the study's. Raises `CosynthError`."""
+def here(
+    model: TrainedModel, directory: Path, people: People, own: Private, data: DataLocation | None
+) -> Probabilities:
+    """Both halves on this machine, of a run of all parties here. own: settings of the passive owner; its account must be the
+    one in which the run stands. data: instead of its own. Raises `CosynthError`."""
     import numpy as np
 
     owner = model.roles[PASSIVE]
     folder = directory / PARTY_FOLDERS
-    active = model.training.active_model(reader(folder / model.roles[ACTIVE]))
-    data = data or model.study.party(owner).data
-    records = Records(model, Private(), folder / owner, data, one_machine=True)
+    active = model.active_half(folder / model.roles[ACTIVE])
+    data = data or location(model.study, owner, own)
+    records = Records(model, own, folder / owner, data, one_machine=True)
+    records.check_account()
     records.find(people)
     records.record(secrets.token_hex(32), study_digest(model.study, None))
     return np.concatenate([np.zeros(0), *(active.probabilities(block) for block in records.blocks())])
@@ -262,7 +297,7 @@ class Part:
         from parties.session import run_session
 
         if self.model.role(self.name) == ACTIVE:
-            active = self.model.training.active_model(reader(self.directory))
+            active = self.model.active_half(self.directory)
             return run_session(self.config(), lambda wire: self._receive(wire, active), observe)
         records = Records(self.model, self.own, self.directory, self.data)
         return run_session(
@@ -300,6 +335,7 @@ class Part:
 
         number, other = self._peer(wire)
         records.record(wire.session_id.hex(), study_digest(self.model.study, self.certs))
+        wire.all_assembled()  # blocks leave from here on, so that no later error says that nothing was sent
         link = Exchange(wire.fork("predict"), number, other, records.cut)
         for block in records.blocks():
             link.send(block)
@@ -313,7 +349,9 @@ class Part:
         link, count = Exchange(wire.fork("predict"), number, other, active.cut), len(self.people.canonical)
         found = [np.zeros(0)]
         for start in range(0, count, BLOCK):
-            found.append(active.probabilities(link.receive(min(BLOCK, count - start))))
+            block = link.receive(min(BLOCK, count - start))
+            wire.all_assembled()  # the other owner's data is here
+            found.append(active.probabilities(block))
         return np.concatenate(found)
 
 

@@ -178,13 +178,21 @@ def finished(directory: Path) -> dict[str, Any]:
     )
 
 
-def install(source: Path, target: Path, run: dict[str, Any]) -> None:
+def install(
+    source: Path, target: Path, run: dict[str, Any], halves: Mapping[str, bytes] | None = None
+) -> None:
     """Copy a finished run's files from `source` to `target`, with `run` as run.json: all are written before one is replaced.
 
+    halves: content of a party's own files (`HALVES`), by name: mode 0600, durable before run.json stands for them.
     The events and the log that the run has written in `target` itself take their places there; they may still be open.
     """
     staged, places, gone = [], [], []
     try:
+        for name, content in (halves or {}).items():
+            part = target / f".{name}.part"
+            staged.append(part)
+            _write_own(part, content)
+            places.append((part, target / name))
         for name in FILES:
             part = target / f".{name}.part"
             if name == RUN:
@@ -201,6 +209,8 @@ def install(source: Path, target: Path, run: dict[str, Any]) -> None:
             staged.append(part)
             places.append((part, target / name))
         for part, final in places:
+            if halves and final.name == RUN:
+                _sync(target)
             os.replace(part, final)
         made = {final for _, final in places}
         for path in (
@@ -214,3 +224,22 @@ def install(source: Path, target: Path, run: dict[str, Any]) -> None:
     finally:
         for part in staged:
             part.unlink(missing_ok=True)
+
+
+def _write_own(path: Path, content: bytes) -> None:
+    """A new file of mode 0600, durable but for its name."""
+    path.unlink(missing_ok=True)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

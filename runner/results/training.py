@@ -7,7 +7,6 @@ florist-passive.npz, ...     0600, in the directory of the owner that made it (`
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -64,17 +63,11 @@ def describe_training(
 
 
 def write_training(directory: Path, run: dict[str, Any], own: Mapping[str, bytes]) -> None:
-    """Put the results in place, run.json last. own: this party's files, readable by its owner alone."""
+    """Put the results in place, run.json last. own: this party's files, readable by its owner alone and durable before that."""
     from runner.report import render
 
     with tempfile.TemporaryDirectory(prefix=outdir.STAGING, dir=directory) as name:
         staging = Path(name)
         (staging / outdir.RUN).write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
         render(staging)
-        outdir.install(staging, directory, run)
-    for file, content in own.items():
-        part = directory / f".{file}.part"
-        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(handle, "wb") as out:
-            out.write(content)
-        os.replace(part, directory / file)
+        outdir.install(staging, directory, run, own)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from fractions import Fraction
@@ -241,6 +242,7 @@ def test_each_owner_has_its_half_and_nobody_else(finished: tuple[Path, End]) -> 
         [path] = out.rglob(name)
         with np.load(path, allow_pickle=False) as half:
             head = json.loads(half["head"].tobytes())
+            assert head["run"] == json.loads((out / "run.json").read_text())["session"]
             assert head["half"] in name and all(np.isfinite(half[key]).all() for key in half.files)
     assert not list(out.rglob("synthetic.csv")) and not list(out.rglob("model.npz"))
 
@@ -292,6 +294,19 @@ def test_ledgers_keep_what_was_shown_beside_the_budget(finished: tuple[Path, End
     assert [event.detail["of"] for event in north if event.detail.get("claim") == "none"] == ["features"]
     told = run("ledger", "show", ledger=directory / "ledger.db", scratch=directory / "scratch")
     assert "no privacy claim: in the run of trained with south, west the features were open" in told.output
+
+
+def test_its_halves_predict(finished: tuple[Path, End], tmp_path: Path) -> None:
+    directory = finished[0]
+    asked, ledger = tmp_path / "asked.csv", tmp_path / "ledger.db"
+    asked.write_text("person\np1\np2\n")
+    shutil.copy(directory / "ledger.db", ledger)
+    end = run(
+        *("predict", directory / "out", directory / "study" / "study.toml", "--people", asked),
+        ledger=ledger,
+        scratch=tmp_path,
+    )
+    assert end.code == 0 and end.output.count("\n") == 3, end
 
 
 def test_a_party_under_a_cap_takes_no_part_in_what_has_no_claim(tmp_path: Path, torch: None) -> None:

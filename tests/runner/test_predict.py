@@ -3,32 +3,45 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import json
+import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from mpc_protocols.memory_wire import run_parties
+from mpc_protocols.wire import Wire
 from parties.budget.ledger import Ledger
+from parties.budget.notion import Notion, ProtectedUnit
+from parties.budget.spending import Reservation
+from parties.certificates import make_all
+from runner.party.prediction import Part, People, Records, TrainedModel
 from runner.results.finished_run import columns_of
-from runner.study import load
+from runner.results.training import write_training
+from runner.study import DataLocation, load
+from runner.study.private_file import LedgerSettings, Private
 from synth.algorithms.florist.halves import ACTIVE, CALIBRATION, PASSIVE, ActiveModel, PassiveModel
 from synth.algorithms.florist.owners import archive
 from tests.runner import trained
+from tests.runner.in_memory import SessionInMemory
 from tests.runner.processes import End, Program, run
 
 SIZES = {"age": 6, "work": 4, "region": 5}
 CUT = 8
-SESSION = "5e" * 32
+SESSION, OTHER = "5e" * 32, "5f" * 32
 
 
 @pytest.fixture(autouse=True)
 def with_torch() -> None:
     """A study of a training is read only where PyTorch is, though no prediction loads it."""
-    pytest.importorskip("torch")
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("PyTorch is not installed")
 
 
 @dataclass(frozen=True)
@@ -37,10 +50,27 @@ class World:
 
     root: Path
     study: Path
+    active: Mapping[str, np.ndarray]
 
     @property
     def asked(self) -> Path:
         return self.root / "asked.csv"
+
+    def book(self, file: str) -> None:
+        """The run as it stands in north's ledger, one party of a run on one machine."""
+        none = Fraction(0)
+        notion = Notion(ProtectedUnit(), "replace")
+        reservation = Reservation(
+            "trained/north", SESSION, "trained", "00", 2.0, 1e-6, notion, none, none, ("south", "west")
+        )
+        booked = Ledger(self.root / file).reserve(reservation)
+        booked.settle()
+        booked.close()
+
+    def put(self, run: str) -> None:
+        """South's half, of this run."""
+        head = {"half": "active", "run": run, "label": "ill", "cut": CUT}
+        (self.root / "parties" / "south" / ACTIVE).write_bytes(archive(head, self.active))
 
     def ask(self, people: Sequence[str], name: str = "asked.csv") -> Path:
         """A list of people."""
@@ -117,9 +147,12 @@ def world(tmp_path: Path) -> World:
         "parties": [],
     }
     contents = {
-        "north": {PASSIVE: archive({"half": "passive", "columns": list(SIZES.items()), "cut": CUT}, passive)},
+        "north": {
+            PASSIVE: archive(
+                {"half": "passive", "run": SESSION, "columns": list(SIZES.items()), "cut": CUT}, passive
+            )
+        },
         "south": {
-            ACTIVE: archive({"half": "active", "label": "ill", "cut": CUT}, active),
             CALIBRATION: json.dumps({"probability": {"slope": 0.9, "offset": 0.05}}).encode(),
         },
     }
@@ -130,16 +163,13 @@ def world(tmp_path: Path) -> World:
         for name, content in files.items():
             (folder / name).write_bytes(content)
     (tmp_path / "run.json").write_text(json.dumps(facts))
-    return World(tmp_path, study)
+    world = World(tmp_path, study, active)
+    world.put(SESSION)
+    return world
 
 
 def certify(world: World) -> None:
-    end = run(
-        *("certs", "make", world.study, "--out", world.root / "certs"),
-        ledger=world.root / "ledger.db",
-        scratch=world.root / "scratch",
-    )
-    assert end.code == 0, end
+    make_all(world.root / "certs", list(trained.PARTIES))
 
 
 def differing(ends: Iterable[End], sentence: str) -> bool:
@@ -175,6 +205,7 @@ def test_two_owners_predict_over_the_session(world: World) -> None:
 
 def test_both_halves_on_one_machine_predict_the_same(world: World) -> None:
     people = ["p7", "p3", "p11"]
+    world.book("ledger.db")
     end = run(
         *("predict", world.root, world.study, "--people", world.ask(people)),
         ledger=world.root / "ledger.db",
@@ -185,8 +216,98 @@ def test_both_halves_on_one_machine_predict_the_same(world: World) -> None:
     assert {row["person"] for row in found} == set(people)
     expected = world.expected([row["person"] for row in found])
     assert np.allclose([float(row["probability"]) for row in found], expected, atol=1e-5)
-    [entry] = Ledger(world.root / "ledger.db").entries()
+    [trained_by, entry] = Ledger(world.root / "ledger.db").entries()
+    assert trained_by.reservation.run == SESSION and not trained_by.claimless
     assert entry.reservation.dataset == "trained/north" and entry.claimless
+
+
+def test_the_account_of_the_training_is_charged_or_none(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COSYNTH_LEDGER", str(world.root / "ledger.db"))
+    world.book("north.db")
+    ask = ["predict", world.root, world.study, "--people", world.ask(["p1"])]
+    assert tell(*ask) == 2
+    sentence = capsys.readouterr().err
+    assert "has no record of this run for trained/north" in sentence
+    assert "--private north=FILE" in sentence
+    own = world.private("north")
+    assert tell(*ask, "--private", f"north={own}") == 0
+    assert [entry.claimless for entry in Ledger(world.root / "north.db").entries()] == [False, True]
+    assert not Ledger(world.root / "ledger.db").entries()
+    assert tell(*ask, "--private", f"south={own}") == 2
+
+
+def tell(*given: object) -> int:
+    """The command in this process."""
+    from runner.cli import main
+
+    return main([str(each) for each in given])
+
+
+def test_probabilities_are_not_put_where_a_file_is(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor is anything charged for them."""
+    monkeypatch.setenv("COSYNTH_LEDGER", str(world.root / "ledger.db"))
+    world.book("ledger.db")
+    people, out = world.ask(["p1"]), world.root / "out.csv"
+    kept = people.read_bytes()
+    (world.root / "link.csv").symlink_to(out)
+    for place, sentence in (
+        (people, "is there already"),
+        (world.root / "link.csv", "is there already"),
+        (world.root / "none" / "out.csv", "is no folder to write to"),
+    ):
+        assert tell("predict", world.root, world.study, "--people", people, "--out", place) == 2
+        assert f"--out {place}" in (told := capsys.readouterr().err) and sentence in told
+    assert people.read_bytes() == kept and not out.exists()
+    assert len(Ledger(world.root / "ledger.db").entries()) == 1
+    earlier = os.umask(0)
+    try:
+        assert tell("predict", world.root, world.study, "--people", people, "--out", out) == 0
+    finally:
+        os.umask(earlier)
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600 and out.read_text().startswith("person,probability\n")
+
+
+class Told(SessionInMemory):
+    """Notes what had happened when the others could first be told why this party stops."""
+
+    def __init__(self, wire: Wire, facts: Mapping[str, Mapping[str, object]], ledger: Path) -> None:
+        super().__init__(wire, facts)
+        self._ledger, self.seen = ledger, list[tuple[int, bool, bool]]()
+
+    def all_assembled(self) -> None:
+        traffic = self._wire.traffic()
+        recorded = any(entry.claimless for entry in Ledger(self._ledger).entries())
+        self.seen.append((traffic.bytes_sent, traffic.bytes_received > 0, recorded))
+
+
+def test_once_data_leaves_nobody_is_told_that_nothing_was_sent(world: World) -> None:
+    model = TrainedModel.find(world.root, world.study)
+    people = People.read(world.ask([f"p{number}" for number in range(5)]), model.study)
+    own = Private(ledger=LedgerSettings(world.root / "north.db"))
+    data = DataLocation(path=world.root / "north.csv")
+    same = {name: {"people": people.digest, "model": SESSION} for name in trained.PARTIES}
+
+    def part(name: str) -> Part:
+        return Part(model, world.root / "parties" / name, people, name, own, None, data)
+
+    def north(wire: Wire) -> list[tuple[int, bool, bool]]:
+        told = Told(wire, same, world.root / "north.db")
+        records = Records(model, own, world.root / "parties" / "north", data)
+        records.find(people)
+        part("north")._send(told, records)  # type: ignore[arg-type]
+        return told.seen
+
+    def south(wire: Wire) -> list[tuple[int, bool, bool]]:
+        told = Told(wire, same, world.root / "north.db")
+        part("south")._receive(told, model.active_half(world.root / "parties" / "south"))  # type: ignore[arg-type]
+        return told.seen
+
+    sent, received = run_parties([north, south], 2)
+    assert sent == [(0, False, True)] and received == [(0, True, True)]
 
 
 def test_somebody_who_is_not_held_makes_the_owner_refuse_and_nothing_is_sent(world: World) -> None:
@@ -201,6 +322,7 @@ def test_somebody_who_is_not_held_makes_the_owner_refuse_and_nothing_is_sent(wor
 def test_other_records_can_be_named(world: World) -> None:
     new = world.root / "new.csv"
     new.write_text("person,age,work,region\nq1,0,1,2\nq2,5,3,4\n")
+    world.book("ledger.db")
     end = run(
         *("predict", world.root, world.study, "--people", world.ask(["q2", "q1"]), "--data", new),
         ledger=world.root / "ledger.db",
@@ -222,9 +344,53 @@ def test_a_half_of_another_run_is_not_answered(world: World) -> None:
     certify(world)
     world.ask(["p1"])
     facts = world.root / "parties" / "south" / "run.json"
-    facts.write_text(facts.read_text().replace("5e5e", "5f5f"))
+    facts.write_text(facts.read_text().replace(SESSION, OTHER))
+    world.put(OTHER)
     ends = world.both()
     assert differing(ends.values(), "has the half of the model of another run than party"), ends
+
+
+def test_a_half_is_of_the_run_that_its_directory_tells_of(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.put(OTHER)
+    for more in ((), ("--party", "south", "--private", world.private("south"))):
+        certify(world)
+        where = world.root / "parties" / "south" if more else world.root
+        assert tell("predict", where, world.study, "--people", world.ask(["p1"]), *more) == 22
+        assert "holds half of the model of another run than its run.json tells of" in capsys.readouterr().err
+
+
+def test_run_json_stands_only_for_halves_that_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever step is the last one before a crash; an earlier run's half is kept until all that takes its place is written."""
+    monkeypatch.setattr("runner.report.render", lambda _: None)
+    own = {PASSIVE: b"new", "calibration.json": b"new"}
+    (tmp_path / PASSIVE).write_bytes(b"earlier")
+    steps, replace = list[str](), os.replace
+
+    def noted(part: Path, final: Path) -> None:
+        if not steps:
+            assert (tmp_path / PASSIVE).read_bytes() == b"earlier"
+            assert all((tmp_path / f".{name}.part").read_bytes() == b"new" for name in own)
+        steps.append(final.name)
+        replace(part, final)
+
+    monkeypatch.setattr(os, "replace", noted)
+    synced, fsync = list[int](), os.fsync
+
+    def sync(handle: int) -> None:
+        synced.append(len(steps))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    write_training(tmp_path, {"parties": []}, own)
+    assert steps == [PASSIVE, "calibration.json", "run.json"] and synced == [0, 0, 2]
+    for name in own:
+        assert (tmp_path / name).read_bytes() == b"new"
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_a_cap_refuses_what_has_no_claim(world: World) -> None:
@@ -240,7 +406,8 @@ def test_a_cap_refuses_what_has_no_claim(world: World) -> None:
     ("change", "code", "sentence"),
     [
         (("--party", "west"), 2, "--party west holds no half of the model; its owners are north and south."),
-        (("--private", "north.toml"), 2, "--private belongs to one party"),
+        (("--private", "north.toml"), 2, "--private north.toml belongs to one party"),
+        (("--insecure-key",), 2, "--insecure-key belongs to one party"),
         (("--out", "found.txt"), 2, "must end in .csv"),
         (("--party", "south", "--data", "new.csv"), 2, "--data belongs to the owner without the label"),
         (("--party", "north", "--out", "found.csv"), 2, "--out belongs to the owner of the label"),

@@ -133,7 +133,7 @@ def owner_part(
         drawn: NDArray[np.uint64] = keys.draw(count, np.uint64, row)
         return drawn
 
-    outside = Outside(noted, schedule, coins, draw, unobserved)
+    outside = Outside(noted, schedule, coins, draw, unobserved, SESSION.hex())
     rows = np.flatnonzero(people.has_label if wire.me else people.has_features)
     if wire.me:
         lists = Lists(len(rows), int(people.has_features.sum()))

@@ -68,7 +68,9 @@ class SplitTraining(Course):
             begin(event)
 
         aligned = run.join(owned, take_part)
-        trainer = Trainer(self._training, study, run.plan, owned, run.name, run.wire, run.digest, run.observe)
+        trainer = Trainer(
+            self._training, study, run.plan, owned, run.name, run.wire, run.id, run.digest, run.observe
+        )
         half = trainer.train(aligned, run.custodian.records, Record(accountant, beside))
         run.meter.mark("fit")
         figures = trainer.evaluate(run.backend, run.facts, aligned, half, accountant)
@@ -94,7 +96,7 @@ class Record:
 
 
 class Trainer:
-    """One party's part. name: its own; digest: of the study."""
+    """One party's part. name: its own; run: the run's public id; digest: of the study."""
 
     def __init__(
         self,
@@ -104,11 +106,12 @@ class Trainer:
         owned: Ownership,
         name: str,
         wire: Wire,
+        run: bytes,
         digest: bytes,
         observe: Observe,
     ) -> None:
         self._training, self._study, self._plan, self._owned = training, study, plan, owned
-        self._name, self._wire, self._digest, self._observe = name, wire, digest, observe
+        self._name, self._wire, self._run, self._digest, self._observe = name, wire, run, digest, observe
         self._numbers = {party.name: number for number, party in enumerate(study.numbered)}
         self._active = active_owner(study, owned)
 
@@ -185,7 +188,7 @@ class Trainer:
             drawn: NDArray[np.uint64] = keys.draw(count, np.uint64, row)
             return drawn
 
-        outside = Outside(link, batches, secrets.token_bytes, draw, self._observe)
+        outside = Outside(link, batches, secrets.token_bytes, draw, self._observe, self._run.hex())
         return outside, Lists(aligned.listed, other)
 
     def _invented(

@@ -10,7 +10,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,10 @@ Layers = tuple[tuple[NDArray[np.float32], NDArray[np.float32]], ...]
 
 @dataclass(frozen=True)
 class PassiveModel:
-    """columns: the number of values of each, in the order of codes. cut: numbers in an embedding."""
+    """run: the public id of the run that left it. columns: how many values each has, in the order of codes. cut: numbers in an
+    embedding."""
 
+    run: str
     columns: Mapping[str, int]
     cut: int
     tables: tuple[NDArray[np.float32], ...]
@@ -43,7 +45,7 @@ class PassiveModel:
         try:
             columns = {str(name): int(size) for name, size in head["columns"]}
             tables = tuple(arrays[_COLUMN.format(place)] for place in range(len(columns)))
-            found = cls(columns, int(head["cut"]), tables, _layers(arrays, _LAYERS))
+            found = cls(str(head["run"]), columns, int(head["cut"]), tables, _layers(arrays, _LAYERS))
             width = sum(table.shape[1] for table in tables)
             fits = [len(table) for table in tables] == list(columns.values())
         except (KeyError, ValueError, TypeError, AttributeError, IndexError):
@@ -60,8 +62,10 @@ class PassiveModel:
 
 @dataclass(frozen=True)
 class ActiveModel:
-    """label: what it predicts. after: what takes the effect of invented rows out of a probability."""
+    """run: the public id of the run that left it. label: what it predicts. after: what takes the effect of invented rows out of a
+    probability."""
 
+    run: str
     label: str
     cut: int
     layers: Layers
@@ -72,7 +76,8 @@ class ActiveModel:
         """Raises `DataRefused`."""
         head, arrays = _archive(ACTIVE, read(ACTIVE), "active")
         try:
-            found = cls(str(head["label"]), int(head["cut"]), _layers(arrays, ""), Correction())
+            layers = _layers(arrays, "")
+            found = cls(str(head["run"]), str(head["label"]), int(head["cut"]), layers, Correction())
         except (KeyError, ValueError, TypeError, IndexError):
             raise _damaged(ACTIVE) from None
         if not _chained(found.layers, found.cut, 1):
@@ -82,7 +87,7 @@ class ActiveModel:
             after = Correction(float(line["slope"]), float(line["offset"]))
         except (KeyError, ValueError, TypeError):
             raise _damaged(CALIBRATION) from None
-        return cls(found.label, found.cut, found.layers, after)
+        return replace(found, after=after)
 
     def probabilities(self, embeddings: NDArray[np.float32]) -> NDArray[np.float64]:
         """(n, cut) to (n,): of label 1, corrected."""

@@ -56,7 +56,8 @@ def passive(
     net = PassiveHalf(sizes, config.cut, config.rate, _seed(outside.coins))
     features = Features(table.union, table.rows, table.codes, config.features, outside.draw, invented)
     train_passive(outside.link, outside.batches, config.epochs, net, features, outside.observe)
-    head = {"half": "passive", "columns": list(zip(domain.names, sizes, strict=True)), "cut": config.cut}
+    columns = list(zip(domain.names, sizes, strict=True))
+    head = {"half": "passive", "run": outside.run, "columns": columns, "cut": config.cut}
     return Half({PASSIVE: archive(head, net.weights())})
 
 
@@ -79,7 +80,7 @@ def active(plan: FloristPlan, table: OwnTable, lists: Lists, outside: Outside) -
     raw = train_active(outside.link, outside.batches, config.epochs, net, labels, outside.observe)
     after = line if config.calibrate == TEST else Correction()
     probabilities = corrected(raw, after)
-    head = {"half": "active", "label": config.label, "cut": config.cut}
+    head = {"half": "active", "run": outside.run, "label": config.label, "cut": config.cut}
     files = {
         ACTIVE: archive(head, net.weights()),
         CALIBRATION: _json(
