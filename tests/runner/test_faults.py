@@ -30,6 +30,7 @@ from tests.runner.folders import Folders
 from tests.runner.processes import RESULTS, End, Program, events, eventually, gone, happened, parties
 
 LEADER = "south"
+VICTIMS = ("north", LEADER, "west")
 CHANGES = [("rounds = 3", "rounds = 8")]
 STOPPED = [*CHANGES, ("silence_s = 200", "silence_s = 3")]
 """For signals that leave a process alive: only its silence tells."""
@@ -38,7 +39,11 @@ LONG = [("rounds = 3", "rounds = 400"), ("silence_s = 200", "silence_s = 3")]
 
 PHASES: dict[str, Callable[[Callable[[str], Path], str], bool]] = {
     # by what is in events.jsonl: files(name) is a party's, victim the one that will get the signal
-    "connect": lambda files, victim: happened(files(victim), "connect", "connected"),
+    "connect": lambda files, victim: (
+        all(  # who lacks a link to the victim would wait for it as for one that never came
+            happened(files(name), "connect", "connected", times=2) for name in VICTIMS
+        )
+    ),
     "input": lambda files, victim: happened(files(victim), "agree", "agreed"),
     "mid": lambda files, victim: happened(files(LEADER), "select", times=4),
     "end": lambda files, victim: happened(files(LEADER), "sample", "sampled"),
@@ -176,7 +181,6 @@ def test_ctrl_c_at_one_party_while_it_reads_its_table(tmp_path: Path) -> None:
 
 
 UNMARKED = {(SIGKILL, "mid", LEADER), (SIGSTOP, "mid", "north"), (SIGINT, "input", "west")}
-VICTIMS = ("north", LEADER, "west")
 SIGNALS = (SIGKILL, SIGSTOP, SIGINT)
 MATRIX = [
     # each signal in each phase, each party by turns; the rest with --campaigns
