@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mpc_protocols.psu.two_owners.cost import Cost
     from mpc_protocols.wire import Wire
 
-MOST_COMPUTING = 3
+MAX_COMPUTING = 3
 """With more, a backend promises something against parties that work together, and this method does not."""
 
 
@@ -53,7 +53,7 @@ class Helper(TwoOwners):
             )
         if len(owners) <= 2 and computing and all(name in owners for name in computing):
             return Misfit("needs a computing party without data, the helper", "let a third party compute")
-        if len(computing) > MOST_COMPUTING:
+        if len(computing) > MAX_COMPUTING:
             return Misfit(
                 "rests on the helper and an owner not working together, and more than three parties compute so that any "
                 "minority may",
