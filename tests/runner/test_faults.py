@@ -85,6 +85,18 @@ def clean_up(out: Path) -> None:
     assert eventually(cleaned)
 
 
+def entries_of(ledger: Path) -> list[Entry]:
+    """A ledger's entries, those of processes that are gone closed: a killed one may hold its lock a moment longer."""
+    found: list[Entry] = []
+
+    def closed() -> bool:
+        found[:] = Ledger(ledger).entries()
+        return all(entry.state == "settled" for entry in found if entry.reservation.computes)
+
+    eventually(closed)
+    return found
+
+
 def charged_right(entries: list[Entry], begun: int, seen: int, phase: str) -> None:
     """One custodian's entries against its journal and against what anybody has seen opened."""
     assert len(entries) <= 1
@@ -134,7 +146,7 @@ def fault(tmp_path: Path, number: Signals, phase: str, victim: str, count: int =
             if folder.name == victim and number is SIGKILL:
                 clean_up(folder.out)
             whole_or_nothing(folder.out)
-            charged_right(Ledger(folder.ledger).entries(), journalled(folder.out), seen, phase)
+            charged_right(entries_of(folder.ledger), journalled(folder.out), seen, phase)
         return folders
 
 
@@ -246,7 +258,7 @@ def left_right(out: Path, ledger: Path, phase: str, launcher_killed: bool) -> No
         if launcher_killed:
             clean_up(own)
         whole_or_nothing(own)
-    entries = Ledger(ledger).entries()
+    entries = entries_of(ledger)
     begun = {str(own.name): journalled(own) for own in (out / "parties").iterdir()}
     for entry in entries:
         name = Path(entry.reservation.dataset).stem
