@@ -22,8 +22,9 @@ from mpc_protocols.vertical.records import CodedRows
 
 P = TypeVar("P")
 """A backend's plan of tables."""
-Planner = Callable[[Partition, Mapping[str, int], Sequence[Clique], bool], P]
-"""How a backend plans tables: of the partition, its columns' sizes, the tables, and whether memberships are needed besides."""
+Planner = Callable[[Partition, Mapping[str, int], int, Sequence[Clique], bool], P]
+"""How a backend plans tables: of the partition, its columns' sizes, how many parties compute, the tables, and whether memberships
+are needed besides."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,10 @@ class Work(Generic[P]):
 class Schedule(Generic[P]):
     """The tables still to be computed for the cliques asked for; every party and contributor of a run follows it alike."""
 
-    def __init__(self, partition: Partition, facts: StudyFacts, planner: Planner[P]) -> None:
+    def __init__(self, partition: Partition, facts: StudyFacts, computing: int, planner: Planner[P]) -> None:
         self.partition = partition
         self.facts = facts
-        self._planner = planner
+        self._computing, self._planner = computing, planner
         self._histograms: list[Clique] = []
         self._tables: list[Clique] = []
         self._somebody = False
@@ -73,7 +74,7 @@ class Schedule(Generic[P]):
         )
 
     def _plan(self, tables: Sequence[Clique], needs_memberships: bool) -> P:
-        return self._planner(self.partition, self.facts.sizes, tables, needs_memberships)
+        return self._planner(self.partition, self.facts.sizes, self._computing, tables, needs_memberships)
 
     def _fresh(self, tables: Sequence[Clique], earlier: list[Clique]) -> list[Clique]:
         """Those (largest first) that no earlier table of the same owners covers; they are earlier ones from now on."""

@@ -42,13 +42,7 @@ _BLOCK_CELLS = 512
 
 def schedule_of(partition: Partition, facts: StudyFacts, computing: int) -> Schedule[Plan]:
     """The schedule of a run of so many computing parties."""
-
-    def planner(
-        now: Partition, sizes: Mapping[str, int], tables: Sequence[Clique], needs_memberships: bool
-    ) -> Plan:
-        return make_plan(now, sizes, computing, tables, needs_memberships)
-
-    return Schedule(partition, facts, planner)
+    return Schedule(partition, facts, computing, make_plan)
 
 
 def make_plan(

@@ -68,13 +68,7 @@ class TablesPlan(Tables[Table]):
 
 def schedule_of(partition: Partition, facts: StudyFacts, computing: int) -> Schedule[TablesPlan]:
     """The schedule of a run of so many computing parties."""
-
-    def planner(
-        now: Partition, sizes: Mapping[str, int], tables: Sequence[Clique], needs_memberships: bool
-    ) -> TablesPlan:
-        return make_plan(now, sizes, computing, tables, needs_memberships)
-
-    return Schedule(partition, facts, planner)
+    return Schedule(partition, facts, computing, make_plan)
 
 
 def make_plan(
