@@ -23,7 +23,7 @@ import numpy as np
 
 from tests.worlds.ports import free_ports
 
-NAMES = ("north", "south", "west", "east", "hill", "lake")
+NAMES = ("north", "south", "west", "east", "hill", "lake", "moor")
 COLUMNS = ("age", "work", "income", "grade", "sick")
 AGE, BINS = (20, 80), 6
 WORK = ("Private", "Gov", "None")

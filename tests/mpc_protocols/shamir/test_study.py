@@ -16,7 +16,7 @@ from tests.runner.processes import parties, run
 SHAMIR = ('backend = "replicated"', 'backend = "shamir"')
 
 
-@pytest.mark.parametrize(("computing", "contributing"), [(3, 1), (5, 0)])
+@pytest.mark.parametrize(("computing", "contributing"), [(3, 1), (5, 0), (7, 0)])
 def test_a_study_of_real_processes(computing: int, contributing: int, tmp_path: Path) -> None:
     """Hardly any noise: each measured cell is off by more than 8 sigma with probability below 1e-14."""
     everybody = computing + contributing
