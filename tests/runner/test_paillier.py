@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from importlib import util
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from runner.audit.subjects.subject import subject
 from runner.report.statement import how
 from runner.study import load, problems
 from tests.runner import small, split
+from tests.runner.processes import run
 from tests.runner.test_end_to_end import carry_out
 
 BACKEND = ('"replicated"', '"paillier"')
@@ -144,3 +146,21 @@ def test_a_whole_run(tmp_path: Path) -> None:
     assert finished.run["backend"] == "paillier" and "Paillier" in finished.run["claim"]
     assert all(abs(noise) <= 9 * sigma + 1e-9 for noise, sigma in finished.deviations())
     assert max(sigma for _, sigma in finished.deviations()) < 1
+
+
+@pytest.mark.slow
+def test_two_owners_run_as_processes(tmp_path: Path) -> None:
+    """What `pair` runs, whatever the input: tables of two owners, whose noise is a few people at this epsilon."""
+    loud = ("epsilon = 4.0", "epsilon = 400.0")
+    trial = split.write(tmp_path / "study", parties=2, changes=[BACKEND, ("merge3", "dh2"), loud])
+    out = tmp_path / "out"
+    end = run("run", trial.path, "--out", out, ledger=tmp_path / "ledger.db", scratch=tmp_path / "scratch")
+    assert end.code == 0 and end.complaint == "", end
+    said = json.loads((out / "run.json").read_text())
+    assert said["backend"] == "paillier" and "Paillier" not in said["claim"]
+    measured = json.loads((out / "measurements.json").read_text())["measurements"]
+    assert any(len(one["clique"]) == 2 for one in measured)
+    for one in measured:
+        sigma = float(Fraction(str(one["sigma2"]))) ** 0.5
+        for noisy, true in zip(one["values"], trial.marginal(one["clique"]), strict=True):
+            assert abs(noisy - true) <= 9 * sigma + 1
