@@ -49,7 +49,6 @@ SOUND: Final = "everything that was released is together (epsilon, delta)-differ
 """The claim of an algorithm whose every question is charged before it is answered."""
 OWN_MODEL: Final = "own model"
 """What the event is called of noisy marginals that an owner takes of its own columns and reports."""
-NO_REPORTS: Final = "This algorithm asks an oracle and has no use for reports."
 C = TypeVar("C", bound=AlgorithmConfig)
 P = TypeVar("P", bound="Plan")
 
@@ -61,6 +60,18 @@ class Promise(TypedDict):
     delta: float
     adjacency: Adjacency
     unit_rows: NotRequired[int]
+
+
+class Reporting(ABC, Generic[P]):
+    """How owners of columns report once: each sends a message with noise of its own, and the rest is public post-processing."""
+
+    @abstractmethod
+    def reporter(self, plan: P) -> Reporter:
+        """What each owner reports, once the owners of all columns are known."""
+
+    @abstractmethod
+    def conclude(self, reports: Reports, plan: P, observe: Observe) -> Synthesis:
+        """What is made of all reports. Raises `ProtocolAborted` for one that does not fit the study."""
 
 
 class Algorithm(ABC, Generic[C, P]):
@@ -113,17 +124,9 @@ class Algorithm(ABC, Generic[C, P]):
         """What is to be expected of so many rows that `plan` should say first: a sentence, for instance what can be read off."""
         return None
 
-    def reports(self, config: C) -> bool:
-        """Whether the owners report once (`reporter`, `conclude`) in place of answering an oracle's questions (`run`)."""
-        return False
-
-    def reporter(self, plan: P) -> Reporter:
-        """What each owner reports, once the owners of all columns are known."""
-        raise NotImplementedError(NO_REPORTS)
-
-    def conclude(self, reports: Reports, plan: P, observe: Observe) -> Synthesis:
-        """What is made of all reports: public post-processing. Raises `ProtocolAborted` for one that does not fit the study."""
-        raise NotImplementedError(NO_REPORTS)
+    def reporting(self, config: C) -> Reporting[P] | None:
+        """How the owners report once in place of answering an oracle's questions; None where they answer."""
+        return None
 
     def adaptive(self, config: C) -> bool:
         """Whether the released values decide how many rounds there are and how much noise each has."""

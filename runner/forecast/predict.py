@@ -139,9 +139,9 @@ def forecast(
 
     events: list[Event] = []
     reported = ReportCost({}, 0)
-    if algorithm.reports(study.config):
+    if (reporting := algorithm.reporting(study.config)) is not None:
         assert joined is not None  # only owners of columns report
-        reporter = algorithm.reporter(plan)
+        reporter = reporting.reporter(plan)
         reported = cost(reporter, joined.split, study.leader_number)
         synthesis = replace(
             synthesize(study, plan, _presumed_reports(study, plan, joined), observe), rows=assumed

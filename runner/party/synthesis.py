@@ -83,22 +83,24 @@ def row_limit(study: Study, custodians: int) -> int:
 
 def exchange_of(study: Study, plan: Plan) -> ReportExchange | None:
     """How the owners report, in a study whose algorithm asks no oracle; None for any other."""
-    algorithm = ALGORITHMS[study.algorithm]
-    if not algorithm.reports(study.config):
+    reporting = ALGORITHMS[study.algorithm].reporting(study.config)
+    if reporting is None:
         return None
     from mpc_protocols.reports.exchange import ReportExchange
 
-    return ReportExchange(algorithm.reporter(plan))
+    return ReportExchange(reporting.reporter(plan))
 
 
 def synthesize(study: Study, plan: Plan, answers: MarginalOracle | Reports, observe: Observe) -> Synthesis:
     """Run the study's algorithm on an oracle, or on the owners' reports. Raises what the oracle raises."""
     algorithm = ALGORITHMS[study.algorithm]
-    synthesis: Synthesis = (
-        algorithm.conclude(answers, plan, observe)
-        if isinstance(answers, Reports)
-        else algorithm.run(answers, plan, observe)
-    )
+    synthesis: Synthesis
+    if isinstance(answers, Reports):
+        reporting = algorithm.reporting(study.config)
+        assert reporting is not None  # somebody has reported
+        synthesis = reporting.conclude(answers, plan, observe)
+    else:
+        synthesis = algorithm.run(answers, plan, observe)
     return synthesis
 
 

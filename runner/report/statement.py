@@ -146,7 +146,7 @@ def _algorithm(facts: Mapping[str, Any]) -> tuple[Algorithm[Any, Any], Algorithm
 def _reports(facts: Mapping[str, Any]) -> bool:
     """Whether owners reported once, instead of answering questions on shares."""
     configured = _algorithm(facts)
-    return configured is not None and configured[0].reports(configured[1])
+    return configured is not None and configured[0].reporting(configured[1]) is not None
 
 
 def _backend(facts: Mapping[str, Any]) -> Backend | None:

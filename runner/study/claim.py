@@ -19,7 +19,7 @@ def claim_of(study: Study) -> str:
         claims.append(f"of the alignment alone: {method_of(study).claim}")
     else:
         # reports and trainings with a server rest on no backend
-        if backend.ideal or not (trains or algorithm.reports(study.config)):
+        if backend.ideal or not (trains or algorithm.reporting(study.config)):
             claims.append(backend.claim)
         if isinstance(study, VerticalStudy) and not backend.ideal and not trains:
             claims.append(method_of(study).claim)

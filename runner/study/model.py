@@ -229,7 +229,7 @@ class Study:
         trains = isinstance(
             algorithm, TrainedAlgorithm | Training
         )  # no step of a training is ever made twice
-        return self.descriptor.resumes and not (trains or algorithm.reports(self.config))
+        return self.descriptor.resumes and not trains and algorithm.reporting(self.config) is None
 
     @property
     def leader_number(self) -> int:

@@ -48,10 +48,35 @@ def days(begin: date, end: date, step: str) -> Iterator[date]:
 
 
 class Calendar(Binned):
-    """What days and times have in common: whole numbers, shown as ISO 8601 has them."""
+    """What days and times have in common: whole numbers from begin to end, shown as ISO 8601 has them."""
 
+    begin: date
+    end: date
+    step: str
     integral: ClassVar[bool] = True  # type: ignore[misc]
     zero: ClassVar[bool] = False  # type: ignore[misc]
+
+    @abstractmethod
+    def _made(self) -> tuple[float, ...]:
+        """The edges, from begin to end by `step`."""
+
+    @cached_property
+    def _edges(self) -> tuple[float, ...]:
+        return self._made()
+
+    def edges(self) -> tuple[float, ...]:
+        """See `Binned`."""
+        return self._edges
+
+    @property
+    def bins(self) -> int:  # type: ignore[override]
+        """Number of bins."""
+        return len(self._edges) - 1
+
+    def to_spec(self) -> dict[str, object]:
+        """The column's table in canonical form."""
+        low, high = self.begin.isoformat(), self.end.isoformat()
+        return {"kind": self.kind, "low": low, "high": high, "step": self.step, "missing": self.missing}
 
     @abstractmethod
     def number_of(self, text: str) -> int | None:
@@ -104,17 +129,8 @@ class Date(Calendar):
         """The number of the last day."""
         return self.end.toordinal()
 
-    @property
-    def bins(self) -> int:  # type: ignore[override]
-        """Number of bins."""
-        return len(self._edges) - 1
-
-    def edges(self) -> tuple[float, ...]:
-        """See `Binned`. The last is the day after the end."""
-        return self._edges
-
-    @cached_property
-    def _edges(self) -> tuple[float, ...]:
+    def _made(self) -> tuple[float, ...]:
+        """The last edge is the day after the end."""
         inner = [float(day.toordinal()) for day in days(self.begin, self.end, self.step)]
         return (float(self.low), *inner, float(self.high + 1))
 
@@ -126,10 +142,6 @@ class Date(Calendar):
     def value_of(self, number: int) -> date:
         """The day of a number."""
         return date.fromordinal(number)
-
-    def to_spec(self) -> dict[str, object]:
-        """The column's table in canonical form."""
-        return _spec(self.kind, self.begin, self.end, self.step, self.missing)
 
 
 @dataclass(frozen=True)
@@ -164,17 +176,7 @@ class DateTime(Calendar):
         """The number of the last second."""
         return _second(self.end)
 
-    @property
-    def bins(self) -> int:  # type: ignore[override]
-        """Number of bins."""
-        return len(self._edges) - 1
-
-    def edges(self) -> tuple[float, ...]:
-        """See `Binned`."""
-        return self._edges
-
-    @cached_property
-    def _edges(self) -> tuple[float, ...]:
+    def _made(self) -> tuple[float, ...]:
         if self.step in SECONDS:
             inner = [float(second) for second in range(self.low, self.high, SECONDS[self.step])][1:]
         else:
@@ -194,10 +196,6 @@ class DateTime(Calendar):
     def written(self, value: float) -> str:
         """A number of this column, for people: without seconds where these are 0."""
         return self.value_of(int(value)).isoformat(sep=" ", timespec="seconds" if value % 60 else "minutes")
-
-    def to_spec(self) -> dict[str, object]:
-        """The column's table in canonical form."""
-        return _spec(self.kind, self.begin, self.end, self.step, self.missing)
 
 
 def _moment(text: str) -> datetime | None:
@@ -224,8 +222,3 @@ def _check_span(begin: date, end: date, steps: int) -> None:
         )
     if steps >= MAX_CELLS:
         raise StudyInvalid(f"From low to high there are more than {MAX_CELLS} bins; choose a longer step.")
-
-
-def _spec(kind: str, begin: date, end: date, step: str, missing: bool) -> dict[str, object]:
-    low, high = begin.isoformat(), end.isoformat()
-    return {"kind": kind, "low": low, "high": high, "step": step, "missing": missing}

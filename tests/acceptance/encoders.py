@@ -30,7 +30,7 @@ from mpc_protocols.partition import OwnRows, Partition, VerticalData
 from mpc_protocols.reports.exchange import ReportExchange
 from mpc_protocols.wire import Wire
 from runner.audit.read_off import read_off, sketches_in
-from synth.algorithms.vertimrf.algorithm import ALGORITHM, VertiMrfConfig
+from synth.algorithms.vertimrf.algorithm import ALGORITHM, Encoded, VertiMrfConfig
 from synth.algorithms.vertimrf.encoders.bins import encoded_sizes, levels_of
 from synth.algorithms.vertimrf.encoders.plan import EncodedPlan
 from synth.domain import Domain
@@ -99,7 +99,7 @@ def carried_out(
         adjacency="replace",
     ).knowing({name: str(owner) for name, owner in columns.items()})
     facts = StudyFacts(domain.sizes, "replace", 1, 1 << 20, bytes(32))
-    exchange = ReportExchange(ALGORITHM.reporter(plan)) if isinstance(plan, EncodedPlan) else None
+    exchange = ReportExchange(Encoded().reporter(plan)) if isinstance(plan, EncodedPlan) else None
     backend = BACKENDS["replicated"]
     assert isinstance(backend, DistributedBackend)
     frames, lock = list[Frame](), threading.Lock()
@@ -116,7 +116,7 @@ def carried_out(
         data, guard = VerticalData(split, own), AllowAll()
         if wire.me == LEADER and exchange is not None:
             with exchange.lead(wire, facts, data, guard) as reports:
-                return ALGORITHM.conclude(reports, plan, unobserved)
+                return Encoded().conclude(reports, plan, unobserved)
         if wire.me == LEADER:
             with backend.lead(wire, facts, data, guard, unobserved) as oracle:
                 return ALGORITHM.run(oracle, plan, unobserved)

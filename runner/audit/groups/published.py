@@ -19,7 +19,7 @@ from runner.audit.check import Check, Finding, Group, judged
 from runner.audit.read_off import read_off, sketches_in
 from runner.audit.subjects.arena import PATIENCE_S, SESSION, Codes
 from runner.audit.subjects.subject import Subject
-from synth.algorithms.vertimrf.algorithm import ALGORITHM, RESPONSES, SKETCHES, VertiMrfConfig
+from synth.algorithms.vertimrf.algorithm import ALGORITHM, RESPONSES, SKETCHES, Encoded, VertiMrfConfig
 from synth.algorithms.vertimrf.encoders.plan import EncodedPlan
 from synth.algorithms.vertimrf.encoders.responses import Responses
 from synth.algorithms.vertimrf.encoders.sketches import Sketches
@@ -75,7 +75,7 @@ def carried_out(rows: Codes, encoder: str, backend: DistributedBackend | None = 
         adjacency="replace",
     ).knowing({name: str(owner) for name, owner in split.columns.items()})
     facts = StudyFacts(domain.sizes, "replace", 1, 1 << 20, SESSION)
-    exchange = ReportExchange(ALGORITHM.reporter(plan)) if isinstance(plan, EncodedPlan) else None
+    exchange = ReportExchange(Encoded().reporter(plan)) if isinstance(plan, EncodedPlan) else None
     frames, lock = list[Frame](), threading.Lock()
 
     def tap(frame: Frame) -> None:

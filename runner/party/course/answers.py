@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Answers(Course):
-    """Most algorithms' (`Algorithm.run`, `Algorithm.reports`)."""
+    """Most algorithms' (`Algorithm.run`, `Algorithm.reporting`)."""
 
     def take_part(self, run: Run) -> None:
         """See `Course`."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Unpack
 
 from mpc_protocols.options import option
-from synth.algorithm import NO_CLAIM, SOUND, Algorithm, Promise
+from synth.algorithm import NO_CLAIM, SOUND, Algorithm, Promise, Reporting
 from synth.algorithms.privmrf.algorithm import PrivMrf, PrivMrfConfig
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class VertiMrf(Algorithm["VertiMrfConfig", "VertiMrfPlan | EncodedPlan"]):
     def plan(
         self, domain: Domain, workload: Workload, config: VertiMrfConfig, **promise: Unpack[Promise]
     ) -> VertiMrfPlan | EncodedPlan:
-        if self.reports(config):
+        if config.encoder != ON_SHARES:
             from synth.algorithms.vertimrf.encoders.plan import encoded_plan
 
             return encoded_plan(domain, workload, config, **promise)
@@ -160,10 +160,15 @@ class VertiMrf(Algorithm["VertiMrfConfig", "VertiMrfPlan | EncodedPlan"]):
         assert isinstance(plan, VertiMrfPlan)
         return loop.run(oracle, plan, observe)
 
-    def reports(self, config: VertiMrfConfig) -> bool:
-        return config.encoder != ON_SHARES
+    def reporting(self, config: VertiMrfConfig) -> Encoded | None:
+        return None if config.encoder == ON_SHARES else Encoded()
+
+
+class Encoded(Reporting["VertiMrfPlan | EncodedPlan"]):
+    """One report of each owner: its own marginals, and its columns as responses or sketches."""
 
     def reporter(self, plan: VertiMrfPlan | EncodedPlan) -> Reporter:
+        """See `Reporting`."""
         from synth.algorithms.vertimrf.encoders.plan import EncodedPlan
         from synth.algorithms.vertimrf.encoders.reports import EncodedReporter
 
@@ -171,6 +176,7 @@ class VertiMrf(Algorithm["VertiMrfConfig", "VertiMrfPlan | EncodedPlan"]):
         return EncodedReporter(plan, encoder_of(plan))
 
     def conclude(self, reports: Reports, plan: VertiMrfPlan | EncodedPlan, observe: Observe) -> Synthesis:
+        """See `Reporting`."""
         from synth.algorithms.vertimrf.encoders.plan import EncodedPlan
         from synth.algorithms.vertimrf.encoders.reports import conclude
 

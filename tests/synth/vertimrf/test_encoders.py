@@ -20,7 +20,7 @@ from mpc_protocols.functionality import Reports, StudyFacts, unobserved
 from mpc_protocols.partition import MAX_OWNERS, OwnRows, Partition
 from mpc_protocols.reports.exchange import ReportExchange
 from runner.audit.read_off import read_off
-from synth.algorithms.vertimrf.algorithm import ALGORITHM, RESPONSES, SKETCHES, VertiMrfConfig
+from synth.algorithms.vertimrf.algorithm import ALGORITHM, RESPONSES, SKETCHES, Encoded, VertiMrfConfig
 from synth.algorithms.vertimrf.encoders.bins import BINS, encoded_sizes, levels_of
 from synth.algorithms.vertimrf.encoders.joint import Estimate, joint_model
 from synth.algorithms.vertimrf.encoders.plan import PLANNED_OWNERS, EncodedPlan
@@ -102,7 +102,7 @@ def test_events_of_any_split_stay_within_budget(owners: list[int], encoder: str,
     split = {name: f"owner {owner}" for name, owner in zip(sizes, owners, strict=True)}
     plan = plan_for(encoder, sizes, split, epsilon)
     accountant = Accountant(plan.budget)
-    for event in ALGORITHM.reporter(plan).events:
+    for event in Encoded().reporter(plan).events:
         accountant.authorise(event, bytes(32))
     assert accountant.rho >= Fraction(96, 100) * plan.budget.rho_cap
 
