@@ -53,6 +53,11 @@ def placed(raw: bytes, at: int) -> Callable[[bytes], bytes]:
     return lambda payload: payload[:at] + raw + payload[at + len(raw) :]
 
 
+def inverted(at: int) -> Callable[[bytes], bytes]:
+    """Another byte, whichever is there."""
+    return lambda payload: payload[:at] + bytes([payload[at] ^ 0xFF]) + payload[at + 1 :]
+
+
 def shorter(payload: bytes) -> bytes:
     return payload[:-1] if len(payload) < 32 else payload[:-32]
 
@@ -195,7 +200,7 @@ def test_dh2_committed_elements(raw: bytes, spoiler: int) -> None:
 def test_dh2_messages(spoiler: int) -> None:
     """Every other check of a message."""
     others = Ristretto255().hash_many([b"other %d" % i for i in range(30)], bytes(32)).tobytes()
-    fails(DH2, spoiler, "sent a list other than it had committed to", m0=placed(bytes(1), 8))
+    fails(DH2, spoiler, "sent a list other than it had committed to", m0=inverted(8))
     fails(DH2, spoiler, "could not show the pool and the traps", m3=flipped)
     fails(DH2, spoiler, "could not show the pool and the traps", m3=doubled(4))
     fails(DH2, spoiler, "could not show the pool and the traps", m3=placed(b"\xff" * 4, 0))
