@@ -32,6 +32,7 @@ from mpc_protocols.replicated.vertical.matrices import (
     side_by_side,
 )
 from mpc_protocols.replicated.vertical.plan import Plan
+from mpc_protocols.vertical.factors import all_factors, product_of_all
 from mpc_protocols.vertical.records import CodedRows
 from mpc_protocols.vertical.tables import Factor, Joint
 from mpc_protocols.vertical.union import sum_down
@@ -84,7 +85,7 @@ class PlanExecution:
     def _block_rows(self, start: int, stop: int) -> None:
         """Add the rows start .. stop - 1."""
         joints = self._inputs(start, stop)
-        factors = self._factors(joints, self._memberships(joints))
+        factors = all_factors(self._plan, joints, self._memberships(joints), self._multiply)
         for group in self._plain:
             left = side_by_side([joints[part] for part in group.lefts], self._dtype)
             rights = side_by_side([factors[factor] for factor in group.rights], self._dtype)
@@ -189,28 +190,16 @@ class PlanExecution:
         members = [joints[Joint(owner, MEMBERSHIP)] for owner in plan.partition.owners]
         if plan.counts_somebody:
             members = [_complement(self._trio, member, self._dtype) for member in members]
-        while len(members) > 1:
-            pairs = list(zip(members[::2], members[1::2], strict=False))
-            rest = members[2 * len(pairs) :]
-            members = [*multiply(self._trio, pairs, self._dtype), *rest]
+        whole = product_of_all(members, self._multiply)
         if plan.counts_somebody:
-            assert members[0].own is not None
-            self._somebody -= members[0].own.sum(dtype=self._dtype)
+            assert whole.own is not None
+            self._somebody -= whole.own.sum(dtype=self._dtype)
             if self._trio.me == 0:
-                self._somebody += self._dtype(members[0].shape[0])
-        return members[0]
+                self._somebody += self._dtype(whole.shape[0])
+        return whole
 
-    def _factors(self, joints: dict[Joint, Matrix], memberships: Matrix | None) -> dict[Factor, Matrix]:
-        """Every factor of the plan. 1 round a level."""
-        factors = {Factor((part,), False): matrix for part, matrix in joints.items()}
-        if memberships is not None:
-            factors[Factor((), True)] = memberships
-        for level in self._plan.levels():
-            pairs = [
-                (factors[Factor(step.parts[:-1], step.restricted)], joints[step.parts[-1]]) for step in level
-            ]
-            factors |= dict(zip(level, multiply(self._trio, pairs, self._dtype), strict=True))
-        return factors
+    def _multiply(self, pairs: Sequence[tuple[Matrix, Matrix]]) -> list[Matrix]:
+        return multiply(self._trio, pairs, self._dtype)
 
     def _group_by_sum(
         self, piece: orders.Piece, factors: dict[Factor, Matrix], start: int, stop: int

@@ -19,8 +19,9 @@ from mpc_protocols.shamir.sharing.field import threshold_of
 from mpc_protocols.shamir.vertical.dealer import Dealer, Shares, evaluators
 from mpc_protocols.shamir.vertical.plan import TablesPlan
 from mpc_protocols.shamir.vertical.prime import PRIME, Residues, combination, lagrange, product, rowwise
+from mpc_protocols.vertical.factors import all_factors, product_of_all
 from mpc_protocols.vertical.records import CodedRows
-from mpc_protocols.vertical.tables import Factor, Group, Joint
+from mpc_protocols.vertical.tables import Group, Joint
 from mpc_protocols.wire import Wire
 
 
@@ -51,7 +52,7 @@ class PlanExecution:
             if joints is None:
                 continue
             nobody = self._memberships(joints)
-            factors = self._factors(joints, nobody)
+            factors = all_factors(self._plan, joints, nobody, self._multiply)
             for group in plan.groups:
                 left = np.concatenate([joints[part] for part in group.lefts], axis=1)
                 right = np.concatenate([factors[factor] for factor in group.rights], axis=1)
@@ -96,22 +97,7 @@ class PlanExecution:
         if plan.counts_somebody:
             one = np.ones_like(members[0])
             members = [combination([1, PRIME - 1], [one, member]) for member in members]
-        while len(members) > 1:
-            pairs = list(zip(members[::2], members[1::2], strict=False))
-            members = [*self._multiply(pairs), *members[2 * len(pairs) :]]
-        return members[0]
-
-    def _factors(self, joints: dict[Joint, Residues], memberships: Residues | None) -> dict[Factor, Residues]:
-        """Every factor of the plan. 1 round a level."""
-        factors = {Factor((part,), False): matrix for part, matrix in joints.items()}
-        if memberships is not None:
-            factors[Factor((), True)] = memberships
-        for level in self._plan.levels():
-            pairs = [
-                (factors[Factor(step.parts[:-1], step.restricted)], joints[step.parts[-1]]) for step in level
-            ]
-            factors |= dict(zip(level, self._multiply(pairs), strict=True))
-        return factors
+        return product_of_all(members, self._multiply)
 
     def _multiply(self, pairs: Sequence[tuple[Residues, Residues]]) -> list[Residues]:
         """Row-wise products of shares, of degree t again. 1 round."""
