@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from runner.bench.benches.utility import spread
+from runner.bench.utility.options import spread
 from runner.bench.utility.runs import Row, run
 from runner.bench.utility.tables import Table, chosen, names
 from runner.demo import survey

@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
-import statistics
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +24,7 @@ from typing import Any
 from mpc_protocols.errors import StudyInvalid, UsageError
 from runner.bench.parameters import number
 from runner.bench.registry import Survey
+from runner.bench.utility.options import parser, spread
 
 DEFAULT_ROWS = "independent,mst,mwem,aim,mosaic:rounds=40,mosaic"
 HEADINGS = {
@@ -154,17 +153,7 @@ class Utility(Survey):
 
 
 def _parser() -> argparse.ArgumentParser:
-    from runner.cli import Parser
-
-    made = Parser(
-        prog="python -m runner bench utility",
-        description=__doc__,
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    made.add_argument(
-        "--data", metavar="DIR", type=Path, required=True, help="NAME.csv with NAME-domain.json, NAME.bif"
-    )
+    made = parser(__doc__, "NAME.csv with NAME-domain.json, NAME.bif")
     made.add_argument(
         "--tables", metavar="NAME,..", help="NAME, or NAME@ROWS for some of its rows (default: all there are)"
     )
@@ -183,7 +172,6 @@ def _parser() -> argparse.ArgumentParser:
         "--parts", action="store_true", help="where the error lies, by making parts of the runs exact"
     )
     made.add_argument("--html", metavar="FILE", type=Path, help="a page of it, self-contained")
-    made.add_argument("--json", metavar="FILE", type=Path, help="a JSON line per run")
     return made
 
 
@@ -204,15 +192,6 @@ def _show(
             print(
                 f"{row:{width}}" + "".join(f"{spread(cell.get(metric, [])):>20}" for cell in line), flush=True
             )
-
-
-def spread(values: Sequence[float]) -> str:
-    """The mean with its standard error."""
-    if not values:
-        return "-"
-    mean = statistics.fmean(values)
-    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-    return f"{mean:.4f} +- {error:.4f}"
 
 
 BENCH = Utility()

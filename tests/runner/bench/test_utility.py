@@ -10,9 +10,10 @@ import pytest
 
 from mpc_protocols.errors import DataRefused, UsageError
 from runner.bench import registry
-from runner.bench.benches.utility import BENCH, spread
+from runner.bench.benches.utility import BENCH
 from runner.bench.utility.exactness import VARIANTS
 from runner.bench.utility.networks import Network
+from runner.bench.utility.options import spread
 from runner.bench.utility.runs import Row, run
 from runner.bench.utility.tables import DRAWN_ROWS, chosen, names, read
 from synth.domain import Codes, Domain

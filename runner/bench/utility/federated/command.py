@@ -18,6 +18,7 @@ from typing import IO, Any, Final
 
 from mpc_protocols.errors import StudyInvalid, UsageError
 from runner.bench.parameters import number
+from runner.bench.utility.options import parser
 
 DEFAULT_METHODS: Final = (
     "central,collect,collect:rounds=adaptive,collect:register=true:rounds=adaptive,arriving,light,private,"
@@ -112,19 +113,9 @@ def _numbers(text: str, name: str, most: float) -> list[float]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from runner.cli import Parser
-
-    made = Parser(
-        prog="python -m runner bench utility",
-        description=__doc__,
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    made = parser(__doc__)
     made.add_argument(
         "--federated", action="store_true", required=True, help="many clients, some of which arrive"
-    )
-    made.add_argument(
-        "--data", metavar="DIR", type=Path, required=True, help="NAME.csv with NAME-domain.json"
     )
     made.add_argument(
         "--tables",
@@ -165,6 +156,5 @@ def _parser() -> argparse.ArgumentParser:
         help="the runs take turns with so many ways to split (default: %(default)s)",
     )
     made.add_argument("--auc", action="store_true", help="also predict the label, some seconds a run")
-    made.add_argument("--json", metavar="FILE", type=Path, help="a JSON line per run")
     made.add_argument("--html", metavar="FILE", type=Path, help="a page with the tables and curves")
     return made

@@ -21,6 +21,7 @@ from typing import IO, Any, Final
 
 from mpc_protocols.errors import StudyInvalid, UsageError
 from runner.bench.parameters import number
+from runner.bench.utility.options import parser, spread
 
 SHARES: Final = "0.1,0.5,0.9"
 DRAWS, ALL_DRAWS = (1, 10), tuple(range(1, 11))
@@ -173,33 +174,13 @@ def sections(lines: Sequence[Line]) -> list[dict[str, Any]]:
     ]
 
 
-def spread(values: Sequence[float], digits: int = 4) -> str:
-    """Mean and, of several, its standard error."""
-    if not values:
-        return "-"
-    mean = statistics.fmean(values)
-    if len(values) == 1:
-        return f"{mean:.{digits}f}"
-    return f"{mean:.{digits}f} +- {statistics.stdev(values) / len(values) ** 0.5:.{digits}f}"
-
-
 def _mean(values: Sequence[float]) -> str:
     return f"{statistics.fmean(values):.3f}" if values else "-"
 
 
 def _parser() -> argparse.ArgumentParser:
-    from runner.cli import Parser
-
-    made = Parser(
-        prog="python -m runner bench utility",
-        description=__doc__,
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    made = parser(__doc__)
     made.add_argument("--florist", action="store_true", required=True, help="FLORIST's own tables")
-    made.add_argument(
-        "--data", metavar="DIR", type=Path, required=True, help="NAME.csv with NAME-domain.json"
-    )
     made.add_argument(
         "--table",
         metavar="NAME",
@@ -218,6 +199,5 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--seeds", metavar="N", type=int, help="runs of each")
     made.add_argument("--epochs", metavar="N", type=int, default=4, help="default: %(default)s")
     made.add_argument("--batch", metavar="N", type=int, default=512, help="default: %(default)s")
-    made.add_argument("--json", metavar="FILE", type=Path, help="a JSON line per run")
     made.add_argument("--html", metavar="FILE", type=Path, help="a page of it, self-contained")
     return made

@@ -18,6 +18,7 @@ from typing import IO, Any, Final
 
 from mpc_protocols.errors import StudyInvalid, UsageError
 from runner.bench.parameters import number
+from runner.bench.utility.options import parser, spread
 
 DEFAULT_SYSTEMS: Final = (
     "aim:rounds=adaptive,mosaic,privmrf,vertimrf,vertimrf:adjacency=replace,"
@@ -83,7 +84,6 @@ def _show(
     tables: Sequence[str],
     found: Sequence[Sequence[Mapping[str, list[float]]]],
 ) -> None:
-    from runner.bench.benches.utility import spread
     from runner.bench.utility.vertical.printed import printed
 
     width = max(map(len, rows)) + 2
@@ -102,18 +102,8 @@ def _show(
 
 
 def _parser() -> argparse.ArgumentParser:
-    from runner.cli import Parser
-
-    made = Parser(
-        prog="python -m runner bench utility",
-        description=__doc__,
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    made = parser(__doc__)
     made.add_argument("--vertical", action="store_true", required=True, help="columns of two owners")
-    made.add_argument(
-        "--data", metavar="DIR", type=Path, required=True, help="NAME.csv with NAME-domain.json"
-    )
     made.add_argument(
         "--tables", metavar="NAME,..", default="nltcs,adult-vfl,br2000", help="default: %(default)s"
     )
@@ -126,5 +116,4 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--epsilon", metavar="N,..", default="0.8", help="default: %(default)s")
     made.add_argument("--delta", metavar="N", type=float, default=1e-5, help="default: %(default)s")
     made.add_argument("--seeds", metavar="N", type=int, default=5, help="runs of each (default: %(default)s)")
-    made.add_argument("--json", metavar="FILE", type=Path, help="a JSON line per run")
     return made

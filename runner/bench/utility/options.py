@@ -1,0 +1,34 @@
+"""What the forms of `bench utility` share: their options, and how a mean is shown."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def parser(description: str | None, data: str = "NAME.csv with NAME-domain.json") -> argparse.ArgumentParser:
+    """Options of one form: those that all have, `--data` and `--json`."""
+    from runner.cli import Parser
+
+    made = Parser(
+        prog="python -m runner bench utility",
+        description=description,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--data", metavar="DIR", type=Path, required=True, help=data)
+    made.add_argument("--json", metavar="FILE", type=Path, help="a JSON line per run")
+    return made
+
+
+def spread(values: Sequence[float], digits: int = 4) -> str:
+    """The mean and, of several, its standard error."""
+    if not values:
+        return "-"
+    mean = f"{statistics.fmean(values):.{digits}f}"
+    if len(values) == 1:
+        return mean
+    return f"{mean} +- {statistics.stdev(values) / math.sqrt(len(values)):.{digits}f}"
