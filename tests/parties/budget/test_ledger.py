@@ -19,7 +19,8 @@ from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Event
 from mpc_protocols.psu.dummies import centre, delta_of, size_events
 from mpc_protocols.psu.functionality import AlignmentSpec
-from parties.budget.ledger import Ledger, default_path
+from parties.budget.ledger import Ledger
+from parties.budget.ledger_file import default_path
 from parties.budget.notion import Notion, ProtectedUnit
 from parties.budget.open_run import RunFile, discard, read
 from parties.budget.spending import STARTED, Account, Cap, Entry, Reservation
