@@ -1,4 +1,4 @@
-"""How good a finished run's table is, for somebody who holds real rows. NOT PRIVATE.
+"""How good a finished run's table is, for somebody who holds real rows (`docs/howto/judge-a-result.md`). NOT PRIVATE.
 
     judge   the figures, from the run's public files and the rows
     words   as text, as JSON and as a page

@@ -175,7 +175,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     )
     for closing in closings:
         if left := closing.inbox.finish():
-            observe("report", "not_deleted", files=[str(path) for path in left])
+            observe("report", "not_deleted", files=[path.name for path in left])
     history.finish(VERSION)
     discard_others(options.out / PARTY_FOLDERS, session)
     meter.mark("report")

@@ -6,11 +6,13 @@ Who learns what: everybody the release. It comes from the leader, and each party
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import ProtocolAborted, UsageError
 from runner.contributors.result import Result, exchange
 from runner.party.course.course import Run
+from runner.party.custodian import PRIVATE
 from runner.party.record.run_json import describe
 from runner.results.outdir import RESULT
 
@@ -56,6 +58,7 @@ def finish(run: Run, release: Release, joined: Ownership | None) -> None:
         ) from None
     attempt.finish(run.id)
     if closing is not None and (left := closing.inbox.finish()):
-        run.observe("report", "not_deleted", files=[str(path) for path in left])
+        logging.getLogger(PRIVATE).warning("could not be deleted: %s", ", ".join(map(str, left)))
+        run.observe("report", "not_deleted", files=[path.name for path in left])
     run.meter.mark("report")
     run.events("report", "written", rows=int(release.codes.shape[0]))
