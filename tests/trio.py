@@ -53,9 +53,10 @@ def configs(
     directory: Path, computing: int = 3, contributors: int = 0, **changes: Any
 ) -> list[dict[str, Any]]:
     """Settings of every party, as the child processes take them (JSON): certificates are made in `directory`."""
-    names = NAMES[: computing + contributors]
+    more = tuple(f"more{number}" for number in range(computing + contributors - len(NAMES)))
+    names = (*NAMES, *more)[: computing + contributors]
     if not (directory / "ca.crt").exists():
-        certificates.make_all(directory, list(NAMES), keep_ca_key=True)
+        certificates.make_all(directory, [*NAMES, *more], keep_ca_key=True)
     peers = [
         {
             "name": name,
