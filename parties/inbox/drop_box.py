@@ -189,7 +189,7 @@ class DropBox:
 
 
 class _Line:
-    """One connection, as events of HTTP. Raises OSError, EOFError, `h11.RemoteProtocolError`."""
+    """One connection, as events of HTTP. Raises OSError, EOFError, and what h11 raises."""
 
     def __init__(
         self, connection: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
