@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
-from mpc_protocols.paillier.carries import carry_blocks
 from mpc_protocols.paillier.packing import HEADER_BYTES, Packing, key_bytes
+from mpc_protocols.pair.circuits.sign import chunks
 from mpc_protocols.pair.dry_run import PairDryRun
 from mpc_protocols.pair.steps import StepCosts
 from mpc_protocols.pair.vertical.contingency import TableShape
@@ -43,7 +43,7 @@ class EncryptedStepCosts(StepCosts):
             size = 2 * self._key_bytes * -(-cells // self.slots)
             self.tally.step([(q, self._other, size) for q in contributors])
             self.tally.step([(self._other, self._leader, size)])
-        for cells in carry_blocks(sum(blocks)):
+        for cells in chunks(sum(blocks)):
             self._main.products((1 - self._other, self._other), cells)
 
 

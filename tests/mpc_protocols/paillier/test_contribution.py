@@ -11,10 +11,10 @@ import pytest
 from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.paillier import carries
 from mpc_protocols.paillier.contribution import Sharing, add_encrypted, decrypt_masked, send_encrypted
 from mpc_protocols.paillier.keys import Encryption, PrivateKey
 from mpc_protocols.paillier.packing import HEADER_BYTES, Packing
+from mpc_protocols.pair.circuits import sign
 from mpc_protocols.pair.transfers.ot_extension import message_bytes
 from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.wire import Wire
@@ -87,7 +87,7 @@ def test_every_slot_at_its_bounds(key: PrivateKey, mask: int, monkeypatch: pytes
 
     A mask of ones and counts of 0 but for the first make every slot carry; a mask of 0 none.
     """
-    monkeypatch.setattr(carries, "BLOCK", 64)
+    monkeypatch.setattr(sign, "CHUNK", 64)
     ones = np.full(CELLS, mask, np.uint32)
     monkeypatch.setattr(
         Packing, "masks", lambda packing, count: packing.pack(np.resize(ones, count * packing.slots))
