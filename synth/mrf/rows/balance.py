@@ -49,13 +49,14 @@ class Exchanges:
     ) -> None:
         self.values = values
         narrow = judged_as_pairs(sizes, cliques)
-        every = list(zip(cliques, answers, strict=True))
-        pairs, others = ([each for each in every if (each[0] in narrow) == of] for of in (True, False))
+        wanted = dict(zip(cliques, answers, strict=True))
+        pairs = {clique: answer for clique, answer in wanted.items() if clique in narrow}
+        others = {clique: answer for clique, answer in wanted.items() if clique not in narrow}
         self.kinds: list[PairTargets | CellTargets] = []
         if pairs:
-            self.kinds.append(PairTargets(sizes, *zip(*pairs, strict=True), values))
+            self.kinds.append(PairTargets(sizes, pairs, values))
         if others:
-            self.kinds.append(CellTargets(sizes, *zip(*others, strict=True), values))
+            self.kinds.append(CellTargets(sizes, others, values))
 
     def judges(self, side: Sequence[int]) -> Judges:
         """Of exchanges of the columns `side`; none if no target has columns of both sides."""

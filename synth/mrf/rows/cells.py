@@ -20,17 +20,16 @@ class CellTargets:
     def __init__(
         self,
         sizes: Mapping[str, int],
-        cliques: Sequence[Clique],
-        answers: Sequence[Array],
+        cliques: Mapping[Clique, Array],
         values: Codes,
     ) -> None:
-        """answers: of each clique, flat. values: codes, (rows, columns)."""
+        """cliques: with the model's answer of each, flat. values: codes, (rows, columns)."""
         column = {name: index for index, name in enumerate(sizes)}
         self.strides = np.zeros((len(cliques), len(sizes)))
         self.first_cells = np.zeros((len(cliques), 1))
         rows, cells = len(values), 0
         surplus = []
-        for k, (clique, answer) in enumerate(zip(cliques, answers, strict=True)):
+        for k, (clique, answer) in enumerate(cliques.items()):
             stride = 1
             codes = np.zeros(rows, dtype=np.int32)
             for name in reversed(clique):
@@ -75,29 +74,26 @@ class AcrossCells:
         Many exchanges leave a marginal as it is (two thirds on Adult), so only the cells that change are looked up.
         """
         targets, pairs, changed = self._targets, len(of_a), len(self._first)
-        side_a, others_a, side_b, others_b = (
-            part
-            for of in (of_a, of_b)
-            for part in np.split(
-                self._strides @ of.T.astype(np.float64), [changed]
-            )  # exact: cells are below 2^53
-        )
+        codes = [
+            self._strides @ of.T.astype(np.float64) for of in (of_a, of_b)
+        ]  # exact: cells are below 2^53
+        (side_a, others_a), (side_b, others_b) = (np.split(of, [changed]) for of in codes)
         moved = np.flatnonzero((side_a != side_b) & (others_a != others_b))
         if len(self._pair_of) != changed * pairs:
             self._pair_of = np.tile(np.arange(pairs), changed)
         self._pair, self._pairs = self._pair_of.take(moved), pairs
         others_a += self._first
         others_b += self._first
-        side_a, others_a, side_b, others_b = (
+        from_a, by_a, from_b, by_b = (
             of.reshape(-1).take(moved).astype(np.intp) for of in (side_a, others_a, side_b, others_b)
         )
-        self._left = side_a + others_a, side_b + others_b
-        self._entered = side_b + others_a, side_a + others_b
+        self._left = from_a + by_a, from_b + by_b
+        self._entered = from_b + by_a, from_a + by_b
         cost = targets.one_less.take(self._left[0])
         cost += targets.one_less.take(self._left[1])
         cost += targets.one_more.take(self._entered[0])
         cost += targets.one_more.take(self._entered[1])
-        return np.bincount(self._pair, cost, pairs)
+        return np.bincount(self._pair, cost, pairs).astype(np.float64, copy=False)
 
     def exchanged(self, good: Index) -> None:
         """These of the pairs last judged have exchanged their columns."""

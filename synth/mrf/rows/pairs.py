@@ -26,7 +26,7 @@ Codes = NDArray[np.int32]
 Matrix = NDArray[np.float32]
 
 NARROW = 16  # values of a column up to which products are faster than looking up
-MOST_VALUES = 4096  # of all columns together: three float32 tables of the square
+MAX_VALUES = 4096  # of all columns together: three float32 tables of the square
 DENSE = 0.25  # of all pairs of the columns: with fewer, looking up is faster
 BLOCK = 2**12  # rows counted together
 
@@ -38,10 +38,12 @@ def judged_as_pairs(sizes: Mapping[str, int], cliques: Sequence[Clique]) -> set[
     ]
     columns, values = set[str](), 0
     for name in dict.fromkeys(name for pair in pairs for name in pair):
-        if (values := values + sizes[name]) <= MOST_VALUES:
+        if (values := values + sizes[name]) <= MAX_VALUES:
             columns.add(name)
-    found = {pair for pair in pairs if columns.issuperset(pair)}
-    return found if len(found) >= DENSE * len(columns) * (len(columns) - 1) / 2 else set()
+    found: set[Clique] = {pair for pair in pairs if columns.issuperset(pair)}
+    if len(found) < DENSE * len(columns) * (len(columns) - 1) / 2:
+        found.clear()
+    return found
 
 
 class PairTargets:
@@ -50,11 +52,10 @@ class PairTargets:
     def __init__(
         self,
         sizes: Mapping[str, int],
-        pairs: Sequence[Clique],
-        answers: Sequence[Array],
+        pairs: Mapping[Clique, Array],
         values: Codes,
     ) -> None:
-        """answers: of each pair, flat. values: codes, (rows, columns)."""
+        """pairs: with the model's answer of each, flat. values: codes, (rows, columns)."""
         order = list(sizes)
         used = sorted({order.index(name) for pair in pairs for name in pair})
         self.columns = np.array(used)
@@ -72,7 +73,7 @@ class PairTargets:
             counts += part.T @ part
         self.is_target = np.zeros((cells, cells), dtype=np.float32)
         self.surplus = np.zeros((cells, cells), dtype=np.float32)
-        for pair, answer in zip(pairs, answers, strict=True):
+        for pair, answer in pairs.items():
             one, other = (
                 slice(self.starts[place[name]], self.starts[place[name]] + sizes[name]) for name in pair
             )

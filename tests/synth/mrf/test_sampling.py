@@ -114,10 +114,10 @@ def test_pairs_of_columns_cost_the_same_as_matrices_and_as_cells(
     rng = np.random.default_rng(seed)
     values = np.stack([rng.integers(0, size, rows) for size in sizes.values()], axis=1).astype(np.int32)
     pairs = [pair for pair in combinations(sizes, 2) if rng.random() < 0.8]
-    answers = [rng.uniform(0, 5, cells(sizes, pair)) + 0.1 for pair in pairs]
+    answers: dict[tuple[str, ...], Array] = {p: rng.uniform(0, 5, cells(sizes, p)) + 0.1 for p in pairs}
     for size in range(1, len(sizes)) if pairs else ():
         side = sorted(rng.choice(len(sizes), size, replace=False).tolist())
-        judges = [kind(sizes, pairs, answers, values).across(side) for kind in (PairTargets, CellTargets)]
+        judges = [kind(sizes, answers, values).across(side) for kind in (PairTargets, CellTargets)]
         half = rows // 2
         found = [judge.costs(values[:half], values[half : 2 * half]) for judge in judges if judge is not None]
         assert len(found) in (0, 2)
