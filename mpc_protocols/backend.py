@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mpc_protocols.functionality import (
         Answered,
         Cohorts,
+        CohortsDryRun,
         Event,
         Guard,
         LocalCounts,
@@ -281,12 +282,14 @@ class CohortParts(NamedTuple):
 
     lead: (wire, own vector or None, numbers of the clients, guard) -> cohorts, whose end lets the others end. follow: the same
     and the leader's number -> what was opened of each question, in order. answer: (wire, own vector, the leader's number, guard).
-    All but `lead` block until the leader ends the run.
+    All but `lead` block until the leader ends the run. dry_run: (answers about presumed tables, number of all parties) -> the
+    same, counting what it would cost.
     """
 
     lead: Callable[[Wire, LocalVector | None, Sequence[int], Guard], AbstractContextManager[Cohorts]]
     follow: Callable[[Wire, LocalVector | None, Sequence[int], Guard, int], Sequence[Answered]]
     answer: Callable[[Wire, LocalVector, int, Guard], None]
+    dry_run: Callable[[Cohorts, int], CohortsDryRun]
 
 
 class OracleParts(NamedTuple):

@@ -298,6 +298,29 @@ class Cohorts(Aggregation):
         """
 
 
+class CohortsDryRun(Cohorts):
+    """Cohorts of presumed tables that count what a run would cost. No private data; nothing released, nothing charged."""
+
+    @property
+    @abstractmethod
+    def rounds(self) -> int:
+        """Messages on the longest chain so far."""
+
+    @property
+    @abstractmethod
+    def sent(self) -> Sequence[int]:
+        """Bytes of each party so far, by wire number."""
+
+    @property
+    @abstractmethod
+    def seconds(self) -> float:
+        """CPU seconds of a computing party so far, beyond what asks and answers."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """The end of the run, which costs messages too."""
+
+
 @dataclass(frozen=True)
 class Reports:
     """What the owners of columns have sent, one report each. rows: of the common table, public. columns: of each owner."""

@@ -63,9 +63,10 @@ class Replicated(EngineBackend):
         return OracleParts(ReplicatedOracle, follow, contribute, computing_party)
 
     def cohort_parts(self) -> CohortParts:
+        from mpc_protocols.replicated.cohort_costs import ReplicatedCohortsDryRun
         from mpc_protocols.replicated.cohorts import ReplicatedCohorts, answer, follow
 
-        return CohortParts(ReplicatedCohorts, follow, answer)
+        return CohortParts(ReplicatedCohorts, follow, answer, ReplicatedCohortsDryRun)
 
     def dry_run(
         self,

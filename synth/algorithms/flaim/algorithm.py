@@ -97,17 +97,19 @@ class Flaim(Algorithm["FlaimConfig", "FlaimPlan"]):
         variant, config = plan.variant, plan.config
         if not variant.in_rounds:
             return "everybody's single columns, once"
-        often = f"at most {plan.participations} time{'s' * (plan.participations != 1)}"
         first = "everybody's single columns once; then " if variant.registration else ""
-        columns = ", its columns" if variant.columns else ""
+        columns = ", their columns" if variant.columns else ""
         if variant.drawn:
             each = "a marginal that a public seed draws"
         else:
             each = (
-                f"which of {len(plan.candidates):,} marginals is worst for each client, and counts of those that at least "
+                f"which of {len(plan.candidates):,} marginals each client finds worst, and the counts of those that at least "
                 f"{config.group} chose"
             )
-        return f"{first}in up to {config.rounds} rounds, each of a cohort ({often} a client): its rows{columns}, {each}"
+        return (
+            f"{first}of up to {config.rounds} cohorts, with each client in at most {plan.participations}: their rows{columns}, "
+            f"{each}"
+        )
 
     def cohorts(self, config: FlaimConfig) -> CohortRounds[FlaimPlan] | None:
         from synth.algorithms.flaim.rounds import InRounds

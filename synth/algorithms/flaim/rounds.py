@@ -16,7 +16,7 @@ from synth.algorithms.flaim.accounts import ClientAccounts
 from synth.algorithms.flaim.client import Client
 from synth.algorithms.flaim.opened import Opened
 from synth.algorithms.flaim.plan import FlaimPlan
-from synth.algorithms.flaim.schedule import cohorts as scheduled
+from synth.algorithms.flaim.schedule import deal
 from synth.algorithms.flaim.server import Arrivals, Server
 from synth.mrf import fit
 from synth.run import Synthesis
@@ -60,7 +60,7 @@ class InRounds(CohortRounds[FlaimPlan]):
     def conduct(self, cohorts: Cohorts, plan: FlaimPlan, session: bytes, observe: Observe) -> Synthesis:
         """See `CohortRounds`."""
         server = Server(plan, cohorts, session, observe)
-        found = server.run([Arrivals(cohort) for cohort in scheduled(plan, cohorts.clients, session)])
+        found = server.run([Arrivals(cohort) for cohort in deal(plan, cohorts.clients, session)])
         # with hardly a row there is nothing to fit, and the run ends like any other
         model: Model = fit(plan.domain.sizes, [], total=1.0) if found is None else found.model
         rows = 0 if found is None else round(model.total)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from synth.algorithms.flaim.plan import FlaimPlan
 
 
-def cohorts(plan: FlaimPlan, clients: Sequence[int], session: bytes) -> list[tuple[int, ...]]:
+def deal(plan: FlaimPlan, clients: Sequence[int], session: bytes) -> list[tuple[int, ...]]:
     """The clients of each round, at least as many as the group if there are that many. session: public id of the run."""
     invitations = len(clients) * plan.participations
     rounds = min(plan.config.rounds, invitations // plan.config.group) if plan.variant.in_rounds else 1
