@@ -234,8 +234,8 @@ def _parse(payload: memoryview, domain: Domain, row_limit: int) -> Release:
         if 1 <= step <= len(picked) and clique != picked[step - 1]:
             raise ValueError("a measurement of what was not selected")
         coarse = tuple(levels[name] for name in clique if name in levels)
-        rows = None if counted is None else _signed(counted)
-        measurements.append(Measured(clique, sigma2, step, values, coarse, rows))
+        about = None if counted is None else _signed(counted)
+        measurements.append(Measured(clique, sigma2, step, values, coarse, about))
     if not named.union(*picked) >= levels.keys():
         raise ValueError("a level that nothing names")
     if at != len(payload):

@@ -66,7 +66,7 @@ class Opened:
         """The cohort's noisy rows; where nobody is asked for its size, what its columns add up to."""
         if self.plan.size_sigma2:
             return self._cohort_rows
-        return max(1, round(np.mean([values.sum() for values in columns])))
+        return max(1, round(float(np.mean([values.sum() for values in columns]))))
 
     def _split(
         self, answer: NDArray[np.int64] | tuple[int, ...], cliques: Sequence[Clique], more: int = 0
