@@ -297,7 +297,8 @@ class Study:
         trains = isinstance(
             algorithm, TrainedAlgorithm | Training
         )  # no step of a training is ever made twice
-        return self.descriptor.resumes and not trains and algorithm.reporting(self.config) is None
+        by_itself = algorithm.reporting(self.config) or algorithm.cohorts(self.config)
+        return self.descriptor.resumes and not trains and by_itself is None
 
     @property
     def leader_number(self) -> int:
