@@ -22,7 +22,7 @@ from runner.contributors.collection import collection_of, contributors_of
 from runner.party.custodian import REFUSALS, Custodian
 from runner.party.synthesis import counted, plan_of
 from runner.study import DataLocation, Study
-from runner.study.private_file import Private
+from runner.study.private_file import Private, read_by_rules
 from runner.study.table import nearest
 
 if TYPE_CHECKING:
@@ -128,6 +128,7 @@ class Contribution:
             raise StudyInvalid(
                 f"Contributor {name} has no data: name it as `data` in its private file (--private)."
             )
+        data = read_by_rules(study, data, private.rules)
         self._study, self._name, self._public = study, name, public
         if like is not None and like._study is not study:
             raise ValueError("Contributions to one study were expected.")
