@@ -1,9 +1,9 @@
 """A point at which folding costs nothing, and multiplication by a field element in its coordinates.
 
-At a point rho of GF(2^n)^v, n = 2^v, at which the n weights eq_r(rho) are a basis of GF(2^n) over GF(2), the n rows of a batch ARE
-the coordinates of the folded vector sum_r eq_r(rho) x_r: column by column, one element each. A random point is such a one with
-probability 0.29; others are drawn anew. Times t is then a matrix of n x n bits, applied to all columns at once by the method of
-the Four Russians: 35 XORs and copies a bit.
+At a point rho of GF(2^n)^v, n = 2^v, at which the n weights eq_r(rho) are a basis of GF(2^n) over GF(2), the n rows of a batch
+ARE the coordinates of the folded vector sum_r eq_r(rho) x_r: column by column, one element each. A random point is such a one
+with probability 0.29; others are drawn anew. Times t is then a matrix of n x n bits, applied to all columns at once by the method
+of the Four Russians: 36 XORs and copies a bit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.prg import Reader
 from mpc_protocols.replicated.proof.field import coordinates, independent, multiply, subfield
-from mpc_protocols.replicated.proof.functional import pieces
+from mpc_protocols.replicated.proof.functional import PIECE, pieces
 from mpc_protocols.replicated.proof.grid import cube_weights, grid_weights
 
 _TOGETHER = 4  # rows whose sums are tabulated
@@ -56,21 +56,25 @@ def challenge(stream: Reader, variables: int) -> Challenge:
     return Challenge(factor, grid_weights(point), matrix)
 
 
-def times(matrix: NDArray[np.bool_], rows: Words) -> Words:
-    """Rows (n, entries, words) times an element, given as `Challenge.times_factor`: row r of the result is the sum over q of
-    matrix[q, r] rows[q]."""
+def plus_times(rows: Words, matrix: NDArray[np.bool_], factors: Words) -> Words:
+    """Rows plus factors times an element given as `Challenge.times_factor`, all (n, entries, words): row r of the product is the
+    sum over q of matrix[q, r] factors[q]."""
     count = len(rows)
     group = min(_TOGETHER, count)
-    chosen = np.zeros((count // group, count), np.intp)
+    chosen: NDArray[np.intp] = np.zeros((count // group, count), np.intp)
     for b in range(group):
         chosen |= matrix[b::group].astype(np.intp) << b
-    result: Words = np.zeros_like(rows)
-    flat, out = rows.reshape(count, -1), result.reshape(count, -1)
+    result: Words = rows.copy()
+    flat, out = factors.reshape(count, -1), result.reshape(count, -1)
+    width = min(PIECE, flat.shape[1])
+    room, places = np.zeros((1 << group, width), np.uint64), np.empty((count, width), np.uint64)
     for piece in pieces(flat.shape[1]):
-        width = piece.stop - piece.start
-        sums, picked = np.zeros((1 << group, width), np.uint64), np.empty((count, width), np.uint64)
+        sums, picked = room[:, : piece.stop - piece.start], places[:, : piece.stop - piece.start]
         for number, picks in enumerate(chosen):
             for b in range(group):
                 np.bitwise_xor(sums[: 1 << b], flat[number * group + b, piece], out=sums[1 << b : 2 << b])
-            out[:, piece] ^= sums.take(picks, axis=0, out=picked, mode="clip")
+            if picked.shape == places.shape:
+                out[:, piece] ^= sums.take(picks, axis=0, out=picked, mode="clip")
+            else:
+                out[:, piece] ^= sums[picks]
     return result

@@ -1,7 +1,7 @@
 """A random linear functional of long rows of bits: GMAC as it runs in hardware, some 20 GB/s.
 
-For a key K, H = AES_K(0) and a row v cut into blocks v_1 .. v_n of 128 bits, GMAC is GHASH under H plus a mask that depends on key
-and nonce only. GHASH is linear over GF(2) but for the block of lengths, so for rows of one length
+For a key K, H = AES_K(0) and a row v cut into blocks v_1 .. v_n of 128 bits, GMAC is GHASH under H plus a mask that depends on
+key and nonce only. GHASH is linear over GF(2) but for the block of lengths, so for rows of one length
 
     L(v) = GMAC(v) + GMAC(0) = sum_j H^(n-j+2) v_j        in GF(2^128)
 
@@ -24,7 +24,7 @@ from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.prg import derive
 from mpc_protocols.replicated.proof.field import BLOCK, Blocks
 
-PIECE = 1024
+PIECE = 2048
 """Words of a row, over its entries, that are hashed under one key: what is computed with them stays in the second-level cache."""
 _NONCE = bytes(12)
 

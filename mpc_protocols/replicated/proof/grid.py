@@ -41,12 +41,12 @@ class Grid:
         wide = self._wide.reshape(2, -1)[:, : (3**self._outer << self._inner) * width]
         narrow = self._narrow.reshape(2, -1)[:, : block * width]
         xs, ys = (
-            _expand(of.reshape(1 << self._outer, -1), self._outer, room)
+            _expand(of.reshape(*(2,) * self._outer, -1, entries, words), self._outer, room)
             for of, room in zip((x, y), wide, strict=True)
         )
         for number, (left, right) in enumerate(zip(xs, ys, strict=True)):
             both, other = (
-                _expand(of.reshape(1 << self._inner, -1), self._inner, room)
+                _expand(of.reshape(*(2,) * self._inner, entries, words), self._inner, room)
                 for of, room in zip((left, right), narrow, strict=True)
             )
             both &= other
@@ -56,15 +56,15 @@ class Grid:
 
 
 def _expand(rows: Words, variables: int, room: Words) -> Words:
-    """Rows (2^v, words) at all points of the grid, (3^v, words), in the memory given."""
-    words = rows.shape[1]
-    points = room.reshape(*(3,) * variables, words)
-    points[(slice(2),) * variables] = rows.reshape(*(2,) * variables, words)
+    """Rows (2, .., 2, ..) at all points of the grid, (3^v, values of a row), in the memory given."""
+    points = room.reshape(*(3,) * variables, *rows.shape[variables:])
+    points[(slice(2),) * variables] = rows
     for axis in range(variables):
-        done = (slice(3),) * axis
-        rest = (slice(2),) * (variables - axis - 1)
-        np.bitwise_xor(points[(*done, 0, *rest)], points[(*done, 1, *rest)], out=points[(*done, 2, *rest)])
-    return points.reshape(-1, words)
+        low, high, both = (
+            points[tuple([slice(3)] * axis + [at] + [slice(2)] * (variables - axis - 1))] for at in range(3)
+        )
+        np.bitwise_xor(low, high, out=both)
+    return points.reshape(3**variables, -1)
 
 
 def cube(variables: int) -> NDArray[np.intp]:

@@ -1,11 +1,11 @@
 """The proof that every product of a batch is what its sender's shares give: distributed zero knowledge over GF(2^64).
 
-Problem. Prover i claims sum_e X_e Y_e = W for bits of which its two neighbours hold XOR shares (`transcript`); both are honest if
-it is not. Source: Boneh, Boyle, Corrigan-Gibbs, Gilboa, Ishai 2019; Boyle, Gilboa, Ishai, Nof 2019. The form here, bit-sliced over
-GF(2^64), with the argument for soundness, zero knowledge and independence of aborts from data: `docs/design/malicious.md` 4.
+Problem. Prover i claims sum_e X_e Y_e = W for bits of which its two neighbours hold XOR shares (`transcript`); both are honest
+if it is not. Source: Boneh, Boyle, Corrigan-Gibbs, Gilboa, Ishai 2019; Boyle, Gilboa, Ishai, Nof 2019. The form here, bit-sliced
+over GF(2^64), with the argument for soundness, zero knowledge and independence of aborts from data: `docs/design/malicious.md` 4.
 
-With n = 2^v rows of bits x_r, y_r, w_r (v = 6) and a random functional L (`functional`), P(u, t) = L((X + t D)(Y + t E)) has degree
-2 in u_1 .. u_v and t; X(u) = sum_r eq_r(u) x_r. D and E are random rows from a stream of prover and right verifier.
+With n = 2^v rows of bits x_r, y_r, w_r (v = 6) and a random functional L (`functional`), P(u, t) = L((X + t D)(Y + t E)) has
+degree 2 in u_1 .. u_v and t; X(u) = sum_r eq_r(u) x_r. D and E are random rows from a stream of prover and right verifier.
 
     coin     L
     prover   P on {0, 1, inf}^(v+1) except (r, 0), each value masked by a stream of prover and left verifier, to the right one;
@@ -15,7 +15,8 @@ With n = 2^v rows of bits x_r, y_r, w_r (v = 6) and a random functional L (`func
     prover   a tag on A = X(rho) + t D(rho) and B under a key of prover and left verifier, to the left one
     left     A = x_left + a and B = y_left + b as the tag says?  <A, B> = P(rho, t)?        then `verdict`
 
-Without the tag a right verifier that lies could test a guess of what it does not hold; with it, a verdict tells who deviated only.
+Without the tag a right verifier that lies could test a guess of what it does not hold; with it, a verdict tells no more than that
+somebody deviated.
 
 7 rounds. For N gates N / 4 bytes and 34 kB from each party; some 4 ns of CPU a gate, all roles. Soundness error per prover below
 (S / 128 + 2) / 2^128 + 14 / (0.29 2^64) < 2^-58, S the bits of a row. Who learns what: that all products are right, nothing else.
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.prg import Reader, binding
-from mpc_protocols.replicated.proof.basis import Challenge, challenge, times
+from mpc_protocols.replicated.proof.basis import Challenge, challenge, plus_times
 from mpc_protocols.replicated.proof.coins import stream, toss
 from mpc_protocols.replicated.proof.field import BLOCK, Blocks, dots, multiply, read, write
 from mpc_protocols.replicated.proof.functional import PIECE, Functional, message_tag, pieces
@@ -104,13 +105,15 @@ def _masks(blocks: Sequence[Rows], reader: Reader) -> Pairs:
 def _hidden(pairs: Pairs, masks: Pairs, point: Challenge) -> list[Words]:
     """x + t D and y + t E of every block, in the coordinates of the point."""
     return [
-        of ^ times(point.times_factor, mask)
+        plus_times(of, point.times_factor, mask)
         for both in zip(pairs, masks, strict=True)
         for of, mask in zip(*both, strict=True)
     ]
 
 
-def _functionals(blocks: Sequence[Rows | tuple[Words, Words]], seed: bytes) -> Iterator[tuple[Functional, int, slice]]:
+def _functionals(
+    blocks: Sequence[Rows | tuple[Words, Words]], seed: bytes
+) -> Iterator[tuple[Functional, int, slice]]:
     """The functional of every piece of every block of rows, the block's number, and the piece."""
     place = 0
     for number, (x, *_) in enumerate(blocks):
@@ -129,8 +132,8 @@ def _products(pairs: Pairs, seed: bytes, variables: int) -> Blocks:
     total = np.zeros((3**variables, BLOCK), np.uint8)
     grids = _grids(pairs, variables)
     for functional, number, piece in _functionals(pairs, seed):
-        x, y = (np.ascontiguousarray(part[..., piece]) for part in pairs[number])
-        grids[number].add_products(x, y, functional, total)
+        x, y = pairs[number]
+        grids[number].add_products(x[..., piece], y[..., piece], functional, total)
     return total
 
 
@@ -139,15 +142,16 @@ def _values(pairs: Pairs, masks: Pairs, seed: bytes, variables: int) -> Blocks:
     values = np.zeros((3, 3**variables, BLOCK), np.uint8)
     grids = _grids(pairs, variables)
     for functional, number, piece in _functionals(pairs, seed):
-        x, y, d, e = (np.ascontiguousarray(of[..., piece]) for of in (*pairs[number], *masks[number]))
-        grid = grids[number]
-        grid.add_products(x, y, functional, values[0])
-        grid.add_products(x ^ d, y ^ e, functional, values[1])
-        grid.add_products(d, e, functional, values[2])
+        grid, (x, y), (d, e) = grids[number], pairs[number], masks[number]
+        grid.add_products(x[..., piece], y[..., piece], functional, values[0])
+        grid.add_products(d[..., piece], e[..., piece], functional, values[2])
+        grid.add_products(x[..., piece] ^ d[..., piece], y[..., piece] ^ e[..., piece], functional, values[1])
     return values
 
 
-def _share(blocks: Sequence[Rows], from_prover: Blocks, seed: bytes, point: Challenge, free: NDArray[np.bool_]) -> int:
+def _share(
+    blocks: Sequence[Rows], from_prover: Blocks, seed: bytes, point: Challenge, free: NDArray[np.bool_]
+) -> int:
     """A verifier's share of P(rho, t): L of its own share of W on the cube, its share of the prover's values elsewhere."""
     values = np.zeros((*free.shape, BLOCK), np.uint8)
     values[free] = from_prover

@@ -83,9 +83,7 @@ class Transcript:
     right: Statements = field(default_factory=Statements)
     gates: int = 0
 
-    def product(
-        self, x: BitShare, y: BitShare, own_mask: Words, next_mask: Words, received: Words
-    ) -> None:
+    def product(self, x: BitShare, y: BitShare, own_mask: Words, next_mask: Words, received: Words) -> None:
         """Note gates: x, y (entries, words), summed over entries; masks and the message received: (words,)."""
         self.proving.note(x.own ^ x.next, y.own ^ y.next, received[:0])
         self.left.note(x.next.copy(), y.next.copy(), received ^ next_mask)

@@ -1,7 +1,7 @@
 """The bits of the addend that P0 knows of every shared cell, dealt once a run and proved.
 
-As everywhere, x = a + b with a = x_0 + x_1 known to P0 and b = x_2 known to P1 and P2 (`sharing.sign`). P0 shares the low k bits of
-a: a stream F(k_0) with P2, the rest sent to P1. That these are the bits of x_0 + x_1 is proved like a product, with P0 as the
+As everywhere, x = a + b with a = x_0 + x_1 known to P0 and b = x_2 known to P1 and P2 (`sharing.sign`). P0 shares the low k bits
+of a: a stream F(k_0) with P2, the rest sent to P1. That these are the bits of x_0 + x_1 is proved like a product, with P0 as the
 prover, P2 as the left verifier, who holds x_0, and P1 as the right one, who holds x_1. With the carries c = a ^ x_0 ^ x_1,
 
     c_0 = 0        c_{j+1} ^ x_0j = (x_0j ^ x_1j) (a_j ^ x_1j)             j = 0 .. k-2
@@ -59,7 +59,9 @@ def deal(trio: Trio, transcript: Transcript, x: RingShare, planes: int) -> Summa
     return shares
 
 
-def _proved(mixed: Words, factor: Words, dealt: Words, both: Words, first: Words) -> tuple[Words, Words, Words]:
+def _proved(
+    mixed: Words, factor: Words, dealt: Words, both: Words, first: Words
+) -> tuple[Words, Words, Words]:
     """X, Y and W of one cell's statements, plane by plane; c = dealt ^ both; the last statement is 0 * 0 = c_0."""
     carries = dealt ^ both
     x, y, w = np.zeros_like(dealt), np.zeros_like(dealt), np.empty_like(dealt)
@@ -84,11 +86,13 @@ class AddendCache:
         if missing:
             if kept > MAX_CACHED:
                 missing, self._kept = dict(wanted), {}
-            together = RingShare(*(np.concatenate([getattr(x, side) for x in missing.values()]) for side in ("own", "next")))
+            together = RingShare(
+                *(np.concatenate([getattr(x, side) for x in missing.values()]) for side in ("own", "next"))
+            )
             dealt = deal(trio, transcript, together, planes)
             start = 0
             for of in missing:
                 piece = slice(start, start + of.cells)
-                self._kept[of] = planes, dealt.each(lambda part, piece=piece: part[piece])
+                self._kept[of] = planes, Summand(dealt.own[piece], dealt.next[piece])
                 start += of.cells
         return [self._kept[of][1] for of, _ in wanted]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitwise.bits import concatenate, each
-from mpc_protocols.engine.bitwise.bitslice import Words
-from mpc_protocols.replicated.proved.numbers import SummedNumbers, Summand
+from mpc_protocols.engine.bitwise.bits import concatenate
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
+from mpc_protocols.replicated.proved.numbers import Summand, SummedNumbers
 from mpc_protocols.replicated.proved.slices import planes_of, values_of
 from mpc_protocols.replicated.sharing.boolean import BitShare
 
@@ -82,7 +82,10 @@ def add_up(gates: ProvedGates, numbers: SummedNumbers) -> SummedNumbers:
         return SummedNumbers(numbers.ring, np.zeros_like(numbers.public), None, tuple(summands))
     width = 8 * np.dtype(numbers.ring).itemsize
     planes = BitShare(
-        *(planes_of(np.stack(parts), width) for parts in zip(*((of.own, of.next) for of in summands), strict=True))
+        *(
+            planes_of(np.stack(parts), width)
+            for parts in zip(*((of.own, of.next) for of in summands), strict=True)
+        )
     )
     planes, _, _ = compress(gates, planes, np.array([len(summands)]), width)
     total = add_two(gates, planes[:, 0], planes[:, 1])
@@ -97,10 +100,11 @@ def _all_summands(gates: ProvedGates, numbers: SummedNumbers) -> list[Summand]:
     public, share = numbers.public, numbers.share
     if numbers.share is not None:
         share = numbers.share
-        extra = [public if 2 == holder % 3 else nothing for holder in (trio.me, trio.me + 1)]
+        extra = [public if holder % 3 == 2 else nothing for holder in (trio.me, trio.me + 1)]
         own, following = share.own + extra[0], share.next + extra[1]
         known = [
-            Summand(own if trio.me == of else nothing, following if trio.right == of else nothing) for of in range(3)
+            Summand(own if trio.me == of else nothing, following if trio.right == of else nothing)
+            for of in range(3)
         ]
     elif public.any():
         known = [Summand(public if trio.me == 0 else nothing, public if trio.right == 0 else nothing)]
@@ -110,7 +114,8 @@ def _all_summands(gates: ProvedGates, numbers: SummedNumbers) -> list[Summand]:
     for of in numbers.summands:
         if of.inverted:
             of = Summand(
-                of.own ^ inverse if trio.me == 0 else of.own, of.next ^ inverse if trio.right == 0 else of.next
+                of.own ^ inverse if trio.me == 0 else of.own,
+                of.next ^ inverse if trio.right == 0 else of.next,
             )
         known.append(of)
     return known
@@ -144,7 +149,7 @@ def _ranks(lengths: Counts) -> Counts:
     return np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
-def add_lanes(gates: ProvedGates, planes: BitShare, counts: Counts, width: int, ring: type) -> list[Summand]:
+def add_lanes(gates: ProvedGates, planes: BitShare, counts: Counts, width: int, ring: UInt) -> list[Summand]:
     """The 64 lanes of each number of up to two or more a segment, added up to two integers for each segment: (segments,).
 
     planes: (bits, numbers, 1), counts: as for `compress`.
@@ -153,22 +158,13 @@ def add_lanes(gates: ProvedGates, planes: BitShare, counts: Counts, width: int, 
     column = np.repeat(np.arange(segments), counts)
     addends = []
     for part in planes.parts:
-        lanes = values_of(np.ascontiguousarray(part.swapaxes(1, 2).reshape(len(part), 1, -1)), 64 * part.shape[1], ring)
+        lanes = values_of(
+            np.ascontiguousarray(part.swapaxes(1, 2).reshape(len(part), 1, -1)), 64 * part.shape[1], ring
+        )
         by_number = lanes.reshape(32, part.shape[1], 2).transpose(1, 0, 2).reshape(part.shape[1], 64)
-        matrix = np.zeros((most, 64, segments), ring)
+        matrix: Elements = np.zeros((most, 64, segments), ring)
         matrix[_ranks(counts), :, column] = by_number
         addends.append(planes_of(matrix.reshape(-1, segments), width))
     together, _, _ = compress(gates, BitShare(*addends), np.array([64 * most]), width)
     own, following = (values_of(part, segments, ring) for part in together.parts)
     return [Summand(own[j], following[j]) for j in range(len(own))]
-
-
-def lifted(planes: BitShare, bits: int) -> BitShare:
-    """The same numbers with zero planes on top."""
-
-    def fill(part: Words) -> Words:
-        longer = np.zeros((bits, *part.shape[1:]), np.uint64)
-        longer[: len(part)] = part
-        return longer
-
-    return each(fill, planes)

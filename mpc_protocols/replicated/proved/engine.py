@@ -4,7 +4,8 @@
     distances     in bits (`scores`)                 noise      the shared draws over `gates`, in bits
     openings      after all products so far are proved (`gates.verify`), with a hash from the second holder
 
-Horizontal data only. Shares of a result are not kept on disk: what an interrupted run had not proved must not be opened by the next.
+Horizontal data only. Shares of a result are not kept on disk: what an interrupted run had not proved must not be opened by the
+next one.
 
 Threat model: one of the three computing parties deviates as it likes. Who learns what: what is opened, and sizes. What an abort
 tells, and what is not covered: `docs/design/malicious.md`.
@@ -93,18 +94,24 @@ class ProvedEngine:
         exchange = AnswerExchange(self.wire, self._trio, self._facts.leader, announced, rounded)
         return ProvedL1Sums(self.gates, self._addends, cells, exchange, planes, ring)
 
-    def keys(self, sums: SummedNumbers, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> SummedNumbers:
+    def keys(
+        self, sums: SummedNumbers, weights: Sequence[int], biases: Sequence[int], ring: UInt
+    ) -> SummedNumbers:
         modulus = 1 << 8 * np.dtype(ring).itemsize
         negative: NDArray[np.uint64] = np.array([-bias % modulus for bias in biases], np.uint64)
         return sums.scaled(np.array(weights, np.int64)).plus_public(negative)
 
     def pack(self, numbers: SummedNumbers) -> bytes:
         """Raises `UsageError`."""
-        raise UsageError("A run that proves its products keeps no shares for another run; start it without --resume.")
+        raise UsageError(
+            "A run that proves its products keeps no shares for another run; start it without --resume."
+        )
 
     def unpack(self, packed: bytes) -> SummedNumbers:
         """Raises `UsageError`."""
-        raise UsageError("A run that proves its products goes on from no earlier one; start it without --resume.")
+        raise UsageError(
+            "A run that proves its products goes on from no earlier one; start it without --resume."
+        )
 
     def largest(self, keys: SummedNumbers) -> int:
         if len(keys) == 1:
@@ -112,7 +119,10 @@ class ProvedEngine:
         return int(argmax_rows(self.gates, add_up(self.gates, keys).reshape(1, -1))[0])
 
     def picks(
-        self, keys: SummedNumbers, candidates: Callable[[Sequence[int]], Sequence[int]], members: Sequence[int]
+        self,
+        keys: SummedNumbers,
+        candidates: Callable[[Sequence[int]], Sequence[int]],
+        members: Sequence[int],
     ) -> list[int]:
         single = add_up(self.gates, keys.reshape(int(np.prod(keys.shape))))
         return peel(self.gates, single.reshape(*keys.shape), candidates, members)

@@ -23,7 +23,7 @@ from mpc_protocols.engine.bitwise.bits import concatenate as concatenate_bits
 from mpc_protocols.engine.bitwise.bitslice import UInt, Words, from_bits, to_bits
 from mpc_protocols.replicated.proof.products import prove
 from mpc_protocols.replicated.proof.transcript import Transcript, merged
-from mpc_protocols.replicated.proved.numbers import SummedNumbers, Summand, concatenated, placed
+from mpc_protocols.replicated.proved.numbers import Summand, SummedNumbers, concatenated, placed
 from mpc_protocols.replicated.proved.slices import planes_of
 from mpc_protocols.replicated.sharing.bit_gates import TrioBitGates
 from mpc_protocols.replicated.sharing.boolean import BitShare, open_bits
@@ -42,7 +42,7 @@ class ProvedGates(TrioBitGates):
         self._beside = beside
 
     def verify(self) -> None:
-        """Prove and verify all products so far. Raises `ProtocolAborted` if any party's is wrong. 7 rounds, 0 if there are none."""
+        """Prove and verify all products so far. Raises `ProtocolAborted` if any is wrong. 7 rounds, 0 if there are none."""
         parts = [self, *([self._beside] if self._beside else [])]
         together = merged([part.transcript for part in parts])
         for part in parts:
@@ -58,15 +58,19 @@ class ProvedGates(TrioBitGates):
     def and_pairs(self, pairs: Sequence[tuple[BitShare, BitShare]]) -> list[BitShare]:
         shapes = [np.broadcast_shapes(x.shape, y.shape) for x, y in pairs]
         x, y = (
-            BitShare(*(np.concatenate(parts, axis=1) for parts in zip(*(of.parts for of in side), strict=True)))
+            BitShare(
+                *(np.concatenate(parts, axis=1) for parts in zip(*(of.parts for of in side), strict=True))
+            )
             for side in zip(
-                *([_flat(of, shape) for of in pair] for pair, shape in zip(pairs, shapes, strict=True)), strict=True
+                *([_flat(of, shape) for of in pair] for pair, shape in zip(pairs, shapes, strict=True)),
+                strict=True,
             )
         )
         together = self._sums(x, y)
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
         return [
-            together[int(end - np.prod(shape)) : int(end)].reshape(*shape) for end, shape in zip(ends, shapes, strict=True)
+            together[int(end - np.prod(shape)) : int(end)].reshape(*shape)
+            for end, shape in zip(ends, shapes, strict=True)
         ]
 
     def factor(self, y: BitShare) -> BitShare:
@@ -80,12 +84,17 @@ class ProvedGates(TrioBitGates):
         ys: list[BitShare] = []
         order = []
         for index, x, parts in terms:
-            y = BitShare(*(np.array(part) for part in parts))  # (rows, entries, words): a part may be overwritten
+            y = BitShare(
+                *(np.array(part) for part in parts)
+            )  # (rows, entries, words): a part may be overwritten
             entries = y.shape[-2]
             xs.append(BitShare(*(_by_entry(np.broadcast_to(part, y.shape), entries) for part in x.parts)))
             ys.append(BitShare(*(_by_entry(part, entries) for part in y.parts)))
             order.append(places[index].reshape(-1))
-        x, y = (BitShare(*(np.concatenate(p, axis=1) for p in zip(*(o.parts for o in of), strict=True))) for of in (xs, ys))
+        x, y = (
+            BitShare(*(np.concatenate(p, axis=1) for p in zip(*(o.parts for o in of), strict=True)))
+            for of in (xs, ys)
+        )
         found = self._sums(x, y)
         where = np.concatenate(order)
         results = []
@@ -99,7 +108,10 @@ class ProvedGates(TrioBitGates):
         """XOR over the first axis of x & y, (entries, words) to (words,), noted. 1 round."""
         trio, words = self.trio, x.shape[1]
         operation = trio.operation()
-        own, following = trio.own_mask(words, np.uint64, operation), trio.next_mask(words, np.uint64, operation)
+        own, following = (
+            trio.own_mask(words, np.uint64, operation),
+            trio.next_mask(words, np.uint64, operation),
+        )
         part = y.own ^ y.next
         part &= x.own
         part ^= x.next & y.own
@@ -115,7 +127,9 @@ class ProvedGates(TrioBitGates):
 
     def zero_rows(self, shape: tuple[int, int], rows: Iterable[tuple[slice, BitShare]]) -> NDArray[np.bool_]:
         blocks = [bits for _, bits in rows]
-        lost = BitShare(*(np.concatenate(parts, axis=1) for parts in zip(*(b.parts for b in blocks), strict=True)))
+        lost = BitShare(
+            *(np.concatenate(parts, axis=1) for parts in zip(*(b.parts for b in blocks), strict=True))
+        )
         cells = shape[0] * shape[1]
         standing = self.complement(
             BitShare(*(from_bits(np.moveaxis(part, 2, 0).reshape(-1, cells)) for part in lost.parts))

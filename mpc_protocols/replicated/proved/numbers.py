@@ -66,7 +66,8 @@ class SummedNumbers:
     def __add__(self, other: SummedNumbers) -> SummedNumbers:
         shape = np.broadcast_shapes(self.shape, other.shape)
         mine, theirs = (
-            of if of.shape == shape else of._each(lambda part: np.broadcast_to(part, shape)) for of in (self, other)
+            of if of.shape == shape else of._each(lambda part: np.broadcast_to(part, shape))
+            for of in (self, other)
         )
         shares = [of.share for of in (mine, theirs) if of.share is not None]
         share = shares[0] + shares[1] if len(shares) == 2 else shares[0] if shares else None
@@ -93,16 +94,26 @@ class SummedNumbers:
                 continue
             for of in self.summands:
                 if of.inverted:
-                    raise ValueError("Numbers that were multiplied by a negative integer are not multiplied again.")
-                summands.append(of.each(lambda part, at=chosen, by=self.ring(bit): (part * at) << by))
+                    raise ValueError(
+                        "Numbers that were multiplied by a negative integer are not multiplied again."
+                    )
+                place = self.ring(bit)
+                own, following = ((part * chosen) << place for part in (of.own, of.next))
+                summands.append(Summand(own, following, bool(negative.any())))
                 if negative.any():  # -v = ~v + 1, and of what is not chosen -0 = ~0 + 1
-                    summands[-1] = replace(summands[-1], inverted=True)
                     public = public + self.ring(1)
-        return SummedNumbers(self.ring, public, None if share is None else share.scaled(given), tuple(summands))
+        return SummedNumbers(
+            self.ring, public, None if share is None else share.scaled(given), tuple(summands)
+        )
 
     def single(self) -> Summand:
         """The only part of numbers that are added up. Raises `ValueError` for others."""
-        if self.share is not None or len(self.summands) != 1 or self.public.any() or self.summands[0].inverted:
+        if (
+            self.share is not None
+            or len(self.summands) != 1
+            or self.public.any()
+            or self.summands[0].inverted
+        ):
             raise ValueError("Numbers are compared once they are added up.")
         return self.summands[0]
 
@@ -110,7 +121,9 @@ class SummedNumbers:
         share = self.share
         if share is not None:
             share = RingShare(function(share.own), function(share.next))
-        return SummedNumbers(self.ring, function(self.public), share, tuple(of.each(function) for of in self.summands))
+        return SummedNumbers(
+            self.ring, function(self.public), share, tuple(of.each(function) for of in self.summands)
+        )
 
 
 def concatenated(numbers: Sequence[SummedNumbers]) -> SummedNumbers:
@@ -130,7 +143,8 @@ def concatenated(numbers: Sequence[SummedNumbers]) -> SummedNumbers:
                 (sort[j].own, sort[j].next) if j < len(sort) else (np.zeros(of.shape, ring),) * 2
                 for of, sort in zip(numbers, sorts, strict=True)
             ]
-            columns.append(Summand(*(np.concatenate(side) for side in zip(*parts, strict=True)), inverted=which))
+            own, following = (np.concatenate(side) for side in zip(*parts, strict=True))
+            columns.append(Summand(own, following, which))
     return SummedNumbers(ring, np.concatenate([of.public for of in numbers]), share, tuple(columns))
 
 

@@ -1,7 +1,7 @@
 """Sums of |x - c| in bits: nothing is turned into a ring element, every product is an AND that is proved.
 
-A cell's difference is d = a + b modulo 2^k, a known to P0 and b = x_2 - c to P1 and P2 (`addends`). The carry chain gives all bits
-of d; s is the highest. Then
+A cell's difference is d = a + b modulo 2^k, a known to P0 and b = x_2 - c to P1 and P2 (`addends`). The carry chain gives all
+bits of d; s is the highest. Then
 
     |d| = (d ^ s) + s        bit by bit, the second s as a bit of weight 1
 
@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bits import concatenate, each
-from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words, to_planes, words_for
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words, to_planes
 from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
 from mpc_protocols.public.answers import Answers, CellRange, DealerLayout
 from mpc_protocols.replicated.proved.addends import AddendCache
 from mpc_protocols.replicated.proved.addition import add_lanes, add_up, compress
 from mpc_protocols.replicated.proved.gates import ProvedGates
-from mpc_protocols.replicated.proved.numbers import SummedNumbers, Summand
+from mpc_protocols.replicated.proved.numbers import Summand, SummedNumbers
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.ring import RingShare
 
@@ -65,20 +65,24 @@ class ProvedL1Sums:
                 whole = np.zeros((2, count), np.uint32)
                 whole[:, layout.candidates] = of.own, of.next
                 summands.append(Summand(*whole))
-        sums = SummedNumbers(np.uint32, np.zeros(count, np.uint32), RingShare(own, following), tuple(summands))
+        sums = SummedNumbers(
+            np.uint32, np.zeros(count, np.uint32), RingShare(own, following), tuple(summands)
+        )
         if self._ring is np.uint32:
             return sums
         [total] = add_up(self._gates, sums).summands
         wide = total.each(lambda part: part.astype(np.uint64))
         return SummedNumbers(np.uint64, np.zeros(count, np.uint64), None, (wide,))
 
-    def _group(self, layout: DealerLayout, answers: Answers, own: Elements, following: Elements) -> list[Summand]:
+    def _group(
+        self, layout: DealerLayout, answers: Answers, own: Elements, following: Elements
+    ) -> list[Summand]:
         """Add the cells with c = 0 to own and following; two summands a candidate of the group for the others."""
         compared = []
         for q, of, c in zip(layout.owners, layout.ranges, layout.by_range(answers.cells), strict=True):
             x, zero = self._cells(of), c == 0
-            own[q] += x.own[zero].sum(dtype=np.uint32)
-            following[q] += x.next[zero].sum(dtype=np.uint32)
+            own[q : q + 1] += x.own[zero].sum(dtype=np.uint32)
+            following[q : q + 1] += x.next[zero].sum(dtype=np.uint32)
             if not zero.all():
                 compared.append((q - layout.candidates.start, of, x, np.flatnonzero(~zero), c))
         if not compared:
@@ -98,7 +102,9 @@ class ProvedL1Sums:
                 b[0] = x.own[cells] - c[cells]
             parts.append(b)
         self.signs += int(lengths.sum())
-        mixed = _Lanes(lengths).planes([np.concatenate(side) for side in zip(*parts, strict=True)], self._planes)
+        mixed = _Lanes(lengths).planes(
+            [np.concatenate(side) for side in zip(*parts, strict=True)], self._planes
+        )
         return self._distances(mixed, lengths)
 
     def _distances(self, mixed: BitShare, lengths: NDArray[np.int64]) -> list[Summand]:
@@ -107,7 +113,7 @@ class ProvedL1Sums:
         nothing = np.zeros_like(mixed.own)
         me = gates.trio.me  # a has components 0 and 1, b component 2
         first = BitShare(nothing if me == 2 else mixed.own, nothing if me == 1 else mixed.next)
-        carry = gates.and_bits(mixed[:1], first[:1])
+        carry = first[:1] ^ gates.and_bits(mixed[:1], first[:1])
         planes = [mixed[:1]]
         for j in range(1, self._planes):
             planes.append(mixed[j : j + 1] ^ carry)
@@ -130,7 +136,6 @@ class _Lanes:
     def __init__(self, lengths: NDArray[np.int64]) -> None:
         columns = 2 * _words(lengths)
         self._columns = int(columns.sum())
-        self._identity = len(lengths) == 1 and lengths[0] == 32 * self._columns
         width = np.repeat(columns, lengths)
         lane, column = np.divmod(_within(lengths), np.maximum(width, 1))
         self._places = lane * self._columns + column + np.repeat(np.cumsum(columns) - columns, lengths)
