@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.adders import merge_planes
-from mpc_protocols.engine.bitwise.bits import concatenate as concatenate_bits
+from mpc_protocols.engine.bitwise.bits import concatenate
 from mpc_protocols.engine.bitwise.bitslice import UInt, Words, from_bits, to_bits
 from mpc_protocols.replicated.proof.products import prove
 from mpc_protocols.replicated.proof.transcript import Transcript, merged
@@ -137,7 +137,7 @@ class ProvedGates(TrioBitGates):
         while len(standing) > 1:
             half = len(standing) // 2
             both = self.and_bits(standing[:half], standing[half : 2 * half])
-            standing = both if len(standing) % 2 == 0 else concatenate_bits([both, standing[2 * half :]])
+            standing = both if len(standing) % 2 == 0 else concatenate([both, standing[2 * half :]])
         self.verify()
         opened = to_bits(open_bits(self.trio, standing[0]), cells, np.uint8)
         return np.asarray(opened.reshape(shape), np.bool_)
@@ -164,7 +164,7 @@ class ProvedGates(TrioBitGates):
         inverted = self.complement(second)  # left - right = left + ~right + 1
         generate, propagate = self.and_bits(first[:-1], inverted[:-1]), first ^ inverted
         lowest = generate[:1] ^ propagate[:1]
-        carry = merge_planes(self, concatenate_bits([lowest, generate[1:]]), propagate[:-1])
+        carry = merge_planes(self, concatenate([lowest, generate[1:]]), propagate[:-1])
         return propagate[planes - 1] ^ carry
 
 

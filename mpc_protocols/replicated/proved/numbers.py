@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.replicated.proved.slices import values_of
-from mpc_protocols.replicated.sharing import ring as rings
 from mpc_protocols.replicated.sharing.boolean import BitShare
-from mpc_protocols.replicated.sharing.ring import RingShare, ring_array
+from mpc_protocols.replicated.sharing.ring import RingShare, concatenate, ring_array
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ def concatenated(numbers: Sequence[SummedNumbers]) -> SummedNumbers:
     share = None
     if any(of.share is not None for of in numbers):
         zeros = (RingShare(np.zeros(of.shape, ring), np.zeros(of.shape, ring)) for of in numbers)
-        share = rings.concatenate([of.share or zero for of, zero in zip(numbers, zeros, strict=True)])
+        share = concatenate([of.share or zero for of, zero in zip(numbers, zeros, strict=True)])
     columns = []
     for which in (False, True):
         sorts = [[s for s in of.summands if s.inverted is which] for of in numbers]
