@@ -56,9 +56,15 @@ class Replicated(EngineBackend):
         )
 
     def parts(self) -> OracleParts:
-        from mpc_protocols.replicated.oracle import ReplicatedOracle, computing_party, contribute, follow
+        from mpc_protocols.replicated.oracle import (
+            ReplicatedOracle,
+            computing_party,
+            contribute,
+            follow,
+            proving_party,
+        )
 
-        return OracleParts(ReplicatedOracle, follow, contribute, computing_party)
+        return OracleParts(ReplicatedOracle, follow, contribute, computing_party, proving_party)
 
     def dry_run(
         self,
