@@ -62,8 +62,11 @@ def test_a_single_dealt_bit() -> None:
 
     assert outcomes(body) == ["proved"] * 3
     for byte in (0, 10 * 32, 11 * 32 - 1):  # planes of 4 words
-        found = outcomes(body, 0, lambda n, peer, p, byte=byte: flipped(p, byte) if n == 1 else None)
-        assert accused(found, 0)
+
+        def alter(number: int, peer: int, payload: bytes, at: int = byte) -> bytes | None:
+            return flipped(payload, at) if number == 1 else None
+
+        assert accused(outcomes(body, 0, alter), 0)
 
 
 @pytest.mark.parametrize("cheat", range(3))
