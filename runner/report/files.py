@@ -91,6 +91,14 @@ def facts_of(directory: Path) -> Mapping[str, Any]:
     return facts
 
 
+def measurements_of(directory: Path, domain: Domain) -> tuple[Measured, ...]:
+    """What measurements.json holds, in order. Raises `UsageError` as `load`."""
+    found: tuple[float, tuple[Measured, ...]] = _read(
+        directory, "measurements.json", lambda path: _measurements(path, domain)
+    )
+    return found[1]
+
+
 def _read(directory: Path, name: str, parse: Any) -> Any:
     try:
         return parse(directory / name)

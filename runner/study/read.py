@@ -58,15 +58,16 @@ def problems(path: Path | str) -> list[str]:
 
 def changed(study: Study, tree: Mapping[str, Any]) -> tuple[Study | None, list[str]]:
     """The study whose file holds another tree, None if it is invalid; and what is then wrong, a sentence each."""
-    read, found = _read_tree(study.path, tree)
+    read, found = read_tree(study.path, tree)
     return read, [sentence.removeprefix(f"{study.path}: ") for sentence in found]
 
 
 def _read(path: Path) -> tuple[Study | None, list[str]]:
-    return _read_tree(path, read_toml(path))
+    return read_tree(path, read_toml(path))
 
 
-def _read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[str]]:
+def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[str]]:
+    """The study of a parsed file, None if it is invalid; and all its problems. path: where relative paths start, and its name."""
     found: list[str] = []
     root = Table(tree, str(path), "", (*SECTIONS, *ALGORITHMS.names, *_tables_of_backends()), found)
     needed = ("study", "privacy", *(("workload",) if _has_workload(tree) else ()), "domain", "party")
