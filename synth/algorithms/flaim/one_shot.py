@@ -57,8 +57,8 @@ def run(oracle: MarginalOracle, plan: FlaimPlan, observe: Observe) -> Synthesis:
 def structured(plan: FlaimPlan, measured: Mapping[Clique, Measured], total: float) -> Model:
     """The model of all columns and of the pairs that are worth it."""
     weights, limit = plan.workload.weights, plan.config.max_model_mb
-    held = [clique for clique in measured if len(clique) == 1]
-    pairs = [clique for clique in measured if len(clique) > 1]
+    held: list[Clique] = [clique for clique in measured if len(clique) == 1]
+    pairs: list[Clique] = [clique for clique in measured if len(clique) > 1]
 
     def fitted(model: Model | None, iterations: int) -> Model:
         given = [
