@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,7 +58,7 @@ class Joint:
     def freedom(self) -> int:
         """Degrees of freedom of the interaction."""
         shape = self.expected.shape
-        return prod(shape) - 1 - sum(size - 1 for size in shape)
+        return int(self.expected.size) - 1 - sum(size - 1 for size in shape)
 
     @cached_property
     def size(self) -> float:
