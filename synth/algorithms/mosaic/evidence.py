@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,8 +58,8 @@ class Joint:
     @property
     def freedom(self) -> int:
         """Degrees of freedom of the interaction."""
-        shape = self.expected.shape
-        return int(self.expected.size) - 1 - sum(size - 1 for size in shape)
+        shape: tuple[int, ...] = self.expected.shape
+        return prod(shape) - 1 - sum(size - 1 for size in shape)
 
     @cached_property
     def size(self) -> float:
