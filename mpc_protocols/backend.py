@@ -297,12 +297,14 @@ class OracleParts(NamedTuple):
     """The parts of an engine's oracle module: the leader's oracle, every other computing party's part, a contributor's.
 
     party: one computing party, for who drives its steps without an oracle, as benchmarks do; None: nobody can.
+    proving: the same with proofs of what it sends (`docs/design/malicious.md`), for benchmarks: no study can ask for it.
     """
 
     lead: Callable[..., AbstractContextManager[MarginalOracle]]
     follow: Callable[..., list[NDArray[np.int64]]]
     contribute: Callable[..., None]
     party: Callable[..., ComputingParty[Any, Any]] | None = None
+    proving: Callable[..., ComputingParty[Any, Any]] | None = None
 
     @classmethod
     def of(cls, roles: Roles[Any, Any], contribute: Callable[..., None]) -> Self:
