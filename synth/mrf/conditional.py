@@ -40,7 +40,8 @@ def given(model: Model, allowed: Mapping[str, NDArray[np.bool_]]) -> Model:
             )
         if model.sizes[name] > 1:
             found = _restricted(found, name, codes)
-    return Model(model.sizes, max(1.0, model.total * share), found.potentials, model.used_levels, found.tree)
+    total = max(1.0, model.total * share)
+    return Model(model.sizes, total, found.potentials, model.used_levels, model.impossible, found.tree)
 
 
 def _restricted(model: Model, name: str, codes: NDArray[np.bool_]) -> Model:
@@ -49,4 +50,4 @@ def _restricted(model: Model, name: str, codes: NDArray[np.bool_]) -> Model:
     penalty = np.where(codes, 0.0, -(MARGIN + sum(ranges)))
     potentials = dict(model.potentials)
     potentials[name,] = potentials.get((name,), 0.0) + penalty
-    return Model(model.sizes, model.total, potentials, model.used_levels)
+    return Model(model.sizes, model.total, potentials, model.used_levels, model.impossible)
