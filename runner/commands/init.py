@@ -266,7 +266,7 @@ def run(arguments: argparse.Namespace) -> None:
         files = _looked_at(arguments)
     else:
         files = {"study.toml": template(arguments.vertical), "private.example.toml": PRIVATE}
-    from runner.study.schema import text as schema_text
+    from runner.study.schema import schema_text
 
     files["study.schema.json"] = schema_text()
     try:

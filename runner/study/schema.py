@@ -25,7 +25,7 @@ from synth.domain.dates import DAYS, SECONDS
 from synth.domain.domain import DOMAIN_KEYS
 from synth.domain.kinds import KINDS
 from synth.domain.numbers import SCALES
-from synth.workload import KEYS as WORKLOAD
+from synth.workload import KEYS
 
 Schema = dict[str, Any]
 
@@ -185,7 +185,7 @@ def schema() -> Schema:
         ),
         "privacy": _privacy(),
         "workload": _table(
-            WORKLOAD,
+            KEYS,
             {
                 "cliques": {"type": "array", "items": TEXTS, "minItems": 1},
                 "degree": WHOLE,
@@ -227,10 +227,10 @@ def schema() -> Schema:
     }
 
 
-def text() -> str:
+def schema_text() -> str:
     """As a file holds it."""
     return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(text(), encoding="utf-8")
+    Path(sys.argv[1]).write_text(schema_text(), encoding="utf-8")
