@@ -109,7 +109,7 @@ def test_comparisons_of_numbers_that_are_added_up() -> None:
         SummedNumbers.of(shares[0][0]).single()
 
 
-@pytest.mark.parametrize("kind", ["gumbel", "gaussian", "wide", "mixed"])
+@pytest.mark.parametrize("kind", ["gumbel", "gaussian", "narrow", "wide", "mixed"])
 def test_noise_is_that_of_the_engine_without_proofs(kind: str) -> None:
     """Given the same random bits, integer by integer: the distribution is the ideal one."""
     first, second = (MemoryNetwork(3, session_id=bytes(32)) for _ in range(2))
@@ -122,9 +122,8 @@ def test_noise_is_that_of_the_engine_without_proofs(kind: str) -> None:
         if kind == "mixed":
             kinds = [(sampler(Fraction(s)), n) for s, n in ((4, 3), (120**2, 2), (9, 70))]
             return gaussian_noises(gates, source, kinds, np.uint32)
-        return gaussian_noise(
-            gates, source, sampler(Fraction(25 if kind == "gaussian" else 300**2)), 20, np.uint32
-        )
+        sigma2 = {"gaussian": Fraction(25), "narrow": Fraction(1, 4), "wide": Fraction(300**2)}[kind]
+        return gaussian_noise(gates, source, sampler(sigma2), 20, np.uint32)
 
     def with_proofs(trio: Trio) -> Any:
         gates = ProvedGates(trio)
