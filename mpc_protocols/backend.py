@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import MarginalOracle, Observe
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mpc_protocols.bundles.collected import CollectedCounts
+    from mpc_protocols.engine.oracle import Roles
     from mpc_protocols.engine.step import ComputingParty
     from mpc_protocols.functionality import (
         Answered,
@@ -304,6 +305,11 @@ class OracleParts(NamedTuple):
     contribute: Callable[..., None]
     party: Callable[..., ComputingParty[Any, Any]] | None = None
     proving: Callable[..., ComputingParty[Any, Any]] | None = None
+
+    @classmethod
+    def of(cls, roles: Roles[Any, Any], contribute: Callable[..., None]) -> Self:
+        """Those of an engine's computing parties, and a contributor's."""
+        return cls(roles.lead, roles.follow, contribute, roles.computing_party)
 
 
 class EngineBackend(DistributedBackend):
