@@ -29,12 +29,15 @@ from mpc_protocols.replicated.sharing.bit_gates import TrioBitGates
 from mpc_protocols.replicated.sharing.boolean import BitShare, open_bits
 from mpc_protocols.replicated.sharing.trio import Trio
 
-MAX_UNPROVED: Final = 1 << 27
+MAX_UNPROVED: Final = 1 << 26
 """Products that are proved together at most: they take a byte each in memory."""
 
 
 class ProvedGates(TrioBitGates):
     """The gates of a trio, with a transcript of their products. beside: gates that are proved together with these."""
+
+    multiplies_out = True
+    """A product is dearer than what it sends: lookups take the fewest products (`engine.noise.alias`)."""
 
     def __init__(self, trio: Trio, beside: ProvedGates | None = None) -> None:
         super().__init__(trio)

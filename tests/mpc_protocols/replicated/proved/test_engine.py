@@ -158,4 +158,4 @@ def test_a_flipped_bit_never_gives_a_wrong_answer(cheat: int) -> None:
 @pytest.mark.campaign
 @pytest.mark.parametrize("cheat", range(3))
 def test_a_flipped_bit_of_any_message_never_gives_a_wrong_answer(cheat: int) -> None:
-    assert sweep(cheat, 1) > 150
+    assert sweep(cheat, 1) > 100
