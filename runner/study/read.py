@@ -130,7 +130,7 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
     contributors = None
     if "contributors" in root:
         contributors = read_contributors(
-            tree["contributors"], path, found, backend, partition, privacy, parties
+            tree["contributors"], path, found, backend, partition, privacy, parties, domain
         )
     if isinstance(algorithm, Algorithm) and backend is not None and algorithm.cohorts(config) is not None:
         _cohorts(head, root, algorithm, backend)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
     from runner.contributors.closing import Closing
     from runner.results.release import Release
+    from runner.study.registered import Registered
     from synth.plan import Plan
 
 
@@ -121,7 +122,12 @@ def describe(
             **constraints_of(study.domain),
             "public_study": study.public(),
             **(
-                {"contributors": facts_for_report(closing, study.contributors.expected_rows)}
+                {
+                    "contributors": {
+                        **facts_for_report(closing, study.contributors.expected_rows),
+                        **_registered(study.contributors.registered, plan),
+                    }
+                }
                 if closing is not None and study.contributors is not None
                 else {}
             ),
@@ -135,6 +141,13 @@ def describe(
         raise ProtocolAborted(
             f"Party {study.leader.name} sent counters that do not fit the study; nothing was written."
         ) from None
+
+
+def _registered(of: Registered | None, plan: Plan) -> dict[str, Any]:
+    """The single columns that the table was brought to, and what they cost everybody who is enrolled, besides this run."""
+    if of is None:
+        return {}
+    return {"registered": {"rows": of.rows, "rho": float(of.rho(plan.charges)), "digest": of.digest.hex()}}
 
 
 def _side_by_side(study: Study, release: Release) -> dict[str, Any]:
