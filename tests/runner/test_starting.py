@@ -16,7 +16,7 @@ from runner.cli import main
 from runner.commands.init import template
 from runner.starting.proposals import proposal
 from runner.study import read
-from runner.study.schema import schema
+from runner.study.schema import schema, schema_text
 from synth.domain import column_from_spec
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -129,7 +129,7 @@ def test_what_is_no_code_book_is_refused(
 
 def test_the_committed_schema_is_the_readers() -> None:
     committed = ROOT / "docs" / "reference" / "study.schema.json"
-    assert committed.read_text(encoding="utf-8") == text(), (
+    assert committed.read_text(encoding="utf-8") == schema_text(), (
         f"python -m runner.study.schema {committed.relative_to(ROOT)}"
     )
 
