@@ -15,10 +15,12 @@ from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import ProtocolAborted
 from runner.contributors.closing import facts_for_report
 from runner.party.record.events import PHASES, WITHHELD
+from runner.party.record.software import checked
 from runner.results.finished_run import columns_of
 from runner.results.outdir import RESEARCH_TABLE
-from runner.study import Study, VerticalStudy
+from runner.study import Study, VerticalStudy, digest
 from runner.study.claim import claim_of
+from runner.study.hashing import agreed_tree
 from runner.study.owners import Ownership, method_of
 from runner.version import VERSION
 from synth.algorithm import ALGORITHMS
@@ -105,6 +107,7 @@ def describe(
                     "name": party.name,
                     "role": "compute" if party.compute else "contribute",
                     **{key: _count(counters[key]) for key in ("bytes_sent", "bytes_received", "rounds")},
+                    "software": checked(counters["software"]),
                 }
                 for party, counters in zip(study.parties, shared["parties"], strict=True)
             ],
@@ -113,6 +116,8 @@ def describe(
             "version": VERSION,
             "started": str(shared["started"]),
             "digest": study_digest.hex(),
+            "ca": _agreed_ca(study, study_digest, shared["ca"]),
+            "agreed": agreed_tree(study),
             "session": session.hex(),
             "columns": columns_of(study.domain),
             "public_study": study.public(),
@@ -206,11 +211,19 @@ def counters_of(content: dict[str, Any], sender: str) -> dict[str, Any]:
                 for phase in content["phases"]
             ],
             **{key: _count(content[key]) for key in ("bytes_sent", "bytes_received", "rounds")},
+            "software": checked(content["software"]),
         }
     except (KeyError, TypeError, ValueError, OverflowError):
         raise ProtocolAborted(
             f"Party {sender} sent counters that do not fit the study; nothing was written."
         ) from None
+
+
+def _agreed_ca(study: Study, study_digest: bytes, ca: object) -> str:
+    """The fingerprint of the session's CA, with which the study has this digest; "" of a session without one."""
+    if not isinstance(ca, str) or digest(study, ca) != study_digest:
+        raise ValueError("The digest is that of the study and of the session's CA.")
+    return ca
 
 
 def _phase(name: object) -> str:
