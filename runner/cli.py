@@ -46,7 +46,7 @@ afterwards, without further budget:
   python -m runner query out age income
   python -m runner graph out                         which columns the model connects, as GraphML
   python -m runner evaluate out --real people.csv    how good the table is, for who holds real rows
-  python -m runner verify out                        an auditor's recomputation: files, study, signatures, budget
+  python -m runner verify out                        an auditor's recomputation of what the run claims
   python -m runner ledger show
 
 exit codes:

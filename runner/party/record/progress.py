@@ -3,7 +3,7 @@
 Events come as JSON lines, from this process (`echo`, as the stream that `EventLog` of `runner.party.record.events` copies to) or
 from several party processes (`Display.feed`). Lines read `seconds  phase  what`; select, measure and fit are told once, by the
 leader; the rest is told by whoever has something new to say. A reader that goes away (a closed pipe) does not end a run that has
-spent privacy budget: the display falls silent. On a terminal there are bars instead (`runner.watch.bars`), which load `rich`;
+spent privacy budget: the display falls silent. On a terminal there are bars instead (`runner.watch.bars`), which load rich;
 lines need the standard library only.
 """
 

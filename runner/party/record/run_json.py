@@ -107,13 +107,16 @@ def describe(
                     "name": party.name,
                     "role": "compute" if party.compute else "contribute",
                     **{key: _count(counters[key]) for key in ("bytes_sent", "bytes_received", "rounds")},
-                    "software": checked(counters["software"]),
                 }
                 for party, counters in zip(study.parties, shared["parties"], strict=True)
             ],
             "timeline": timeline_of(shared, study),
             "claim": claim_of(study),
             "version": VERSION,
+            "software": {
+                party.name: checked(counters["software"])
+                for party, counters in zip(study.parties, shared["parties"], strict=True)
+            },
             "started": str(shared["started"]),
             "digest": study_digest.hex(),
             "ca": _agreed_ca(study, study_digest, shared["ca"]),

@@ -40,6 +40,7 @@ class Mosaic(Algorithm["MosaicConfig", "MosaicPlan"]):
     rank = 3
     summary = "Mosaic asks marginals at the resolution that the data can pay for"
     proposed = True
+    chooses_bins = True
     config = MosaicConfig
     left_out = "no bins are coarse enough for it"
 
