@@ -12,9 +12,9 @@ from mpc_protocols.errors import CosynthError, PeerIdentity, StudiesDiffer, Usag
 from runner.check.finding import Finding, fine, note, problem
 from runner.demo import comparison_of
 from runner.results import signatures
+from runner.results.finished_run import agreed_study
 from runner.results.outdir import PARTY_FOLDERS, RESULT, RUN, SIGNATURES, finished
 from runner.study.hashing import canonical, digest_of
-from runner.study.read import read_tree
 
 REPORT = "report.html"
 COMPARED = (*signatures.SIGNED, REPORT, RESULT, SIGNATURES)
@@ -84,7 +84,7 @@ def study(place: Place) -> Finding:
         pinned = {party["name"]: party.get("fingerprint") for party in run["agreed"]["party"]}
         known = {name: text and text.replace(":", "").lower() for name, text in pinned.items()}
         found = digest_of(run["agreed"], run["version"], known, run["ca"]).hex()
-        shown = _shown(run["agreed"], place.directory / RUN)
+        shown = _shown(run, place.directory / RUN)
     except (KeyError, TypeError, AttributeError, ValueError):
         raise UsageError(
             f"{place.directory / RUN} does not state the study; it is damaged or of another version."
@@ -104,23 +104,12 @@ def study(place: Place) -> Finding:
     return fine(f"the study is the one with digest {found}")
 
 
-def _shown(agreed: Mapping[str, Any], file: Path) -> bytes:
+def _shown(run: Mapping[str, Any], file: Path) -> bytes:
     """public_study as it follows from what was agreed; what files beside a study held is taken over."""
-    tree = dict(agreed)
-    tree["domain"] = {"columns": {each["name"]: _without_name(each) for each in agreed["domain"]["columns"]}}
-    beside = tree.pop("contributors", None)
-    found, problems = read_tree(file, tree)
-    if found is None:
-        raise ValueError(problems[0])
-    form = found.public()
-    if beside is not None:
-        form["contributors"] = beside
+    form = agreed_study(run, file).public()
+    if "contributors" in run["agreed"]:
+        form["contributors"] = run["agreed"]["contributors"]
     return canonical(form)
-
-
-def _without_name(column: Mapping[str, Any]) -> object:
-    rest = {key: value for key, value in column.items() if key != "name"}
-    return rest
 
 
 def signed(place: Place) -> Iterator[Finding]:

@@ -1,6 +1,6 @@
 """The events in a run's directory, as they are written: read on from where the last look ended.
 
-A directory may hold an earlier run's results; then the run under way tells of itself in `unfinished.jsonl`
+A directory may hold an earlier run's results; then the run under way tells of itself in a file of another name
 (`runner.results.outdir`). A file that was replaced or cut off is read anew from its beginning, with the whole story. Standard
 library only.
 """
