@@ -62,6 +62,7 @@ COMMANDS = (
     "run",
     "watch",
     "certs",
+    "ids",
     "contribute",
     "inbox",
     "sample",

@@ -114,14 +114,14 @@ def score(run: Run, real: Path, directory: Path, epsilon: float, settings: Ledge
     account = ledger.reserve(reservation, settings.cap)
     try:
         guard = Accountant(budget, record=lambda event, _: account.begin(event))
-        value, error = _released(study, run, pairs, table.counts, guard, sigmas)
+        value, spread = _released(study, run, pairs, table.counts, guard, sigmas)
         account.settle()
     except StudyInvalid as error:
         raise UsageError(f"--private-score {epsilon:g} buys nothing: {error.sentence}") from None
     finally:
         account.close()
     return PrivateScore(
-        value, error, len(pairs), epsilon, budget.delta, float(guard.rho), reservation.dataset, ledger.path
+        value, spread, len(pairs), epsilon, budget.delta, float(guard.rho), reservation.dataset, ledger.path
     )
 
 

@@ -68,6 +68,7 @@ def write_outputs(
                             **({"resolution": list(m.clique)} if m.levels else {}),
                             "sigma2": f"{m.sigma2.numerator}/{m.sigma2.denominator}",
                             "round": m.round,
+                            **({} if m.rows is None else {"rows": m.rows}),
                             "values": m.values.tolist(),
                         }
                         for m in release.measurements

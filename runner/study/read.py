@@ -126,6 +126,8 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         contributors = read_contributors(
             tree["contributors"], path, found, backend, partition, privacy, parties
         )
+    if isinstance(algorithm, Algorithm) and backend is not None and algorithm.cohorts(config) is not None:
+        _cohorts(head, root, algorithm, backend)
     if alignment is not None:
         given = tree["privacy"].get("unit") if isinstance(tree.get("privacy"), dict) else None
         privacy = fit_study(alignment, str(path), found, privacy, given, domain, parties, backend)
@@ -194,6 +196,22 @@ def _training(
             f'has no meaning with algorithm = "{algorithm.name}", which trains on the union and is evaluated on the '
             "intersection; remove it",
             "population",
+        )
+
+
+def _cohorts(head: Table, root: Table, algorithm: Algorithm[Any, Any], backend: Backend) -> None:
+    """What clients that choose by themselves need of the rest of the study."""
+    if not backend.cohorts:
+        others = [f'"{other.name}"' for other in BACKENDS if other.cohorts and not other.ideal]
+        head.problem(
+            f'= "{backend.name}" serves no clients that choose by themselves, as algorithm = "{algorithm.name}" has them; use '
+            f"{' or '.join(others)}",
+            "backend",
+        )
+    if "contributors" in root:
+        root.problem(
+            f'[contributors] has no meaning with algorithm = "{algorithm.name}" as configured, whose clients are there in every '
+            "round; use an algorithm that runs on what they leave"
         )
 
 
