@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import socket
 import ssl
 import threading
@@ -92,7 +93,7 @@ def status_of(
 
 def signed(world: World, content: bytes, name: str = "c00", **changes: Any) -> dict[bytes, bytes]:
     """The head of an upload of `content`, or of what `changes` say of it, by this contributor's key."""
-    announced = replace(Upload(name, upload.hashlib.sha256(content).digest(), len(content)), **changes)
+    announced = replace(Upload(name, hashlib.sha256(content).digest(), len(content)), **changes)
     sign = world.contribution(name)._sign
     return {
         b"Content-Length": str(announced.length).encode(),
@@ -145,10 +146,10 @@ def test_nobody_but_contributors_is_listened_to(world: World, certs: Path) -> No
     content = world.contribute("c00").read_bytes()
     good = signed(world, content)
     other = world.contribution("c01")._sign(
-        Upload("c00", upload.hashlib.sha256(content).digest(), len(content)).signed(world.collection.study)
+        Upload("c00", hashlib.sha256(content).digest(), len(content)).signed(world.collection.study)
     )
     elsewhere = world.contribution("c00")._sign(
-        Upload("c00", upload.hashlib.sha256(content).digest(), len(content)).signed(bytes(32))
+        Upload("c00", hashlib.sha256(content).digest(), len(content)).signed(bytes(32))
     )
     bad = [
         {b"Content-Length": b"5"},
