@@ -26,6 +26,8 @@ FIRST = {
     "Start": [
         "howto/first-study.md",
         "howto/python.md",
+        "howto/choose.md",
+        "howto/read-a-report.md",
         "howto/judge-a-result.md",
         "algorithms.md",
         "backends.md",

@@ -68,14 +68,15 @@ class Signed:
         """The file's content."""
         return statement.to_bytes(KIND, self.content, self.signatures)
 
-    def check(self, party: str, pinned: str | None) -> None:
+    def check(self, party: str, pinned: str | None, authorities: str | None = None) -> None:
         """Return if the party has signed; else raise `PeerIdentity`.
 
-        pinned: its certificate's fingerprint, if the study has it; else the CA must have issued it.
+        pinned: its certificate's fingerprint, if the study has it; else the CA must have issued it, or one of
+        `authorities`, PEM.
         """
         if party not in self.signatures or party not in self.certificates:
             raise PeerIdentity(f"The results do not bear the signature of party {party}.")
-        key = _key_of(self.certificates[party], party, self.ca, pinned)
+        key = _key_of(self.certificates[party], party, authorities or self.ca, pinned)
         if key is None:
             raise PeerIdentity(f"The certificate beside the signature of party {party} is not that party's.")
         if not _verifies(key, self.signatures[party], self.message):
@@ -102,8 +103,10 @@ def sign(
 ) -> bytes:
     """This party's part: certificates go round, then signatures; returns the file. 2 exchanges. Raises `ProtocolAborted` for a
     signature of something else, `PeerIdentity`."""
-    shown = gather("certificates", certs.cert.read_bytes(), MAX_CERTIFICATE)
-    ca = None if certs.ca is None else certs.ca.read_text(encoding="ascii")
+    shown = gather("certificates", _plain(_file(certs.cert)).encode(), MAX_CERTIFICATE)
+    authorities = None if certs.ca is None else _file(certs.ca)
+    # files may hold comments or more certificates: the first is the one that the study's digest has
+    ca = None if authorities is None else _plain(authorities, 1)
     content = Signed(
         digest.hex(),
         run.hex(),
@@ -120,7 +123,7 @@ def sign(
         if each.name not in given:
             continue
         try:
-            signed.check(each.name, each.fingerprint)
+            signed.check(each.name, each.fingerprint, authorities)
         except PeerIdentity:
             raise ProtocolAborted(
                 f"Party {each.name} signed other results than party {party} has, or with a certificate of somebody else; do not "
@@ -150,6 +153,20 @@ def fingerprint_of(pem: str) -> str:
     from parties.certificates import facts
 
     return facts(_loaded(pem)[0]).fingerprint
+
+
+def _file(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        raise PeerIdentity(f"The certificate {path} cannot be read any more; put it back.") from None
+
+
+def _plain(pem: str, most: int | None = None) -> str:
+    """The certificates of a file, as they are written without anything else; at most so many."""
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return b"".join(each.public_bytes(Encoding.PEM) for each in _loaded(pem)[:most]).decode("ascii")
 
 
 def _loaded(pem: str) -> list[Any]:

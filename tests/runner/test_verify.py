@@ -196,6 +196,18 @@ def test_signing_refuses_what_another_party_has_signed(tmp_path: Path) -> None:
         return signatures.sign(study, "north", certs("north"), bytes(32), bytes([17]) * 32, files, gather)
 
     assert b'"west"' in go({"run.json": "aa"}, shown)
+    # comments and further authorities in this party's file are no part of what is signed
+    plain = (tmp_path / "ca.crt").read_bytes()
+    (tmp_path / "more.crt").write_bytes(
+        "Größe\n".encode() + plain + certificates.make_ca("other").certificate
+    )
+    files, theirs = {"run.json": "aa"}, {name: signature(name, {"run.json": "aa"}, shown) for name in names}
+    mine = CertificateFiles(tmp_path / "more.crt", tmp_path / "north.crt", tmp_path / "north.key")
+
+    def gathered(what: str, own: bytes, limit: int) -> dict[str, bytes]:
+        return {**(shown if what == "certificates" else theirs), "north": own}
+
+    assert signatures.sign(study, "north", mine, bytes(32), bytes([17]) * 32, files, gathered)
     for told, certificates_shown in (
         ({"run.json": "bb"}, shown),
         ({"run.json": "aa"}, {**shown, "west": foreign.certificate}),
