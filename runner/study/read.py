@@ -22,6 +22,7 @@ from mpc_protocols.options import Options
 from mpc_protocols.psu.method import methods
 from mpc_protocols.registry import not_installed
 from runner.failures import reason
+from runner.study import keys
 from runner.study.contributors import read_contributors
 from runner.study.model import Alignment, Privacy, Session, Study, Unit, VerticalStudy
 from runner.study.parties import read_parties
@@ -29,7 +30,8 @@ from runner.study.table import Own, Table, listed, nearest, read_toml, shown
 from runner.study.vertical import fit_study, read_alignment
 from synth.algorithm import ALGORITHMS, Algorithm
 from synth.config import AlgorithmConfig
-from synth.domain import Column, Domain, column_from_spec
+from synth.domain import BROKEN_ROWS, Column, Domain, column_from_spec
+from synth.domain.domain import DOMAIN_KEYS
 from synth.training import Training
 from synth.workload import KEYS, MAX_CANDIDATES, Workload
 
@@ -79,7 +81,7 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
     def section(name: str, known: tuple[str, ...]) -> Table:
         return Table(tree.get(name, {}), str(path), f"[{name}]", known, found)
 
-    head = section("study", ("name", "algorithm", "backend", "partition", "security", "research"))
+    head = section("study", keys.STUDY)
     name = partition = "?"
     algorithm: Algorithm[Any, Any] | None = None
     backend: Backend | None = None
@@ -88,16 +90,20 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         algorithm = ALGORITHMS.get(head.choice("algorithm", ALGORITHMS.names))
         backend = BACKENDS.get(head.choice("backend", BACKENDS.names))
         partition = head.choice("partition", PARTITIONS)
-    privacy = _privacy(
-        section("privacy", ("epsilon", "delta", "adjacency", "max_rows", "unit")), "privacy" in root
-    )
-    names, domain = _domain(section("domain", ("file", "columns")), path) if "domain" in root else ((), None)
+    privacy = _privacy(section("privacy", keys.PRIVACY), "privacy" in root)
+    names, domain = _domain(section("domain", DOMAIN_KEYS), path) if "domain" in root else ((), None)
     config, options = _config(root, algorithm, domain), _options(root, backend)
     backend = backend and backend.configured(options, partition)
     security, research = _security(head, backend), head.flag("research", False)
     if algorithm is not None and backend is not None:
         _sound(head, algorithm, config, research)
         _together(head, algorithm, backend, partition)
+    if algorithm is not None and domain is not None and domain.constraints and not algorithm.constrained:
+        others = listed(one.name for one in ALGORITHMS if one.constrained)
+        root.problem(
+            f'[domain] constraints cannot be kept by algorithm = "{algorithm.name}", whose rows would break them; use {others}, '
+            "or remove them"
+        )
     workload = section("workload", KEYS)
     if algorithm is not None and not algorithm.workload and "workload" in root:
         root.problem(
@@ -115,7 +121,7 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         )
     elif partition == "horizontal" and "partition" in head and "alignment" in root:
         root.problem('[alignment] has no meaning with partition = "horizontal"; remove it')
-    session = _session(section("session", ("connect_s", "silence_s", "tls")))
+    session = _session(section("session", keys.SESSION))
     parties = (
         read_parties(tree["party"], path, found, backend, partition, session.tls, domain)
         if "party" in root
@@ -124,7 +130,7 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
     contributors = None
     if "contributors" in root:
         contributors = read_contributors(
-            tree["contributors"], path, found, backend, partition, privacy, parties
+            tree["contributors"], path, found, backend, partition, privacy, parties, domain
         )
     if isinstance(algorithm, Algorithm) and backend is not None and algorithm.cohorts(config) is not None:
         _cohorts(head, root, algorithm, backend)
@@ -266,9 +272,7 @@ def _privacy(table: Table, present: bool) -> Privacy:
     unit = Unit()
     given = table.raw.get("unit", "row")
     if isinstance(given, dict):
-        inner = Table(
-            given, table.file, "[privacy] unit", ("id", "max_rows", "max_custodians"), table.problems
-        )
+        inner = Table(given, table.file, "[privacy] unit", keys.UNIT, table.problems)
         unit = Unit(
             inner.text("id", expected="the name of the identifier's column"),
             inner.integer("max_rows", low=1, high=1 << 31),
@@ -345,7 +349,9 @@ def _domain(table: Table, path: Path) -> tuple[tuple[str, ...], Domain | None]:
     if len(columns) != len(given):
         return tuple(given), None
     try:
-        return tuple(given), Domain(tuple(columns), tuple(columns.values()))
+        domain = Domain(tuple(columns), tuple(columns.values()))
+        rule = table.raw.get("broken_rows", BROKEN_ROWS[0])
+        return tuple(given), domain.constrained(table.raw.get("constraints", []), rule)
     except StudyInvalid as error:
         table.problems.append(f"{table.file}: {error.sentence}")
         return tuple(given), None

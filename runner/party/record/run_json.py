@@ -16,7 +16,7 @@ from mpc_protocols.errors import ProtocolAborted
 from runner.contributors.closing import facts_for_report
 from runner.party.record.events import PHASES, WITHHELD
 from runner.party.record.software import checked
-from runner.results.finished_run import columns_of
+from runner.results.finished_run import columns_of, constraints_of
 from runner.results.outdir import RESEARCH_TABLE
 from runner.results.release import clients_of
 from runner.study import Study, VerticalStudy, digest
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
     from runner.contributors.closing import Closing
     from runner.results.release import Release
+    from runner.study.registered import Registered
     from synth.plan import Plan
 
 
@@ -89,7 +90,11 @@ def describe(
             **(
                 {}
                 if release.noise_share is None
-                else {"fallback": sentence(release.noisy_total, release.noise_share)}
+                else {
+                    "fallback": sentence(
+                        release.noisy_total, release.noise_share, tried=bool(release.selections)
+                    )
+                }
             ),
             "phases": [
                 {
@@ -126,9 +131,15 @@ def describe(
             "agreed": agreed_tree(study),
             "session": session.hex(),
             "columns": columns_of(study.domain),
+            **constraints_of(study.domain),
             "public_study": study.public(),
             **(
-                {"contributors": facts_for_report(closing, study.contributors.expected_rows)}
+                {
+                    "contributors": {
+                        **facts_for_report(closing, study.contributors.expected_rows),
+                        **_registered(study.contributors.registered, plan),
+                    }
+                }
                 if closing is not None and study.contributors is not None
                 else {}
             ),
@@ -142,6 +153,13 @@ def describe(
         raise ProtocolAborted(
             f"Party {study.leader.name} sent counters that do not fit the study; nothing was written."
         ) from None
+
+
+def _registered(of: Registered | None, plan: Plan) -> dict[str, Any]:
+    """The single columns that the table was brought to, and what they cost everybody who is enrolled, besides this run."""
+    if of is None:
+        return {}
+    return {"registered": {"rows": of.rows, "rho": float(of.rho(plan.charges)), "digest": of.digest.hex()}}
 
 
 def _side_by_side(study: Study, release: Release) -> dict[str, Any]:
