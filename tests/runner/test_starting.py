@@ -129,7 +129,7 @@ def test_what_is_no_code_book_is_refused(
 
 def test_the_committed_schema_is_the_readers() -> None:
     committed = ROOT / "docs" / "reference" / "study.schema.json"
-    assert committed.read_text(encoding="utf-8") == text(), (
+    assert committed.read_text(encoding="utf-8") == schema_text(), (
         f"python -m runner.study.schema {committed.relative_to(ROOT)}"
     )
 
