@@ -19,6 +19,7 @@ setup(
     package_data={
         **{package: ["py.typed"] for package in PACKAGES},
         "runner.report": ["*.j2", "*.css", "templates/*"],
+        "runner.watch": ["page/*"],
     },
     install_requires=[
         "cryptography>=44",

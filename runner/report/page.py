@@ -27,7 +27,8 @@ from runner.report.agreement import OneWay, agreements, associations, one_way
 from runner.report.alignment_text import joined
 from runner.report.collected_text import collected
 from runner.report.files import Clique, Release, Run, facts_of, load
-from runner.report.statement import how, in_the_clear, statement, variances
+from runner.report.head import noise_banner, unrelated
+from runner.report.statement import faint, how, in_the_clear, statement, variances
 from runner.report.training_text import training
 from synth.algorithm import ALGORITHMS, OWN_MODEL
 from synth.domain import Binned, Categorical, Column, Integer, Numeric
@@ -107,6 +108,8 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
         facts=facts,
         privacy=facts["privacy"],
         statement=statement(facts),
+        banner="" if faint(facts) else noise_banner(agreements(run)),
+        unrelated=unrelated(run),
         algorithm=_algorithm(facts),
         clear=in_the_clear(facts),
         how=how(facts),

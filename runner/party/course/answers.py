@@ -8,7 +8,7 @@ computing parties see the opened index and noisy counts of each step, contributo
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from mpc_protocols.bundles.collected import CollectedCounts
 from mpc_protocols.errors import StudyInvalid
@@ -64,8 +64,14 @@ def _compute(run: Run, data: OracleData | None, journal: Journal) -> Release:
         release = sample(synthesis, run.plan, run.observe, run.limit, accountant.events)
         run.attempt.keep_release(release)
     else:
+        cap = float(run.plan.budget.rho_cap)
+
+        def told(phase: str, event: str, **fields: Any) -> None:
+            """With what this party's own account comes to."""
+            run.observe(phase, event, **fields, rho_spent=float(accountant.rho), rho=cap)
+
         opened = (
-            run.backend.follow(run.wire, run.facts, data, accountant, run.observe, history)
+            run.backend.follow(run.wire, run.facts, data, accountant, told, history)
             if exchange is None
             else exchange.follow(run.wire, run.facts, data, accountant)
         )
