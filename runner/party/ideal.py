@@ -75,11 +75,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     custodians = {}
     for party in study.parties:
         settings = options.settings(party.name)
-        data = (
-            override(options.data[party.name])
-            if party.name in options.data
-            else private_file.location(study, party.name, settings)
-        )
+        data = private_file.location(study, party.name, settings, override(options.data.get(party.name)))
         if data is not None:
             custodians[party.name] = Custodian(study, party.name, settings, data, one_machine=True)
     owned = None

@@ -62,9 +62,7 @@ def run_party(options: PartyOptions) -> None:
             f"The {study.backend} backend protects nothing and runs in one process: it takes no --party."
         )
     settings = options.settings(name)
-    data = (
-        override(options.data[name]) if name in options.data else private_file.location(study, name, settings)
-    )
+    data = private_file.location(study, name, settings, override(options.data.get(name)))
     custodian = Custodian(study, name, settings, data, options.one_machine)
     earlier = None
     if options.resume:

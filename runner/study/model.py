@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.functionality import Adjacency
 from mpc_protocols.psu.method import PSU
+from parties.data.harmony.rules import RFC, Dialect
 from synth.algorithm import ALGORITHMS, TrainedAlgorithm
 from synth.training import Training
 
 if TYPE_CHECKING:
     from mpc_protocols.options import Options
     from parties.budget.notion import Notion, ProtectedUnit
+    from parties.data.harmony.recipe import Recipe
     from parties.data.source import Location
     from runner.study.contributors import Contributors
     from synth.config import AlgorithmConfig
@@ -35,18 +37,22 @@ if TYPE_CHECKING:
 class DataLocation:
     """Where a custodian's table is: a .csv or .parquet file (absolute path), or a table of a database.
 
-    The address may hold a password and is not even in the `repr`.
+    The address may hold a password and is not even in the `repr`. dialect, recipe: what the custodian's private file says of the
+    table; None: it is read as it is.
     """
 
     path: Path | None = None
     url: str | None = field(default=None, repr=False)
     table: str | None = None
+    dialect: Dialect = RFC
+    recipe: Recipe | None = field(default=None, repr=False)
 
     def locate(self) -> Location:
         """The place, as `parties.data.source` knows it. Raises `StudyInvalid` or `DataRefused`."""
         from parties.data.source import locate
 
-        return locate(self.path if self.path is not None else {"url": self.url, "table": self.table})
+        place = locate(self.path if self.path is not None else {"url": self.url, "table": self.table})
+        return replace(place, dialect=self.dialect, recipe=self.recipe)
 
 
 @dataclass(frozen=True)
