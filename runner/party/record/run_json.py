@@ -15,7 +15,7 @@ from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import ProtocolAborted
 from runner.contributors.closing import facts_for_report
 from runner.party.record.events import PHASES, WITHHELD
-from runner.results.finished_run import columns_of
+from runner.results.finished_run import columns_of, constraints_of
 from runner.results.outdir import RESEARCH_TABLE
 from runner.results.release import clients_of
 from runner.study import Study, VerticalStudy
@@ -119,6 +119,7 @@ def describe(
             "digest": study_digest.hex(),
             "session": session.hex(),
             "columns": columns_of(study.domain),
+            **constraints_of(study.domain),
             "public_study": study.public(),
             **(
                 {
