@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -168,7 +169,7 @@ def test_what_a_computing_party_receives_of_a_round_is_simulated_from_the_list_a
         seen: list[Frame] = []
         asked = question(length=4096)
         found, _ = secure(
-            lambda cohorts, asked=asked: cohorts.popular(asked, range(7), 2, COSTS),
+            methodcaller("popular", asked, range(7), 2, COSTS),
             votes(of),
             tap=seen.append,
         )
