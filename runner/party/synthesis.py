@@ -123,7 +123,7 @@ def _raked(synthesis: Synthesis, registered: Registered, plan: Plan, observe: Ob
     ]
     observe("fit", "raked", rows=registered.rows)
     rows = plan.config.synthetic_rows or registered.rows
-    return replace(synthesis, model=rake(synthesis.model, columns), rows=rows)
+    return replace(synthesis, model=rake(synthesis.model, columns, plan.domain.impossible), rows=rows)
 
 
 def sample(
