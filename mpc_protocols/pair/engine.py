@@ -79,6 +79,13 @@ class PairEngine:
     def sharing(self) -> bytes:
         return self._marginals.sharing
 
+    @property
+    def source(self) -> AdditiveMarginals:
+        return self._marginals
+
+    def numbers(self, shares: Elements) -> Shares:
+        return Shares(shares)
+
     def set_latency(self, latency_bytes: int) -> None:
         self.gates.link.latency_bytes = self.beside.link.latency_bytes = latency_bytes
 

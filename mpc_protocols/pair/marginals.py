@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import Elements
-from mpc_protocols.engine.inputs.contribution import contributions, ranges
+from mpc_protocols.engine.inputs.contribution import checked, contributions, ranges
 from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import DataRefused
@@ -35,7 +35,7 @@ class CountedMarginals(AdditiveMarginals):
 
     def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts | None) -> None:
         """counts: this party's own data, None if it only computes."""
-        super().__init__(wire.session_id)
+        super().__init__(wire.session_id, apart=checked(wire, facts))
         self._wire, self._facts, self._counts = wire, facts, counts
 
     def _input(
@@ -43,8 +43,10 @@ class CountedMarginals(AdditiveMarginals):
     ) -> dict[Clique, Elements]:
         facts = self._facts.with_levels(levels)
         return {
-            clique: cells[place]
-            for block, cells in contributions(self._wire, self._facts, self._counts, cliques, levels)
+            clique: cells[..., place]
+            for block, cells in contributions(
+                self._wire, self._facts, self._counts, cliques, levels, self._contributors
+            )
             for clique, place in ranges(facts, block)
         }
 

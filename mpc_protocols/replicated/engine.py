@@ -83,6 +83,13 @@ class ReplicatedEngine:
     def sharing(self) -> bytes:
         return self._marginals.sharing
 
+    @property
+    def source(self) -> MarginalSource:
+        return self._marginals
+
+    def numbers(self, shares: RingShare) -> RingShare:
+        return shares
+
     def set_latency(self, latency_bytes: int) -> None:
         self._trio.latency_bytes = self.beside.trio.latency_bytes = latency_bytes
 

@@ -69,6 +69,13 @@ class ShamirEngine:
     def sharing(self) -> bytes:
         return self._marginals.sharing
 
+    @property
+    def source(self) -> AdditiveMarginals:
+        return self._marginals
+
+    def numbers(self, shares: Elements) -> Addends:
+        return Addends(np.uint32, shares.shape, held=shares)
+
     def set_latency(self, latency_bytes: int) -> None:
         self.gates.mesh.latency_bytes = self.beside.mesh.latency_bytes = latency_bytes
 
