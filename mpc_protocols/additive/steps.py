@@ -16,6 +16,9 @@ from mpc_protocols.additive.link import DEALER
 from mpc_protocols.additive.marginals import receiver_of
 from mpc_protocols.additive.vertical.costs import count_tables
 from mpc_protocols.additive.vertical.plan import TablesPlan
+from mpc_protocols.engine.inputs.check.costs import CheckSizes
+from mpc_protocols.engine.inputs.check.protocol import CHECKS
+from mpc_protocols.engine.inputs.check.protocol import SEED_BYTES as SEED
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES, ring_of
 from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns
@@ -53,15 +56,23 @@ class StepCosts:
                 self.tally.step([(party, ring[(place + 1) % computing], 1)])
         self.tally.step([(leader, peer, 4) for peer in self._others])
 
-    def prepare(self, step: int, request: int, blocks: Sequence[int], plan: TablesPlan | None = None) -> None:
+    def prepare(
+        self,
+        step: int,
+        request: int,
+        blocks: Sequence[int],
+        plan: TablesPlan | None = None,
+        check: CheckSizes | None = None,
+    ) -> None:
         """`AdditiveOracle.prepare`, encoded in `step` bytes.
 
         blocks: cells of each message of counts (empty: nothing new); contributors are told in `request` bytes. plan: of two
-        owners' tables, where columns are split.
+        owners' tables, where columns are split. check: of what contributors send.
         """
         self._announce(step, request if blocks else 0)
         self._main.all(AGREEMENT)
         self._input(blocks, plan)
+        self._input_check(check)
 
     def select(
         self,
@@ -106,12 +117,19 @@ class StepCosts:
         self._reveal(samplers, generated)
 
     def total_first(
-        self, step: int, request: int, blocks: Sequence[int], sampler: Sampler, plan: TablesPlan | None = None
+        self,
+        step: int,
+        request: int,
+        blocks: Sequence[int],
+        sampler: Sampler,
+        plan: TablesPlan | None = None,
+        check: CheckSizes | None = None,
     ) -> None:
         """`AdditiveOracle.total` where nothing is shared yet; what is shared for it as for `prepare`."""
         self._announce(step, request)
         self._main.all(AGREEMENT)
         self._input(blocks, plan)
+        self._input_check(check)
         self._reveal([(sampler, 1)], None)
 
     def distances(
@@ -153,6 +171,15 @@ class StepCosts:
             messages.append((custodian, 1 - receiver, SEED_BYTES))
             messages += [(custodian, receiver, ELEMENT * cells) for cells in blocks]
         self.tally.step(messages)
+
+    def _input_check(self, check: CheckSizes | None) -> None:
+        if check is None:
+            return
+        self._main.all(AGREEMENT)
+        self._main.all(SEED)
+        for numbers, _ in check.batches:
+            self._main.signs(numbers, 32)
+        self._main.zero_rows(CHECKS, check.contributors)
 
     def _answers(self, group: Group) -> None:
         self._main.tally.step([(self._leader, peer, group.answers) for peer in self._others])

@@ -12,6 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mpc_protocols.engine.bitwise.bitslice import words_for
+from mpc_protocols.engine.inputs.check.costs import CheckSizes
+from mpc_protocols.engine.inputs.check.protocol import CHECKS
+from mpc_protocols.engine.inputs.check.protocol import SEED_BYTES as SEED
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES
 from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns
@@ -56,15 +59,18 @@ class StepCosts:
         blocks: Sequence[int],
         tables: Sequence[TableShape] = (),
         lifted: int = 0,
+        check: CheckSizes | None = None,
     ) -> None:
         """`PairOracle.prepare`, encoded in `step` bytes.
 
         blocks: cells of each message of counts (horizontal; empty: nothing new); contributors are told in `request` bytes.
-        tables, lifted: of two owners' columns, the tables and how many of their cells are lifted (`two_owners`).
+        tables, lifted: of two owners' columns, the tables and how many of their cells are lifted (`two_owners`). check: of what
+        contributors send.
         """
         self._announce(step, request if blocks else 0)
         self._agree()
         self._input(blocks, tables, lifted)
+        self._input_check(check)
 
     def select(
         self,
@@ -120,11 +126,13 @@ class StepCosts:
         tables: Sequence[TableShape],
         lifted: int,
         sampler: Sampler,
+        check: CheckSizes | None = None,
     ) -> None:
         """`PairOracle.total` where nothing is shared yet; what is shared for it as for `prepare`."""
         self._announce(step, request)
         self._agree()
         self._input(blocks, tables, lifted)
+        self._input_check(check)
         self._reveal([(sampler, 1)], None)
 
     def distances(
@@ -171,6 +179,15 @@ class StepCosts:
         if lifted:
             adder = score_adder(17, words_for(lifted), self._main.latency_bytes)
             self._main.lift(lifted, 2, 4, adder)
+
+    def _input_check(self, check: CheckSizes | None) -> None:
+        if check is None:
+            return
+        self._agree()
+        self._main.both(SEED)
+        for numbers, _ in check.batches:
+            self._main.carry(31, numbers, score_adder(32, words_for(numbers), self._main.latency_bytes))
+        self._main.zero_cells(CHECKS, check.contributors)
 
     def _answers(self, group: Group) -> None:
         self._main.tally.step([(self._leader, self._other, group.answers)])

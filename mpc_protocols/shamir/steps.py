@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import UInt
+from mpc_protocols.engine.inputs.check.costs import CheckSizes
+from mpc_protocols.engine.inputs.check.protocol import SEED_BYTES as SEED
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES, ring_of
 from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns
@@ -58,15 +60,22 @@ class StepCosts:
                 self.tally.step([(party, ring[(place + 1) % computing], 1)])
         self.tally.step([(leader, peer, 4) for peer in self._others])
 
-    def prepare(self, step: int, request: int, blocks: Sequence[int], plan: TablesPlan | None = None) -> None:
+    def prepare(
+        self,
+        step: int,
+        request: int,
+        blocks: Sequence[int],
+        plan: TablesPlan | None = None,
+        check: CheckSizes | None = None,
+    ) -> None:
         """`ShamirOracle.prepare`, encoded in `step` bytes.
 
         request: bytes in which contributors are told (0: nothing new). blocks: cells of each message of counts. plan: of tables
-        over several owners.
+        over several owners. check: of what contributors send.
         """
         self._announce(step, request)
         self._agree()
-        self._input(blocks, plan)
+        self._input(blocks, plan, check)
 
     def select(
         self,
@@ -113,11 +122,12 @@ class StepCosts:
         blocks: Sequence[int],
         sampler: Sampler,
         plan: TablesPlan | None = None,
+        check: CheckSizes | None = None,
     ) -> None:
         """`ShamirOracle.total` where nothing is shared yet; what is shared for it as for `prepare`."""
         self._announce(step, request)
         self._agree()
-        self._input(blocks, plan)
+        self._input(blocks, plan, check)
         self._reveal([(sampler, 1)], None)
 
     def distances(
@@ -153,11 +163,20 @@ class StepCosts:
     def _agree(self) -> None:
         self._main.all(AGREEMENT)
 
-    def _input(self, blocks: Sequence[int], plan: TablesPlan | None) -> None:
+    def _input(self, blocks: Sequence[int], plan: TablesPlan | None, check: CheckSizes | None = None) -> None:
         if blocks:
             self._counts(blocks)
+        if check is not None:
+            self._input_check(check)
         if plan is not None:
             run(self._main, plan)
+
+    def _input_check(self, check: CheckSizes) -> None:
+        self._agree()
+        self._main.all(SEED)
+        for numbers, public in check.batches:
+            self._main.negative(numbers, public)
+        self._main.zero_rows(check.contributors, 1)
 
     def _counts(self, blocks: Sequence[int]) -> None:
         holders = self._main.holders

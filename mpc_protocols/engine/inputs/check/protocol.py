@@ -39,6 +39,7 @@ from mpc_protocols.public.cliques import CliqueRegister
 CHECKS: Final = 64
 """Random sums of a contributor's sign bits: if one of these is 1, all sums are 0 with probability 2^-64."""
 SEED_BYTES = 32
+"""Of each computing party, of which the seed is a hash."""
 TESTED: Final = 1 << 18
 """Numbers whose signs are computed together, a whole number of words: bounds the memory at some 100 MB."""
 _CONDITIONS, _SIGNS = b"input conditions", b"input signs"
