@@ -10,7 +10,7 @@ from mpc_protocols.additive.engine import DEALERS
 from mpc_protocols.additive.steps import Group, StepCosts
 from mpc_protocols.additive.vertical.plan import TablesPlan, check_owners, make_plan
 from mpc_protocols.engine.inputs.answer_codec import encode
-from mpc_protocols.engine.inputs.check.costs import CheckModel, CheckSizes
+from mpc_protocols.engine.inputs.check.costs import CheckModel
 from mpc_protocols.engine.inputs.contribution import block_cells
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.gaussian import Sampler
@@ -46,13 +46,10 @@ class AdditiveDryRun(StepDryRun[Group]):
 
     def _prepare(self, announced: int, fresh: Sequence[Clique], levels: Sequence[Level]) -> int:
         cells, request, blocks, plan = self._inputs(fresh, levels)
-        self._costs.prepare(announced, request, blocks, plan, self._check(fresh, levels))
-        return cells
-
-    def _check(self, fresh: Sequence[Clique], levels: Sequence[Level]) -> CheckSizes | None:
+        self._costs.prepare(announced, request, blocks, plan)
         check = self._checks.next(fresh, levels)
-        self._seconds += 0 if check is None else check.signs * SIGN_S
-        return check
+        self._check_inputs(check, self._costs.input_check, SIGN_S)
+        return cells
 
     def _inputs(
         self, fresh: Sequence[Clique], levels: Sequence[Level]
@@ -90,7 +87,7 @@ class AdditiveDryRun(StepDryRun[Group]):
 
     def _total_first(self, announced: int, smallest: Clique, sampler: Sampler) -> int:
         cells, request, blocks, plan = self._inputs([smallest], ())
-        self._costs.total_first(announced, request, blocks, sampler, plan, self._check([smallest], ()))
+        self._costs.total_first(announced, request, blocks, sampler, plan, self._checks.next([smallest], ()))
         return cells
 
     def _end(self, announced: int) -> None:

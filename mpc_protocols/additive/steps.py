@@ -62,17 +62,15 @@ class StepCosts:
         request: int,
         blocks: Sequence[int],
         plan: TablesPlan | None = None,
-        check: CheckSizes | None = None,
     ) -> None:
         """`AdditiveOracle.prepare`, encoded in `step` bytes.
 
         blocks: cells of each message of counts (empty: nothing new); contributors are told in `request` bytes. plan: of two
-        owners' tables, where columns are split. check: of what contributors send.
+        owners' tables, where columns are split.
         """
         self._announce(step, request if blocks else 0)
         self._main.all(AGREEMENT)
         self._input(blocks, plan)
-        self._input_check(check)
 
     def select(
         self,
@@ -129,7 +127,8 @@ class StepCosts:
         self._announce(step, request)
         self._main.all(AGREEMENT)
         self._input(blocks, plan)
-        self._input_check(check)
+        if check is not None:
+            self.input_check(check)
         self._reveal([(sampler, 1)], None)
 
     def distances(
@@ -172,9 +171,8 @@ class StepCosts:
             messages += [(custodian, receiver, ELEMENT * cells) for cells in blocks]
         self.tally.step(messages)
 
-    def _input_check(self, check: CheckSizes | None) -> None:
-        if check is None:
-            return
+    def input_check(self, check: CheckSizes) -> None:
+        """`InputCheck.inconsistent`."""
         self._main.all(AGREEMENT)
         self._main.all(SEED)
         for numbers, _ in check.batches:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mpc_protocols.engine.inputs.answer_codec import encode
-from mpc_protocols.engine.inputs.check.costs import CheckModel, CheckSizes
+from mpc_protocols.engine.inputs.check.costs import CheckModel
 from mpc_protocols.engine.inputs.contribution import block_cells
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.gaussian import Sampler
@@ -53,13 +53,10 @@ class PairDryRun(StepDryRun[Group]):
 
     def _prepare(self, announced: int, fresh: Sequence[Clique], levels: Sequence[Level]) -> int:
         cells, sent = self._inputs(fresh, levels)
-        self._costs.prepare(announced, *sent, check=self._check(fresh, levels))
-        return cells
-
-    def _check(self, fresh: Sequence[Clique], levels: Sequence[Level]) -> CheckSizes | None:
+        self._costs.prepare(announced, *sent)
         check = self._checks.next(fresh, levels)
-        self._seconds += 0 if check is None else check.signs * SIGN_S
-        return check
+        self._check_inputs(check, self._costs.input_check, SIGN_S)
+        return cells
 
     def _inputs(
         self, fresh: Sequence[Clique], levels: Sequence[Level]
@@ -102,7 +99,7 @@ class PairDryRun(StepDryRun[Group]):
 
     def _total_first(self, announced: int, smallest: Clique, sampler: Sampler) -> int:
         cells, sent = self._inputs([smallest], ())
-        self._costs.total_first(announced, *sent, sampler, self._check([smallest], ()))
+        self._costs.total_first(announced, *sent, sampler, self._checks.next([smallest], ()))
         return cells
 
     def _end(self, announced: int) -> None:

@@ -59,18 +59,15 @@ class StepCosts:
         blocks: Sequence[int],
         tables: Sequence[TableShape] = (),
         lifted: int = 0,
-        check: CheckSizes | None = None,
     ) -> None:
         """`PairOracle.prepare`, encoded in `step` bytes.
 
         blocks: cells of each message of counts (horizontal; empty: nothing new); contributors are told in `request` bytes.
-        tables, lifted: of two owners' columns, the tables and how many of their cells are lifted (`two_owners`). check: of what
-        contributors send.
+        tables, lifted: of two owners' columns, the tables and how many of their cells are lifted (`two_owners`).
         """
         self._announce(step, request if blocks else 0)
         self._agree()
         self._input(blocks, tables, lifted)
-        self._input_check(check)
 
     def select(
         self,
@@ -132,7 +129,8 @@ class StepCosts:
         self._announce(step, request)
         self._agree()
         self._input(blocks, tables, lifted)
-        self._input_check(check)
+        if check is not None:
+            self.input_check(check)
         self._reveal([(sampler, 1)], None)
 
     def distances(
@@ -180,9 +178,8 @@ class StepCosts:
             adder = score_adder(17, words_for(lifted), self._main.latency_bytes)
             self._main.lift(lifted, 2, 4, adder)
 
-    def _input_check(self, check: CheckSizes | None) -> None:
-        if check is None:
-            return
+    def input_check(self, check: CheckSizes) -> None:
+        """`InputCheck.inconsistent`."""
         self._agree()
         self._main.both(SEED)
         for numbers, _ in check.batches:

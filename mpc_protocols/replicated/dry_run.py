@@ -53,8 +53,8 @@ class ReplicatedDryRun(StepDryRun[Group]):
         cells = block_cells(facts, fresh)
         if self._schedule is None or not fresh:
             check = self._checks.next(fresh, levels)
-            step_costs.prepare(self.tally, announced, request, cells, check)
-            self._seconds += 0 if check is None else check.signs * SIGN_S
+            step_costs.prepare(self.tally, announced, request, cells, check.contributors if check else 0)
+            self._check_inputs(check, lambda sizes: step_costs.input_check(self.tally, sizes), SIGN_S)
             return sum(cells)
         self._schedule.declare(levels)
         work = self._schedule.next(fresh)

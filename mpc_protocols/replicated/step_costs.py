@@ -57,20 +57,16 @@ def agreement(tally: Tally) -> None:
     tally.step([(i, j, AGREEMENT) for i in range(3) for j in range(3) if i != j])
 
 
-def prepare(
-    tally: Tally, step: int, request: int, blocks: Sequence[int], check: CheckSizes | None = None
-) -> None:
+def prepare(tally: Tally, step: int, request: int, blocks: Sequence[int], apart: int = 0) -> None:
     """`ReplicatedOracle.prepare` of `blocks` (cells per message; empty: nothing new), encoded in `step` bytes.
 
-    Contributors (the tally's parties beyond 3) are told in `request` bytes and send a seed and 4 bytes a cell. check: of what
-    they send.
+    Contributors (the tally's parties beyond 3) are told in `request` bytes and send a seed and 4 bytes a cell. apart: as for
+    `counts`.
     """
     announce(tally, step, [(1, q, request) for q in range(3, len(tally.clocks))] if blocks else [])
     agreement(tally)
     if blocks:
-        counts(tally, blocks, 0 if check is None else check.contributors)
-    if check is not None:
-        input_check(tally, check)
+        counts(tally, blocks, apart)
 
 
 def counts(tally: Tally, blocks: Sequence[int], apart: int = 0) -> None:

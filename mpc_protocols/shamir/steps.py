@@ -66,16 +66,15 @@ class StepCosts:
         request: int,
         blocks: Sequence[int],
         plan: TablesPlan | None = None,
-        check: CheckSizes | None = None,
     ) -> None:
         """`ShamirOracle.prepare`, encoded in `step` bytes.
 
         request: bytes in which contributors are told (0: nothing new). blocks: cells of each message of counts. plan: of tables
-        over several owners. check: of what contributors send.
+        over several owners.
         """
         self._announce(step, request)
         self._agree()
-        self._input(blocks, plan, check)
+        self._input(blocks, plan)
 
     def select(
         self,
@@ -167,11 +166,12 @@ class StepCosts:
         if blocks:
             self._counts(blocks)
         if check is not None:
-            self._input_check(check)
+            self.input_check(check)
         if plan is not None:
             run(self._main, plan)
 
-    def _input_check(self, check: CheckSizes) -> None:
+    def input_check(self, check: CheckSizes) -> None:
+        """`InputCheck.inconsistent`."""
         self._agree()
         self._main.all(SEED)
         for numbers, public in check.batches:
