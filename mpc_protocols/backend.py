@@ -106,8 +106,8 @@ class Backend(ABC):
     who (None: all). partitions: of the data, that it runs on. alignments: methods that can join records for it; None: any.
     two_owners: whether split columns must belong to two of the computing parties.
     securities: values of `[study] security`. extra, requires: an optional part of the installation and its modules.
-    bundles: whether contributors may leave sealed bundles (`mpc_protocols.bundles`). checks_inputs: whether it finds out, on shares,
-    which contributor's counts are not those of one table (`docs/design/inputs.md`), where rows are split.
+    bundles: whether contributors may leave sealed bundles (`mpc_protocols.bundles`). unchecked: why it does not find
+    out, on shares, which contributors' counts are those of no table (`docs/design/inputs.md`), a part of a sentence; "" if it does.
     ideal: one process sees everything. resumes: whether a run can go on after a crash, from the history that its parts keep.
     """
 
@@ -124,7 +124,7 @@ class Backend(ABC):
     extra: ClassVar[str] = ""
     requires: ClassVar[tuple[str, ...]] = ()
     bundles: ClassVar[bool] = False
-    checks_inputs: ClassVar[bool] = False
+    unchecked: ClassVar[str] = "that backend has no check of them"
     ideal: ClassVar[bool]
     resumes: ClassVar[bool] = False
 

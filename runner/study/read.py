@@ -23,7 +23,7 @@ from mpc_protocols.psu.method import methods
 from mpc_protocols.registry import not_installed
 from runner.failures import reason
 from runner.study.contributors import read_contributors
-from runner.study.model import Alignment, Privacy, Session, Study, Unit, VerticalStudy
+from runner.study.model import Alignment, Privacy, Session, Study, Unit, VerticalStudy, unchecked_inputs
 from runner.study.parties import read_parties
 from runner.study.table import Own, Table, listed, nearest, read_toml, shown
 from runner.study.vertical import fit_study, read_alignment
@@ -114,7 +114,8 @@ def _read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[
         )
     elif partition == "horizontal" and "partition" in head and "alignment" in root:
         root.problem('[alignment] has no meaning with partition = "horizontal"; remove it')
-    session = _session(section("session", ("connect_s", "silence_s", "tls")))
+    session_table = section("session", ("connect_s", "silence_s", "tls", "bad_input"))
+    session = _session(session_table)
     parties = (
         read_parties(tree["party"], path, found, backend, partition, session.tls, domain)
         if "party" in root
@@ -125,6 +126,8 @@ def _read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[
         contributors = read_contributors(
             tree["contributors"], path, found, backend, partition, privacy, parties
         )
+    if session.bad_input == "exclude" and backend is not None:
+        _excludes(session_table, backend, partition, "contributors" in root)
     if alignment is not None:
         given = tree["privacy"].get("unit") if isinstance(tree.get("privacy"), dict) else None
         privacy = fit_study(alignment, str(path), found, privacy, given, domain, parties, backend)
@@ -299,7 +302,17 @@ def _session(table: Table) -> Session:
         # heartbeats leave every second: less silence than two of them would end healthy runs
         float(table.number("silence_s", Session.silence_s, above=1.999, below=1e6)),
         cast(Any, table.choice("tls", ("mutual", "insecure-loopback"), "mutual")),
+        cast(Any, table.choice("bad_input", ("end", "exclude"), "end")),
     )
+
+
+def _excludes(table: Table, backend: Backend, partition: str, bundles: bool) -> None:
+    """Whether contributors' inputs can be checked, so that a bad one can be left out."""
+    if why := unchecked_inputs(backend, partition, bundles):
+        table.problem(
+            f'= "exclude" needs counts of contributors to be checked, which they are not here ({why}); remove it',
+            "bad_input",
+        )
 
 
 def _domain(table: Table, path: Path) -> tuple[tuple[str, ...], Domain | None]:

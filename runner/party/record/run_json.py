@@ -116,6 +116,7 @@ def describe(
             "session": session.hex(),
             "columns": columns_of(study.domain),
             "public_study": study.public(),
+            **({"inputs": _inputs(study, release)} if study.checks_inputs else {}),
             **(
                 {"contributors": facts_for_report(closing, study.contributors.expected_rows)}
                 if closing is not None and study.contributors is not None
@@ -131,6 +132,14 @@ def describe(
         raise ProtocolAborted(
             f"Party {study.leader.name} sent counters that do not fit the study; nothing was written."
         ) from None
+
+
+def _inputs(study: Study, release: Release) -> dict[str, list[str]]:
+    """Whose counts were checked on shares, and whose were left out."""
+    checked = [party.name for party in study.contributing]
+    if not set(release.left_out) <= set(checked):
+        raise ValueError("a party was left out that was not checked")
+    return {"checked": checked, "left_out": list(release.left_out)}
 
 
 def _events(release: Release) -> list[dict[str, Any]]:
