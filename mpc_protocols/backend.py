@@ -107,7 +107,7 @@ class Backend(ABC):
     two_owners: whether split columns must belong to two of the computing parties.
     securities: values of `[study] security`. extra, requires: an optional part of the installation and its modules.
     bundles: whether contributors may leave sealed bundles (`mpc_protocols.bundles`). unchecked: why it does not find
-    out, on shares, which contributors' counts are those of no table (`docs/design/inputs.md`), a part of a sentence; "" if it does.
+    out, on shares, which contributors' counts are those of no table (`docs/design/inputs.md`), part of a sentence; "" if it does.
     ideal: one process sees everything. resumes: whether a run can go on after a crash, from the history that its parts keep.
     """
 

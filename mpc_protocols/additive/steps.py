@@ -17,8 +17,7 @@ from mpc_protocols.additive.marginals import receiver_of
 from mpc_protocols.additive.vertical.costs import count_tables
 from mpc_protocols.additive.vertical.plan import TablesPlan
 from mpc_protocols.engine.inputs.check.costs import CheckSizes
-from mpc_protocols.engine.inputs.check.protocol import CHECKS
-from mpc_protocols.engine.inputs.check.protocol import SEED_BYTES as SEED
+from mpc_protocols.engine.inputs.check.protocol import CHECKS, COIN_BYTES
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES, ring_of
 from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns
@@ -174,7 +173,7 @@ class StepCosts:
     def input_check(self, check: CheckSizes) -> None:
         """`InputCheck.inconsistent`."""
         self._main.all(AGREEMENT)
-        self._main.all(SEED)
+        self._main.all(COIN_BYTES)
         for numbers, _ in check.batches:
             self._main.signs(numbers, 32)
         self._main.zero_rows(CHECKS, check.contributors)

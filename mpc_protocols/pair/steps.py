@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from mpc_protocols.engine.bitwise.bitslice import words_for
 from mpc_protocols.engine.inputs.check.costs import CheckSizes
-from mpc_protocols.engine.inputs.check.protocol import CHECKS
-from mpc_protocols.engine.inputs.check.protocol import SEED_BYTES as SEED
+from mpc_protocols.engine.inputs.check.protocol import CHECKS, COIN_BYTES
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES
 from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns
@@ -181,7 +180,7 @@ class StepCosts:
     def input_check(self, check: CheckSizes) -> None:
         """`InputCheck.inconsistent`."""
         self._agree()
-        self._main.both(SEED)
+        self._main.both(COIN_BYTES)
         for numbers, _ in check.batches:
             self._main.carry(31, numbers, score_adder(32, words_for(numbers), self._main.latency_bytes))
         self._main.zero_cells(CHECKS, check.contributors)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from mpc_protocols.engine.bitwise.adders import adder_for
 from mpc_protocols.engine.bitwise.bitslice import words_for
 from mpc_protocols.engine.inputs.check.costs import CheckSizes
-from mpc_protocols.engine.inputs.check.protocol import SEED_BYTES as SEED
+from mpc_protocols.engine.inputs.check.protocol import COIN_BYTES
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES
 from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns
@@ -83,7 +83,7 @@ def counts(tally: Tally, blocks: Sequence[int], apart: int = 0) -> None:
 def input_check(tally: Tally, check: CheckSizes) -> None:
     """`InputCheck.inconsistent`."""
     agreement(tally)
-    tally.step([(i, j, SEED) for i in range(3) for j in range(3) if i != j])
+    tally.step([(i, j, COIN_BYTES) for i in range(3) for j in range(3) if i != j])
     for numbers, _ in check.batches:
         signs(tally, numbers, 32, adder_for(31, words_for(numbers), LATENCY_BYTES))
     zero_rows(tally, check.contributors)

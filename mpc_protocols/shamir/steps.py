@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import UInt
 from mpc_protocols.engine.inputs.check.costs import CheckSizes
-from mpc_protocols.engine.inputs.check.protocol import SEED_BYTES as SEED
+from mpc_protocols.engine.inputs.check.protocol import COIN_BYTES
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES, ring_of
 from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns
@@ -173,7 +173,7 @@ class StepCosts:
     def input_check(self, check: CheckSizes) -> None:
         """`InputCheck.inconsistent`."""
         self._agree()
-        self._main.all(SEED)
+        self._main.all(COIN_BYTES)
         for numbers, public in check.batches:
             self._main.negative(numbers, public)
         self._main.zero_rows(check.contributors, 1)

@@ -138,7 +138,7 @@ def _inputs(study: Study, release: Release) -> dict[str, list[str]]:
     """Whose counts were checked on shares, and whose were left out."""
     checked = [party.name for party in study.contributing]
     if not set(release.left_out) <= set(checked):
-        raise ValueError("a party was left out that was not checked")
+        raise ValueError("A party was left out whose counts are not checked.")
     return {"checked": checked, "left_out": list(release.left_out)}
 
 

@@ -38,7 +38,7 @@ from mpc_protocols.public.cliques import CliqueRegister
 
 CHECKS: Final = 64
 """Random sums of a contributor's sign bits: if one of these is 1, all sums are 0 with probability 2^-64."""
-SEED_BYTES = 32
+COIN_BYTES = 32
 """Of each computing party, of which the seed is a hash."""
 TESTED: Final = 1 << 18
 """Numbers whose signs are computed together, a whole number of words: bounds the memory at some 100 MB."""
@@ -79,11 +79,11 @@ class InputCheck(Generic[B, N]):
         """Public, fresh, and drawn when every computing party has received all contributions."""
         wire = self._engine.wire
         self._engine.differing(binding(b"contributions received", wire.session_id))
-        own = secrets.token_bytes(SEED_BYTES)
+        own = secrets.token_bytes(COIN_BYTES)
         others = [peer for peer in range(wire.computing) if peer != wire.me]
         for peer in others:
             wire.send(peer, own)
-        seeds = {wire.me: own} | {peer: bytes(wire.receive(peer, SEED_BYTES)) for peer in others}
+        seeds = {wire.me: own} | {peer: bytes(wire.receive(peer, COIN_BYTES)) for peer in others}
         return binding(*(seeds[party] for party in sorted(seeds)))
 
     def _negative(self, values: _Values, pieces: Sequence[tuple[int, slice]]) -> B:
