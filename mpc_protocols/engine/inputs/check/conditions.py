@@ -17,7 +17,7 @@ Conversely, whoever counts at most R rows satisfies all of this, whatever the su
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,7 +33,9 @@ from mpc_protocols.public.cliques import CliqueRegister
 COMBINATIONS: Final = 64
 """Random sums; differences that are not all 0 pass with probability 2^-64."""
 WORD_CELLS = 64
-_LINK_CELLS = 1 << 16  # cells of a link that random subsets are drawn for at a time
+_LINK_CELLS = 1 << 14  # cells of a link whose subsets are unpacked at a time: 4 MB
+Subsets = list[NDArray[np.uint8]]
+"""Of each link, a bit for each of its cells and each combination, packed: (cells, COMBINATIONS / 8)."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +74,19 @@ class Conditions:
         offsets[self.bounded : 2 * self.bounded] = self.rows
         return offsets
 
-    def values(self, marginals: Mapping[Clique, Elements], subsets: KeyStream) -> Elements:
+    def subsets(self, coins: KeyStream) -> Subsets:
+        """Which cells of each link's difference are in which combination. coins: public, the same at all parties; used once."""
+        found = []
+        for operation, link in enumerate(self.links):
+            drawn = np.empty((link.cells, COMBINATIONS // 8), np.uint8)
+            coins.reader(operation).fill(drawn)
+            found.append(drawn)
+        return found
+
+    def values(self, marginals: Mapping[Clique, Elements], subsets: Subsets) -> Elements:
         """Of one contributor's cells, or of a share of them: linear modulo 2^32. With `offsets`, none may be negative.
 
-        marginals: of all cliques shared so far. subsets: public random bits, the same at all parties.
+        marginals: of all cliques shared so far.
         """
         values = np.zeros(self.size, np.uint32)
         start = 0
@@ -100,20 +111,11 @@ class Conditions:
         sums: Elements = np.cumsum(np.add.reduceat(cells, starts, dtype=np.uint32), dtype=np.uint32)
         return sums
 
-    def _combined(self, marginals: Mapping[Clique, Elements], subsets: KeyStream) -> Elements:
+    def _combined(self, marginals: Mapping[Clique, Elements], subsets: Subsets) -> Elements:
         combined = np.zeros(COMBINATIONS, np.uint32)
-        for operation, link in enumerate(self.links):
+        for link, chosen in zip(self.links, subsets, strict=True):
             difference = link.difference(marginals)
-            for place, chosen in _subsets(subsets, operation, link.cells):
-                combined += chosen @ difference[place]
+            for start in range(0, link.cells, _LINK_CELLS):
+                bits = np.unpackbits(chosen[start : start + _LINK_CELLS], axis=1).astype(np.uint32)
+                combined += difference[start : start + _LINK_CELLS] @ bits
         return combined
-
-
-def _subsets(stream: KeyStream, operation: int, cells: int) -> Iterator[tuple[slice, NDArray[np.uint32]]]:
-    """For slices of a link's cells, which of them are in each of COMBINATIONS subsets: 0 or 1, (COMBINATIONS, length)."""
-    reader = stream.reader(operation)
-    for start in range(0, cells, _LINK_CELLS):
-        length = min(_LINK_CELLS, cells - start)
-        drawn = np.empty((length, COMBINATIONS // 8), np.uint8)
-        reader.fill(drawn)
-        yield slice(start, start + length), np.unpackbits(drawn, axis=1).T.astype(np.uint32)

@@ -66,10 +66,11 @@ class InputCheck(Generic[B, N]):
             return []
         seed = self._seed()
         values = _Values(self._marginals, conditions, seed)
+        chosen = KeyStream(derive(seed, _SIGNS)).draw((conditions.size // WORD_CELLS, CHECKS), np.uint64, 0)
         sums: B | None = None
         for batch in batches(len(contributors), conditions.size):
             negative = self._negative(values, [(contributors[row], place) for row, place in batch])
-            added = _sums(negative, batch, len(contributors), seed)
+            added = _sums(negative, batch, len(contributors), chosen)
             sums = added if sums is None else sums ^ added
         assert sums is not None
         consistent = self._engine.gates.zero_rows((len(contributors), 1), [(slice(0, 1), sums)])
@@ -102,7 +103,7 @@ class _Values:
 
     def __init__(self, marginals: Marginals[Any], conditions: Conditions, seed: bytes) -> None:
         self.conditions = conditions
-        self._marginals, self._subsets = marginals, KeyStream(derive(seed, _CONDITIONS))
+        self._marginals, self._subsets = marginals, conditions.subsets(KeyStream(derive(seed, _CONDITIONS)))
         self._latest: tuple[int, Any] | None = None
 
     def of(self, contributor: int) -> Any:
@@ -135,20 +136,20 @@ def batches(contributors: int, size: int) -> Iterator[list[tuple[int, slice]]]:
         yield batch
 
 
-def _sums(negative: B, batch: Sequence[tuple[int, slice]], contributors: int, seed: bytes) -> B:
-    """Random sums of the signs of a batch: single bits (contributors, 1, CHECKS). Local."""
-    stream = KeyStream(derive(seed, _SIGNS))
-    chosen = [
-        stream.draw(((place.stop - place.start) // WORD_CELLS, CHECKS), np.uint64, place.start // WORD_CELLS)
-        for _, place in batch
-    ]
+def _sums(
+    negative: B, batch: Sequence[tuple[int, slice]], contributors: int, chosen: NDArray[np.uint64]
+) -> B:
+    """Random sums of the signs of a batch: single bits (contributors, 1, CHECKS). Local.
 
-    cells = WORD_CELLS * sum(map(len, chosen))
+    chosen: which signs of a contributor are in each sum, words (signs / 64, CHECKS).
+    """
 
     def sums(plane: NDArray[Any]) -> NDArray[Any]:
         found, start = np.zeros((contributors, 1, CHECKS), np.uint8), 0
+        cells = sum(place.stop - place.start for _, place in batch)
         words = np.packbits(to_bits(plane, cells, np.uint8)).view(np.uint64)  # cells in their order
-        for (row, _), subset in zip(batch, chosen, strict=True):
+        for row, place in batch:
+            subset = chosen[place.start // WORD_CELLS : place.stop // WORD_CELLS]
             piece = words[start : start + len(subset), np.newaxis]
             together = np.bitwise_xor.reduce(piece & subset, axis=0)
             found[row, 0] ^= np.bitwise_count(together) & np.uint8(1)

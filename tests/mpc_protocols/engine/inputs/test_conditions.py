@@ -55,7 +55,7 @@ def table(seed: int, rows: int) -> NDArray[np.int64]:
 
 
 def fine(conditions: Conditions, marginals: Mapping[Clique, NDArray[np.uint32]]) -> bool:
-    values = conditions.values(marginals, SUBSETS) + conditions.offsets
+    values = conditions.values(marginals, conditions.subsets(SUBSETS)) + conditions.offsets
     assert len(values) == conditions.size
     return bool((values.view(np.int32) >= 0).all())
 

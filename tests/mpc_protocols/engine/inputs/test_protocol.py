@@ -155,7 +155,8 @@ def test_each_random_sum_misses_wrong_signs_half_of_the_time(wrong: list[int]) -
     cells[wrong] = 1
     batch, seen = [(0, slice(0, 128)), (1, slice(0, 64))], 0
     for seed in range(100):
-        found = protocol._sums(Bits(from_bits(cells)), batch, 2, seed.to_bytes(32, "big")).parts[0]
+        chosen = np.random.default_rng(seed).integers(0, 1 << 64, (2, protocol.CHECKS), np.uint64)
+        found = protocol._sums(Bits(from_bits(cells)), batch, 2, chosen).parts[0]
         assert found.shape == (2, 1, 64)
         assert [bool(row.any()) for row in found] == [cells[:128].any(), cells[128:].any()]
         seen += int(found[1 if wrong == [191] else 0].sum())
