@@ -288,7 +288,7 @@ GROUP = Group(
         ),
         Check(
             "inputs",
-            "Where a backend checks what contributors send, counts of no table end the run, naming who sent them, or are left out.",
+            "Where a backend checks contributors, counts of no table end the run and name who sent them, or are left out.",
             "fault",
             "A check that is not made, whose verdict nobody looks at, or that an honest contributor fails.",
             inputs,

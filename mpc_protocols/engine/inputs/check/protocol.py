@@ -85,7 +85,7 @@ class InputCheck(Generic[B, N]):
         for peer in others:
             wire.send(peer, own)
         seeds = {wire.me: own} | {peer: bytes(wire.receive(peer, COIN_BYTES)) for peer in others}
-        return binding(*(seeds[party] for party in sorted(seeds)))
+        return binding(wire.session_id, *(seeds[party] for party in sorted(seeds)))
 
     def _negative(self, values: _Values, pieces: Sequence[tuple[int, slice]]) -> B:
         """Signs of pieces of contributors' conditions, one after the other: words of shape (words,)."""
