@@ -44,7 +44,8 @@ def without_levels(clique: Clique, levels: Iterable[Level]) -> Clique:
 class Measured:
     """One noisy marginal: int64 counts in row-major order of the clique's columns; round 0 is what precedes selections.
 
-    levels: of the clique's names, those that stand for bins of a column.
+    levels: of the clique's names, those that stand for bins of a column. rows: the noisy number of rows that were counted, where
+    these are some custodians' only; None: everybody's.
     """
 
     clique: Clique
@@ -52,6 +53,7 @@ class Measured:
     round: int
     values: NDArray[np.int64]
     levels: tuple[Level, ...] = ()
+    rows: int | None = None
 
     @property
     def columns(self) -> Clique:

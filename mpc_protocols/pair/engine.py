@@ -68,7 +68,7 @@ class PairEngine:
         self._marginals: AdditiveMarginals = (
             JoinedMarginals(transfers, facts, data)
             if isinstance(data, VerticalData)
-            else counted(wire, facts, data)
+            else counted(transfers, facts, data)
         )
 
     @property

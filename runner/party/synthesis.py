@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Reports
 from runner.study import Study, VerticalStudy
+from runner.study.cohorts import cohorts_of
 from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ def plan_of(study: Study) -> Plan:
         adjacency=privacy.adjacency,
         unit_rows=privacy.unit.rows,
     )
+    if (rounds := cohorts_of(study)) is not None:
+        plan = rounds.fitted(plan, len(study.parties), privacy.max_rows)
     return plan if study.contributors is None else _offered(plan, study.contributors.expected_rows)
 
 

@@ -91,6 +91,14 @@ def facts_of(directory: Path) -> Mapping[str, Any]:
     return facts
 
 
+def measurements_of(directory: Path, domain: Domain) -> tuple[Measured, ...]:
+    """What measurements.json holds, in order. Raises `UsageError` as `load`."""
+    found: tuple[float, tuple[Measured, ...]] = _read(
+        directory, "measurements.json", lambda path: _measurements(path, domain)
+    )
+    return found[1]
+
+
 def _read(directory: Path, name: str, parse: Any) -> Any:
     try:
         return parse(directory / name)
@@ -197,7 +205,8 @@ def _measurements(path: Path, domain: Domain) -> tuple[float, tuple[Measured, ..
         values = np.asarray(entry["values"], dtype=np.int64)
         names = tuple(entry.get("resolution", clique))
         coarse = tuple(levels[name] for name in names if name not in clique)
-        measured = Measured(names, Fraction(entry["sigma2"]), int(entry["round"]), values, coarse)
+        rows = None if entry.get("rows") is None else int(entry["rows"])
+        measured = Measured(names, Fraction(entry["sigma2"]), int(entry["round"]), values, coarse, rows)
         if measured.columns != clique or len(values) != math.prod(measured.shape(domain.sizes)):
             raise ValueError("number of cells")
         found.append(measured)

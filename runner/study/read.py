@@ -58,15 +58,16 @@ def problems(path: Path | str) -> list[str]:
 
 def changed(study: Study, tree: Mapping[str, Any]) -> tuple[Study | None, list[str]]:
     """The study whose file holds another tree, None if it is invalid; and what is then wrong, a sentence each."""
-    read, found = _read_tree(study.path, tree)
+    read, found = read_tree(study.path, tree)
     return read, [sentence.removeprefix(f"{study.path}: ") for sentence in found]
 
 
 def _read(path: Path) -> tuple[Study | None, list[str]]:
-    return _read_tree(path, read_toml(path))
+    return read_tree(path, read_toml(path))
 
 
-def _read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[str]]:
+def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[str]]:
+    """The study of a parsed file, None if it is invalid; and all its problems. path: where relative paths start, and its name."""
     found: list[str] = []
     root = Table(tree, str(path), "", (*SECTIONS, *ALGORITHMS.names, *_tables_of_backends()), found)
     needed = ("study", "privacy", *(("workload",) if _has_workload(tree) else ()), "domain", "party")
@@ -127,7 +128,10 @@ def _read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[
             tree["contributors"], path, found, backend, partition, privacy, parties
         )
     if session.bad_input == "exclude" and backend is not None:
-        _excludes(session_table, backend, partition, "contributors" in root)
+        chosen = isinstance(algorithm, Algorithm) and algorithm.cohorts(config) is not None
+        _excludes(session_table, unchecked_inputs(backend, partition, "contributors" in root, chosen))
+    if isinstance(algorithm, Algorithm) and backend is not None and algorithm.cohorts(config) is not None:
+        _cohorts(head, root, algorithm, backend)
     if alignment is not None:
         given = tree["privacy"].get("unit") if isinstance(tree.get("privacy"), dict) else None
         privacy = fit_study(alignment, str(path), found, privacy, given, domain, parties, backend)
@@ -196,6 +200,22 @@ def _training(
             f'has no meaning with algorithm = "{algorithm.name}", which trains on the union and is evaluated on the '
             "intersection; remove it",
             "population",
+        )
+
+
+def _cohorts(head: Table, root: Table, algorithm: Algorithm[Any, Any], backend: Backend) -> None:
+    """What clients that choose by themselves need of the rest of the study."""
+    if not backend.cohorts:
+        others = [f'"{other.name}"' for other in BACKENDS if other.cohorts and not other.ideal]
+        head.problem(
+            f'= "{backend.name}" serves no clients that choose by themselves, as algorithm = "{algorithm.name}" has them; use '
+            f"{' or '.join(others)}",
+            "backend",
+        )
+    if "contributors" in root:
+        root.problem(
+            f'[contributors] has no meaning with algorithm = "{algorithm.name}" as configured, whose clients are there in every '
+            "round; use an algorithm that runs on what they leave"
         )
 
 
@@ -306,9 +326,9 @@ def _session(table: Table) -> Session:
     )
 
 
-def _excludes(table: Table, backend: Backend, partition: str, bundles: bool) -> None:
-    """Whether contributors' inputs can be checked, so that a bad one can be left out."""
-    if why := unchecked_inputs(backend, partition, bundles):
+def _excludes(table: Table, why: str | None) -> None:
+    """Whether contributors' inputs can be checked, so that a bad one can be left out. why: they cannot."""
+    if why:
         table.problem(
             f'= "exclude" needs counts of contributors to be checked, which they are not here ({why}); remove it',
             "bad_input",

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synth.mrf import storage
-from synth.mrf.balance import balance
 from synth.mrf.elimination import Marginals
 from synth.mrf.factor import Array, Factor
 from synth.mrf.junction_tree import CELL_BYTES, MIB, Clique, JunctionTree, junction_tree
 from synth.mrf.levels import Chains, Levels
 from synth.mrf.propagation import log_conditionals
-from synth.mrf.sampling import sample_rows
+from synth.mrf.rows.balance import balance
+from synth.mrf.rows.sampling import sample_rows
 
 
 class Model:
@@ -86,9 +86,9 @@ class Model:
     ) -> NDArray[np.int64]:
         """`rows` synthetic rows: codes, int64, shape (rows, columns in domain order). Deterministic given `rng`.
 
-        Marginals inside the junction tree's cliques match the model's to within rounding (bound: `sampling.py`). The rows are
-        then rearranged (`balance.py`, `sweeps` passes) so that the marginals of `targets` come close as well: pass the workload.
-        None stands for all pairs of columns; no target, or sweeps=0, leaves the rows as drawn.
+        Marginals inside the junction tree's cliques match the model's to within rounding (`rows/sampling.py` has the bound). The
+        rows are then rearranged (`rows/balance.py`, `sweeps` passes) so that the marginals of `targets` come close as well: pass
+        the workload. None stands for all pairs of columns; no target, or sweeps=0, leaves the rows as drawn.
         """
         used = Chains.used(self.sizes, self.used_levels, self.cliques)
         table = sample_rows(self.tree, used, self._conditionals, rows, rng)

@@ -13,7 +13,8 @@ MAKE_TABLES = [algorithm for algorithm in ALGORITHMS if not isinstance(algorithm
 CHECKS = [
     check
     for algorithm in (*MAKE_TABLES, uniform_algorithm.ALGORITHM)
-    if not isinstance(algorithm, TrainedAlgorithm)  # those ask no oracle
+    if not isinstance(algorithm, TrainedAlgorithm)
+    and algorithm.cohorts(algorithm.config()) is None  # those ask no oracle
     for check in check_algorithm(algorithm)
 ]
 

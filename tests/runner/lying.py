@@ -27,7 +27,7 @@ def _below_zero(*arguments: Any) -> Any:
 
 if __name__ == "__main__":
     if "--party" in sys.argv and sys.argv[sys.argv.index("--party") + 1] == os.environ.get("LIAR"):
-        contribution.local_cells = _below_zero
+        contribution.local_cells = _below_zero  # type: ignore[assignment]
     from runner.__main__ import main
 
     sys.exit(main())

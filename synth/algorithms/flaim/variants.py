@@ -48,6 +48,11 @@ class Variant:
         return not self.registration
 
     @property
+    def in_rounds(self) -> bool:
+        """Whether there is anything to ask after the first cohort's columns."""
+        return self.chooses or self.drawn
+
+    @property
     def offers_columns(self) -> bool:
         """Whether single columns are candidates."""
         return self.skew != "columns"

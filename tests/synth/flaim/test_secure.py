@@ -20,7 +20,7 @@ PARTIES, LEADER = 7, 1
 def test_rounds_run_over_shares_and_every_party_accounts_for_every_client() -> None:
     plan = planned(epsilon=50.0, rounds=2, group=3)
     tables = [table(300, number) for number in range(PARTIES)]
-    accounts = [ClientAccounts(plan.budget, range(PARTIES)) for _ in range(3)]
+    accounts = [ClientAccounts(plan, range(PARTIES)) for _ in range(3)]
     charged = dict.fromkeys(range(PARTIES), plan.budget.rho_cap * 0)
     rounds = [Arrivals((0, 3, 4)), Arrivals((0, 1, 2, 5, 6), left=(6,))]
 
@@ -33,7 +33,8 @@ def test_rounds_run_over_shares_and_every_party_accounts_for_every_client() -> N
         elif wire.me < 3:
             found = follow(wire, client, range(PARTIES), accounts[wire.me], LEADER)
         else:
-            answer(wire, client, LEADER)
+            answer(wire, client, LEADER, own := ClientAccounts(plan, [wire.me]))
+            assert own.most == client.charged
             found = None
         charged[wire.me] = client.charged
         return found

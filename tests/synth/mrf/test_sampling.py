@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth.mrf import Measurement, Model, balance, fit
+from synth.mrf import Measurement, Model, fit
+from synth.mrf.rows import balance
+from synth.mrf.rows.cells import CellTargets
+from synth.mrf.rows.pairs import PairTargets
 from tests.synth.mrf.problems import Array, cells, cliques_of, counted, domains, problems
 
 
@@ -84,25 +87,42 @@ def test_balancing_changes_no_count_inside_a_clique(
 @settings(max_examples=40, deadline=None)
 @given(st.data(), st.integers(2, 400), st.integers(0, 2**32 - 1))
 def test_what_balancing_keeps_in_mind_is_what_the_rows_say(data: st.DataObject, rows: int, seed: int) -> None:
-    """After exchanges of any columns between any pairs: cells of rows, surplus of cells, prices of one row more."""
+    """After exchanges of any columns between any pairs: surplus of cells, prices of one row more, whatever judges the targets."""
     sizes, rng = data.draw(domains(5)), np.random.default_rng(seed)
     names = list(sizes)
-    values = np.stack([rng.integers(0, size, rows) for size in sizes.values()]).astype(np.int32)
+    values = np.stack([rng.integers(0, size, rows) for size in sizes.values()], axis=1).astype(np.int32)
     cliques = data.draw(cliques_of(sizes).filter(bool))
+    cliques = sorted({*cliques, *(pair for pair in combinations(names, 2) if rng.random() < 0.7)})
     answers = [rng.uniform(0, 5, cells(sizes, clique)) + 0.1 for clique in cliques]
-    targets = balance._Targets(sizes, cliques, answers, values)
+    exchanges = balance.Exchanges(sizes, cliques, answers, values)
     for _ in range(3):
-        side = data.draw(st.sets(st.sampled_from(names), min_size=1))
-        touched = [k for k, clique in enumerate(cliques) if side & set(clique)]
-        changed = [k for k in touched if set(cliques[k]) - side]
-        order, carried = rng.permutation(rows), [k for k in touched if k not in changed]
-        if changed:
-            columns = sorted(map(names.index, side))
-            targets.exchange(order[: rows // 2], order[rows // 2 : rows // 2 * 2], columns, changed, carried)
-    again = balance._Targets(sizes, cliques, answers, targets.values)
-    np.testing.assert_array_equal(targets.codes, again.codes)
-    for one, other in ((targets._surplus, again._surplus), (targets._one_more, again._one_more)):
-        np.testing.assert_allclose(one, other, atol=1e-3)
+        side = sorted(map(names.index, data.draw(st.sets(st.sampled_from(names), min_size=1))))
+        order = rng.permutation(rows)
+        exchanges.make(order[: rows // 2], order[rows // 2 : rows // 2 * 2], side, exchanges.judges(side))
+    again = balance.Exchanges(sizes, cliques, answers, exchanges.values)
+    for kept, counted_anew in zip(exchanges.kinds, again.kinds, strict=True):
+        np.testing.assert_allclose(kept.surplus, counted_anew.surplus, atol=1e-3)
+        if isinstance(kept, CellTargets) and isinstance(counted_anew, CellTargets):
+            np.testing.assert_allclose(kept.one_more, counted_anew.one_more, atol=1e-3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(domains(5), st.integers(2, 200), st.integers(0, 2**32 - 1))
+def test_pairs_of_columns_cost_the_same_as_matrices_and_as_cells(
+    sizes: dict[str, int], rows: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    values = np.stack([rng.integers(0, size, rows) for size in sizes.values()], axis=1).astype(np.int32)
+    pairs = [pair for pair in combinations(sizes, 2) if rng.random() < 0.8]
+    answers: dict[tuple[str, ...], Array] = {p: rng.uniform(0, 5, cells(sizes, p)) + 0.1 for p in pairs}
+    for size in range(1, len(sizes)) if pairs else ():
+        side = sorted(rng.choice(len(sizes), size, replace=False).tolist())
+        judges = [kind(sizes, answers, values).across(side) for kind in (PairTargets, CellTargets)]
+        half = rows // 2
+        found = [judge.costs(values[:half], values[half : 2 * half]) for judge in judges if judge is not None]
+        assert len(found) in (0, 2)
+        if found:
+            np.testing.assert_allclose(found[0], found[1], atol=1e-3)
 
 
 def test_balancing_removes_most_of_the_noise_of_independent_columns() -> None:
@@ -134,14 +154,25 @@ def test_targets_beyond_the_memory_limits_are_left_out(monkeypatch: pytest.Monke
     sizes = {"a": 5, "b": 6, "c": 7}
     model = _random_model(sizes, [("a",), ("b",), ("c",)], 2)
     monkeypatch.setattr(balance, "MAX_TARGET_CELLS", 34)
-    chosen = balance._affordable(sizes, [("a", "b"), ("a", "c"), ("b", "c")], 100, np.random.default_rng(0))
-    assert chosen == [0]
-    monkeypatch.setattr(balance, "MAX_CODES", 99)
-    assert balance._affordable(sizes, [("a", "b")], 100, np.random.default_rng(0)) == []
+    pairs = list(combinations(sizes, 2))
+    assert balance._affordable(sizes, pairs, np.random.default_rng(0)) == [0]
+    monkeypatch.setattr(balance, "MAX_TARGET_CELLS", 29)
+    assert balance._affordable(sizes, pairs, np.random.default_rng(0)) == []
     plain = model.sample(100, np.random.default_rng(3), sweeps=0)
     np.testing.assert_array_equal(
         plain, model.sample(100, np.random.default_rng(3), targets=_workload(sizes))
     )
+
+
+def test_of_many_rows_a_sweep_looks_at_others_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(4)
+    everybody = next(balance._windows(100, 1000, rng))
+    assert sorted(everybody) == list(range(100))
+    monkeypatch.setattr(balance, "MAX_WORK", 30 * 1000 * 10.0)
+    windows = balance._windows(100, 1000, rng)
+    seen = [next(windows) for _ in range(10)]
+    assert all(len(set(window.tolist())) == 30 for window in seen)
+    assert [np.bincount(np.concatenate(seen), minlength=100).tolist()] == [[3] * 100]
 
 
 def test_a_negative_number_of_rows_is_refused() -> None:

@@ -1,6 +1,6 @@
 """AIM, or one shot without selections, on the union of all who came; with everybody's one-way marginals from before if wished.
 
-`docs/design/flaim.md` 4. Registration takes a share of rho on the sum over all clients, whether they come or not; the union's
+`docs/design/flaim.md` 5. Registration takes a share of rho on the sum over all clients, whether they come or not; the union's
 model is then raked to it.
 """
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from mpc_protocols.errors import StudyInvalid, UsageError
 from runner.bench.utility.federated import arriving, collected, family, gan
 from runner.bench.utility.federated.world import Outcome, World
-from synth.algorithms.flaim.plan import FlaimConfig
+from synth.algorithms.flaim.algorithm import FlaimConfig
 from synth.algorithms.flaim.variants import VARIANTS
 
 Run = Callable[..., Outcome]
