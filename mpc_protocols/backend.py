@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import MarginalOracle, Observe
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mpc_protocols.bundles.collected import CollectedCounts
+    from mpc_protocols.engine.oracle import Roles
     from mpc_protocols.engine.step import ComputingParty
     from mpc_protocols.functionality import (
         Answered,
@@ -303,12 +304,19 @@ class OracleParts(NamedTuple):
     """The parts of an engine's oracle module: the leader's oracle, every other computing party's part, a contributor's.
 
     party: one computing party, for who drives its steps without an oracle, as benchmarks do; None: nobody can.
+    proving: the same with proofs of what it sends (`docs/design/malicious.md`), for benchmarks: no study can ask for it.
     """
 
     lead: Callable[..., AbstractContextManager[MarginalOracle]]
     follow: Callable[..., list[NDArray[np.int64]]]
     contribute: Callable[..., None]
     party: Callable[..., ComputingParty[Any, Any]] | None = None
+    proving: Callable[..., ComputingParty[Any, Any]] | None = None
+
+    @classmethod
+    def of(cls, roles: Roles[Any, Any], contribute: Callable[..., None]) -> Self:
+        """Those of an engine's computing parties, and a contributor's."""
+        return cls(roles.lead, roles.follow, contribute, roles.computing_party)
 
 
 class EngineBackend(DistributedBackend):

@@ -135,7 +135,8 @@ class Algorithm(ABC, Generic[C, P]):
     name: in the study file, also of its table. title: in the report. rank: place in lists. summary: what it does, for the
     template's comment. proposed: whether `init` starts a study with it; one algorithm is. left_out: what becomes of a marginal
     that no model of max_model_mb holds, for `check` and `plan`. partitions: of the data, that it runs on. extra, requires: an
-    optional part of the installation and its modules. workload: whether a study has a table of marginals for it.
+    optional part of the installation and its modules. workload: whether a study has a table of marginals for it. constrained:
+    whether its table keeps the domain's constraints (`synth/domain/constraints.py`).
     """
 
     name: ClassVar[str]
@@ -149,6 +150,7 @@ class Algorithm(ABC, Generic[C, P]):
     extra: ClassVar[str] = ""
     requires: ClassVar[tuple[str, ...]] = ()
     workload: ClassVar[bool] = True
+    constrained: ClassVar[bool] = False
 
     @abstractmethod
     def claim(self, config: C) -> str:

@@ -184,7 +184,8 @@ class Run:
 
         beside: cliques to count as measured.
         """
-        size = SizeEstimator(self.plan.domain.sizes, {*(m.clique for m in self.measurements), *beside})
+        held = {*(m.clique for m in self.measurements), *beside, *self.plan.domain.impossible}
+        size = SizeEstimator(self.plan.domain.sizes, held)
         return [
             clique
             for clique in cliques
@@ -273,6 +274,7 @@ class Run:
             total=max(1.0, self.noisy_total) if self.noise_share is None else None,
             warm_start=self._model,
             levels=self.levels,
+            impossible=self.plan.domain.impossible,
             iterations=iterations,
             tolerance=tolerance,
             callback=watch,

@@ -59,9 +59,15 @@ class Replicated(EngineBackend):
         )
 
     def parts(self) -> OracleParts:
-        from mpc_protocols.replicated.oracle import ReplicatedOracle, computing_party, contribute, follow
+        from mpc_protocols.replicated.oracle import (
+            ReplicatedOracle,
+            computing_party,
+            contribute,
+            follow,
+            proving_party,
+        )
 
-        return OracleParts(ReplicatedOracle, follow, contribute, computing_party)
+        return OracleParts(ReplicatedOracle, follow, contribute, computing_party, proving_party)
 
     def cohort_parts(self) -> CohortParts:
         from mpc_protocols.replicated.cohort_costs import ReplicatedCohortsDryRun

@@ -119,6 +119,11 @@ class IdentifierReader:
             for value, place in zip(encoded.dictionary.to_pylist(), _times(encoded), strict=True):
                 self.shapes[name][shape(value.decode("utf-8"))] += int(place)
 
+    def leave_out(self, kept: NDArray[np.bool_]) -> None:
+        """Of the rows of the last block that have an identifier, only these count."""
+        first = len(self._keys) - len(kept)
+        self._keys[first:] = [key for key, stays in zip(self._keys[first:], kept, strict=True) if stays]
+
     def finish(self) -> Identifiers:
         """All identifiers read: distinct, with their first rows and the number of duplicates. Once; the rows are let go."""
         keys, self._keys = self._keys, []

@@ -85,8 +85,6 @@ def read(
     for sentence in scan.problems():
         raise DataRefused(sentence)
     identifiers = reader.finish() if reader is not None else None
-    if scan.left_out:
-        log.info("own data: %d rows have no identifier and are left out", scan.left_out)
     chosen = None
     if policy is not None and identifiers is not None and identifiers.duplicates:
         log.info("own data: %d rows have the identifier of an earlier row", identifiers.duplicates)

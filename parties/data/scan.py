@@ -9,12 +9,14 @@ value nor a count.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from parties.data.arrow import bits, entries, present
 from parties.data.coding import Coder, Misfit
+from parties.data.constraints import Constraints
 from parties.data.harmony.rules import DELIMITERS
 from parties.data.source import Source
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from synth.domain import Domain
+
+log = logging.getLogger("cosynth.custodian.scan")  # below the logger whose lines are private
 
 SHOWN_ROWS = 3
 """Of each kind of misfit, so many of the first rows are kept for the owner."""
@@ -52,6 +56,9 @@ class KeyReader(Protocol):
 
     def add(self, blocks: Sequence[pa.Array]) -> list[tuple[str, Misfit]]:
         """Read one block, an array per key column; the first row of each kind of misfit and the column's name."""
+
+    def leave_out(self, kept: NDArray[np.bool_]) -> None:
+        """Of the rows of the last block that have an identifier, only these count."""
 
 
 def unknown(source: Source) -> str:
@@ -120,6 +127,7 @@ class Scan:
     ) -> None:
         self._source, self._max_rows, self._unit, self._allow_empty = source, max_rows, unit, allow_empty
         self._keys = keys
+        self._rules = Constraints(domain)
         self.coders = {name: Coder(domain[name]) for name in domain.names}
         self.rows = self.left_out = 0
         self._read = 0
@@ -149,9 +157,16 @@ class Scan:
                 codes[name], misfits = coder.code(columns[name])
                 self._note(((name, misfit) for misfit in misfits), kept)
             self._note(unnamed, None)
+            breaking, keeping = self._rules.look(codes)
+            self._note(breaking, kept)
             there = batch.num_rows if kept is None else int(kept.sum())
             self.rows += there
             self.left_out += batch.num_rows - there
+            if keeping is not None:
+                codes = {name: column[keeping] for name, column in codes.items()}
+                if self._keys is not None and not unnamed:
+                    self._keys.leave_out(keeping)
+                self.rows += int(keeping.sum()) - there
             self._read += batch.num_rows
             if self.rows > self._max_rows:
                 self._general.append(
@@ -162,6 +177,13 @@ class Scan:
             if stop and self.refusals:
                 return
             yield codes
+        if self._source.left_out or self.left_out or any(self.broken.values()):
+            log.info(
+                "own data: rows left out by the filter %d, without an identifier %d; breaking constraints %s",
+                self._source.left_out,
+                self.left_out,
+                dict(self.broken),
+            )
         if self.rows == 0 and not self._allow_empty:
             self._general.append(
                 f"{self._source.label} has no rows; if that is right, set allow_empty = true in the private "
@@ -197,6 +219,11 @@ class Scan:
                 f'{self._source.label}, column "{name}": a row has no value of the unit\'s id, so its person '
                 "is not known."
             )
+
+    @property
+    def broken(self) -> Mapping[str, int]:
+        """How many rows break each constraint, by its text; private."""
+        return self._rules.broken
 
     def problems(self) -> list[str]:
         """The sentences, by line; what concerns the whole table first."""

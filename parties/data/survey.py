@@ -50,6 +50,7 @@ class Survey:
     """problems: what a run would refuse, without a value; empty: all fits. The rest is private, and there once rows were read.
 
     rows: those that count. filtered: left out by the private file's filter. unnamed: left out for want of an identifier.
+    broken: by the study's constraints, the rows that break it.
     shapes: of each identifier column, the commonest shapes after normalising and how many rows have each.
     """
 
@@ -58,6 +59,7 @@ class Survey:
     filtered: int = field(default=0, repr=False)
     unnamed: int = field(default=0, repr=False)
     columns: tuple[ColumnSurvey, ...] = field(default=(), repr=False)
+    broken: Mapping[str, int] = field(default_factory=dict, repr=False)
     shapes: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict, repr=False)
 
 
@@ -102,5 +104,6 @@ def survey(
         source.left_out,
         scan.left_out,
         tuple(columns),
+        dict(scan.broken),
         {name: counter.most_common(SHOWN_SHAPES) for name, counter in shapes.items()},
     )

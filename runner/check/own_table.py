@@ -31,6 +31,8 @@ def own_table(party: str, data: DataLocation, found: Survey) -> Iterator[Finding
         yield note(f"{party}: {found.filtered:,} rows are left out by [harmonise] filter")
     if found.unnamed:
         yield note(f"{party}: {found.unnamed:,} rows have no identifier and are left out (missing_ids)")
+    for text, count in found.broken.items():
+        yield note(f"{party}: {count:,} rows break the study's constraint {text}")
     for column in found.columns:
         yield note(f"{party}: {column.name}: {_words(column, found.rows)}")
     for name, shapes in found.shapes.items():

@@ -69,7 +69,7 @@ class Run:
 def load(directory: Path) -> Run:
     """Read a finished run. Raises `UsageError` naming the file that is missing or does not hold what it should."""
     facts = _read(directory, "run.json", lambda path: _facts(path.read_text(encoding="utf-8")))
-    domain = _read(directory, "run.json", lambda _: domain_of(facts["columns"]))
+    domain = _read(directory, "run.json", lambda _: domain_of(facts))
     events = _read(directory, "run.json", lambda _: tuple(map(_release, facts["privacy"]["events"])))
     selected = _read(
         directory, "run.json", lambda _: tuple(_clique(names, domain) for names in facts["selected"])

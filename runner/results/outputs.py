@@ -144,7 +144,7 @@ def _decoded(codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> Iter
     rng = np.random.default_rng(seed)
     for start in range(0, len(codes), BLOCK_ROWS):
         block = codes[start : start + BLOCK_ROWS]
-        yield [column.decode(block[:, j], rng).tolist() for j, column in enumerate(domain.columns)]
+        yield [column.tolist() for column in domain.decode(block, rng)]
 
 
 def _arrow_type(column: Column) -> pa.DataType:

@@ -25,6 +25,7 @@ from mpc_protocols.public.cliques import MAX_LEVELS
 from synth.algorithm import CHOICES, OWN_MODEL
 from synth.fallback import MAX_SHARE
 from synth.mrf import Chains, storage
+from synth.mrf.factor import varying
 from synth.run import Measured, without_levels
 
 if TYPE_CHECKING:
@@ -211,15 +212,21 @@ def _parse(payload: memoryview, domain: Domain, row_limit: int) -> Release:
     for j, name in enumerate(domain.names):
         if rows and int(codes[:, j].max()) >= domain.sizes[name]:
             raise ValueError("code outside the domain")
+    for names, zero in domain.impossible.items():
+        if zero[tuple(codes[:, domain.names.index(name)] for name in names)].any():
+            raise ValueError("row that breaks a constraint")
     at += packed
     model = bytes(payload[at : at + _whole(header["model"], MODEL_LIMIT)])
     at += len(model)
     levels = _levels(header["levels"], domain)
-    sizes, _, _, used = storage.from_bytes(model)
+    sizes, _, _, used, zeros = storage.from_bytes(model)
     if list(sizes.items()) != list(domain.sizes.items()):
         raise ValueError("model of other columns")
     if any(levels.get(name) != level for name, level in used.items()):
         raise ValueError("model of other levels")
+    known = varying(domain.impossible)
+    if zeros.keys() != known.keys() or any(not np.array_equal(zeros[names], known[names]) for names in known):
+        raise ValueError("model of other constraints")
     selections = tuple(_clique(names, domain, levels) if names else () for names in header["selections"])
     picked, named = [clique for clique in selections if clique], set[str]()
     measurements = []

@@ -29,7 +29,8 @@ from runner.study.table import Own, Table, listed, nearest, read_toml, shown
 from runner.study.vertical import fit_study, read_alignment
 from synth.algorithm import ALGORITHMS, Algorithm
 from synth.config import AlgorithmConfig
-from synth.domain import Column, Domain, column_from_spec
+from synth.domain import BROKEN_ROWS, Column, Domain, column_from_spec
+from synth.domain.domain import DOMAIN_KEYS
 from synth.training import Training
 from synth.workload import KEYS, MAX_CANDIDATES, Workload
 
@@ -91,13 +92,19 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
     privacy = _privacy(
         section("privacy", ("epsilon", "delta", "adjacency", "max_rows", "unit")), "privacy" in root
     )
-    names, domain = _domain(section("domain", ("file", "columns")), path) if "domain" in root else ((), None)
+    names, domain = _domain(section("domain", DOMAIN_KEYS), path) if "domain" in root else ((), None)
     config, options = _config(root, algorithm, domain), _options(root, backend)
     backend = backend and backend.configured(options, partition)
     security, research = _security(head, backend), head.flag("research", False)
     if algorithm is not None and backend is not None:
         _sound(head, algorithm, config, research)
         _together(head, algorithm, backend, partition)
+    if algorithm is not None and domain is not None and domain.constraints and not algorithm.constrained:
+        others = listed(one.name for one in ALGORITHMS if one.constrained)
+        root.problem(
+            f'[domain] constraints cannot be kept by algorithm = "{algorithm.name}", whose rows would break them; use {others}, '
+            "or remove them"
+        )
     workload = section("workload", KEYS)
     if algorithm is not None and not algorithm.workload and "workload" in root:
         root.problem(
@@ -125,7 +132,7 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
     contributors = None
     if "contributors" in root:
         contributors = read_contributors(
-            tree["contributors"], path, found, backend, partition, privacy, parties
+            tree["contributors"], path, found, backend, partition, privacy, parties, domain
         )
     if session.bad_input == "exclude" and backend is not None:
         chosen = isinstance(algorithm, Algorithm) and algorithm.cohorts(config) is not None
@@ -359,7 +366,9 @@ def _domain(table: Table, path: Path) -> tuple[tuple[str, ...], Domain | None]:
     if len(columns) != len(given):
         return tuple(given), None
     try:
-        return tuple(given), Domain(tuple(columns), tuple(columns.values()))
+        domain = Domain(tuple(columns), tuple(columns.values()))
+        rule = table.raw.get("broken_rows", BROKEN_ROWS[0])
+        return tuple(given), domain.constrained(table.raw.get("constraints", []), rule)
     except StudyInvalid as error:
         table.problems.append(f"{table.file}: {error.sentence}")
         return tuple(given), None

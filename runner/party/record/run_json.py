@@ -15,7 +15,7 @@ from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import ProtocolAborted
 from runner.contributors.closing import facts_for_report
 from runner.party.record.events import PHASES, WITHHELD
-from runner.results.finished_run import columns_of
+from runner.results.finished_run import columns_of, constraints_of
 from runner.results.outdir import RESEARCH_TABLE
 from runner.results.release import clients_of
 from runner.study import Study, VerticalStudy
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
     from runner.contributors.closing import Closing
     from runner.results.release import Release
+    from runner.study.registered import Registered
     from synth.plan import Plan
 
 
@@ -118,10 +119,16 @@ def describe(
             "digest": study_digest.hex(),
             "session": session.hex(),
             "columns": columns_of(study.domain),
+            **constraints_of(study.domain),
             "public_study": study.public(),
             **({"inputs": _inputs(study, release)} if study.checks_inputs else {}),
             **(
-                {"contributors": facts_for_report(closing, study.contributors.expected_rows)}
+                {
+                    "contributors": {
+                        **facts_for_report(closing, study.contributors.expected_rows),
+                        **_registered(study.contributors.registered, plan),
+                    }
+                }
                 if closing is not None and study.contributors is not None
                 else {}
             ),
@@ -143,6 +150,13 @@ def _inputs(study: Study, release: Release) -> dict[str, list[str]]:
     if not set(release.left_out) <= set(checked):
         raise ValueError("A party was left out whose counts are not checked.")
     return {"checked": checked, "left_out": list(release.left_out)}
+
+
+def _registered(of: Registered | None, plan: Plan) -> dict[str, Any]:
+    """The single columns that the table was brought to, and what they cost everybody who is enrolled, besides this run."""
+    if of is None:
+        return {}
+    return {"registered": {"rows": of.rows, "rho": float(of.rho(plan.charges)), "digest": of.digest.hex()}}
 
 
 def _side_by_side(study: Study, release: Release) -> dict[str, Any]:

@@ -57,6 +57,8 @@ class Flaim(Algorithm["FlaimConfig", "FlaimPlan"]):
 
     def views(self, config: FlaimConfig) -> tuple[tuple[str, str, str], ...]:
         variant = VARIANTS[config.variant]
+        if variant.union:
+            return ()
         shown = ["the released results", "the model after each round", "who was in which cohort"]
         if variant.size:
             shown.append("how many rows each cohort has, noisily")
@@ -95,6 +97,8 @@ class Flaim(Algorithm["FlaimConfig", "FlaimPlan"]):
 
     def asks(self, plan: FlaimPlan) -> str:
         variant, config = plan.variant, plan.config
+        if variant.union:
+            return f"each column and {len(plan.candidates):,} pairs of columns, once"
         if not variant.in_rounds:
             return "everybody's single columns, once"
         first = "everybody's single columns once; then " if variant.registration else ""
@@ -112,13 +116,18 @@ class Flaim(Algorithm["FlaimConfig", "FlaimPlan"]):
         )
 
     def cohorts(self, config: FlaimConfig) -> CohortRounds[FlaimPlan] | None:
+        if VARIANTS[config.variant].union:
+            return None
         from synth.algorithms.flaim.rounds import InRounds
 
         return InRounds()
 
     def run(self, oracle: MarginalOracle, plan: FlaimPlan, observe: Observe) -> Synthesis:
-        """Raises TypeError."""
-        raise TypeError(f"The algorithm {self.name} asks cohorts of clients and no oracle.")
+        from synth.algorithms.flaim import one_shot
+
+        if not plan.variant.union:
+            raise TypeError(f"The algorithm {self.name} as configured asks cohorts of clients and no oracle.")
+        return one_shot.run(oracle, plan, observe)
 
 
 ALGORITHM = Flaim()

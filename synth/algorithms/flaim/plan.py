@@ -11,7 +11,7 @@ The study's candidates are those of AIM. Standard library only at import.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -22,11 +22,12 @@ from synth.algorithms.flaim.algorithm import FlaimConfig
 from synth.algorithms.flaim.variants import VARIANTS, Variant
 from synth.budget.charges import Charges, cell_distance, mean_noise
 from synth.domain import Domain
-from synth.plan import SELECTION_DISTANCE, Plan, calibrate, modelled
+from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, modelled
 from synth.workload import Workload
 
 SIZES, TRUTH = "sizes", "true marginals"
 """What the events of clients' noisy sizes, and of what protects nothing, are called."""
+_ROOT_BITS = 40
 MAX_ROWS = 1 << 22
 """Rows of one client at most, unless a study says less."""
 
@@ -67,6 +68,12 @@ class FlaimPlan(Plan):
     def participations(self) -> int:
         """How often a client takes part at most."""
         return participations(self.config, self.variant)
+
+    @property
+    def noises(self) -> dict[Clique, Fraction]:
+        """Of one shot: the noise of each marginal, columns first; together they cost rho at most."""
+        shared = parts(self.domain, self.workload, self.candidates)
+        return {clique: self.charges.sigma2(self.budget.rho_cap * part) for clique, part in shared.items()}
 
     @property
     def moved(self) -> int:
@@ -147,16 +154,27 @@ def plan(
     """
     variant, charges, columns = VARIANTS[config.variant], Charges(adjacency, unit_rows), len(domain)
     cliques = [q for q in workload.closure if variant.offers_columns or len(q) > 1]
+    if variant.union:
+        cliques = [q for q in cliques if len(q) == 2]
     candidates, oversized = modelled(domain, cliques, config.max_model_mb)
     if not candidates and (variant.chooses or variant.drawn):
         raise StudyInvalid(
             "The workload has no marginal of two columns that a model of max_model_mb holds: raise max_model_mb."
         )
 
+    if variant.union:
+        least = min(parts(domain, workload, candidates).values())
+        measured = [*((name,) for name in domain.names), *candidates]
+        cells = sum(domain.cells(clique) for clique in measured)
+
     def noise(rho: Fraction) -> Fraction:
+        if variant.union:
+            return charges.sigma2(rho * least)
         return charges.sigma2(shares(rho, config, variant, columns).release)
 
     def distance(sigma2: Fraction) -> Fraction:
+        if variant.union:  # the batch also fixes the bound on the rows, an event of all its cells
+            return len(measured) * charges.distance(sigma2) + cells * cell_distance(sigma2) + TOTAL_DISTANCE
         of = shares(Fraction(1), config, variant, columns)
         # a size has at least a nineteenth of a release's budget, a column at registration at least half of it by columns
         sums = of.releases * charges.distance(sigma2)
@@ -186,3 +204,20 @@ def plan(
         else Fraction(0),
         max_rows=max_rows,
     )
+
+
+def parts(domain: Domain, workload: Workload, pairs: Mapping[Clique, int]) -> dict[Clique, Fraction]:
+    """The share of rho that each marginal takes, columns first; they sum to one. Integers throughout: the same at every party."""
+    cliques: list[Clique] = [*((name,) for name in domain.names), *pairs]
+    roots = {clique: _root(workload.weights.get(clique, 1) * domain.cells(clique)) for clique in cliques}
+    total = sum(roots.values())
+    return {clique: Fraction(root, total) for clique, root in roots.items()}
+
+
+def _root(x: int) -> int:
+    """x^(2/3) in units of 2^-40, rounded down."""
+    cube, low, high = x**2 << 3 * _ROOT_BITS, 0, 1 << (_ROOT_BITS + x.bit_length())
+    while low < high - 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if middle**3 <= cube else (low, middle)
+    return low

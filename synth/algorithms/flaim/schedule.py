@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 
 def deal(plan: FlaimPlan, clients: Sequence[int], session: bytes) -> list[tuple[int, ...]]:
-    """The clients of each round, at least as many as the group if there are that many. session: public id of the run."""
+    """The clients of each round, at least as many as the group; no round for fewer. session: public id of the run."""
+    if len(clients) < plan.config.group:
+        return []
     invitations = len(clients) * plan.participations
     rounds = min(plan.config.rounds, invitations // plan.config.group) if plan.variant.in_rounds else 1
     order = sorted(clients, key=lambda client: _place(session, client))
-    cuts = [invitations * number // rounds for number in range(rounds + 1)] if rounds else []
+    cuts = [invitations * number // rounds for number in range(rounds + 1)]
     return [
         tuple(sorted(order[slot % len(order)] for slot in range(begin, end))) for begin, end in pairwise(cuts)
     ]

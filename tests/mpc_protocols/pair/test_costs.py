@@ -28,7 +28,7 @@ from mpc_protocols.pair.circuits.zero_test import zero_cells
 from mpc_protocols.pair.costs import PairCosts
 from mpc_protocols.pair.engine import DEALERS
 from mpc_protocols.pair.link import Link
-from mpc_protocols.pair.oracle import PairOracle, contribute, follow
+from mpc_protocols.pair.oracle import ROLES, contribute
 from mpc_protocols.pair.steps import Group, StepCosts
 from mpc_protocols.pair.transfers import random_ot, transfer_pool
 from mpc_protocols.pair.transfers.random_ot import Transfers
@@ -122,11 +122,11 @@ def whole_run(wire: Wire) -> None:
         return [np.arange(of.cells(clique)) for clique in cliques]
 
     if wire.me == 0:
-        follow(wire, of, counts, AllowAll())
+        ROLES.follow(wire, of, counts, AllowAll())
     elif wire.me > 1:
         contribute(wire, of, counts)
     else:
-        with PairOracle(wire, of, counts, AllowAll()) as oracle:
+        with ROLES.lead(wire, of, counts, AllowAll()) as oracle:
             handles = oracle.prepare(CLIQUES)
             oracle.measure(handles[:1], Fraction(100))
             answers = [np.full(of.cells(clique), 7.0) for clique in CLIQUES]
@@ -209,10 +209,10 @@ def test_a_dry_run_counts_what_the_run_sends(split: bool, monkeypatch: pytest.Mo
 
     def party(wire: Wire) -> object:
         if wire.me == 1:
-            with PairOracle(wire, of, brought[1], AllowAll()) as oracle:
+            with ROLES.lead(wire, of, brought[1], AllowAll()) as oracle:
                 return questions(oracle)
         if wire.me == 0:
-            return follow(wire, of, brought[0], AllowAll())
+            return ROLES.follow(wire, of, brought[0], AllowAll())
         return contribute(wire, of, brought[2])  # type: ignore[func-returns-value]
 
     found = network.run([party] * parties)[1]

@@ -46,6 +46,7 @@ METHODS: Final[Mapping[str, Method]] = {
     **{
         name: Method(of.title, _family(name), {"group": 1 if of.once and not of.chooses else 3})
         for name, of in VARIANTS.items()
+        if not of.union
     },
     "dp-ctgan": Method("DP-CTGAN, central", gan.run, {}),
     "fed-dp-ctgan": Method("Fed DP-CTGAN", gan.run, {"federated": True}),
