@@ -56,7 +56,8 @@ def test_or_is_left_out_and_everybody_is_told(tmp_path: Path) -> None:
     for name in trial.names:
         facts = json.loads((tmp_path / "out" / "parties" / name / "run.json").read_text())
         assert facts["inputs"] == {"checked": ["east", "hill"], "left_out": ["hill"]}
-        assert round(facts["privacy"]["noisy_total"]) == 4 * 300
+        # the noise of a total has a standard deviation below 3: off by 60 with a chance below 1e-80
+        assert abs(facts["privacy"]["noisy_total"] - 4 * 300) < 60
 
 
 EXCLUDE = ("[session]", '[session]\nbad_input = "exclude"')
