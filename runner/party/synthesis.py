@@ -58,11 +58,17 @@ def _offered(plan: Plan, rows: int) -> Plan:
 
 def facts_of(study: Study, custodians: int, session: bytes) -> StudyFacts:
     """The mechanisms' public facts, once it is known how many parties have data."""
-    from mpc_protocols.functionality import StudyFacts
+    from mpc_protocols.functionality import InputRule, StudyFacts
 
     privacy = study.privacy
+    rule = InputRule(privacy.max_rows, study.session.bad_input == "exclude") if study.checks_inputs else None
     return StudyFacts(
-        study.domain.sizes, privacy.adjacency, privacy.unit.rows, most_rows(study, custodians), session
+        study.domain.sizes,
+        privacy.adjacency,
+        privacy.unit.rows,
+        most_rows(study, custodians),
+        session,
+        inputs=rule,
     )
 
 

@@ -217,6 +217,7 @@ def schema() -> Schema:
                 "connect_s": POSITIVE,
                 "silence_s": {"type": "number", "minimum": 2},
                 "tls": _words(("mutual", "insecure-loopback")),
+                "bad_input": _words(("end", "exclude")),
             },
         ),
         "party": _party(),

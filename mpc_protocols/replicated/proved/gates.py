@@ -23,6 +23,7 @@ from mpc_protocols.engine.bitwise.bits import concatenate
 from mpc_protocols.engine.bitwise.bitslice import UInt, Words, from_bits, to_bits
 from mpc_protocols.replicated.proof.products import prove
 from mpc_protocols.replicated.proof.transcript import Transcript, merged
+from mpc_protocols.replicated.proved.addition import add_up
 from mpc_protocols.replicated.proved.numbers import Summand, SummedNumbers, concatenated, placed
 from mpc_protocols.replicated.proved.slices import planes_of
 from mpc_protocols.replicated.sharing.bit_gates import TrioBitGates
@@ -159,6 +160,11 @@ class ProvedGates(TrioBitGates):
 
     def concatenate(self, numbers: Sequence[SummedNumbers]) -> SummedNumbers:
         return concatenated(numbers)
+
+    def negative(self, x: SummedNumbers) -> BitShare:
+        """See `Gates`; the numbers are added up for it."""
+        planes = 8 * np.dtype(x.ring).itemsize
+        return _planes(add_up(self, x).single(), planes)[planes - 1]
 
     def less(self, left: SummedNumbers, right: SummedNumbers) -> BitShare:
         """As `Gates.less`, of numbers that are added up already (`addition.add_up`): 1 + ceil(lg (K - 1)) rounds."""

@@ -276,6 +276,9 @@ WORDS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], str]] = {
         f"the records of {event['owners']} owners are being joined ({event['via']})"
     ),
     ("align", "aligned"): lambda event: f"the records of {event['owners']} owners are joined",
+    ("input", "left_out"): lambda event: (
+        f"{event['contributor']} sent counts that are those of no table: they are left out"
+    ),
     ("input", "shared"): lambda event: f"{event['marginals']} marginals are shared, {event['cells']:,} cells",
     ("sample", "sampled"): lambda event: f"{event['rows']:,} synthetic rows",
     ("report", "written"): lambda event: f"{event['party']} has its results",

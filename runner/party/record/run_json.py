@@ -133,6 +133,7 @@ def describe(
             "columns": columns_of(study.domain),
             **constraints_of(study.domain),
             "public_study": study.public(),
+            **({"inputs": _inputs(study, release)} if study.checks_inputs else {}),
             **(
                 {
                     "contributors": {
@@ -153,6 +154,14 @@ def describe(
         raise ProtocolAborted(
             f"Party {study.leader.name} sent counters that do not fit the study; nothing was written."
         ) from None
+
+
+def _inputs(study: Study, release: Release) -> dict[str, list[str]]:
+    """Whose counts were checked on shares, and whose were left out."""
+    checked = [party.name for party in study.contributing]
+    if not set(release.left_out) <= set(checked):
+        raise ValueError("A party was left out whose counts are not checked.")
+    return {"checked": checked, "left_out": list(release.left_out)}
 
 
 def _registered(of: Registered | None, plan: Plan) -> dict[str, Any]:
