@@ -207,6 +207,7 @@ def schema() -> Schema:
                 "min": {"type": "integer", "minimum": 2},
                 "close": {**_table(keys.CLOSE, {"at": TEXT, "bundles": WHOLE}), "minProperties": 1},
                 "schedule": TEXT,
+                "registered": TEXT,
             },
             ("keys", "receivers", "expected_rows", "close"),
         ),
