@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 ROUND_ITERATIONS = 100
 FINAL_ITERATIONS = 1000
+PRESUMED_ITERATIONS = 10
+"""Of each fit to a presumed table: it moves as far as whoever chooses the next question can see."""
 
 
 def without_levels(clique: Clique, levels: Iterable[Level]) -> Clique:
@@ -263,6 +265,8 @@ class Run:
             nonlocal loss
             loss = now
 
+        if self.oracle.presumed:
+            iterations = min(iterations, PRESUMED_ITERATIONS)
         began = time.perf_counter()
         measurements = [Measurement(m.clique, self._fitted_to(m), float(m.sigma2)) for m in self.measurements]
         self._model = fit(
